@@ -1,0 +1,32 @@
+"""`eval-pipeline dev`: the Dagster UI on this project, with the runs that the command line made."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.orchestration.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE
+
+
+@click.command(name="dev")
+@project_options
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=int, default=3000, show_default=True, help="Port to listen on.")
+def dev_command(project: Path | None, data: Path | None, host: str, port: int) -> None:
+    """Start `dagster dev` for this project: UI, schedules, sensors. Ctrl-C ends it."""
+    from eval_pipeline.orchestration.instance import prepare_home  # noqa: PLC0415 — Dagster takes a second to import
+
+    found = open_project(project, data)
+    environment = {**os.environ, "DAGSTER_HOME": str(prepare_home(found.data)), "DAGSTER_DISABLE_TELEMETRY": "1"}
+    if (found.root / PROJECT_FILE).is_file():
+        environment[PROJECT_VARIABLE] = str(found.root / PROJECT_FILE)
+    if data is not None:
+        environment[DATA_VARIABLE] = str(found.data)
+    arguments = ["-m", "eval_pipeline.orchestration.definitions", "-h", host, "-p", str(port)]
+    click.echo(f"Dagster UI: http://{host}:{port}", err=True)
+    os.chdir(found.root)
+    os.execve(sys.executable, [sys.executable, "-m", "dagster", "dev", *arguments], environment)

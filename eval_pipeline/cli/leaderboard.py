@@ -1,0 +1,77 @@
+"""`eval-pipeline leaderboard`: the standings as they were last, or once, computed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import duckdb
+import polars as pl
+from rich.console import Console
+
+from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.tables import print_boards, print_rows
+from eval_pipeline.errors import UnknownName
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.warehouse.analysis import open_results
+
+
+@click.command(name="leaderboard")
+@project_options
+@click.option("--suite", "suites", multiple=True, help="Only these suites (repeatable).")
+@click.option("--board", help="A past board by its id; see --list.")
+@click.option("--list", "list_boards", is_flag=True, help="List the boards there are.")
+@click.option(
+    "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Write a picture (PNG) of the pass rates."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the standings as JSON on stdout.")
+def leaderboard_command(
+    project: Path | None,
+    data: Path | None,
+    suites: tuple[str, ...],
+    board: str | None,
+    list_boards: bool,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Show the standings: pass rate with its 95 % interval, mean score, coverage, latency, tokens, cost."""
+    with open_results(open_project(project, data).data) as connection:
+        boards = _boards(connection)
+        if list_boards:
+            print_rows(Console(), ("board", "computed at", "standings"), boards)
+            return
+        standings = _standings(connection, board, [str(row[0]) for row in boards])
+    if suites:
+        standings = standings.filter(pl.col("suite").is_in(list(suites)))
+    if plot is not None:
+        _write_picture(plot, standings)
+    if as_json:
+        click.echo(to_json(standings.to_dicts()).decode())
+    elif standings.is_empty():
+        click.echo("no standings yet: eval-pipeline run", err=True)
+        sys.exit(3)
+    else:
+        print_boards(Console(), standings)
+
+
+def _boards(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+    query = "SELECT board_id, max(computed_at), count(*) FROM leaderboards GROUP BY board_id ORDER BY board_id DESC"
+    return connection.execute(query).fetchall()
+
+
+def _standings(connection: duckdb.DuckDBPyConnection, board: str | None, known: list[str]) -> pl.DataFrame:
+    if board is not None and board not in known:
+        raise UnknownName("board", board, known)
+    chosen = board or (known[0] if known else "")
+    query = "SELECT * FROM leaderboards WHERE board_id = ? ORDER BY scope DESC, suite, rank, runner"
+    frame = pl.from_arrow(connection.sql(query, params=[chosen]).to_arrow_table())
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _write_picture(path: Path, standings: pl.DataFrame) -> None:
+    from eval_pipeline.leaderboards.show import board_picture  # noqa: PLC0415 — matplotlib is heavy
+
+    path.write_bytes(board_picture(standings.filter(pl.col("scope") == "suite")))
+    click.echo(f"wrote {path}", err=True)

@@ -1,0 +1,58 @@
+"""The command `eval-pipeline`: one module per subcommand, loaded only when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from eval_pipeline.errors import EvalPipelineError
+
+COMMANDS = {
+    "run": "Carry out suites × runners and show the leaderboard.",
+    "plan": "Say what a run would do: reused, to execute, to score again, estimated cost.",
+    "validate": "Check suites and runners without carrying anything out.",
+    "leaderboard": "Show the standings as they were last computed.",
+    "sql": "Ask the published results a question in SQL.",
+    "dev": "Open the Dagster UI on this project.",
+}
+EXIT_USAGE = 2
+
+
+class _Lazy(click.Group):
+    """Subcommands by name, so that `--help` need not import what only one of them needs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"eval_pipeline.cli.{cmd_name}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="eval-pipeline")
+def cli() -> None:
+    """Evaluate LLM applications and coding agents: suites × runners → leaderboards, in Dagster and DuckDB.
+
+    Exit codes: 0 done and nothing failed; 1 something failed, or a threshold was missed; 2 usage or invalid input;
+    3 nothing could be graded.
+    """
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Runs the command line; errors of the user's making are one message on stderr and exit code 2."""
+    try:
+        return cli.main(args=arguments, prog_name="eval-pipeline", standalone_mode=True)
+    except EvalPipelineError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(EXIT_USAGE)

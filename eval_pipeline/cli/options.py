@@ -1,0 +1,149 @@
+"""Options that several subcommands share, and what they select."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from eval_pipeline.errors import InputError, Place, UnknownName
+from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.planning import CaseFilter, cell_cases, check_case_ids
+from eval_pipeline.executions.runners import require_environment, select_runners
+from eval_pipeline.orchestration.project import Project, load_project
+from eval_pipeline.orchestration.sweep import ReadySuite, SweepOptions
+from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.suites.source import show_path
+from eval_pipeline.warehouse.journal import CellName
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+_COMMA = "repeatable, or comma-separated"
+
+
+def _listed(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    parts = [part.strip() for value in values for part in value.split(",")]
+    if any(not part for part in parts):
+        raise click.BadParameter("a name is empty")
+    return tuple(dict.fromkeys(parts))
+
+
+def project_options(command: Command) -> Command:
+    """--project and --data."""
+    command = click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder.")(command)
+    option = click.option(
+        "--project",
+        type=click.Path(path_type=Path, exists=True),
+        help="Project file or its folder (default: found upward).",
+    )
+    return option(command)
+
+
+def selection_options(command: Command) -> Command:
+    """SUITES and what narrows them down."""
+    for option in (
+        click.option("--repeat", type=click.IntRange(1), help="Repetitions per case."),
+        click.option("--refresh", type=click.Choice(["missing", "failed", "all"]), help="What to execute again."),
+        click.option("--concurrency", type=click.IntRange(1), help="Attempts at once, all runners together."),
+        click.option("--threshold", type=click.FloatRange(0, 1), help="Least score that passes (default 0.8)."),
+        click.option("--budget", type=click.FloatRange(0, min_open=True), help="Most USD to spend."),
+        click.option("--resume", is_flag=True, help="Count what an interrupted run executed as done."),
+        click.option("--tag", "tags", multiple=True, callback=_listed, help=f"Only cases so tagged ({_COMMA})."),
+        click.option("--case", "cases", multiple=True, callback=_listed, help=f"Only these cases ({_COMMA})."),
+        click.option("--runner", "runners", multiple=True, callback=_listed, help=f"Only these ({_COMMA})."),
+        click.option("--runner-tag", "runner_tags", multiple=True, callback=_listed, help=f"Only those tagged ({_COMMA})."),
+        click.option("--runners", "runners_file", type=EXISTING_FILE, help="Runners file."),
+    ):  # fmt: skip
+        command = option(command)
+    return project_options(click.argument("suites", nargs=-1)(command))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What a command is about: a workbench with suites loaded, runners chosen and options resolved."""
+
+    workbench: Workbench
+    suites: list[ReadySuite]
+    runners: list[Runner]
+    options: SweepOptions
+
+    @property
+    def cells(self) -> list[CellName]:
+        """Suites × runners, suite by suite."""
+        return [CellName(ready.suite.name, runner.name) for ready in self.suites for runner in self.runners]
+
+    @property
+    def problems(self) -> list[InputError]:
+        """Cases that cannot be carried out."""
+        return [error for ready in self.suites for error in ready.errors]
+
+
+def open_project(project: Path | None, data: Path | None, runners_file: Path | None = None) -> Project:
+    """The project of the current folder, with what flags say instead."""
+    found = load_project(Path.cwd(), project)
+    if data is not None:
+        found = replace(found, data=data.absolute())
+    return replace(found, runners=runners_file.absolute()) if runners_file is not None else found
+
+
+def select(
+    *,
+    suites: tuple[str, ...],
+    project: Path | None,
+    data: Path | None,
+    runners_file: Path | None,
+    runners: tuple[str, ...],
+    runner_tags: tuple[str, ...],
+    cases: tuple[str, ...],
+    tags: tuple[str, ...],
+    repeat: int | None,
+    refresh: Any,
+    concurrency: int | None,
+    threshold: float | None,
+    budget: float | None,
+    resume: bool,
+) -> Selection:
+    """Loads what the options name. Raises InputError and InputErrors."""
+    workbench = Workbench(open_project(project, data, runners_file))
+    ready = workbench.load_suites([str(Path.cwd() / name) for name in suites] or None)
+    check_case_ids([each.suite for each in ready], cases)
+    chosen = select_runners(workbench.load_runners(), runners, runner_tags)
+    if not runners:
+        _check_suite_runners(ready, workbench)
+    if not chosen:
+        raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
+    wanted = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
+    used = {cell for each in ready for cell in _cells(each, chosen, wanted, bool(runners))}
+    chosen = [runner for runner in chosen if runner.name in {name for _, name in used}]
+    ready = [each for each in ready if each.suite.name in {name for name, _ in used} or each.errors]
+    require_environment(chosen)
+    defaults = workbench.project.defaults
+    options = SweepOptions(
+        refresh=refresh or defaults.refresh,
+        cases=wanted,
+        repetitions=repeat or (defaults.repeat if defaults.repeat > 1 else None),
+        concurrency=concurrency or defaults.concurrency,
+        threshold=threshold if threshold is not None else defaults.threshold,
+        budget_usd=budget or defaults.budget_usd,
+        resume=workbench.interrupted_sweep() if resume else None,
+        any_runner=bool(runners),
+    )
+    return Selection(workbench=workbench, suites=ready, runners=chosen, options=options)
+
+
+def _cells(ready: ReadySuite, runners: list[Runner], wanted: CaseFilter, any_runner: bool) -> Iterator[tuple[str, str]]:
+    """The suite × runner pairs that have something to carry out."""
+    for runner in runners:
+        if next(cell_cases(ready.suite, runner, wanted, any_runner=any_runner), None) is not None:
+            yield ready.suite.name, runner.name
+
+
+def _check_suite_runners(suites: list[ReadySuite], workbench: Workbench) -> None:
+    """A suite that asks for a runner that is not there would silently carry out nothing."""
+    for ready in suites:
+        named = {*ready.suite.settings.runners, *(name for case in ready.suite.cases for name in case.runners or ())}
+        for name in sorted(named - set(workbench.runners)):
+            raise UnknownName("runner", name, workbench.runners, Place(show_path(ready.suite.path)))

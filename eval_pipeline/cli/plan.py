@@ -1,0 +1,61 @@
+"""`eval-pipeline plan`: what a run would do, before it does anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from rich.console import Console
+
+from eval_pipeline.cli.options import select, selection_options
+from eval_pipeline.cli.tables import print_rows
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.leaderboards.show import money
+from eval_pipeline.orchestration.foresee import Foreseen, foresee
+
+
+@click.command(name="plan")
+@selection_options
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON on stdout.")
+def plan_command(*, as_json: bool, **selected: Any) -> None:
+    """Say for each suite × runner how many cells are reused, executed, or scored again, and what that may cost.
+
+    The cost is estimated from what executions of the same runner cost so far.
+    """
+    selection = select(**selected)
+    foreseen = list(foresee(selection.workbench, selection.cells, selection.options))
+    if as_json:
+        click.echo(to_json([_as_json(one) for one in foreseen]).decode())
+        return
+    console = Console()
+    head = ("suite", "runner", "cells", "reused", "to execute", "to score again", "estimated cost")
+    print_rows(console, head, list(_rows(foreseen)))
+    for error in selection.problems:
+        console.print(f"[red]invalid:[/red] {error}", highlight=False, soft_wrap=True)
+
+
+def _rows(foreseen: list[Foreseen]) -> Iterator[tuple[object, ...]]:
+    for one in foreseen:
+        tally = one.tally
+        cost = money(one.estimated_cost_usd)
+        yield one.cell.suite, one.cell.runner, tally.planned, tally.reused, tally.executed, tally.rescored, cost
+    if len(foreseen) > 1:
+        tallies = [one.tally for one in foreseen]
+        known = [one.estimated_cost_usd for one in foreseen if one.estimated_cost_usd is not None]
+        yield (
+            "all", "", sum(t.planned for t in tallies), sum(t.reused for t in tallies),
+            sum(t.executed for t in tallies), sum(t.rescored for t in tallies), money(sum(known) if known else None),
+        )  # fmt: skip
+
+
+def _as_json(one: Foreseen) -> dict[str, Any]:
+    return {
+        "suite": one.cell.suite,
+        "runner": one.cell.runner,
+        "planned": one.tally.planned,
+        "reused": one.tally.reused,
+        "to_execute": one.tally.executed,
+        "to_rescore": one.tally.rescored,
+        "estimated_cost_usd": one.estimated_cost_usd,
+    }

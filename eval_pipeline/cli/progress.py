@@ -1,0 +1,210 @@
+"""How a sweep goes on, shown while it does: a live table on a terminal, plain lines elsewhere. All on stderr.
+
+The per-case calls only count; drawing happens four times a second, whatever the rate of cases.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from eval_pipeline.executions.model import Plan
+from eval_pipeline.leaderboards.show import amount, money
+from eval_pipeline.orchestration.sweep import Cell, CellOutcome, Listener, Tally
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.model import Status
+from eval_pipeline.warehouse.journal import CellName
+
+PLAIN_EVERY_S = 10.0
+MOST_ROWS = 20
+
+
+@dataclass(slots=True)
+class _Row:
+    total: int
+    begun: float
+    tally: Tally = field(default_factory=Tally)
+    done: int = 0
+    reused: int = 0
+    running: int = 0
+    finished: bool = False
+    ended: float | None = None
+
+    @property
+    def executed(self) -> int:
+        return self.done - self.reused
+
+
+class Progress(Listener):
+    """Counts per suite × runner; `clock` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.rows: dict[CellName, _Row] = {}
+        self._clock = clock
+
+    def cell_planned(self, cell: Cell, cells: int) -> None:
+        self.rows[cell.name] = _Row(total=cells, begun=self._clock())
+
+    def plan_reused(self, cell: Cell, status: Status | None) -> None:
+        row = self.rows[cell.name]
+        row.done += 1
+        row.reused += 1
+        if status is not None:
+            row.tally.count(status)
+
+    def plan_started(self, plan: Plan) -> None:
+        self.rows[CellName(plan.suite, plan.runner.name)].running += 1
+
+    def plan_finished(self, cell: Cell, status: Status | None, report: SessionReport | None) -> None:
+        row = self.rows[cell.name]
+        row.done += 1
+        row.running = max(0, row.running - 1)
+        if status is not None:
+            row.tally.count(status)
+        if report is not None:
+            row.tally.add_usage(report)
+
+    def cell_finished(self, outcome: CellOutcome) -> None:
+        row = self.rows.get(outcome.cell.name)
+        if row is not None:
+            row.finished, row.ended = True, self._clock()
+
+    def rate(self, row: _Row) -> float | None:
+        """Executions per second; None before the first."""
+        elapsed = (row.ended or self._clock()) - row.begun
+        return row.executed / elapsed if row.executed and elapsed > 0 else None
+
+    def seconds_left(self, row: _Row) -> float | None:
+        """Estimated seconds until the cell is done; None when there is nothing to go by."""
+        rate = self.rate(row)
+        return (row.total - row.done) / rate if rate and not row.finished else None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class LiveProgress(Progress):
+    """A live table."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._live = Live(console=console, refresh_per_second=4, transient=True, get_renderable=self.render)
+
+    def render(self) -> RenderableType:
+        """The table as it stands: running cells first, the latest finished ones below."""
+        if not self.rows:
+            return Text("starting …", style="dim")
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for name in ("suite", "runner", "", "done", "passed", "failed", "errors", "rate", "tokens", "cost", "left"):
+            table.add_column(name, justify="left" if name in ("suite", "runner", "") else "right")
+        ordered = sorted(self.rows.items(), key=lambda item: item[1].finished)
+        for cell, row in ordered[:MOST_ROWS]:
+            table.add_row(*self._cells(cell, row), style="dim" if row.finished else None)
+        hidden = len(ordered) - MOST_ROWS
+        return Group(table, Text(f"… and {hidden} more", style="dim")) if hidden > 0 else table
+
+    def _cells(self, name: CellName, row: _Row) -> list[RenderableType]:
+        rate, left = self.rate(row), self.seconds_left(row)
+        return [
+            name.suite,
+            name.runner,
+            ProgressBar(total=max(1, row.total), completed=row.done, width=20),
+            f"{row.done}/{row.total}",
+            str(row.tally.passed),
+            Text(str(row.tally.failed), style="red" if row.tally.failed else ""),
+            Text(str(row.tally.errored), style="yellow" if row.tally.errored else ""),
+            f"{rate:,.1f}/s" if rate else "–",
+            amount(_tokens(row.tally)),
+            money(row.tally.cost_usd),
+            duration(left),
+        ]
+
+    def __enter__(self) -> Progress:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+
+class PlainProgress(Progress):
+    """Lines: when a cell begins, every ten seconds, and when it is done."""
+
+    def __init__(
+        self, write: Callable[[str], object] | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(clock)
+        self._write = write or (lambda line: print(line, file=sys.stderr, flush=True))
+        self._said_at = clock()
+
+    def plan_finished(self, cell: Cell, status: Status | None, report: SessionReport | None) -> None:
+        super().plan_finished(cell, status, report)
+        now = self._clock()
+        if now - self._said_at >= PLAIN_EVERY_S:
+            self._said_at = now
+            self._say(cell.name)
+
+    def cell_finished(self, outcome: CellOutcome) -> None:
+        super().cell_finished(outcome)
+        self._say(outcome.cell.name)
+        if outcome.error is not None:
+            self._write(f"{outcome.cell.name.suite} × {outcome.cell.name.runner}: not stored: {outcome.error}")
+
+    def _say(self, name: CellName) -> None:
+        row = self.rows.get(name)
+        if row is None:
+            return
+        tally = row.tally
+        parts = [
+            f"{name.suite} × {name.runner}: {row.done}/{row.total}",
+            f"passed {tally.passed}",
+            f"failed {tally.failed}",
+            f"errors {tally.errored}",
+        ]
+        parts += [f"reused {row.reused}"] if row.reused else []
+        rate, left = self.rate(row), self.seconds_left(row)
+        parts += [f"{rate:,.1f}/s"] if rate else []
+        parts += [f"tokens {_tokens(tally):,}"] if _tokens(tally) is not None else []
+        parts += [f"cost {money(tally.cost_usd)}"] if tally.cost_usd is not None else []
+        parts += [f"left {duration(left)}"] if left else []
+        self._write(", ".join(parts))
+
+
+def _tokens(tally: Tally) -> int | None:
+    if tally.input_tokens is None or tally.output_tokens is None:
+        return None
+    return tally.input_tokens + tally.output_tokens
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for people: `42 s`, `3:05 min`, `2:04 h`; `–` when unknown."""
+    if seconds is None:
+        return "–"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h"
+
+
+def choose_progress(console: Console, quiet: bool) -> Progress:
+    """Live on a terminal, plain lines elsewhere, nothing when asked to be quiet."""
+    if quiet:
+        return Progress()
+    return LiveProgress(console) if console.is_terminal else PlainProgress()

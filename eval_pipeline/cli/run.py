@@ -1,0 +1,162 @@
+"""`eval-pipeline run`: carry out suites × runners through Dagster, show the leaderboard, and say how it went."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import polars as pl
+from rich.console import Console
+
+from eval_pipeline.cli.options import Selection, select, selection_options
+from eval_pipeline.cli.progress import choose_progress
+from eval_pipeline.cli.tables import print_boards
+from eval_pipeline.errors import InputError
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.orchestration.sweep import CellOutcome
+from eval_pipeline.suites.source import show_path
+
+MOST_PROBLEMS = 20
+
+
+@click.command(name="run")
+@selection_options
+@click.option(
+    "--min-pass-rate", type=click.FloatRange(0, 1), help="Fail only below this pass rate of a runner on a suite."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON on stdout.")
+@click.option("--quiet", is_flag=True, help="No progress display.")
+def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **selected: Any) -> None:
+    """Carry out SUITES (files, folders or globs; default: the project's) with every runner, and rank them.
+
+    What was executed before and is unchanged is reused (--refresh missing). Exit codes: 0 done and nothing failed;
+    1 something failed, or a threshold was missed; 2 invalid input; 3 nothing could be graded.
+    """
+    selection = select(**selected)
+    console = Console(stderr=True)
+    _show_problems(console, selection.problems)
+    if not any(ready.suite.cases for ready in selection.suites):
+        raise InputError("no case matches the selection" if not selection.problems else "no case can be carried out")
+    from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
+
+    with choose_progress(console, quiet or as_json) as progress:
+        selection.workbench.listener = progress
+        runners = [runner.name for runner in selection.runners]
+        result = run_sweep(selection.workbench, selection.suites, runners, sweep_config(selection))
+    least = min_pass_rate if min_pass_rate is not None else selection.workbench.project.defaults.min_pass_rate
+    code = exit_code(result.outcomes, selection.problems, least, result.problem)
+    standings = _standings(selection)
+    if as_json:
+        _print_json(result.outcomes, standings, selection, result.run_id, code)
+    else:
+        print_boards(Console(), standings)
+        _show_outcome(console, selection, result.outcomes, result.problem)
+    sys.exit(code)
+
+
+def sweep_config(selection: Selection) -> dict[str, Any]:
+    """The selection as Dagster run config."""
+    options = selection.options
+    config = {
+        "refresh": options.refresh,
+        "tags": sorted(options.cases.tags),
+        "cases": sorted(options.cases.ids),
+        "repetitions": options.repetitions,
+        "concurrency": options.concurrency,
+        "threshold": options.threshold,
+        "budget_usd": options.budget_usd,
+        "resume": options.resume,
+        "any_runner": options.any_runner or None,
+    }
+    return {name: value for name, value in config.items() if value not in (None, [])}
+
+
+def exit_code(
+    outcomes: list[CellOutcome], problems: list[InputError], min_pass_rate: float | None, problem: str | None
+) -> int:
+    """0, 1, 2 or 3, as `eval-pipeline --help` says; the worst of what happened."""
+    graded = sum(outcome.tally.passed + outcome.tally.failed for outcome in outcomes)
+    if problems:
+        return 2
+    if not graded:
+        return 3
+    if problem is not None or any(_failed(outcome, min_pass_rate) for outcome in outcomes):
+        return 1
+    return 0
+
+
+def _failed(outcome: CellOutcome, min_pass_rate: float | None) -> bool:
+    tally = outcome.tally
+    if outcome.error is not None:
+        return True
+    if min_pass_rate is None:
+        return bool(tally.failed or tally.errored)
+    graded = tally.passed + tally.failed
+    return not graded or tally.passed / graded < min_pass_rate
+
+
+def _standings(selection: Selection) -> pl.DataFrame:
+    """The newest board's rows of what was selected, the overall rows over just these suites left to `leaderboard`."""
+    frame = selection.workbench.warehouse.frame(
+        "SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards)"
+        " ORDER BY suite, rank, runner"
+    )
+    suites = [ready.suite.name for ready in selection.suites]
+    runners = [runner.name for runner in selection.runners]
+    whole = set(frame.filter(pl.col("scope") == "suite")["suite"]) <= set(suites)
+    shown = (pl.col("scope") == "suite") & pl.col("suite").is_in(suites)
+    if whole:
+        shown = shown | (pl.col("scope") == "overall")
+    return frame.filter(shown & pl.col("runner").is_in(runners))
+
+
+def _show_problems(console: Console, problems: list[InputError]) -> None:
+    for error in problems[:MOST_PROBLEMS]:
+        console.print(f"[red]invalid:[/red] {error}", highlight=False, soft_wrap=True)
+    if len(problems) > MOST_PROBLEMS:
+        console.print(f"… and {len(problems) - MOST_PROBLEMS} more invalid cases (eval-pipeline validate lists them)")
+
+
+def _show_outcome(console: Console, selection: Selection, outcomes: list[CellOutcome], problem: str | None) -> None:
+    tallies = [outcome.tally for outcome in outcomes]
+    executed, reused = sum(t.executed for t in tallies), sum(t.reused for t in tallies)
+    rescored, errored = sum(t.rescored for t in tallies), sum(t.errored for t in tallies)
+    console.print(f"{executed} executed, {reused} reused, {rescored} scored again", highlight=False)
+    if selection.problems:
+        console.print(f"{len(selection.problems)} invalid cases were left out", style="red", highlight=False)
+    if errored:
+        hint = 'eval-pipeline sql "SELECT * FROM failure_summary"'
+        console.print(
+            f"{errored} cells could not be graded; why: {hint}", style="yellow", highlight=False, soft_wrap=True
+        )
+    if problem is not None:
+        console.print(f"problem: {problem}", style="red", highlight=False, soft_wrap=True)
+    data = show_path(Path(selection.workbench.project.data))
+    console.print(
+        f"tables: {data}/results.duckdb   ask: eval-pipeline sql --data {data}   look: eval-pipeline dev",
+        style="dim",
+        soft_wrap=True,
+    )
+
+
+def _print_json(
+    outcomes: list[CellOutcome], standings: pl.DataFrame, selection: Selection, run_id: str | None, code: int
+) -> None:
+    document = {
+        "exit_code": code,
+        "dagster_run_id": run_id,
+        "cells": [
+            {
+                "suite": outcome.cell.name.suite,
+                "runner": outcome.cell.name.runner,
+                **{name: getattr(outcome.tally, name) for name in outcome.tally.__dataclass_fields__},
+                "error": outcome.error,
+            }
+            for outcome in outcomes
+        ],
+        "invalid_cases": [str(error) for error in selection.problems],
+        "leaderboard": standings.to_dicts(),
+    }
+    click.echo(to_json(document).decode())

@@ -1,0 +1,50 @@
+"""`eval-pipeline sql`: questions to the published results."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import duckdb
+from rich.console import Console
+
+from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.tables import print_rows
+from eval_pipeline.errors import InputError
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.warehouse.analysis import describe, open_results
+
+
+@click.command(name="sql")
+@click.argument("query", required=False)
+@project_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
+@click.option("--csv", "as_csv", is_flag=True, help="CSV with a head line.")
+def sql_command(query: str | None, project: Path | None, data: Path | None, as_json: bool, as_csv: bool) -> None:
+    """Answer QUERY from results.duckdb, read-only (`-`: from stdin). Without QUERY: the tables and views there are."""
+    with open_results(open_project(project, data).data) as connection:
+        if query is None:
+            print_rows(Console(), ("name", "kind", "what it holds"), describe(connection))
+            return
+        _answer(connection, sys.stdin.read() if query == "-" else query, as_json, as_csv)
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, query: str, as_json: bool, as_csv: bool) -> None:
+    try:
+        cursor = connection.execute(query)
+        names = [column[0] for column in cursor.description or ()]
+        rows = cursor.fetchall()
+    except duckdb.Error as error:
+        raise InputError(f"SQL: {error}") from None
+    if as_json:
+        for row in rows:
+            click.echo(to_json(dict(zip(names, row, strict=True))).decode())
+    elif as_csv:
+        import csv  # noqa: PLC0415 — only here
+
+        writer = csv.writer(sys.stdout)
+        writer.writerow(names)
+        writer.writerows(rows)
+    else:
+        print_rows(Console(), names, rows)

@@ -1,0 +1,229 @@
+"""text → Runners: the runners file (`runners.yaml`, or AgentV's `targets.yaml`), with secrets kept out of identity."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.errors import InputError, InputErrors, Place, UnknownName, did_you_mean
+from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.agentv_targets import runner_entry
+from eval_pipeline.executions.model import RetryPolicy, Runner
+from eval_pipeline.suites.environment import interpolate, names_in
+from eval_pipeline.suites.source import FieldPath, Source, show_path, yaml_source
+from eval_pipeline.suites.yaml_text import parse_yaml
+
+RUNNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+REDACTED = "***"
+_SECRET_KEY = re.compile(
+    r"(api[-_]?key|token|secret|password|passwd|authorization|credential|cookie)s?\Z", re.IGNORECASE
+)
+_TOKEN_COUNTS = frozenset({"max_tokens", "max_output_tokens", "max_completion_tokens"})
+_COMMON_KEYS = frozenset({"name", "adapter", "tags", "timeout_s", "concurrency", "retries", "prices", "description"})
+_PRICES = ("input_per_million", "cached_input_per_million", "cache_write_per_million", "output_per_million", "per_call")
+
+
+def load_runners(path: Path, environment: Mapping[str, str]) -> list[Runner]:
+    """The runners of a file, in its order. Raises InputErrors that name every bad entry.
+
+    An unset `${{ NAME }}` is remembered in `Runner.unset`, see `require_environment`.
+    """
+    source, entries, key = _read(path)
+    errors: list[InputError] = []
+    runners: dict[str, Runner] = {}
+    for index, raw in enumerate(entries):
+        at: FieldPath = (key, index)
+        try:
+            entry = runner_entry(raw, at, source) if key == "targets" else raw
+            runner = _runner(entry, at, source, environment)
+            _check_by_adapter(runner, at, source)
+            if runner.name in runners:
+                raise source.error((*at, "name"), f"two runners are named '{runner.name}'")
+            runners[runner.name] = runner
+        except InputError as error:
+            errors.append(error)
+    if errors:
+        raise InputErrors(errors)
+    return list(runners.values())
+
+
+def select_runners(runners: Sequence[Runner], names: Iterable[str] = (), tags: Iterable[str] = ()) -> list[Runner]:
+    """The runners of these names (all when none are given) that have any of these tags. Raises UnknownName."""
+    by_name = {runner.name: runner for runner in runners}
+    wanted = list(dict.fromkeys(names))
+    for name in wanted:
+        if name not in by_name:
+            raise UnknownName("runner", name, by_name)
+    chosen = [by_name[name] for name in wanted] if wanted else list(runners)
+    any_of = set(tags)
+    return [runner for runner in chosen if not any_of or any_of & set(runner.tags)]
+
+
+def _read(path: Path) -> tuple[Source, list[Any], str]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", Place(show_path(path))) from None
+    source = yaml_source(path, text)
+    document = parse_yaml(text, source.shown)
+    key = next((key for key in ("runners", "targets") if isinstance(document, Mapping) and key in document), None)
+    if key is None or not isinstance(document[key], list):
+        raise source.error((), "expected a list under 'runners' (or, in AgentV's targets.yaml, 'targets')")
+    return source, document[key], key
+
+
+def _runner(raw: Any, at: FieldPath, source: Source, environment: Mapping[str, str]) -> Runner:
+    if not isinstance(raw, Mapping):
+        raise source.error(at, "expected a runner (a mapping with name and adapter)")
+    name = raw.get("name")
+    if not isinstance(name, str) or not RUNNER_NAME.match(name):
+        raise source.error((*at, "name"), f"a runner's name has letters, digits, '.', '_' and '-' only, got {name!r}")
+    adapter = raw.get("adapter")
+    if not isinstance(adapter, str):
+        raise source.error(
+            (*at, "adapter"), f"runner '{name}' needs an adapter; there are: {', '.join(ADAPTERS.names())}"
+        )
+    factory = ADAPTERS.get(adapter, source.place((*at, "adapter")))
+    filled = interpolate(raw, environment)
+    settings = {key: value for key, value in filled.items() if key not in _COMMON_KEYS}
+    _check_settings(settings, factory.settings, at, source)
+    return Runner(
+        name=name,
+        adapter=adapter.replace("_", "-"),
+        settings=settings,
+        public_settings=redacted(settings),
+        tags=_tags(filled.get("tags"), (*at, "tags"), source),
+        folder=source.path.parent.absolute(),
+        timeout_s=_number(filled, "timeout_s", at, source, above=0),
+        concurrency=_whole(filled, "concurrency", at, source),
+        retries=_retries(filled.get("retries"), (*at, "retries"), source),
+        prices=_prices(filled.get("prices"), (*at, "prices"), source),
+        secrets=tuple(secrets_in(settings)),
+        unset=tuple(dict.fromkeys(_unset_names(raw, environment))),
+    )
+
+
+def _unset_names(raw: Any, environment: Mapping[str, str]) -> Iterator[str]:
+    """The environment names that an entry mentions and that are not set."""
+    if isinstance(raw, Mapping):
+        for value in raw.values():
+            yield from _unset_names(value, environment)
+    elif isinstance(raw, list):
+        for value in raw:
+            yield from _unset_names(value, environment)
+    else:
+        yield from (name for name in names_in(raw) if name not in environment)
+
+
+def _check_by_adapter(runner: Runner, at: FieldPath, source: Source) -> None:
+    """Lets the adapter check what only it knows; a runner whose environment is not set is checked when it is used."""
+    if runner.unset:
+        return
+    try:
+        ADAPTERS.get(runner.adapter)(runner)
+    except InputError as error:
+        raise error.at(source.place((*at, *([error.place.field] if error.place.field else [])))) from None
+
+
+def require_environment(runners: Iterable[Runner]) -> None:
+    """Raises InputErrors for runners whose `${{ NAME }}` is not set: asked only of those about to be used."""
+    errors = [
+        InputError(f"runner '{runner.name}' needs the environment variable {name}; export it or put it into .env")
+        for runner in runners
+        for name in runner.unset
+    ]
+    if errors:
+        raise InputErrors(errors)
+
+
+def _check_settings(settings: Mapping[str, Any], known: frozenset[str], at: FieldPath, source: Source) -> None:
+    for key in settings:
+        if key not in known:
+            all_keys = sorted(known | _COMMON_KEYS)
+            raise source.error(
+                (*at, key), f"unknown setting; there are: {', '.join(all_keys)}{did_you_mean(key, all_keys)}"
+            )
+
+
+def redacted(value: Any) -> Any:
+    """`value` with everything under a secret-looking key replaced by `***`."""
+    if isinstance(value, Mapping):
+        return {key: REDACTED if _is_secret(key, item) else redacted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [redacted(item) for item in value]
+    return value
+
+
+def secrets_in(value: Any) -> list[str]:
+    """The secret texts in settings: what must never be stored."""
+    if isinstance(value, Mapping):
+        found = [item for key, item in value.items() if _is_secret(key, item)]
+        return found + [secret for item in value.values() if not isinstance(item, str) for secret in secrets_in(item)]
+    if isinstance(value, list):
+        return [secret for item in value for secret in secrets_in(item)]
+    return []
+
+
+def _is_secret(key: str, value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and key not in _TOKEN_COUNTS and bool(_SECRET_KEY.search(key))
+
+
+def _tags(raw: Any, at: FieldPath, source: Source) -> tuple[str, ...]:
+    if raw is None:
+        return ()
+    if isinstance(raw, str):
+        return (raw,)
+    if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
+        return tuple(raw)
+    raise source.error(at, "expected a list of texts")
+
+
+def _number(raw: Mapping[str, Any], key: str, at: FieldPath, source: Source, *, above: float) -> float | None:
+    value = raw.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not above < value < math.inf:
+        raise source.error((*at, key), f"expected a number above {above:g}, got {value!r}")
+    return float(value)
+
+
+def _whole(raw: Mapping[str, Any], key: str, at: FieldPath, source: Source, least: int = 1) -> int | None:
+    value = raw.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise source.error((*at, key), f"expected a whole number of at least {least}, got {value!r}")
+    return value
+
+
+def _retries(raw: Any, at: FieldPath, source: Source) -> RetryPolicy:
+    if raw is None:
+        return RetryPolicy()
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        raw = {"max_retries": raw}
+    if not isinstance(raw, Mapping):
+        raise source.error(at, "expected a number of retries or a mapping")
+    known = [item.name for item in fields(RetryPolicy)]
+    for key in raw:
+        if key not in known:
+            raise UnknownName("retry setting", key, known, source.place((*at, key)))
+    values: dict[str, Any] = {key: _number(raw, key, at, source, above=-1e-9) for key in raw}
+    if "max_retries" in raw:
+        values["max_retries"] = _whole(raw, "max_retries", at, source, least=0)
+    return RetryPolicy(**values)
+
+
+def _prices(raw: Any, at: FieldPath, source: Source) -> dict[str, float]:
+    """USD per million tokens (and per call), by which cost is computed where the target reports none."""
+    if raw is None:
+        return {}
+    if not isinstance(raw, Mapping):
+        raise source.error(at, f"expected a mapping with some of: {', '.join(_PRICES)}")
+    for key in raw:
+        if key not in _PRICES:
+            raise UnknownName("price", key, _PRICES, source.place((*at, key)))
+    return {key: _number(raw, key, at, source, above=-1e-12) or 0.0 for key in raw}

@@ -1,0 +1,64 @@
+"""Reading an adapter's settings: the same few checks for every adapter, each error naming its field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from eval_pipeline.errors import InputError, Place, UnknownName
+
+
+def _wrong(key: str, expected: str, value: Any) -> InputError:
+    shown = "nothing" if value is None else repr(value)
+    return InputError(f"expected {expected}, got {shown}", Place(field=key))
+
+
+def text(settings: Mapping[str, Any], key: str) -> str:
+    """A required, non-blank text."""
+    value = settings.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(key, "a text", value)
+    return value
+
+
+def optional_text(settings: Mapping[str, Any], key: str) -> str | None:
+    """A text, or None when it is not given."""
+    value = settings.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise _wrong(key, "a text", value)
+
+
+def flag(settings: Mapping[str, Any], key: str, default: bool = False) -> bool:
+    """A truth value."""
+    value = settings.get(key, default)
+    if not isinstance(value, bool):
+        raise _wrong(key, "true or false", value)
+    return value
+
+
+def mapping(settings: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A mapping, empty when it is not given."""
+    value = settings.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _wrong(key, "a mapping", value)
+    return value
+
+
+def texts(settings: Mapping[str, Any], key: str) -> Mapping[str, str]:
+    """A mapping of texts to texts (environment, headers); numbers are taken as they are written."""
+    values = mapping(settings, key)
+    for name, value in values.items():
+        if isinstance(value, (dict, list)) or value is None:
+            raise _wrong(f"{key}.{name}", "a text", value)
+    return {name: str(value) for name, value in values.items()}
+
+
+def choice(settings: Mapping[str, Any], key: str, options: tuple[str, ...], default: str) -> str:
+    """One of `options`."""
+    value = settings.get(key, default)
+    if value not in options:
+        raise UnknownName(key, str(value), options, Place(field=key))
+    return str(value)

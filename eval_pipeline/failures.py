@@ -1,0 +1,91 @@
+"""Failure classes: why an execution did not pass.
+
+A class belongs to an origin, and the origin decides how it is counted: only `quality` is the target's answer being
+wrong and enters pass rates; every other origin leaves the cell ungraded, counted in coverage (design.md, promise 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Origin(StrEnum):
+    """Who has to act on a failure."""
+
+    QUALITY = "quality"
+    TARGET = "target"
+    INFRASTRUCTURE = "infrastructure"
+    HARNESS = "harness"
+    GRADER = "grader"
+
+
+@dataclass(frozen=True, slots=True)
+class FailureClass:
+    """One reason for not passing: stable id, label for people, origin."""
+
+    id: str
+    label: str
+    origin: Origin
+
+    @property
+    def graded(self) -> bool:
+        """Whether a failure of this class counts as a graded answer."""
+        return self.origin is Origin.QUALITY
+
+
+ASSERTION = FailureClass("assertion", "Assertion failure", Origin.QUALITY)
+GATE = FailureClass("gate", "Required evaluator below its minimum", Origin.QUALITY)
+UNEXPECTED_PASSED = FailureClass("unexpected-passed", "Unexpected pass", Origin.QUALITY)
+
+TIMEOUT = FailureClass("timeout", "Timeout", Origin.TARGET)
+TARGET_CRASH = FailureClass("target-crash", "Target crashed", Origin.TARGET)
+TARGET_ERROR = FailureClass("target-error", "Target reported an error", Origin.TARGET)
+OUTPUT_MISSING = FailureClass("output-missing", "Target gave no output", Origin.TARGET)
+MALFORMED_REPLY = FailureClass("malformed-reply", "Reply could not be read", Origin.TARGET)
+MAX_STEPS = FailureClass("max-steps", "Step or budget limit of the agent reached", Origin.TARGET)
+TRUNCATED = FailureClass("truncated", "Answer cut by the token limit", Origin.TARGET)
+
+BAD_REQUEST = FailureClass("bad-request", "Request refused", Origin.INFRASTRUCTURE)
+AUTHENTICATION = FailureClass("authentication", "Not authorized", Origin.INFRASTRUCTURE)
+MODEL_REJECTED = FailureClass("model-rejected", "Rejected model", Origin.INFRASTRUCTURE)
+RATE_LIMITED = FailureClass("rate-limited", "Rate limited", Origin.INFRASTRUCTURE)
+SERVER_ERROR = FailureClass("server-error", "Provider error", Origin.INFRASTRUCTURE)
+CONNECTION = FailureClass("connection", "Connection failed", Origin.INFRASTRUCTURE)
+
+CANCELLED = FailureClass("cancelled", "Cancelled", Origin.HARNESS)
+BUDGET_EXCEEDED = FailureClass("budget-exceeded", "Budget exceeded", Origin.HARNESS)
+RECORDING_MISSING = FailureClass("recording-missing", "No recording for this case", Origin.HARNESS)
+ADAPTER = FailureClass("adapter", "Adapter failed", Origin.HARNESS)
+NORMALIZATION = FailureClass("normalization", "Report normalization", Origin.HARNESS)
+
+EVALUATOR = FailureClass("evaluator", "Evaluator could not tell", Origin.GRADER)
+NO_EVALUATORS = FailureClass("no-evaluators", "Nothing evaluates this case", Origin.GRADER)
+
+FAILURE_CLASSES: dict[str, FailureClass] = {
+    value.id: value for value in list(globals().values()) if isinstance(value, FailureClass)
+}
+
+
+def failure_class(id_: str) -> FailureClass:
+    """The class of this id; an id given by a suite (`failure_class: wrong-alias`) is a quality class of that name."""
+    return FAILURE_CLASSES.get(id_) or FailureClass(id_, id_.replace("-", " ").capitalize(), Origin.QUALITY)
+
+
+HTTP_FAILURES: dict[int, FailureClass] = {
+    400: BAD_REQUEST,
+    401: AUTHENTICATION,
+    403: AUTHENTICATION,
+    404: MODEL_REJECTED,
+    408: TIMEOUT,
+    413: BAD_REQUEST,
+    422: BAD_REQUEST,
+    429: RATE_LIMITED,
+}
+
+
+def failure_of_status(status: int) -> FailureClass:
+    """The failure class of an HTTP status that means failure (400 to 599)."""
+    if status in HTTP_FAILURES:
+        return HTTP_FAILURES[status]
+    return SERVER_ERROR if status >= 500 else BAD_REQUEST

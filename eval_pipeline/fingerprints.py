@@ -1,0 +1,65 @@
+"""Identity by content: canonical JSON and its hash, and JSON text that never fails on odd strings.
+
+Canonical JSON here is UTF-8, keys sorted, no white space, as orjson writes it. Lone surrogates, which JSON text from
+the outside may hold and UTF-8 cannot, become U+FFFD.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+_CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
+_PLAIN = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
+
+
+def to_json(value: object) -> bytes:
+    """`value` (JSON types, dataclasses, datetimes) as compact JSON."""
+    return _dump(value, _PLAIN)
+
+
+def canonical_json(value: object) -> bytes:
+    """`value` as canonical JSON: equal values give equal bytes."""
+    return _dump(value, _CANONICAL)
+
+
+def fingerprint(value: object) -> str:
+    """SHA-256 of the canonical JSON of `value`, 64 hex digits."""
+    return hashlib.sha256(_dump(value, _CANONICAL)).hexdigest()
+
+
+def file_fingerprint(path: Path) -> str:
+    """SHA-256 of a file's bytes, 64 hex digits. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _dump(value: object, options: int) -> bytes:
+    try:
+        return orjson.dumps(value, option=options)
+    except orjson.JSONEncodeError:
+        return orjson.dumps(_encodable(value), option=options)
+
+
+def _encodable(value: Any) -> Any:
+    """The same value with everything orjson refuses (lone surrogates, huge integers, sets) made plain."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    if isinstance(value, Mapping):
+        return {_encodable(str(key)): _encodable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_encodable(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(_encodable(item) for item in value)
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**64:
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _encodable(getattr(value, field.name)) for field in fields(value)}
+    if value is None or isinstance(value, (bool, int, float)) or hasattr(value, "isoformat"):
+        return value
+    return str(value)

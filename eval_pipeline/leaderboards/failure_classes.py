@@ -1,0 +1,44 @@
+"""Verdicts → failure classes: class × runner × suite with counts, shares and examples, summarized with Polars."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from eval_pipeline.failures import failure_class
+
+EXAMPLES = 5
+
+
+def summarize_failures(verdicts: pl.DataFrame) -> pl.DataFrame:
+    """One row per suite, runner and failure class, most frequent first.
+
+    `verdicts` as in `standings.VERDICT_COLUMNS`; `share` is the class's part of the cells carried out. The result has
+    the columns of the table `failure_classes`, without computed_at.
+    """
+    cell = ["suite", "runner", "suite_revision"]
+    carried_out = verdicts.group_by(cell).agg(carried_out=pl.len())
+    counted = (
+        verdicts.filter(pl.col("failure_class").is_not_null())
+        .sort("case_id", "repetition")
+        .group_by([*cell, "failure_class"], maintain_order=True)
+        .agg(
+            count=pl.len().cast(pl.Int64),
+            examples=pl.col("case_id").unique(maintain_order=True).head(EXAMPLES),
+            example_reason=pl.col("reason").first(),
+        )
+        .join(carried_out, on=cell)
+    )
+    known = {id_: failure_class(id_) for id_ in counted["failure_class"].unique()}
+    return (
+        counted.with_columns(
+            share=pl.col("count") / pl.col("carried_out"),
+            label=pl.col("failure_class").replace_strict(
+                {id_: each.label for id_, each in known.items()}, default=None
+            ),
+            origin=pl.col("failure_class").replace_strict(
+                {id_: each.origin.value for id_, each in known.items()}, default=None
+            ),
+        )
+        .drop("carried_out")
+        .sort(["suite", "runner", "count", "failure_class"], descending=[False, False, True, False])
+    )

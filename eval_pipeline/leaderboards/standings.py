@@ -1,0 +1,137 @@
+"""Verdicts → standings: the room's verb, `rank`. Cells that could not be graded never enter a rate or a mean; they
+stand beside it as coverage and as the bounds that the rate could have."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from eval_pipeline.leaderboards.statistics import mean_interval, wilson_high, wilson_low
+
+VERDICT_COLUMNS = {
+    "suite": pl.String, "suite_revision": pl.String, "runner": pl.String, "runner_revision": pl.String,
+    "case_id": pl.String, "repetition": pl.Int32, "status": pl.String, "score": pl.Float64, "duration_ms": pl.Float64,
+    "input_tokens": pl.Int64, "output_tokens": pl.Int64, "cost_usd": pl.Float64, "failure_class": pl.String,
+    "reason": pl.String,
+}  # fmt: skip
+CELL_COLUMNS = {"suite": pl.String, "runner": pl.String, "suite_cells": pl.Int64}
+
+OVERALL = "(all)"
+_ROUNDING = 9
+_CELL = ("suite", "suite_revision", "runner", "runner_revision")
+
+
+def rank(verdicts: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
+    """Standings per suite and overall, best first.
+
+    `verdicts`: one row per carried out cell (VERDICT_COLUMNS); `cells`: how many cells each suite × runner has
+    (CELL_COLUMNS). One suite revision per suite. The result has the columns of the table `leaderboards`, without
+    board_id, computed_at and sweep_id.
+    """
+    per_suite = _with_ranks(_standings(verdicts, cells), "suite")
+    return pl.concat([per_suite, _with_ranks(_overall(per_suite), None)], how="diagonal_relaxed")
+
+
+def _standings(verdicts: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
+    counted = verdicts.group_by(_CELL).agg(
+        graded=(pl.col("status") != "error").sum().cast(pl.Int64),
+        passed=pl.col("status").is_in(["passed", "expected-failed"]).sum().cast(pl.Int64),
+        expected_failed=(pl.col("status") == "expected-failed").sum().cast(pl.Int64),
+        unexpected_passed=(pl.col("status") == "unexpected-passed").sum().cast(pl.Int64),
+        errored=(pl.col("status") == "error").sum().cast(pl.Int64),
+        carried_out=pl.len().cast(pl.Int64),
+        latency_p50_ms=pl.col("duration_ms").filter(pl.col("status") != "error").quantile(0.5, "linear"),
+        latency_p95_ms=pl.col("duration_ms").filter(pl.col("status") != "error").quantile(0.95, "linear"),
+        input_tokens=_known_sum("input_tokens"),
+        output_tokens=_known_sum("output_tokens"),
+        cost_usd=_known_sum("cost_usd"),
+        cost_known=pl.col("cost_usd").count().cast(pl.Int64),
+    )
+    joined = counted.join(cells, on=["suite", "runner"], how="left").join(_means(verdicts), on=list(_CELL), how="left")
+    planned = pl.max_horizontal("suite_cells", "carried_out").alias("planned")
+    return _with_rates(joined.with_columns(planned)).with_columns(
+        scope=pl.lit("suite"), suites=pl.lit(1, dtype=pl.Int64)
+    ).drop("carried_out", "suite_cells")  # fmt: skip
+
+
+def _known_sum(column: str) -> pl.Expr:
+    """The sum of what is known; null, not 0, when nothing is."""
+    return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)
+
+
+def _means(verdicts: pl.DataFrame) -> pl.DataFrame:
+    """Mean score with its interval; repetitions of a case are averaged first: cases are what is drawn at random."""
+    by_case = verdicts.filter(pl.col("status") != "error").group_by(*_CELL, "case_id").agg(pl.col("score").mean())
+    means = by_case.group_by(_CELL).agg(
+        mean_score=pl.col("score").mean(), deviation=pl.col("score").std(), cases=pl.len()
+    )
+    intervals = [
+        mean_interval(mean, deviation, count) or (None, None)
+        for mean, deviation, count in means.select("mean_score", "deviation", "cases").iter_rows()
+    ]
+    return means.drop("deviation", "cases").with_columns(
+        pl.Series("mean_score_low", [low for low, _ in intervals], dtype=pl.Float64),
+        pl.Series("mean_score_high", [high for _, high in intervals], dtype=pl.Float64),
+    )
+
+
+def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
+    graded, passed, planned = pl.col("graded"), pl.col("passed"), pl.col("planned")
+    return frame.with_columns(
+        failed=graded - passed,
+        pass_rate=pl.when(graded > 0).then(passed / graded),
+        pass_rate_low=wilson_low(passed, graded),
+        pass_rate_high=wilson_high(passed, graded),
+        pass_rate_worst=pl.when(planned > 0).then(passed / planned),
+        pass_rate_best=pl.when(planned > 0).then((planned - (graded - passed)) / planned),
+        coverage=pl.when(planned > 0).then(graded / planned),
+    )
+
+
+def _overall(per_suite: pl.DataFrame) -> pl.DataFrame:
+    """One row per runner over all its suites, each suite counting the same.
+
+    The interval of the mean rate takes the suites as independent: half widths are added in quadrature about the mean
+    of the intervals' middles, which for one suite is Wilson's interval itself.
+    """
+    half = (pl.col("pass_rate_high") - pl.col("pass_rate_low")) / 2
+    middle = (pl.col("pass_rate_high") + pl.col("pass_rate_low")) / 2
+    half_score = (pl.col("mean_score_high") - pl.col("mean_score_low")) / 2
+    sums = (
+        "planned",
+        "graded",
+        "passed",
+        "failed",
+        "expected_failed",
+        "unexpected_passed",
+        "errored",
+        "suites",
+        "cost_known",
+    )
+    return per_suite.group_by("runner").agg(
+        *(pl.col(name).sum() for name in sums),
+        *(_known_sum(name) for name in ("input_tokens", "output_tokens", "cost_usd")),
+        pass_rate=pl.col("pass_rate").mean(),
+        pass_rate_low=(middle.mean() - _quadrature(half)).clip(0.0, 1.0),
+        pass_rate_high=(middle.mean() + _quadrature(half)).clip(0.0, 1.0),
+        pass_rate_worst=pl.col("pass_rate_worst").mean(),
+        pass_rate_best=pl.col("pass_rate_best").mean(),
+        mean_score=pl.col("mean_score").mean(),
+        mean_score_low=(pl.col("mean_score").mean() - _quadrature(half_score)).clip(0.0, 1.0),
+        mean_score_high=(pl.col("mean_score").mean() + _quadrature(half_score)).clip(0.0, 1.0),
+        coverage=pl.col("graded").sum() / pl.col("planned").sum(),
+    ).with_columns(scope=pl.lit("overall"), suite=pl.lit(OVERALL))  # fmt: skip
+
+
+def _quadrature(half_widths: pl.Expr) -> pl.Expr:
+    return (half_widths**2).sum().sqrt() / half_widths.count()
+
+
+def _with_ranks(frame: pl.DataFrame, within: str | None) -> pl.DataFrame:
+    """Ranks by pass rate, then mean score; equals share a rank, runners without a rate come last and have none."""
+    groups = [within] if within else [pl.lit(0)]
+    order = pl.struct(-pl.col("pass_rate").round(_ROUNDING), -pl.col("mean_score").fill_null(-1.0).round(_ROUNDING))
+    known = pl.col("pass_rate").is_not_null()
+    ranked = frame.with_columns(rank=pl.when(known).then(order.rank("min").over(known, *groups)).cast(pl.Int32))
+    best_low = pl.col("pass_rate_low").filter(pl.col("rank") == 1).first().over(groups)
+    tied = (pl.col("pass_rate_high") >= best_low).alias("tied_with_best")
+    return ranked.with_columns(tied).sort([*([within] if within else []), "rank", "runner"], nulls_last=True)

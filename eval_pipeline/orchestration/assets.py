@@ -1,0 +1,236 @@
+"""The assets: suites, and per suite × runner executions, reports, scores and failure classes; leaderboards over all.
+
+Thin by rule: rows in, one verb of the workbench, materializations with metadata out. The four assets of a cell are
+one step over all partitions of a run, because a step of its own per partition costs seconds (measured, README).
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
+
+import dagster as dg
+from pydantic import Field
+
+from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.orchestration.checks import CHECKS, checks_of_cell, suite_check
+from eval_pipeline.orchestration.metadata import CODE_VERSION, board_metadata, cell_metadata, provenance, suite_metadata
+from eval_pipeline.orchestration.partitions import by_suite, cell_name, partition_key
+from eval_pipeline.orchestration.project import Project, Refresh
+from eval_pipeline.orchestration.sweep import STAGES, CellOutcome, Listener, SweepOptions, carry_out
+from eval_pipeline.orchestration.workbench import Workbench
+
+GROUP = "evaluation"
+Loaded = TypeVar("Loaded")
+CELL_ASSETS = (*STAGES, "failure_classes")
+_DESCRIPTIONS = {
+    "target_executions": "Every planned case carried out by the runner: attempts, raw output, failures. Costs money.",
+    "session_reports": "Each execution normalized: final output, events, tokens, cost, file reads, skills.",
+    "evaluator_scores": "One score per evaluator and execution, and the verdict decided from them.",
+    "failure_classes": "Why cells did not pass: class, count, share, examples. Summarized with Polars.",
+}
+
+
+class SweepConfig(dg.Config):
+    """What a sweep does; everything here can be set in the launchpad."""
+
+    refresh: str = Field(default="", description="missing, failed or all; empty: the project's default")
+    tags: list[str] = Field(default=[], description="only cases with any of these tags")
+    cases: list[str] = Field(default=[], description="only cases of these ids")
+    repetitions: int = Field(default=0, description="repetitions per case; 0: as the suite or project says")
+    concurrency: int = Field(default=0, description="attempts at once; 0: as runners and project say")
+    threshold: float = Field(default=-1.0, description="least score that passes; below 0: as suite or project says")
+    budget_usd: float = Field(default=0.0, description="stop calling targets after this much; 0: no limit")
+    any_runner: bool = Field(default=False, description="set aside which runners suites and cases ask for")
+    resume: str = Field(default="", description="id of an interrupted sweep whose executions count as done")
+
+    def options(self, project: Project, stages: tuple[str, ...]) -> SweepOptions:
+        """This configuration over the project's defaults."""
+        defaults = project.defaults
+        return SweepOptions(
+            refresh=_refresh(self.refresh) if self.refresh else defaults.refresh,
+            cases=CaseFilter(ids=frozenset(self.cases), tags=frozenset(self.tags)),
+            repetitions=self.repetitions or (defaults.repeat if defaults.repeat > 1 else None),
+            concurrency=self.concurrency or defaults.concurrency,
+            threshold=self.threshold if self.threshold >= 0 else defaults.threshold,
+            budget_usd=self.budget_usd or defaults.budget_usd,
+            resume=self.resume or None,
+            any_runner=self.any_runner,
+            stages=stages,
+        )
+
+
+def _refresh(name: str) -> Refresh:
+    policies: tuple[Refresh, ...] = ("missing", "failed", "all")
+    for policy in policies:
+        if name == policy:
+            return policy
+    raise dg.Failure(f"no refresh policy '{name}'; there are: missing, failed, all", allow_retries=False)
+
+
+def suites_asset(workbench: Workbench, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
+    """The asset `suites`: one partition per suite."""
+
+    @dg.asset(
+        name="suites",
+        partitions_def=partitions,
+        group_name=GROUP,
+        kinds={"duckdb"},
+        code_version=CODE_VERSION,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        check_specs=[dg.AssetCheckSpec("suite_is_valid", asset="suites", description="Every case can be loaded.")],
+        output_required=False,
+        description="Suite files loaded and checked: cases, evaluators, and what is wrong with them.",
+    )
+    def suites(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        invalid = 0
+        for key in context.partition_keys:
+            ready = _or_fail(partial(workbench.suite, key))
+            workbench.store_suite(ready)
+            invalid += len(ready.errors)
+            context.log_event(suite_materialization(workbench, key))
+            context.log_event(suite_check(ready))
+        workbench.warehouse.publish()
+        yield dg.AssetCheckResult(check_name="suite_is_valid", passed=invalid == 0, metadata={"invalid_cases": invalid})
+
+    return suites
+
+
+def suite_materialization(workbench: Workbench, name: str) -> dg.AssetMaterialization:
+    """The event that says: this suite is loaded, at this revision."""
+    ready = workbench.suite(name)
+    return dg.AssetMaterialization(
+        "suites", partition=name, metadata=suite_metadata(ready), tags=provenance(ready.suite.revision[:32])
+    )
+
+
+def cell_assets(workbench: Workbench, partitions: dg.MultiPartitionsDefinition) -> dg.AssetsDefinition:
+    """The assets of a suite × runner, as one step that covers every partition of a run."""
+
+    @dg.multi_asset(
+        name="evaluate",
+        specs=list(_cell_specs()),
+        check_specs=list(CHECKS),
+        partitions_def=partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        can_subset=True,
+        pool="evaluation",
+    )
+    def evaluate(context: dg.AssetExecutionContext, config: SweepConfig) -> Iterator[dg.AssetCheckResult]:
+        selected = [name for name in CELL_ASSETS if dg.AssetKey(name) in context.selected_asset_keys]
+        options = config.options(workbench.project, tuple(name for name in STAGES if name in selected))
+        cells = _or_fail(lambda: workbench.cells(cell_name(key) for key in context.partition_keys))
+        sweep_id = workbench.begin_sweep(cells, options, context.run_id)
+        reporter = _Reporter(context, workbench, selected)
+        status = "interrupted"
+        try:
+            carry_out(cells, options, warehouse=workbench.warehouse, sweep_id=sweep_id, listener=reporter)
+            status = "finished"
+        finally:
+            workbench.end_sweep(sweep_id, status)
+            workbench.warehouse.publish()
+        if reporter.failed:
+            raise dg.Failure(
+                f"{len(reporter.failed)} of {len(cells)} partitions could not be stored",
+                metadata={"failed": reporter.failed},
+                allow_retries=False,
+            )
+        yield from reporter.overall_checks()
+
+    return evaluate
+
+
+def _cell_specs() -> Iterator[dg.AssetSpec]:
+    upstream = dg.AssetDep("suites", partition_mapping=by_suite)
+    for name in CELL_ASSETS:
+        yield dg.AssetSpec(
+            name,
+            deps=[upstream],
+            skippable=True,
+            group_name=GROUP,
+            kinds={"duckdb", "polars"} if name == "failure_classes" else {"duckdb"},
+            code_version=CODE_VERSION,
+            description=_DESCRIPTIONS[name],
+        )
+        upstream = dg.AssetDep(name)
+
+
+class _Reporter(Listener):
+    """Turns finished cells into Dagster events, and passes everything on to the workbench's own listener."""
+
+    def __init__(self, context: dg.AssetExecutionContext, workbench: Workbench, selected: list[str]) -> None:
+        self.failed: dict[str, str] = {}
+        self._context = context
+        self._workbench = workbench
+        self._selected = selected
+        self._checks: dict[str, list[bool]] = {}
+        onward = workbench.listener
+        self.cell_planned = onward.cell_planned  # type: ignore[method-assign]
+        self.plan_reused = onward.plan_reused  # type: ignore[method-assign]
+        self.plan_started = onward.plan_started  # type: ignore[method-assign]
+        self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
+
+    def cell_finished(self, outcome: CellOutcome) -> None:
+        key = partition_key(outcome.cell.name)
+        if outcome.error is not None:
+            self.failed[str(key)] = outcome.error
+        else:
+            self._materialize(outcome, key)
+        self._workbench.listener.cell_finished(outcome)
+
+    def _materialize(self, outcome: CellOutcome, key: dg.MultiPartitionKey) -> None:
+        name = outcome.cell.name
+        failures = self._workbench.update_failure_classes(name)
+        version = f"{outcome.cell.revision[:16]}-{outcome.cell.ready.suite.revision[:16]}"
+        for asset in self._selected:
+            metadata = cell_metadata(asset, outcome, failures)
+            event = dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=provenance(version))
+            self._context.log_event(event)
+        for check in checks_of_cell(outcome, key, self._workbench.project.defaults):
+            if check.check_name in {spec.name for spec in self._context.selected_asset_check_keys}:
+                self._context.log_event(check)
+                self._checks.setdefault(check.check_name, []).append(check.passed)
+
+    def overall_checks(self) -> Iterator[dg.AssetCheckResult]:
+        """One result per check for the whole run."""
+        for spec in CHECKS:
+            if spec.key in self._context.selected_asset_check_keys:
+                results = self._checks.get(spec.name, [])
+                yield dg.AssetCheckResult(
+                    asset_key=spec.asset_key,
+                    check_name=spec.name,
+                    passed=all(results),
+                    severity=dg.AssetCheckSeverity.WARN,
+                    metadata={"partitions": len(results), "missed": results.count(False)},
+                )
+
+
+def leaderboards_asset(workbench: Workbench) -> dg.AssetsDefinition:
+    """The asset `leaderboards`: standings over everything current, recomputed when any score changed."""
+
+    @dg.asset(
+        name="leaderboards",
+        deps=["evaluator_scores"],
+        group_name=GROUP,
+        kinds={"duckdb", "polars"},
+        code_version=CODE_VERSION,
+        pool="evaluation",
+        automation_condition=dg.AutomationCondition.eager()
+        .without(~dg.AutomationCondition.any_deps_missing())
+        .with_label("any score updated"),
+        description="Standings per suite and overall: pass rates with intervals, coverage, latency, tokens, cost.",
+    )
+    def leaderboards() -> dg.MaterializeResult[None]:
+        standings = workbench.update_leaderboards()
+        workbench.warehouse.publish()
+        return dg.MaterializeResult(metadata=board_metadata(standings))
+
+    return leaderboards
+
+
+def _or_fail(load: Callable[[], Loaded]) -> Loaded:
+    """Bad input ends a step with its own message instead of a stack trace."""
+    try:
+        return load()
+    except EvalPipelineError as error:
+        raise dg.Failure(str(error), allow_retries=False) from None

@@ -1,0 +1,53 @@
+"""Asset checks: is a suite valid, was everything graded, is the pass rate high enough. Warnings all: a bad model never
+turns the graph red."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+
+from eval_pipeline.orchestration.project import Defaults
+from eval_pipeline.orchestration.sweep import CellOutcome, ReadySuite
+
+SCORES = dg.AssetKey("evaluator_scores")
+COVERAGE = dg.AssetCheckSpec("coverage", asset=SCORES, description="Graded cells over planned cells.")
+PASS_RATE = dg.AssetCheckSpec("pass_rate", asset=SCORES, description="Passed cells over graded cells.")
+CHECKS = (COVERAGE, PASS_RATE)
+
+
+def suite_check(ready: ReadySuite) -> dg.AssetCheckEvaluation:
+    """Whether every case of a suite can be loaded."""
+    return dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey("suites"),
+        check_name="suite_is_valid",
+        passed=not ready.errors,
+        partition=ready.suite.name,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"invalid_cases": len(ready.errors), "cases": len(ready.suite.cases)},
+    )
+
+
+def checks_of_cell(outcome: CellOutcome, key: str, defaults: Defaults) -> Iterator[dg.AssetCheckEvaluation]:
+    """The checks of one cell: coverage against its minimum, pass rate against the project's (if it names one)."""
+    tally = outcome.tally
+    graded = tally.passed + tally.failed
+    coverage = graded / tally.planned if tally.planned else None
+    yield _evaluation(COVERAGE, key, coverage, defaults.min_coverage)
+    yield _evaluation(PASS_RATE, key, tally.passed / graded if graded else None, defaults.min_pass_rate)
+
+
+def _evaluation(spec: dg.AssetCheckSpec, key: str, value: float | None, least: float | None) -> dg.AssetCheckEvaluation:
+    """A missing value passes only where nothing is asked of it."""
+    metadata: dict[str, Any] = {"least": least} if least is not None else {}
+    if value is not None:
+        metadata["value"] = value
+    return dg.AssetCheckEvaluation(
+        asset_key=spec.asset_key,
+        check_name=spec.name,
+        passed=least is None or (value is not None and value >= least),
+        partition=key,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata=metadata,
+    )

@@ -1,0 +1,21 @@
+"""What `workspace.yaml` loads: the definitions of the project found from where Dagster was started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.project import load_project
+from eval_pipeline.orchestration.workbench import Workbench
+
+
+def load() -> dg.Definitions:
+    """The definitions of the project of the current folder. Raises InputError, which the UI shows as it is."""
+    workbench = Workbench(load_project(Path.cwd()))
+    runners = [runner.name for runner in workbench.load_runners()] if workbench.project.runners else []
+    return build_definitions(workbench, runners or ["none"])
+
+
+defs = load()

@@ -1,0 +1,69 @@
+"""What a sweep would do: the same comparison that a sweep makes, without carrying anything out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from eval_pipeline.orchestration.sweep import (
+    Cell,
+    SweepOptions,
+    Tally,
+    decision_key,
+    needs_execution,
+    planned_cells,
+    threshold_of,
+)
+from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.reports.normalize import normalizer_version
+from eval_pipeline.warehouse.cells import known_cells
+from eval_pipeline.warehouse.journal import CellName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """What a sweep would do with one suite × runner; the cost is None when nothing tells."""
+
+    cell: CellName
+    tally: Tally
+    estimated_cost_usd: float | None
+
+
+def foresee(workbench: Workbench, names: Iterable[CellName], options: SweepOptions) -> Iterator[Foreseen]:
+    """The plan of each cell: reused, to execute (`executed`), to score again (`rescored`)."""
+    for cell in workbench.cells(names):
+        tally = _tally(workbench, cell, options)
+        cost = _mean_cost(workbench, cell.name) if tally.executed else 0.0
+        estimated = cost * tally.executed if cost is not None else None
+        yield Foreseen(cell=cell.name, tally=tally, estimated_cost_usd=estimated)
+
+
+def _tally(workbench: Workbench, cell: Cell, options: SweepOptions) -> Tally:
+    known_by_key = known_cells(workbench.warehouse, cell.name)
+    threshold = threshold_of(cell, options)
+    tally = Tally()
+    for plan in planned_cells(cell, options):
+        tally.planned += 1
+        known = known_by_key.get(plan.key)
+        if known is None or needs_execution(known, options):
+            tally.executed += 1
+        elif known.decision_key != decision_key(cell, plan.case, threshold) or known.normalizer != normalizer_version(
+            known.format or ""
+        ):
+            tally.rescored += 1
+        else:
+            tally.reused += 1
+    return tally
+
+
+def _mean_cost(workbench: Workbench, cell: CellName) -> float | None:
+    """What an execution of this runner cost on average: on this suite, else anywhere."""
+    if not workbench.warehouse.path.exists():
+        return None
+    frame = workbench.warehouse.frame(
+        """SELECT coalesce(avg(cost_usd) FILTER (suite = $1), avg(cost_usd)) AS cost
+           FROM session_reports WHERE runner = $2""",
+        [cell.suite, cell.runner],
+    )
+    cost = frame["cost"][0]
+    return float(cost) if cost is not None else None

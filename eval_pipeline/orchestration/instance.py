@@ -1,0 +1,54 @@
+"""The Dagster instance of a project: where runs, events and schedules are kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.instance.ref import InstanceRef
+
+CONFIG = """\
+# Dagster's own settings for this project (docs.dagster.io, "dagster.yaml"); written once, yours to change.
+telemetry:
+  enabled: false
+concurrency:
+  runs:
+    max_concurrent_runs: 2
+  pools:
+    default_limit: 1
+run_monitoring:
+  enabled: true
+retention:
+  schedule:
+    purge_after_days: 90
+  sensor:
+    purge_after_days:
+      skipped: 7
+      failure: 30
+      success: 90
+"""
+
+
+def dagster_home(data: Path) -> Path:
+    """`DAGSTER_HOME` when set, else `dagster/` in the data folder."""
+    named = os.environ.get("DAGSTER_HOME")
+    return Path(named).expanduser().absolute() if named else data.absolute() / "dagster"
+
+
+def prepare_home(data: Path) -> Path:
+    """Makes the instance's folder, with settings when it has none yet."""
+    home = dagster_home(data)
+    home.mkdir(parents=True, exist_ok=True)
+    config = home / "dagster.yaml"
+    if not config.exists():
+        config.write_text(CONFIG, encoding="utf-8")
+    return home
+
+
+def open_instance(data: Path) -> dg.DagsterInstance:
+    """The instance for a sweep in this process: output goes to the terminal instead of into captured logs."""
+    quiet = {
+        "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+    }
+    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(prepare_home(data)), overrides=quiet))

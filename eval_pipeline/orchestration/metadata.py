@@ -1,0 +1,91 @@
+"""What a materialization shows in the Dagster UI: counts, tables, a picture, and its provenance."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from eval_pipeline.leaderboards.show import BOARD_HEAD, board_picture, board_rows, markdown_table, percent
+from eval_pipeline.leaderboards.standings import OVERALL
+from eval_pipeline.orchestration.sweep import CellOutcome, ReadySuite
+
+CODE_VERSION = "1"
+
+
+def provenance(data_version: str) -> dict[str, str]:
+    """Tags that let Dagster tell what is up to date."""
+    return {"dagster/code_version": CODE_VERSION, "dagster/data_version": data_version}
+
+
+def suite_metadata(ready: ReadySuite) -> dict[str, Any]:
+    """Counts of a suite, and its errors and warnings as a list."""
+    suite = ready.suite
+    problems = [*(f"- {error}" for error in ready.errors), *(f"- {warning}" for warning in suite.warnings)]
+    return {
+        "dagster/row_count": len(suite.cases),
+        "invalid_cases": len(ready.errors),
+        "path": dg.MetadataValue.path(str(suite.path)),
+        "format": suite.format,
+        "revision": suite.revision[:16],
+        "tags": ", ".join(suite.tags) or "–",
+        "problems": dg.MetadataValue.md("\n".join(problems) or "none"),
+    }
+
+
+def cell_metadata(stage: str, outcome: CellOutcome, failures: pl.DataFrame) -> dict[str, Any]:
+    """What one stage has to say about a cell."""
+    tally = outcome.tally
+    common: dict[str, Any] = {"dagster/row_count": tally.planned, "reused": tally.reused, "executed": tally.executed}
+    if stage == "target_executions":
+        return common
+    if stage == "session_reports":
+        known = {"input_tokens": tally.input_tokens, "output_tokens": tally.output_tokens, "cost_usd": tally.cost_usd}
+        return common | {name: value for name, value in known.items() if value is not None}
+    if stage == "failure_classes":
+        return {"dagster/row_count": failures.height, "classes": dg.MetadataValue.md(failure_table(failures))}
+    graded = tally.passed + tally.failed
+    rate = {"pass_rate": tally.passed / graded} if graded else {}
+    return common | rate | {
+        "rescored": tally.rescored,
+        "passed": tally.passed,
+        "failed": tally.failed,
+        "errored": tally.errored,
+        "coverage": graded / tally.planned if tally.planned else 0.0,
+    }  # fmt: skip
+
+
+def failure_table(failures: pl.DataFrame) -> str:
+    """Failure classes as a Markdown table."""
+    if failures.is_empty():
+        return "everything passed"
+    rows = [
+        (row["label"], row["origin"], str(row["count"]), percent(row["share"]), ", ".join(row["examples"]))
+        for row in failures.iter_rows(named=True)
+    ]
+    return markdown_table(("class", "origin", "count", "share", "examples"), rows)
+
+
+def board_metadata(standings: pl.DataFrame) -> dict[str, Any]:
+    """The leaderboards as tables and as one picture."""
+    per_suite = standings.filter(pl.col("scope") == "suite")
+    suites = per_suite["suite"].unique(maintain_order=True).to_list()
+    tables = [f"### {suite}\n\n{_board(per_suite.filter(pl.col('suite') == suite))}" for suite in suites]
+    overall = standings.filter(pl.col("suite") == OVERALL)
+    if len(suites) > 1:
+        tables.insert(0, f"### Overall (mean over suites)\n\n{_board(overall)}")
+    picture = base64.b64encode(board_picture(per_suite)).decode()
+    best = overall["pass_rate"].max() if overall.height else None
+    return {
+        "dagster/row_count": standings.height,
+        "suites": len(suites),
+        "runners": overall.height,
+        "standings": dg.MetadataValue.md("\n\n".join(tables) or "nothing graded yet"),
+        "picture": dg.MetadataValue.md(f"![pass rates with 95 % intervals](data:image/png;base64,{picture})"),
+    } | ({"best_pass_rate": best} if best is not None else {})
+
+
+def _board(standings: pl.DataFrame) -> str:
+    return markdown_table(BOARD_HEAD, board_rows(standings))

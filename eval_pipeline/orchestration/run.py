@@ -1,0 +1,110 @@
+"""A sweep of the command line, carried out as Dagster runs in this process, so that the UI shows it afterwards.
+
+One run covers all suites × runners of the sweep; a second one computes the leaderboards when anything changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+
+from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.instance import open_instance
+from eval_pipeline.orchestration.metadata import provenance, suite_metadata
+from eval_pipeline.orchestration.partitions import SUITES, range_tags
+from eval_pipeline.orchestration.sweep import CellOutcome, Listener, ReadySuite
+from eval_pipeline.orchestration.workbench import Workbench
+
+_QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@dataclass(slots=True)
+class RunResult:
+    """What came of a sweep: its cells, the Dagster runs, and what went wrong on our side."""
+
+    outcomes: list[CellOutcome] = field(default_factory=list)
+    run_id: str | None = None
+    problem: str | None = None
+
+
+def run_sweep(
+    workbench: Workbench, suites: Sequence[ReadySuite], runners: Sequence[str], config: dict[str, Any]
+) -> RunResult:
+    """Carries out suites × runners with a SweepConfig, then ranks. Nothing of a failing target raises."""
+    result = RunResult()
+    workbench.listener = _Collecting(workbench.listener, result.outcomes)
+    names = [ready.suite.name for ready in suites]
+    definitions = build_definitions(workbench, runners, names)
+    with open_instance(workbench.project.data) as instance:
+        _register(workbench, suites, instance)
+        sweep = _execute(definitions, "sweep", instance, config, range_tags(names, list(runners)))
+        result.run_id = sweep.run_id
+        result.problem = None if sweep.success else _problem(sweep)
+        if any(outcome.tally.changed for outcome in result.outcomes) or not _has_board(workbench):
+            ranked = _execute(definitions, "rank", instance, None, {})
+            result.problem = result.problem or (None if ranked.success else _problem(ranked))
+    return result
+
+
+def _register(workbench: Workbench, suites: Sequence[ReadySuite], instance: dg.DagsterInstance) -> None:
+    """Makes suites known as partitions, and reports those whose revision is new."""
+    known = instance.get_dynamic_partitions(SUITES)
+    instance.add_dynamic_partitions(SUITES, [ready.suite.name for ready in suites])
+    stored = workbench.stored_revisions()
+    for ready in suites:
+        if stored.get(ready.suite.name) == ready.suite.revision and ready.suite.name in known:
+            continue
+        workbench.store_suite(ready)
+        event = dg.AssetMaterialization(
+            SUITES,
+            partition=ready.suite.name,
+            metadata=suite_metadata(ready),
+            tags=provenance(ready.suite.revision[:32]),
+        )
+        instance.report_runless_asset_event(event)
+
+
+def _execute(
+    definitions: dg.Definitions,
+    job: str,
+    instance: dg.DagsterInstance,
+    config: dict[str, Any] | None,
+    tags: dict[str, str],
+) -> dg.ExecuteInProcessResult:
+    ops = {"ops": {"evaluate": {"config": config}}} if config is not None else {}
+    return definitions.resolve_job_def(job).execute_in_process(
+        instance=instance, tags=tags, run_config={**_QUIET, **ops}, raise_on_error=False
+    )
+
+
+def _problem(result: dg.ExecuteInProcessResult) -> str:
+    """The first failure of a run, in its own words."""
+    for event in result.all_events:
+        failure = event.step_failure_data if event.is_step_failure else None
+        if failure is not None:
+            described = failure.user_failure_data.description if failure.user_failure_data else None
+            return described or (failure.error.message.strip() if failure.error else "a step failed")
+    return "the Dagster run did not succeed"
+
+
+def _has_board(workbench: Workbench) -> bool:
+    return bool(len(workbench.warehouse.frame("SELECT 1 FROM leaderboards LIMIT 1")))
+
+
+class _Collecting(Listener):
+    """Keeps every outcome, and passes everything on."""
+
+    def __init__(self, onward: Listener, outcomes: list[CellOutcome]) -> None:
+        self._onward = onward
+        self._outcomes = outcomes
+        self.cell_planned = onward.cell_planned  # type: ignore[method-assign]
+        self.plan_reused = onward.plan_reused  # type: ignore[method-assign]
+        self.plan_started = onward.plan_started  # type: ignore[method-assign]
+        self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
+
+    def cell_finished(self, outcome: CellOutcome) -> None:
+        self._outcomes.append(outcome)
+        self._onward.cell_finished(outcome)

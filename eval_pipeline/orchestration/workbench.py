@@ -1,0 +1,197 @@
+"""A project at work: its suites and runners loaded, its warehouse open, its sweeps and boards written down.
+
+Everything here is plain Python over the other rooms; Dagster's assets and the command line both stand on it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from eval_pipeline.errors import InputError, InputErrors, UnknownName
+from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.planning import runner_revision
+from eval_pipeline.executions.runners import load_runners, require_environment
+from eval_pipeline.leaderboards.failure_classes import summarize_failures
+from eval_pipeline.leaderboards.standings import CELL_COLUMNS, VERDICT_COLUMNS, rank
+from eval_pipeline.orchestration.project import Project
+from eval_pipeline.orchestration.sweep import Cell, Listener, ReadySuite, SweepOptions, make_ready
+from eval_pipeline.suites.load import Reading, find_suite_files, load_suite, load_suites
+from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.schema import BY_NAME
+from eval_pipeline.warehouse.store import Warehouse
+
+_NEWEST_REVISION = """
+    SELECT {columns} FROM current_verdicts v
+    SEMI JOIN (SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_cells GROUP BY suite) n
+        USING (suite, suite_revision)"""
+
+
+@dataclass
+class Workbench:
+    """A project with what has been loaded of it. `listener` is told how sweeps go on."""
+
+    project: Project
+    suites: dict[str, ReadySuite] = field(default_factory=dict)
+    runners: dict[str, Runner] = field(default_factory=dict)
+    listener: Listener = field(default_factory=Listener)
+
+    def __post_init__(self) -> None:
+        self.warehouse = Warehouse(self.project.data)
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(self.project.environment)
+
+    def load_suites(self, patterns: Sequence[str] | None = None) -> list[ReadySuite]:
+        """The suites of these patterns (of the project's without any). Raises InputErrors."""
+        chosen = list(patterns if patterns is not None else self.project.suites)
+        if not chosen:
+            raise InputError("no suites: name files, folders or globs, or put 'suites:' into eval-pipeline.yaml")
+        folder = self.project.root
+        loaded = [make_ready(suite) for suite in load_suites(chosen, folder, self.reading)]
+        if not loaded:
+            raise InputError(f"no suite found in: {', '.join(chosen)}")
+        self.suites.update((ready.suite.name, ready) for ready in loaded)
+        return loaded
+
+    def load_runners(self) -> list[Runner]:
+        """The runners of the project's runners file. Raises InputErrors."""
+        if self.project.runners is None:
+            raise InputError("no runners: put runners.yaml beside the suites, or name it in eval-pipeline.yaml")
+        self.runners = {runner.name: runner for runner in load_runners(self.project.runners, self.project.environment)}
+        return list(self.runners.values())
+
+    def suite(self, name: str) -> ReadySuite:
+        """A suite by name, loaded if it is not yet. Raises UnknownName."""
+        if name not in self.suites:
+            self._load_one(name)
+        if name not in self.suites:
+            raise UnknownName("suite", name, self.suites)
+        return self.suites[name]
+
+    def _load_one(self, name: str) -> None:
+        """Loads suite files until one has this name; a broken file that is not wanted is passed over."""
+        errors: list[InputError] = []
+        for path in find_suite_files(self.project.suites, self.project.root):
+            try:
+                suite = load_suite(path, self.reading)
+            except InputError as error:
+                errors.append(error)
+                continue
+            if suite.name == name:
+                self.suites[name] = make_ready(suite)
+                return
+        if errors:
+            raise InputErrors(errors)
+
+    def runner(self, name: str) -> Runner:
+        """A runner by name. Raises UnknownName."""
+        if not self.runners:
+            self.load_runners()
+        if name not in self.runners:
+            raise UnknownName("runner", name, self.runners)
+        return self.runners[name]
+
+    def cells(self, names: Iterable[CellName]) -> list[Cell]:
+        """The cells of these names, ready to be carried out. Raises InputErrors for runners that cannot be used."""
+        wanted = list(names)
+        chosen = {name.runner: self.runner(name.runner) for name in wanted}
+        require_environment(chosen.values())
+        revisions = {name: runner_revision(runner) for name, runner in chosen.items()}
+        return [
+            Cell(ready=self.suite(name.suite), runner=chosen[name.runner], revision=revisions[name.runner])
+            for name in wanted
+        ]
+
+    def store_suite(self, ready: ReadySuite) -> None:
+        """Writes a suite and its cases down, at their revision."""
+        now = datetime.now(UTC)
+        self.warehouse.write("suites", [rows.suite_row(ready.suite, list(ready.errors), now)])
+        self.warehouse.write("cases", rows.case_rows(ready.suite))
+
+    def stored_revisions(self) -> dict[str, str]:
+        """The newest stored revision of each suite."""
+        query = "SELECT suite, arg_max(suite_revision, loaded_at) AS revision FROM suites GROUP BY suite"
+        return dict(self.warehouse.frame(query).iter_rows())
+
+    def begin_sweep(self, cells: Sequence[Cell], options: SweepOptions, dagster_run_id: str | None) -> str:
+        """Writes down that a sweep begins, and its runners; returns the sweep's id (sortable by time)."""
+        now = datetime.now(UTC)
+        sweep_id = new_id(now)
+        used = {cell.runner.name: cell for cell in cells}
+        self.warehouse.write("runners", [rows.runner_row(cell.runner, cell.revision, now) for cell in used.values()])
+        row = {
+            "sweep_id": sweep_id,
+            "started_at": now,
+            "status": "running",
+            "dagster_run_id": dagster_run_id,
+            "refresh": options.refresh,
+            "selection": _selection(cells, options),
+        }
+        self.warehouse.write("sweeps", [row])
+        return sweep_id
+
+    def end_sweep(self, sweep_id: str, status: str) -> None:
+        """Writes down how a sweep ended: finished or interrupted."""
+        with self.warehouse.transaction() as connection:
+            connection.execute(
+                "UPDATE sweeps SET finished_at = $now, status = $status WHERE sweep_id = $id",
+                {"now": datetime.now(UTC).replace(tzinfo=None), "status": status, "id": sweep_id},
+            )
+
+    def interrupted_sweep(self) -> str | None:
+        """The newest sweep that did not finish, None when the last one did."""
+        frame = self.warehouse.frame("SELECT sweep_id, status FROM sweeps ORDER BY sweep_id DESC LIMIT 1")
+        return frame["sweep_id"][0] if len(frame) and frame["status"][0] != "finished" else None
+
+    def update_failure_classes(self, cell: CellName) -> pl.DataFrame:
+        """Summarizes why the cells of a suite × runner did not pass, and stores it."""
+        frame = self._verdicts("v.suite = $1 AND v.runner = $2", [cell.suite, cell.runner])
+        summary = summarize_failures(frame).with_columns(computed_at=pl.lit(_now()))
+        stored = summary.select(BY_NAME["failure_classes"].column_names)
+        self.warehouse.replace_frame("failure_classes", stored, "suite = ? AND runner = ?", [cell.suite, cell.runner])
+        return stored
+
+    def update_leaderboards(self, sweep_id: str | None = None) -> pl.DataFrame:
+        """Computes all standings from what is current, stores them as a new board, and returns them."""
+        now = datetime.now(UTC)
+        cells = self.warehouse.frame("SELECT suite, runner, suite_cells::BIGINT AS suite_cells FROM current_cells")
+        standings = rank(self._verdicts("true"), cells.cast(CELL_COLUMNS)).with_columns(  # type: ignore[arg-type]
+            board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
+        )
+        stored = standings.select(BY_NAME["leaderboards"].column_names)
+        self.warehouse.replace_frame("leaderboards", stored, "false")
+        return stored
+
+    def _verdicts(self, where: str, values: Sequence[Any] = ()) -> pl.DataFrame:
+        columns = ", ".join(f"v.{name}" for name in VERDICT_COLUMNS)
+        query = f"{_NEWEST_REVISION.format(columns=columns)} WHERE {where}"
+        return self.warehouse.frame(query, values).cast(VERDICT_COLUMNS)  # type: ignore[arg-type]
+
+
+def new_id(now: datetime) -> str:
+    """A name that sorts by time: `20261121T222501.123456-ab12`."""
+    return f"{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(2)}"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _selection(cells: Sequence[Cell], options: SweepOptions) -> dict[str, Any]:
+    return {
+        "suites": sorted({cell.name.suite for cell in cells}),
+        "runners": sorted({cell.name.runner for cell in cells}),
+        "cases": sorted(options.cases.ids),
+        "tags": sorted(options.cases.tags),
+        "repetitions": options.repetitions,
+        "threshold": options.threshold,
+        "stages": options.stages,
+    }

@@ -1,0 +1,142 @@
+"""Registries of parts, and functions that users name: how code that is not ours comes in.
+
+A registry finds one file per part in its room's folder first, then installed entry points.
+
+A part registers itself:
+
+    @EVALUATORS.register("contains")
+    class Contains: ...
+
+Names are compared with `_` read as `-`. A name claimed twice is an error; an unknown name lists the known ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from eval_pipeline.errors import NOWHERE, EvalPipelineError, InputError, Place, UnknownName
+
+Part = TypeVar("Part")
+
+
+class PluginError(EvalPipelineError):
+    """An installed plug-in cannot be loaded, or two parts claim one name."""
+
+
+class Registry(Generic[Part]):
+    """The parts of one kind, by name."""
+
+    def __init__(self, kind: str, *, folder: str, entry_point_group: str) -> None:
+        self.kind = kind
+        self._folder = folder
+        self._group = entry_point_group
+        self._parts: dict[str, Part] = {}
+        self._loaded = False
+        self._loading = threading.RLock()
+
+    def register(self, *names: str) -> Callable[[Part], Part]:
+        """Decorator that files a part under `names`."""
+
+        def file(part: Part) -> Part:
+            for name in map(canonical_name, names):
+                if self._parts.get(name, part) is not part:
+                    raise PluginError(f"two parts claim the {self.kind} '{name}': {self._parts[name]!r} and {part!r}")
+                self._parts[name] = part
+            return part
+
+        return file
+
+    def get(self, name: str, place: Place = NOWHERE) -> Part:
+        """The part of this name; raises UnknownName, which says what there is."""
+        part = self.find(name)
+        if part is None:
+            raise UnknownName(self.kind, name, self._parts, place)
+        return part
+
+    def find(self, name: str) -> Part | None:
+        """The part of this name, or None."""
+        self._load()
+        return self._parts.get(canonical_name(name))
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        self._load()
+        return sorted(self._parts)
+
+    def __iter__(self) -> Iterator[tuple[str, Part]]:
+        self._load()
+        return iter(sorted(self._parts.items()))
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        with self._loading:
+            if self._loaded:
+                return
+            package = importlib.import_module(self._folder)
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{self._folder}.{module.name}")
+            self._loaded = True
+            for entry in entry_points(group=self._group):
+                self._load_entry(entry.name, entry.load)
+
+    def _load_entry(self, name: str, load: Callable[[], Part]) -> None:
+        # The one boundary to other people's packages: whatever their import raises names the plug-in at fault.
+        try:
+            part = load()
+        except Exception as error:
+            raise PluginError(f"the installed {self.kind} '{name}' cannot be loaded: {error}") from error
+        self.register(name)(part)
+
+
+def canonical_name(name: str) -> str:
+    """`is_json` and `is-json` are one name."""
+    return name.strip().replace("_", "-")
+
+
+def import_function(name: str, folder: Path, field: str) -> Callable[..., Any]:
+    """The function that `module:callable` names, its module looked for in `folder` first. Raises InputError."""
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise InputError(f"expected module:callable, got '{name}'", Place(field=field))
+    try:
+        value: Any = _module(module_name, folder)
+        for part in attribute.split("."):
+            value = getattr(value, part)
+    except Exception as error:
+        # Importing runs the user's code; whatever it raises is an error of the named module.
+        raise InputError(f"cannot import '{name}': {type(error).__name__}: {error}", Place(field=field)) from error
+    if not callable(value):
+        raise InputError(f"'{name}' is not callable", Place(field=field))
+    function: Callable[..., Any] = value
+    return function
+
+
+def _module(name: str, folder: Path) -> Any:
+    """A module file beside the user's file is loaded from there under a name of its own; else an ordinary import."""
+    file = folder.joinpath(*name.split(".")).with_suffix(".py")
+    if not file.is_file():
+        return importlib.import_module(name)
+    private = f"eval_pipeline_user_{hashlib.sha256(bytes(file)).hexdigest()[:12]}_{name.replace('.', '_')}"
+    if private in sys.modules:
+        return sys.modules[private]
+    spec = importlib.util.spec_from_file_location(private, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no loader for {file}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[private] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[private]
+        raise
+    return module

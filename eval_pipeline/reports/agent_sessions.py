@@ -1,0 +1,70 @@
+"""What the sessions of all coding agents have in common: file paths, skills, and an end that never came.
+
+What is particular to one agent's records is in its normalizer.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath, PureWindowsPath
+
+from eval_pipeline.reports.model import DetectedSkill, Event, FileReadEvent, SkillEvent, Strength
+
+_SKILL_FILE = "SKILL.md"
+_STRENGTHS: tuple[Strength, ...] = ("explicit", "strong", "medium")
+_SHOWN_STDERR = 300
+
+
+def resolved(path: str, folder: str | None) -> str:
+    """A path as the agent meant it: below `folder` when relative, without `.` and `..`; symbolic links are left alone.
+
+    What only the agent's shell could resolve (`~`, `$HOME`) stays as given, and so does a relative path without folder.
+    """
+    if path.startswith(("~", "$")) or PureWindowsPath(path).drive:
+        return path
+    return posixpath.normpath(posixpath.join(folder or "", path))
+
+
+def read_events(
+    path: str, *, folder: str | None, ok: bool | None, call_id: str | None, at: str | None, line: int
+) -> Iterator[Event]:
+    """The events of a file that was asked to be read; reading a SKILL.md is a strong sign of its skill."""
+    yield FileReadEvent(path=path, ok=ok, call_id=call_id, at=at, line=line)
+    skill = skill_of(path, folder)
+    if skill is not None:
+        yield SkillEvent(skill=skill, strength="strong", ok=ok, call_id=call_id, at=at, line=line)
+
+
+def skill_of(path: str, folder: str | None) -> str | None:
+    """The skill whose SKILL.md this is: the name of the file's folder, unless that is where the agent worked."""
+    parent = PurePosixPath(path).parent
+    if posixpath.basename(path) != _SKILL_FILE or (folder is not None and str(parent) == posixpath.normpath(folder)):
+        return None
+    return parent.name or None
+
+
+def detected_skills(events: Iterable[Event]) -> tuple[DetectedSkill, ...]:
+    """The skills that were used, by first sign, each with its strongest sign; failed attempts do not count."""
+    signs: dict[str, list[tuple[Strength, str]]] = {}
+    last_read = _SKILL_FILE
+    for event in events:
+        if isinstance(event, FileReadEvent):
+            last_read = event.path
+        elif isinstance(event, SkillEvent) and event.ok is not False:
+            evidence = "called the skill tool" if event.strength == "explicit" else f"read {last_read}"
+            signs.setdefault(event.skill, []).append((event.strength, evidence))
+    return tuple(
+        DetectedSkill(
+            skill=skill,
+            confidence=min((strength for strength, _ in found), key=_STRENGTHS.index),
+            evidence=tuple(evidence for _, evidence in found),
+        )
+        for skill, found in signs.items()
+    )
+
+
+def without_result(printed: bool, stderr: str | None) -> str:
+    """What to say of a session whose end was never told; a program that printed nothing may have said why on stderr."""
+    lines = [] if printed else (stderr or "").strip().splitlines()
+    return "the session ended without a result" + (f": {lines[-1][:_SHOWN_STDERR]}" if lines else "")

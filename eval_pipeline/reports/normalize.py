@@ -1,0 +1,115 @@
+"""Execution → SessionReport: the room's verb. A normalizer per raw format does the reading (`normalizers/`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from eval_pipeline.executions.model import Execution, RawExecution, Runner
+from eval_pipeline.executions.prompt import prompt_text
+from eval_pipeline.failures import NORMALIZATION
+from eval_pipeline.plugins import Registry
+from eval_pipeline.reports.model import SessionReport, Usage
+from eval_pipeline.suites.model import Case
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What a normalizer may look at: the raw execution, the case asked, and the folder the target worked in."""
+
+    execution_id: str
+    raw: RawExecution
+    case: Case
+    cwd: Path | None = None
+
+    def text(self, role: str) -> str | None:
+        """The text of a raw file (UTF-8, odd bytes as U+FFFD), or of the payload entry of that name; None without."""
+        if role in self.raw.files:
+            return self.raw.files[role].read_bytes().decode("utf-8", "replace")
+        inline = self.raw.payload.get(role)
+        return inline if isinstance(inline, str) else None
+
+
+class Normalizer(Protocol):
+    """Reads one raw format. Raise the number under `version` when the same raw execution gives another report."""
+
+    version: str
+
+    def normalize(self, material: Material) -> SessionReport:
+        """The report; what it raises makes the report a failed one."""
+
+
+NORMALIZERS: Registry[Callable[[], Normalizer]] = Registry(
+    "normalizer", folder="eval_pipeline.reports.normalizers", entry_point_group="eval_pipeline.normalizers"
+)
+
+
+def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport:
+    """The session report of an execution.
+
+    Times, cost by the runner's prices, and the reason of a failed execution are added here for every format. A
+    normalizer that breaks gives a report of failure class `normalization`, with the execution's facts kept.
+    """
+    report = _read(execution, case)
+    own_duration = execution.raw.duration_ms if execution.raw is not None else None
+    return replace(
+        report,
+        prompt=report.prompt if report.prompt is not None else prompt_text(case),
+        model=report.model or runner.model,
+        exit_code=execution.raw.exit_code if execution.raw is not None else None,
+        usage=with_cost(report.usage, runner.prices, report.model_calls),
+        failure_class=execution.failure_class or report.failure_class,
+        error=execution.error or report.error,
+        started_at=report.started_at or _iso(execution.started_at),
+        ended_at=report.ended_at or _iso(execution.finished_at),
+        duration_ms=own_duration if own_duration is not None else execution.duration_ms,
+    )
+
+
+def normalizer_version(format_: str) -> str:
+    """The identity of the normalizer of a format: part of a report's identity."""
+    factory = NORMALIZERS.find(format_)
+    return f"{format_}/{factory().version}" if factory is not None else f"{format_}/none"
+
+
+def _read(execution: Execution, case: Case) -> SessionReport:
+    if execution.raw is None:
+        return SessionReport(execution_id=execution.execution_id)
+    material = Material(execution_id=execution.execution_id, raw=execution.raw, case=case)
+    try:
+        return NORMALIZERS.get(execution.raw.format)().normalize(material)
+    except Exception as error:  # noqa: BLE001 — the one boundary to normalizers: what they cannot read becomes a report
+        problem = f"{execution.raw.format}: {type(error).__name__}: {error}"
+        return SessionReport(execution_id=execution.execution_id, failure_class=NORMALIZATION.id, error=problem)
+
+
+def with_cost(usage: Usage, prices: Mapping[str, float], calls: int | None) -> Usage:
+    """Usage with its cost: as reported, else tokens × the runner's prices (USD per million), else unknown.
+
+    Cache reads and writes are priced apart when their prices are given, as ordinary input otherwise.
+    """
+    if usage.cost_usd is not None or not prices or usage.input_tokens is None or usage.output_tokens is None:
+        return usage
+    input_price = prices.get("input_per_million", 0.0)
+    cached, written = usage.cached_input_tokens or 0, usage.cache_write_tokens or 0
+    cost = (
+        (usage.input_tokens - cached - written) * input_price
+        + cached * prices.get("cached_input_per_million", input_price)
+        + written * prices.get("cache_write_per_million", input_price)
+        + usage.output_tokens * prices.get("output_per_million", 0.0)
+    ) / _MILLION + prices.get("per_call", 0.0) * (calls or 1)
+    return replace(usage, cost_usd=cost, cost_source="computed")
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def json_int(value: Any) -> int | None:
+    """A count from outside: an int of at least 0, else None (unknown)."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

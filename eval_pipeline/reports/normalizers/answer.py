@@ -1,0 +1,171 @@
+"""`replay`, `python` and `command`: an answer with what its source says about it.
+
+The fields are those of a recording row and of a function's returned mapping: `output`, `messages`, `usage`,
+`cost_usd`, `report`. A command's answer is its output file, else its standard output; JSON with those keys is read as
+them, anything else is the answer's text (AgentV's command protocol).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.reports.model import (
+    DetectedSkill,
+    Event,
+    MessageEvent,
+    SessionReport,
+    ToolCallEvent,
+    ToolResultEvent,
+    Usage,
+    event_from_json,
+    usage_from_json,
+)
+from eval_pipeline.reports.normalize import NORMALIZERS, Material, json_int
+from eval_pipeline.suites.model import content_text
+
+_STRUCTURED = ("output", "output_messages", "messages", "text")
+
+
+@NORMALIZERS.register("replay", "python")
+class AnswerNormalizer:
+    """A mapping with `output` and the like."""
+
+    version = "1"
+
+    def normalize(self, material: Material) -> SessionReport:
+        payload = material.raw.payload
+        if isinstance(payload.get("report"), Mapping):
+            return stored_report(payload["report"], material.execution_id)
+        return answer_report(payload, material.execution_id)
+
+
+@NORMALIZERS.register("command")
+class CommandNormalizer:
+    """A program's output file or standard output."""
+
+    version = "1"
+
+    def normalize(self, material: Material) -> SessionReport:
+        text = material.text("output")
+        if text is None:
+            text = material.text("stdout") or ""
+        answer = _structured(text)
+        if answer is not None:
+            return answer_report(answer, material.execution_id)
+        return answer_report({"output": text.removesuffix("\n")}, material.execution_id)
+
+
+def _structured(text: str) -> Mapping[str, Any] | None:
+    """JSON output with the protocol's keys and nothing that is not one; else it is the answer itself."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) and any(key in value for key in _STRUCTURED) else None
+
+
+def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport:
+    """The report of an answer mapping: `output` is a text, a value (kept as JSON) or a list of messages."""
+    messages = _messages(answer)
+    output = answer.get("output", answer.get("text"))
+    events = tuple(_events(messages))
+    if messages:
+        final = _last_assistant_text(messages) if not isinstance(output, str) else output
+    else:
+        final = output if isinstance(output, str) or output is None else to_json(output).decode()
+    if not events and final:
+        events = (MessageEvent(role="assistant", phase="final", text=final),)
+    return SessionReport(
+        execution_id=execution_id,
+        final_output=final,
+        model=answer.get("model") if isinstance(answer.get("model"), str) else None,
+        usage=answer_usage(answer),
+        events=events,
+    )
+
+
+def _messages(answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    for key in ("output", "output_messages", "messages"):
+        value = answer.get(key)
+        if isinstance(value, list) and value and all(isinstance(item, Mapping) and "role" in item for item in value):
+            return value
+    return ()
+
+
+def _last_assistant_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    for message in reversed(messages):
+        if message["role"] == "assistant":
+            return content_text(message.get("content"))
+    return None
+
+
+def _events(messages: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+    last = max((index for index, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
+    for index, message in enumerate(messages):
+        text = content_text(message.get("content"))
+        if text:
+            phase = ("final" if index == last else "commentary") if message["role"] == "assistant" else None
+            yield MessageEvent(role=str(message["role"]), text=text, phase=phase, at=_time(message))  # type: ignore[arg-type]
+        for call in message.get("tool_calls") or ():
+            yield from _tool_events(call)
+
+
+def _tool_events(call: Mapping[str, Any]) -> Iterator[Event]:
+    tool = str(call.get("tool") or call.get("name"))
+    call_id = call.get("id")
+    yield ToolCallEvent(tool=tool, call_id=call_id, arguments=call.get("input", call.get("args")), at=_time(call))
+    output, duration = call.get("output"), call.get("duration_ms")
+    if output is not None or duration is not None:
+        text = output if isinstance(output, str) else "" if output is None else to_json(output).decode()
+        yield ToolResultEvent(tool=tool, call_id=call_id, output=text, duration_ms=duration)
+
+
+def _time(value: Mapping[str, Any]) -> str | None:
+    time = value.get("start_time")
+    return time if isinstance(time, str) else None
+
+
+def answer_usage(answer: Mapping[str, Any]) -> Usage:
+    """Usage by the names of OpenAI (`prompt_tokens`), ours (`input_tokens`, gross) or AgentV (`input`, uncached)."""
+    raw = answer.get("usage") or answer.get("token_usage") or {}
+    cost = answer.get("cost_usd")
+    cached = _first(raw, "cached_input_tokens", "cached", "cached_tokens")
+    gross = _first(raw, "input_tokens", "prompt_tokens")
+    uncached = json_int(raw.get("input"))
+    return Usage(
+        input_tokens=gross if gross is not None or uncached is None else uncached + (cached or 0),
+        cached_input_tokens=cached,
+        cache_write_tokens=json_int(raw.get("cache_write_tokens")),
+        output_tokens=_first(raw, "output_tokens", "completion_tokens", "output"),
+        reasoning_tokens=_first(raw, "reasoning_tokens", "reasoning"),
+        cost_usd=float(cost) if isinstance(cost, (int, float)) and cost >= 0 else None,
+        cost_source="reported" if isinstance(cost, (int, float)) and cost >= 0 else None,
+    )
+
+
+def _first(raw: Mapping[str, Any], *names: str) -> int | None:
+    return next((count for name in names if (count := json_int(raw.get(name))) is not None), None)
+
+
+def stored_report(stored: Mapping[str, Any], execution_id: str) -> SessionReport:
+    """A session report from its JSON form, under a new execution id."""
+    values = {key: value for key, value in stored.items() if key in SessionReport.__dataclass_fields__}
+    report = SessionReport(**{**values, "execution_id": execution_id, "events": (), "skills": (), "usage": Usage()})
+    return replace(
+        report,
+        usage=usage_from_json(
+            {key: value for key, value in (stored.get("usage") or {}).items() if key != "total_tokens"}
+        ),
+        events=tuple(event_from_json(event) for event in stored.get("events") or ()),
+        skills=tuple(
+            DetectedSkill(skill=skill["skill"], confidence=skill["confidence"], evidence=tuple(skill["evidence"]))
+            for skill in stored.get("skills") or ()
+        ),
+    )

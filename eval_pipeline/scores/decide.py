@@ -1,0 +1,95 @@
+"""Scores → Verdict: the weighted mean, gates, the threshold, and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eval_pipeline.failures import ASSERTION, EVALUATOR, GATE, NO_EVALUATORS, UNEXPECTED_PASSED, failure_class
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.model import Score, Status, Verdict, at_least
+from eval_pipeline.suites.model import Case
+
+DEFAULT_THRESHOLD = 0.8
+
+
+def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold: float = DEFAULT_THRESHOLD) -> Verdict:
+    """What became of an execution. The case's own threshold wins over `threshold`.
+
+    A session that did not complete, or a score without a value, leaves the execution ungraded (`error`), never 0 —
+    unless a gate has already failed, which no other score can mend.
+    """
+    limit = case.threshold if case.threshold is not None else threshold
+    if report.failure_class is not None:
+        return _ungraded(report.failure_class, report.error or failure_class(report.failure_class).label, limit)
+    if not scores:
+        return _ungraded(NO_EVALUATORS.id, "no evaluator looks at this case", limit)
+    failed_gate = next((score for score in scores if score.passes_gate is False), None)
+    unscored = [score for score in scores if score.value is None]
+    if unscored and failed_gate is None:
+        return _ungraded(EVALUATOR.id, f"{unscored[0].evaluator}: {unscored[0].reason}", limit)
+    mean = None if unscored else weighted_mean(scores)
+    if failed_gate is not None:
+        return _expected(case, _gated(failed_gate, mean, limit))
+    return _expected(case, _by_threshold(scores, mean or 0.0, limit))
+
+
+def weighted_mean(scores: Sequence[Score]) -> float:
+    """Σ weight·value / Σ weight over scores that all have a value; 0 when all weights are 0 (AgentV, spec §3)."""
+    total = sum(score.weight for score in scores)
+    if not total:
+        return 0.0
+    return sum(score.weight * score.value for score in scores if score.value is not None) / total
+
+
+def _ungraded(class_id: str, reason: str, limit: float) -> Verdict:
+    return Verdict(
+        status=Status.ERROR, score=None, ungated_score=None, threshold=limit, failure_class=class_id, reason=reason
+    )
+
+
+def _gated(gate: Score, mean: float | None, limit: float) -> Verdict:
+    return Verdict(
+        status=Status.FAILED,
+        score=0.0,
+        ungated_score=mean,
+        threshold=limit,
+        failure_class=gate.failure_class or GATE.id,
+        reason=f"required {gate.evaluator} is {gate.value:g}, below {gate.minimum:g}: {gate.reason}",
+    )
+
+
+def _by_threshold(scores: Sequence[Score], mean: float, limit: float) -> Verdict:
+    if at_least(mean, limit):
+        return Verdict(
+            status=Status.PASSED, score=mean, ungated_score=mean, threshold=limit, failure_class=None,
+            reason=f"score {mean:g} reaches {limit:g}",
+        )  # fmt: skip
+    worst = min(scores, key=lambda score: (score.weight == 0, score.value))
+    return Verdict(
+        status=Status.FAILED,
+        score=mean,
+        ungated_score=mean,
+        threshold=limit,
+        failure_class=worst.failure_class or ASSERTION.id,
+        reason=f"score {mean:g} is below {limit:g}; {worst.evaluator}: {worst.reason}",
+    )
+
+
+def _expected(case: Case, verdict: Verdict) -> Verdict:
+    """The verdict in the light of `expected_fail`: only quality failures can be expected."""
+    if not case.expected_fail:
+        return verdict
+    if verdict.status is Status.FAILED:
+        return _with(verdict, Status.EXPECTED_FAILED, verdict.failure_class)
+    return _with(verdict, Status.UNEXPECTED_PASSED, UNEXPECTED_PASSED.id)
+
+
+def _with(verdict: Verdict, status: Status, class_id: str | None) -> Verdict:
+    return Verdict(
+        status=status,
+        score=verdict.score,
+        ungated_score=verdict.ungated_score,
+        threshold=verdict.threshold,
+        failure_class=class_id,
+        reason=verdict.reason,
+    )

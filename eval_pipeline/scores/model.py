@@ -1,0 +1,115 @@
+"""What an evaluator finds, what a score is, and what a verdict says. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.suites.model import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an evaluator looks at: the case, the session report, and the folder of the suite's file."""
+
+    case: Case
+    report: SessionReport
+    folder: Path = Path()
+
+    @property
+    def output(self) -> str:
+        """The final output; a target that finished without any said the empty text."""
+        return self.report.final_output or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that an evaluator checked."""
+
+    text: str
+    passed: bool
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an evaluator found: a value in [0, 1], or None when it could not tell, and why."""
+
+    value: float | None
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One evaluator's number for one execution.
+
+    `value` is in [0, 1], or None when the evaluator could not tell; `reason` says why in either case. `spec_key` is
+    the identity of what was asked (see `scores.evaluate.spec_key`). `minimum` is the gate, None without one.
+    """
+
+    execution_id: str
+    spec_key: str
+    evaluator: str
+    type: str
+    value: float | None
+    reason: str
+    weight: float = 1.0
+    minimum: float | None = None
+    failure_class: str | None = None
+    findings: tuple[Finding, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    duration_ms: float | None = None
+
+    @property
+    def passes_gate(self) -> bool | None:
+        """Whether a required score reached its minimum; None when there is no gate or no value."""
+        if self.minimum is None or self.value is None:
+            return None
+        return at_least(self.value, self.minimum)
+
+
+class Status(StrEnum):
+    """What became of an execution."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    EXPECTED_FAILED = "expected-failed"
+    UNEXPECTED_PASSED = "unexpected-passed"
+    ERROR = "error"
+
+    @property
+    def graded(self) -> bool:
+        """Whether the target's answer was judged at all."""
+        return self is not Status.ERROR
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether it counts as passed: an expected failure does, an unexpected pass does not (seed 004)."""
+        return self in (Status.PASSED, Status.EXPECTED_FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of an execution.
+
+    `score` is the weighted mean of its scores in [0, 1], 0 when a gate failed, None when it could not be graded.
+    `ungated_score` is the mean before gates. `failure_class` is None only for `passed`.
+    """
+
+    status: Status
+    score: float | None
+    ungated_score: float | None
+    threshold: float
+    failure_class: str | None
+    reason: str
+
+
+def at_least(value: float, minimum: float) -> bool:
+    """`value ≥ minimum`, forgiving the last bits of a mean of floats."""
+    return value >= minimum - 1e-9

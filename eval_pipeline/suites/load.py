@@ -1,0 +1,146 @@
+"""text → Suite: finding suite files and loading them by the format that recognizes them."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from eval_pipeline.errors import InputError, InputErrors, Place
+from eval_pipeline.plugins import Registry
+from eval_pipeline.suites.model import Suite
+from eval_pipeline.suites.source import show_path
+
+_HEAD = 65_536
+_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "recordings"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a format may use besides the file: the environment that `${{ NAME }}` is filled in from."""
+
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+class Format(Protocol):
+    """One file format of suites."""
+
+    suffixes: tuple[str, ...]
+
+    def recognizes(self, path: Path, head: str) -> bool:
+        """Whether a file of these suffixes looks like a suite (`head`: its first 64 KiB)."""
+
+    def load(self, path: Path, text: str, reading: Reading) -> Suite:
+        """The suite; raises InputError when nothing of it can be used."""
+
+
+FORMATS: Registry[Callable[[], Format]] = Registry(
+    "suite format", folder="eval_pipeline.suites.formats", entry_point_group="eval_pipeline.formats"
+)
+
+
+def load_suite(path: Path, reading: Reading | None = None) -> Suite:
+    """The suite in a file. Raises InputError when the file cannot be read or is no suite."""
+    text = _read_text(path)
+    candidates = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
+    if not candidates:
+        known = sorted({suffix for format_ in _formats() for suffix in format_.suffixes})
+        raise InputError(
+            f"no suite format for '{path.suffix}' files; there are: {', '.join(known)}", Place(show_path(path))
+        )
+    chosen = next((format_ for format_ in candidates if format_.recognizes(path, text[:_HEAD])), candidates[0])
+    return chosen.load(path, text, reading or Reading())
+
+
+def load_suites(patterns: Sequence[str], folder: Path, reading: Reading | None = None) -> list[Suite]:
+    """The suites that paths, folders and globs name, sorted by path. Raises InputErrors that name every bad file.
+
+    A file named outright must be a suite; files found in folders or by globs are passed over when they are not.
+    Two suites of one name are an error.
+    """
+    errors: list[InputError] = []
+    suites: dict[str, Suite] = {}
+    for path in find_suite_files(patterns, folder):
+        try:
+            suite = load_suite(path, reading)
+            if suite.name in suites:
+                raise InputError(
+                    f"suite name '{suite.name}' is taken by {show_path(suites[suite.name].path)}; give one a 'name:'",
+                    Place(show_path(path)),
+                )
+            suites[suite.name] = suite
+        except InputError as error:
+            errors.append(error)
+    if errors:
+        raise InputErrors(errors)
+    return list(suites.values())
+
+
+def find_suite_files(patterns: Iterable[str], folder: Path) -> list[Path]:
+    """The suite files that `patterns` (paths, folders or globs, relative to `folder`) name, without repeats."""
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        path = (folder / Path(pattern).expanduser()).absolute()
+        if path.is_dir():
+            matches = sorted(_suites_below(path))
+        elif path.exists():
+            matches = [path]
+        else:
+            matches = sorted(_globbed(str(path)))
+            if not matches:
+                raise InputError(
+                    f"no suite at '{pattern}': no such file, folder or glob match (in {show_path(folder)})"
+                )
+        found.update(dict.fromkeys(Path(os.path.normpath(match)) for match in matches))
+    return list(found)
+
+
+def _formats() -> list[Format]:
+    return [make() for _, make in FORMATS]
+
+
+def _globbed(pattern: str) -> Iterator[Path]:
+    for name in glob.iglob(pattern, recursive=True):  # noqa: PTH207 — the pattern may be absolute, Path.glob takes none
+        path = Path(name)
+        if path.is_dir():
+            yield from _suites_below(path)
+        elif _looks_like_suite(path):
+            yield path
+
+
+def _suites_below(folder: Path) -> Iterator[Path]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED_FOLDERS)
+        for name in sorted(names):
+            path = Path(parent) / name
+            if not name.startswith(".") and _looks_like_suite(path):
+                yield path
+
+
+def _looks_like_suite(path: Path) -> bool:
+    formats = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
+    if not formats or not path.is_file():
+        return False
+    with path.open("r", encoding="utf-8", errors="replace") as file:
+        head = file.read(_HEAD)
+    return any(format_.recognizes(path, head) for format_ in formats)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 text: {error.reason} at byte {error.start}", Place(show_path(path))) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", Place(show_path(path))) from None
+
+
+def select_suites(suites: Sequence[Suite], patterns: Sequence[str]) -> list[Suite]:
+    """The suites whose name matches one of the glob `patterns`; all of them without patterns."""
+    if not patterns:
+        return list(suites)
+    return [suite for suite in suites if any(fnmatch.fnmatchcase(suite.name, pattern) for pattern in patterns)]

@@ -1,0 +1,36 @@
+"""Reading the published results: what analysts and the command line open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from eval_pipeline.errors import WarehouseError
+
+
+@contextmanager
+def open_results(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A read-only connection to `results.duckdb`; what it reads stays as it is while a sweep publishes anew."""
+    path = data / "results.duckdb"
+    if not path.is_file():
+        raise WarehouseError(f"no results at {path}: carry something out first (eval-pipeline run), or name --data")
+    try:
+        connection = duckdb.connect(str(path), read_only=True)
+    except duckdb.Error as error:
+        raise WarehouseError(f"{path} cannot be read: {error}") from None
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def describe(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
+    """Every table and view with its kind and comment, views first."""
+    rows = connection.execute(
+        """SELECT view_name, 'view', comment FROM duckdb_views() WHERE NOT internal
+           UNION ALL SELECT table_name, 'table', comment FROM duckdb_tables() ORDER BY 2 DESC, 1"""
+    ).fetchall()
+    return [(str(name), str(kind), str(comment or "")) for name, kind, comment in rows]

@@ -1,0 +1,170 @@
+"""What the warehouse knows of a suite × runner: which cells are executed and judged, and their stored values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+import polars as pl
+
+from eval_pipeline.executions.model import Execution
+from eval_pipeline.failures import NORMALIZATION
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.model import Score
+from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.schema import BY_NAME
+from eval_pipeline.warehouse.store import Warehouse, decoded
+
+BATCH = 2_000
+Item = TypeVar("Item")
+
+_KNOWN = """
+WITH e AS (
+    SELECT e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer,
+           e.completed AND coalesce(r.failure_class, $normalization) = $normalization AS valid,
+           row_number() OVER (PARTITION BY e.key ORDER BY valid DESC, e.selected_at DESC) AS newest
+    FROM target_executions e LEFT JOIN session_reports r USING (execution_id)
+    WHERE e.suite = $suite AND e.runner = $runner),
+v AS (
+    SELECT execution_id, decision_key, normalizer, status, suite_revision,
+           row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest
+    FROM verdicts WHERE suite = $suite AND runner = $runner)
+SELECT e.key, e.execution_id, e.valid, e.format, e.sweep_id, e.report_normalizer,
+       v.decision_key, v.normalizer, v.status, v.suite_revision
+FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An execution that a cell's key already has: the newest valid one, else the newest.
+
+    `valid` is whether the target finished and the session completed. The rest is its newest verdict's, None without.
+    """
+
+    key: str
+    execution_id: str
+    valid: bool
+    format: str | None
+    sweep_id: str
+    report_normalizer: str | None
+    decision_key: str | None
+    normalizer: str | None
+    status: str | None
+    suite_revision: str | None
+
+
+def known_cells(warehouse: Warehouse, cell: CellName) -> dict[str, Known]:
+    """What is known of a suite × runner, by cell key."""
+    if not warehouse.path.exists():
+        return {}
+    values = {"suite": cell.suite, "runner": cell.runner, "normalization": NORMALIZATION.id}
+    known: dict[str, Known] = {}
+    with warehouse.transaction() as connection:
+        cursor = connection.execute(_KNOWN, values)
+        while batch := cursor.fetchmany(BATCH):
+            known.update((row[0], Known(*row)) for row in batch)
+    return known
+
+
+def load_stored(
+    warehouse: Warehouse, items: Sequence[Item], known_of: Callable[[Item], Known]
+) -> Iterator[tuple[Item, Execution, SessionReport | None, dict[str, Score]]]:
+    """Each item with its stored execution, report (None when there is none) and scores by spec_key, batch by batch."""
+    for start in range(0, len(items), BATCH):
+        batch = items[start : start + BATCH]
+        stored = _load_batch(warehouse, [known_of(item).execution_id for item in batch])
+        for item in batch:
+            found = stored.get(known_of(item).execution_id)
+            if found is not None:
+                yield item, *found
+
+
+def _load_batch(
+    warehouse: Warehouse, ids: list[str]
+) -> dict[str, tuple[Execution, SessionReport | None, dict[str, Score]]]:
+    with warehouse.transaction() as connection:
+        connection.register("wanted", pl.DataFrame({"execution_id": ids}).to_arrow())
+
+        def fetch(table: str, order: str = "") -> list[dict[str, Any]]:
+            names = BY_NAME[table].column_names
+            columns = ", ".join(f't."{name}"' for name in names)
+            query = f'SELECT {columns} FROM "{table}" t SEMI JOIN wanted USING (execution_id) {order}'
+            return [dict(zip(names, row, strict=True)) for row in connection.execute(query).fetchall()]
+
+        executions = fetch("target_executions")
+        reports = {row["execution_id"]: row for row in fetch("session_reports")}
+        events = fetch("session_events", "ORDER BY execution_id, position")
+        scores = fetch("evaluator_scores")
+    by_id = _grouped(events, lambda row: orjson.loads(row["event"]))
+    score_lists = _grouped(scores, _score)
+    return {
+        row["execution_id"]: (
+            rows.stored_execution(row, _raw(row, warehouse.folder / "artifacts")),
+            _report(reports.get(row["execution_id"]), by_id.get(row["execution_id"], [])),
+            {score.spec_key: score for score in score_lists.get(row["execution_id"], [])},
+        )
+        for row in executions
+    }
+
+
+def _grouped(found: list[dict[str, Any]], value: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
+    for row in found:
+        groups.setdefault(row["execution_id"], []).append(value(row))
+    return groups
+
+
+def _report(row: Mapping[str, Any] | None, events: list[Mapping[str, Any]]) -> SessionReport | None:
+    return None if row is None else rows.stored_report(row, events, decoded(row["skills"], []))
+
+
+def _score(row: dict[str, Any]) -> Score:
+    return rows.stored_score(row, decoded(row["findings"], []), decoded(row["details"], {}))
+
+
+def _raw(row: Mapping[str, Any], artifacts: Path) -> Any:
+    """The raw execution with its files found again; a payload kept as a file is read back."""
+    kept = {entry["role"]: artifacts / entry["path"] for entry in decoded(row["artifacts"], [])}
+    raw = decoded(row["raw"], None)
+    payload = kept.pop("payload", None)
+    if raw is not None and payload is not None and payload.is_file():
+        raw = {**raw, "payload": orjson.loads(payload.read_bytes())}
+    return rows.raw_from_row(raw, row, {role: path for role, path in kept.items() if path.is_file()})
+
+
+def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sweep_id: str, now: datetime) -> None:
+    """Repeats the newest verdicts of executions for another revision of their suite."""
+    columns = BY_NAME["verdicts"].column_names
+    new = {"suite_revision": "$revision", "sweep_id": "$sweep", "decided_at": "$now",
+           "verdict_id": "execution_id || '-' || $suffix"}  # fmt: skip
+    chosen = ", ".join(f"{new[name]} AS {name}" if name in new else f'"{name}"' for name in columns)
+    values = {"revision": revision, "sweep": sweep_id, "now": now.replace(tzinfo=None),
+              "suffix": f"{int(now.timestamp() * 1_000_000):x}"}  # fmt: skip
+    with warehouse.transaction() as connection:
+        connection.register("wanted", pl.DataFrame({"execution_id": list(execution_ids)}).to_arrow())
+        connection.execute(
+            f"""INSERT INTO verdicts SELECT {chosen} FROM (
+                SELECT *, row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest
+                FROM verdicts SEMI JOIN wanted USING (execution_id)) WHERE newest = 1""",
+            values,
+        )
+
+
+def select_again(warehouse: Warehouse, execution_ids: Sequence[str], now: datetime) -> None:
+    """Makes reused executions current where a later one of other content stands in their cell."""
+    with warehouse.transaction() as connection:
+        connection.register("wanted", pl.DataFrame({"execution_id": list(execution_ids)}).to_arrow())
+        connection.execute(
+            """UPDATE target_executions SET selected_at = $now
+               WHERE execution_id IN (SELECT execution_id FROM wanted) AND selected_at < (
+                   SELECT max(o.selected_at) FROM target_executions o
+                   WHERE o.suite = target_executions.suite AND o.runner = target_executions.runner
+                     AND o.case_id = target_executions.case_id AND o.repetition = target_executions.repetition)""",
+            {"now": now.replace(tzinfo=None)},
+        )

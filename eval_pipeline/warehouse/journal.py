@@ -1,0 +1,129 @@
+"""The journal of a cell: each finished execution on disk at once, and everything derived from it.
+
+One append-only file of JSON lines per table under `journals/<sweep>/<runner>/<suite>/`. An execution is written with
+one unbuffered `write`, so a killed process loses at most the line it was writing; what is derived from it is buffered,
+since it can be derived again. `Warehouse.fold` takes the files in, after which they are deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from eval_pipeline.executions.model import Artifact, Execution
+from eval_pipeline.fingerprints import file_fingerprint, to_json
+from eval_pipeline.warehouse.rows import Row
+from eval_pipeline.warehouse.store import Warehouse
+
+TABLES = ("target_executions", "session_reports", "session_events", "evaluator_scores", "verdicts")
+INLINE_BYTES = 65_536
+SYNC_EVERY_S = 1.0
+BUFFER_BYTES = 2**20
+FOLD_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class CellName:
+    """Which cell a journal is of."""
+
+    suite: str
+    runner: str
+
+
+class Journal:
+    """The open journal of one suite × runner in one sweep."""
+
+    def __init__(self, folder: Path, warehouse: Warehouse) -> None:
+        self._folder = folder
+        self._warehouse = warehouse
+        self._files: dict[str, BinaryIO] = {}
+        self._bytes = 0
+        self._synced_at = time.monotonic()
+
+    def append(self, table: str, row: Row) -> None:
+        """Adds a row; executions reach the disk itself within a second."""
+        file: BinaryIO | None = self._files.get(table)
+        if file is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            buffering = 0 if table == TABLES[0] else BUFFER_BYTES
+            file = self._files[table] = (self._folder / f"{table}.jsonl").open("ab", buffering=buffering)
+        line = to_json(row) + b"\n"
+        file.write(line)
+        self._bytes += len(line)
+        if table == TABLES[0] and time.monotonic() - self._synced_at > SYNC_EVERY_S:
+            os.fsync(file.fileno())
+            self._synced_at = time.monotonic()
+
+    def fold_when_large(self) -> None:
+        """Folds now when the files have grown past 64 MiB, so that a cell of any size stays bounded."""
+        if self._bytes > FOLD_BYTES:
+            self.fold()
+
+    def fold(self) -> None:
+        """Takes everything so far into the warehouse."""
+        self.close()
+        fold_folder(self._folder, self._warehouse)
+        self._bytes = 0
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+
+def journal_folder(data: Path, sweep_id: str, cell: CellName) -> Path:
+    """Where the journal of a cell lies."""
+    return data / "journals" / sweep_id / cell.runner / cell.suite
+
+
+def fold_folder(folder: Path, warehouse: Warehouse) -> None:
+    """Folds one journal folder and removes it."""
+    warehouse.fold({table: folder / f"{table}.jsonl" for table in TABLES})
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def recover(data: Path, warehouse: Warehouse, cell: CellName, except_sweep: str) -> int:
+    """Folds what killed sweeps left of a cell; returns how many journals there were."""
+    left = [folder for folder in _left_over(data, cell) if folder.parents[1].name != except_sweep]
+    for folder in left:
+        fold_folder(folder, warehouse)
+    return len(left)
+
+
+def _left_over(data: Path, cell: CellName) -> Iterator[Path]:
+    root = data / "journals"
+    if root.is_dir():
+        for sweep in sorted(root.iterdir()):
+            folder = journal_folder(data, sweep.name, cell)
+            if folder.is_dir():
+                yield folder
+
+
+def keep_artifacts(
+    execution: Execution, artifacts: Path, folder: Callable[[], Path]
+) -> tuple[tuple[Artifact, ...], bool]:
+    """The files of an execution as artifacts, and whether its payload is small enough to stand in the row.
+
+    A large payload becomes the file `payload.json` in the execution's `folder`.
+    """
+    raw = execution.raw
+    if raw is None or not (raw.files or raw.payload):
+        return (), True
+    kept = [_artifact(role, path, artifacts) for role, path in raw.files.items()]
+    payload = to_json(raw.payload)
+    if len(payload) <= INLINE_BYTES:
+        return tuple(kept), True
+    folder().mkdir(parents=True, exist_ok=True)
+    path = folder() / "payload.json"
+    path.write_bytes(payload)
+    return (*kept, _artifact("payload", path, artifacts)), False
+
+
+def _artifact(role: str, path: Path, root: Path) -> Artifact:
+    shown = path.relative_to(root) if path.is_relative_to(root) else path
+    return Artifact(role=role, path=str(shown), bytes=path.stat().st_size, sha256=file_fingerprint(path))

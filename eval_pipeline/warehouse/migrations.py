@@ -1,0 +1,65 @@
+"""How an older warehouse becomes this one: numbered steps, each applied once, in one transaction.
+
+Version 1 is the first published schema, made from `schema.py`. A change of the schema adds a step here that alters
+what exists; views are made anew after every migration and need no step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from eval_pipeline.errors import WarehouseError
+from eval_pipeline.warehouse.schema import create_statements, view_statements
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step: the version it leads to, what it does in words and in SQL."""
+
+    version: int
+    description: str
+    statements: tuple[str, ...]
+
+
+MIGRATIONS: tuple[Migration, ...] = (Migration(1, "first schema", tuple(create_statements())),)
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration] = MIGRATIONS) -> list[int]:
+    """Brings a database to the newest version; returns the versions applied. Raises WarehouseError for a newer one."""
+    current = schema_version(connection)
+    newest = max(migration.version for migration in migrations)
+    if current > newest:
+        raise WarehouseError(f"the warehouse has schema version {current}, this program knows {newest}: update it")
+    applied: list[int] = []
+    for migration in sorted(migrations, key=lambda migration: migration.version):
+        if migration.version > current:
+            _apply(connection, migration)
+            applied.append(migration.version)
+    return applied
+
+
+def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
+    """The version a database is at; 0 for an empty one."""
+    there = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_migrations'").fetchone()
+    if there is None:
+        return 0
+    row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_migrations").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration) -> None:
+    connection.execute("BEGIN")
+    try:
+        for statement in (*migration.statements, *view_statements()):
+            connection.execute(statement)
+        connection.execute(
+            "INSERT INTO schema_migrations VALUES (?, ?, now() AT TIME ZONE 'UTC')",
+            [migration.version, migration.description],
+        )
+        connection.execute("COMMIT")
+    except Exception:
+        connection.execute("ROLLBACK")
+        raise

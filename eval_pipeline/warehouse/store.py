@@ -1,0 +1,169 @@
+"""rows ⇄ DuckDB: short locked transactions on the pipeline's own file, and a published copy for everyone else.
+
+DuckDB lets one process write or several read a file, so nobody but the pipeline opens `warehouse.duckdb`, and only
+for the length of one transaction, under an inter-process lock. Analysts read `results.duckdb`, a copy that is renamed
+over the last one: a connection that is open keeps what it opened.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+import polars as pl
+from filelock import FileLock
+
+from eval_pipeline.errors import WarehouseError
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
+from eval_pipeline.warehouse.rows import Row
+from eval_pipeline.warehouse.schema import BY_NAME, SCHEMA_VERSION, Table
+
+MEMORY_LIMIT = "200MB"
+THREADS = 2
+LOCK_TIMEOUT_S = 600.0
+MAX_LINE_BYTES = 16 * 2**20
+
+
+class Warehouse:
+    """The warehouse in a data folder; made on first use, migrated when it is older."""
+
+    def __init__(self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+        self.folder = folder
+        self.path = folder / "warehouse.duckdb"
+        self.results = folder / "results.duckdb"
+        self._migrations = migrations
+        self._checked = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection inside one transaction, committed at the end, rolled back on an error."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+            connection = self._open()
+            try:
+                self._check(connection)
+                connection.execute("BEGIN")
+                try:
+                    yield connection
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+            finally:
+                connection.close()
+
+    def fold(self, journals: Mapping[str, Path]) -> None:
+        """Takes journals (JSON lines, by table) in: all tables in one transaction, rows of a known key replaced.
+
+        Folding the same journal twice changes nothing. A last line that a killed process left half written is passed
+        over.
+        """
+        there = {name: path for name, path in journals.items() if path.exists() and path.stat().st_size}
+        if not there:
+            return
+        for path in there.values():
+            cut_torn_line(path)
+        with self.transaction() as connection:
+            for name, path in there.items():
+                _replace(connection, BY_NAME[name], _reader(BY_NAME[name], path))
+
+    def write(self, table: str, rows: Iterable[Row]) -> None:
+        """Writes a few rows, replacing those of the same key. Many rows go through `fold`."""
+        path = self.folder / f".{table}.{os.getpid()}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with path.open("wb") as file:
+                file.writelines(to_json(row) + b"\n" for row in rows)
+            self.fold({table: path})
+        finally:
+            path.unlink(missing_ok=True)
+
+    def replace_frame(self, table: str, frame: pl.DataFrame, where: str, values: Sequence[Any] = ()) -> None:
+        """Puts the rows of a frame in the place of those that `where` selects, in one transaction."""
+        columns = ", ".join(f'"{name}"' for name in BY_NAME[table].column_names)
+        with self.transaction() as connection:
+            connection.execute(f'DELETE FROM "{table}" WHERE {where}', list(values))
+            if len(frame):
+                connection.register("incoming", frame.to_arrow())
+                connection.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM incoming')
+                connection.unregister("incoming")
+
+    def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:
+        """The answer to a query on the warehouse itself, as a Polars frame."""
+        with self.transaction() as connection:
+            return _frame(connection, query, values)
+
+    def publish(self) -> None:
+        """Makes everything written so far visible to readers of `results.duckdb`."""
+        if not self.path.exists():
+            return
+        with FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+            copy = self.results.with_suffix(f".{os.getpid()}.tmp")
+            shutil.copyfile(self.path, copy)
+            copy.replace(self.results)
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        try:
+            connection = duckdb.connect(str(self.path), config={"memory_limit": MEMORY_LIMIT, "threads": THREADS})
+        except duckdb.Error as error:
+            raise WarehouseError(f"{self.path} cannot be opened: {error}") from None
+        connection.execute("SET preserve_insertion_order = false")
+        return connection
+
+    def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
+        if self._checked:
+            return
+        if self._migrations is not MIGRATIONS or schema_version(connection) != SCHEMA_VERSION:
+            migrate(connection, self._migrations)
+        self._checked = True
+
+
+def cut_torn_line(path: Path) -> None:
+    """Removes what stands after the last newline: a line whose writer was killed."""
+    with path.open("rb+") as file:
+        size = file.seek(0, os.SEEK_END)
+        at = size
+        while at > 0:
+            step = min(65_536, at)
+            file.seek(at - step)
+            newline = file.read(step).rfind(b"\n")
+            if newline >= 0:
+                file.truncate(at - step + newline + 1)
+                return
+            at -= step
+        file.truncate(0)
+
+
+def _reader(table: Table, path: Path) -> str:
+    columns = ", ".join(f"'{column.name}': '{column.type}'" for column in table.columns)
+    shown = str(path).replace("'", "''")
+    return (
+        f"read_json('{shown}', format='newline_delimited', columns={{{columns}}}, maximum_object_size={MAX_LINE_BYTES})"
+    )
+
+
+def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str) -> None:
+    key = " AND ".join(f'old."{name}" IS NOT DISTINCT FROM new."{name}"' for name in table.key)
+    columns = ", ".join(f'"{name}"' for name in table.column_names)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE incoming AS SELECT {columns} FROM {source}")
+    connection.execute(f'DELETE FROM "{table.name}" AS old USING incoming AS new WHERE {key}')
+    connection.execute(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM incoming')
+    connection.execute("DROP TABLE incoming")
+
+
+def _frame(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any]) -> pl.DataFrame:
+    frame = pl.from_arrow(connection.sql(query, params=list(values)).to_arrow_table())
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def decoded(value: Any, empty: Any) -> Any:
+    """A JSON column's value as Python; `empty` for NULL."""
+    return orjson.loads(value) if isinstance(value, (str, bytes)) else empty
