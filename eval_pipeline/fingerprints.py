@@ -1,7 +1,7 @@
 """Identity by content: canonical JSON and its hash, and JSON text that never fails on odd strings.
 
 Canonical JSON here is UTF-8, keys sorted, no white space, as orjson writes it. Lone surrogates, which JSON text from
-the outside may hold and UTF-8 cannot, become U+FFFD.
+the outside may hold and UTF-8 cannot, become U+FFFD; what is nested deeper than 200 levels becomes a note of that.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
+_MAX_DEPTH = 200  # orjson writes up to 254 levels
 _PLAIN = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 
 
@@ -46,20 +47,22 @@ def _dump(value: object, options: int) -> bytes:
         return orjson.dumps(_encodable(value), option=options)
 
 
-def _encodable(value: Any) -> Any:
-    """The same value with everything orjson refuses (lone surrogates, huge integers, sets) made plain."""
+def _encodable(value: Any, levels: int = _MAX_DEPTH) -> Any:
+    """The same value with everything orjson refuses (lone surrogates, huge integers, sets, depth) made plain."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    if levels == 0:
+        return f"nested deeper than {_MAX_DEPTH} levels"
     if isinstance(value, Mapping):
-        return {_encodable(str(key)): _encodable(item) for key, item in value.items()}
+        return {_encodable(str(key)): _encodable(item, levels - 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_encodable(item) for item in value]
+        return [_encodable(item, levels - 1) for item in value]
     if isinstance(value, (set, frozenset)):
-        return sorted(_encodable(item) for item in value)
+        return sorted((_encodable(item, levels - 1) for item in value), key=repr)
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**64:
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _encodable(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _encodable(getattr(value, field.name), levels - 1) for field in fields(value)}
     if value is None or isinstance(value, (bool, int, float)) or hasattr(value, "isoformat"):
         return value
     return str(value)

@@ -41,7 +41,8 @@ class Registry(Generic[Part]):
         self._group = entry_point_group
         self._parts: dict[str, Part] = {}
         self._loaded = False
-        self._loading = threading.RLock()
+        self._loading = False
+        self._lock = threading.RLock()
 
     def register(self, *names: str) -> Callable[[Part], Part]:
         """Decorator that files a part under `names`."""
@@ -79,15 +80,22 @@ class Registry(Generic[Part]):
     def _load(self) -> None:
         if self._loaded:
             return
-        with self._loading:
-            if self._loaded:
+        with self._lock:
+            if self._loaded or self._loading:  # a part that asks while it is being imported sees what there is so far
                 return
-            package = importlib.import_module(self._folder)
-            for module in pkgutil.iter_modules(package.__path__):
-                importlib.import_module(f"{self._folder}.{module.name}")
-            self._loaded = True
-            for entry in entry_points(group=self._group):
-                self._load_entry(entry.name, entry.load)
+            self._loading = True
+            try:
+                self._import_parts()
+                self._loaded = True
+            finally:
+                self._loading = False
+
+    def _import_parts(self) -> None:
+        package = importlib.import_module(self._folder)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{self._folder}.{module.name}")
+        for entry in entry_points(group=self._group):
+            self._load_entry(entry.name, entry.load)
 
     def _load_entry(self, name: str, load: Callable[[], Part]) -> None:
         # The one boundary to other people's packages: whatever their import raises names the plug-in at fault.
@@ -112,8 +120,8 @@ def import_function(name: str, folder: Path, field: str) -> Callable[..., Any]:
         value: Any = _module(module_name, folder)
         for part in attribute.split("."):
             value = getattr(value, part)
-    except Exception as error:
-        # Importing runs the user's code; whatever it raises is an error of the named module.
+    except (Exception, SystemExit) as error:
+        # Importing runs the user's code; whatever it raises, an exit even, is an error of the named module.
         raise InputError(f"cannot import '{name}': {type(error).__name__}: {error}", Place(field=field)) from error
     if not callable(value):
         raise InputError(f"'{name}' is not callable", Place(field=field))
@@ -122,11 +130,13 @@ def import_function(name: str, folder: Path, field: str) -> Callable[..., Any]:
 
 
 def _module(name: str, folder: Path) -> Any:
-    """A module file beside the user's file is loaded from there under a name of its own; else an ordinary import."""
+    """A module file beside the user's file is loaded from there, anew when it changed; else an ordinary import."""
     file = folder.joinpath(*name.split(".")).with_suffix(".py")
     if not file.is_file():
         return importlib.import_module(name)
-    private = f"eval_pipeline_user_{hashlib.sha256(bytes(file)).hexdigest()[:12]}_{name.replace('.', '_')}"
+    written = file.stat()
+    version = hashlib.sha256(f"{file}:{written.st_mtime_ns}:{written.st_size}".encode(errors="replace")).hexdigest()
+    private = f"eval_pipeline_user_{version[:12]}_{name.replace('.', '_')}"
     if private in sys.modules:
         return sys.modules[private]
     spec = importlib.util.spec_from_file_location(private, file)

@@ -8,13 +8,12 @@ from pathlib import Path
 import click
 import duckdb
 import polars as pl
-from rich.console import Console
 
 from eval_pipeline.cli.options import open_project, project_options
-from eval_pipeline.cli.tables import print_boards, print_rows
+from eval_pipeline.cli.tables import print_boards, print_rows, table_console
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.warehouse.analysis import open_results
+from eval_pipeline.warehouse.analysis import open_results, rows_frame
 
 
 @click.command(name="leaderboard")
@@ -39,11 +38,11 @@ def leaderboard_command(
     with open_results(open_project(project, data).data) as connection:
         boards = _boards(connection)
         if list_boards:
-            print_rows(Console(), ("board", "computed at", "standings"), boards)
+            print_rows(table_console(), ("board", "computed at", "standings"), boards)
             return
         standings = _standings(connection, board, [str(row[0]) for row in boards])
     if suites:
-        standings = standings.filter(pl.col("suite").is_in(list(suites)))
+        standings = _of_suites(standings, suites)
     if plot is not None:
         _write_picture(plot, standings)
     if as_json:
@@ -52,7 +51,7 @@ def leaderboard_command(
         click.echo("no standings yet: eval-pipeline run", err=True)
         sys.exit(3)
     else:
-        print_boards(Console(), standings)
+        print_boards(table_console(), standings)
 
 
 def _boards(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
@@ -65,9 +64,15 @@ def _standings(connection: duckdb.DuckDBPyConnection, board: str | None, known: 
         raise UnknownName("board", board, known)
     chosen = board or (known[0] if known else "")
     query = "SELECT * FROM leaderboards WHERE board_id = ? ORDER BY scope DESC, suite, rank, runner"
-    frame = pl.from_arrow(connection.sql(query, params=[chosen]).to_arrow_table())
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return rows_frame(connection, query, [chosen])
+
+
+def _of_suites(standings: pl.DataFrame, suites: tuple[str, ...]) -> pl.DataFrame:
+    known = standings.filter(pl.col("scope") == "suite")["suite"].unique().to_list()
+    for name in suites:
+        if name not in known:
+            raise UnknownName("suite", name, known)
+    return standings.filter(pl.col("suite").is_in(list(suites)))
 
 
 def _write_picture(path: Path, standings: pl.DataFrame) -> None:

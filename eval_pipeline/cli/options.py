@@ -54,7 +54,7 @@ def selection_options(command: Command) -> Command:
         click.option("--tag", "tags", multiple=True, callback=_listed, help=f"Only cases so tagged ({_COMMA})."),
         click.option("--case", "cases", multiple=True, callback=_listed, help=f"Only these cases ({_COMMA})."),
         click.option("--runner", "runners", multiple=True, callback=_listed, help=f"Only these ({_COMMA})."),
-        click.option("--runner-tag", "runner_tags", multiple=True, callback=_listed, help=f"Only those tagged ({_COMMA})."),
+        click.option("--runner-tag", "runner_tags", multiple=True, callback=_listed, help="Only those so tagged."),
         click.option("--runners", "runners_file", type=EXISTING_FILE, help="Runners file."),
     ):  # fmt: skip
         command = option(command)

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-from rich.console import Console
 
 from eval_pipeline.cli.options import select, selection_options
-from eval_pipeline.cli.tables import print_rows
+from eval_pipeline.cli.tables import print_rows, say, table_console
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import money
 from eval_pipeline.orchestration.foresee import Foreseen, foresee
@@ -28,11 +27,11 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     if as_json:
         click.echo(to_json([_as_json(one) for one in foreseen]).decode())
         return
-    console = Console()
+    console = table_console()
     head = ("suite", "runner", "cells", "reused", "to execute", "to score again", "estimated cost")
     print_rows(console, head, list(_rows(foreseen)))
     for error in selection.problems:
-        console.print(f"[red]invalid:[/red] {error}", highlight=False, soft_wrap=True)
+        say(console, str(error), mark="invalid:", style="red")
 
 
 def _rows(foreseen: list[Foreseen]) -> Iterator[tuple[object, ...]]:

@@ -111,7 +111,8 @@ class LiveProgress(Progress):
         table = Table(box=None, pad_edge=False, header_style="dim")
         for name in ("suite", "runner", "", "done", "passed", "failed", "errors", "rate", "tokens", "cost", "left"):
             table.add_column(name, justify="left" if name in ("suite", "runner", "") else "right")
-        ordered = sorted(self.rows.items(), key=lambda item: item[1].finished)
+        shown = [(name, row) for name, row in self.rows.items() if row.total]
+        ordered = sorted(shown, key=lambda item: item[1].finished)
         for cell, row in ordered[:MOST_ROWS]:
             table.add_row(*self._cells(cell, row), style="dim" if row.finished else None)
         hidden = len(ordered) - MOST_ROWS
@@ -168,7 +169,7 @@ class PlainProgress(Progress):
 
     def _say(self, name: CellName) -> None:
         row = self.rows.get(name)
-        if row is None:
+        if row is None or not row.total:
             return
         tally = row.tally
         parts = [

@@ -12,13 +12,14 @@ from rich.console import Console
 
 from eval_pipeline.cli.options import Selection, select, selection_options
 from eval_pipeline.cli.progress import choose_progress
-from eval_pipeline.cli.tables import print_boards
+from eval_pipeline.cli.tables import print_boards, say, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.orchestration.sweep import CellOutcome
 from eval_pipeline.suites.source import show_path
 
 MOST_PROBLEMS = 20
+WHY = 'eval-pipeline sql "SELECT * FROM failure_summary"'
 
 
 @click.command(name="run")
@@ -51,7 +52,7 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
     if as_json:
         _print_json(result.outcomes, standings, selection, result.run_id, code)
     else:
-        print_boards(Console(), standings)
+        print_boards(table_console(), standings)
         _show_outcome(console, selection, result.outcomes, result.problem)
     sys.exit(code)
 
@@ -114,31 +115,25 @@ def _standings(selection: Selection) -> pl.DataFrame:
 
 def _show_problems(console: Console, problems: list[InputError]) -> None:
     for error in problems[:MOST_PROBLEMS]:
-        console.print(f"[red]invalid:[/red] {error}", highlight=False, soft_wrap=True)
+        say(console, str(error), mark="invalid:", style="red")
     if len(problems) > MOST_PROBLEMS:
-        console.print(f"… and {len(problems) - MOST_PROBLEMS} more invalid cases (eval-pipeline validate lists them)")
+        say(console, f"… and {len(problems) - MOST_PROBLEMS} more invalid cases (eval-pipeline validate lists them)")
 
 
 def _show_outcome(console: Console, selection: Selection, outcomes: list[CellOutcome], problem: str | None) -> None:
     tallies = [outcome.tally for outcome in outcomes]
     executed, reused = sum(t.executed for t in tallies), sum(t.reused for t in tallies)
     rescored, errored = sum(t.rescored for t in tallies), sum(t.errored for t in tallies)
-    console.print(f"{executed} executed, {reused} reused, {rescored} scored again", highlight=False)
+    say(console, f"{executed} executed, {reused} reused, {rescored} scored again")
     if selection.problems:
-        console.print(f"{len(selection.problems)} invalid cases were left out", style="red", highlight=False)
+        say(console, f"{len(selection.problems)} invalid cases were left out", style="red")
     if errored:
-        hint = 'eval-pipeline sql "SELECT * FROM failure_summary"'
-        console.print(
-            f"{errored} cells could not be graded; why: {hint}", style="yellow", highlight=False, soft_wrap=True
-        )
+        say(console, f"{errored} cells could not be graded; why: {WHY}", style="yellow")
     if problem is not None:
-        console.print(f"problem: {problem}", style="red", highlight=False, soft_wrap=True)
+        say(console, f"problem: {problem}", style="red")
     data = show_path(Path(selection.workbench.project.data))
-    console.print(
-        f"tables: {data}/results.duckdb   ask: eval-pipeline sql --data {data}   look: eval-pipeline dev",
-        style="dim",
-        soft_wrap=True,
-    )
+    where = f"tables: {data}/results.duckdb   ask: eval-pipeline sql --data {data}   look: eval-pipeline dev"
+    say(console, where, style="dim")
 
 
 def _print_json(

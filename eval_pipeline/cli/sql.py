@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 import duckdb
-from rich.console import Console
 
 from eval_pipeline.cli.options import open_project, project_options
-from eval_pipeline.cli.tables import print_rows
+from eval_pipeline.cli.tables import print_rows, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.warehouse.analysis import describe, open_results
@@ -25,12 +24,14 @@ def sql_command(query: str | None, project: Path | None, data: Path | None, as_j
     """Answer QUERY from results.duckdb, read-only (`-`: from stdin). Without QUERY: the tables and views there are."""
     with open_results(open_project(project, data).data) as connection:
         if query is None:
-            print_rows(Console(), ("name", "kind", "what it holds"), describe(connection))
+            print_rows(table_console(), ("name", "kind", "what it holds"), describe(connection))
             return
         _answer(connection, sys.stdin.read() if query == "-" else query, as_json, as_csv)
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, query: str, as_json: bool, as_csv: bool) -> None:
+    if not query.strip():
+        raise InputError("SQL: there is no query; without one at all, the tables and views are listed")
     try:
         cursor = connection.execute(query)
         names = [column[0] for column in cursor.description or ()]
@@ -47,4 +48,4 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str, as_json: bool, as
         writer.writerow(names)
         writer.writerows(rows)
     else:
-        print_rows(Console(), names, rows)
+        print_rows(table_console(), names, rows)

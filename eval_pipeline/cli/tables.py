@@ -7,32 +7,48 @@ from collections.abc import Sequence
 import polars as pl
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from eval_pipeline.leaderboards.show import BOARD_HEAD, UNKNOWN, board_rows
-from eval_pipeline.leaderboards.standings import OVERALL
 
 _TEXT_COLUMNS = ("runner", "#")
+WIDE = 160
+
+
+def table_console() -> Console:
+    """stdout for tables: as wide as the terminal, or wide enough for every column where there is none."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDE)
 
 
 def print_boards(console: Console, standings: pl.DataFrame) -> None:
     """One table per suite, and the overall one first where there are several suites."""
-    suites = standings.filter(pl.col("scope") == "suite")["suite"].unique(maintain_order=True).to_list()
-    if len(suites) > 1:
-        print_board(console, "overall (mean over suites)", standings.filter(pl.col("suite") == OVERALL))
+    per_suite = standings.filter(pl.col("scope") == "suite")
+    overall = standings.filter(pl.col("scope") == "overall")
+    suites = per_suite["suite"].unique(maintain_order=True).to_list()
+    if len(suites) > 1 and overall.height:
+        counts = [str(count) for count in overall["suites"]]
+        _print_board(console, "overall (mean over the suites of each runner)", overall, ("suites", counts))
     for suite in suites:
-        print_board(console, suite, standings.filter((pl.col("suite") == suite) & (pl.col("scope") == "suite")))
+        _print_board(console, suite, per_suite.filter(pl.col("suite") == suite))
 
 
-def print_board(console: Console, title: str, standings: pl.DataFrame) -> None:
-    """One leaderboard."""
+def _print_board(
+    console: Console, title: str, standings: pl.DataFrame, more: tuple[str, list[str]] | None = None
+) -> None:
+    """One leaderboard, without the columns in which nothing is known; `more` is a column put last."""
     rows = board_rows(standings)
-    known = [index for index in range(len(BOARD_HEAD)) if any(row[index] != UNKNOWN for row in rows)]
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
-    for index in known:
-        name = BOARD_HEAD[index]
-        table.add_column(name, justify="left" if name in _TEXT_COLUMNS else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*(row[index] for index in known))
+    columns = [(name, [row[index] for row in rows]) for index, name in enumerate(BOARD_HEAD)]
+    columns = [(name, cells) for name, cells in columns if any(cell != UNKNOWN for cell in cells)]
+    columns += [more] if more is not None else []
+    table = Table(
+        title=Text(title), title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim"
+    )
+    for name, _ in columns:
+        text = name in _TEXT_COLUMNS
+        table.add_column(name, justify="left" if text else "right", no_wrap=not text, overflow="fold")
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*map(Text, row))
     console.print(table)
     console.print()
 
@@ -41,7 +57,13 @@ def print_rows(console: Console, head: Sequence[str], rows: Sequence[Sequence[ob
     """Any small table."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in head:
-        table.add_column(str(name), overflow="fold")
+        table.add_column(Text(str(name)), overflow="fold")
     for row in rows:
-        table.add_row(*("–" if cell is None else str(cell) for cell in row))
+        table.add_row(*(Text(UNKNOWN if cell is None else str(cell)) for cell in row))
     console.print(table)
+
+
+def say(console: Console, text: str, *, mark: str = "", style: str = "") -> None:
+    """A line as it is, brackets and all; `mark` is a word put first in `style`, which else is the whole line's."""
+    line = Text.assemble((mark, style), " ", text) if mark else Text(text, style=style)
+    console.print(line, soft_wrap=True)

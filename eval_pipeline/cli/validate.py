@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 
 from eval_pipeline.cli.options import EXISTING_FILE, open_project, project_options
+from eval_pipeline.cli.tables import say
 from eval_pipeline.errors import InputError, InputErrors
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.orchestration.sweep import ReadySuite, make_ready
@@ -86,10 +87,10 @@ def _finding(error: InputError) -> dict[str, object]:
 def _show(loaded: list[ReadySuite], errors: list[InputError], warnings: list[str]) -> None:
     console = Console()
     for error in errors:
-        console.print(f"[red]error[/red]   {error}", highlight=False, soft_wrap=True)
+        say(console, str(error), mark="error  ", style="red")
     for warning in warnings:
-        console.print(f"[yellow]warning[/yellow] {warning}", highlight=False, soft_wrap=True)
+        say(console, warning, mark="warning", style="yellow")
     for ready in loaded:
         bad = f", {len(ready.errors)} invalid" if ready.errors else ""
-        console.print(f"{ready.suite.name}: {len(ready.suite.cases)} cases{bad}", highlight=False)
-    console.print(f"{len(errors)} errors, {len(warnings)} warnings", highlight=False)
+        say(console, f"{ready.suite.name}: {len(ready.suite.cases)} cases{bad}")
+    say(console, f"{len(errors)} errors, {len(warnings)} warnings")

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from eval_pipeline.executions.adapters import Adapter, Call
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import Attempt, Execution, Plan, RawExecution, RetryPolicy, Runner, TargetFailure
+from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import ADAPTER, BUDGET_EXCEEDED, RATE_LIMITED, TIMEOUT
 
 DEFAULT_CONCURRENCY = 10
@@ -209,15 +210,19 @@ class _LaneRun:
         runner, number = self._lane.runner, len(job.attempts) + 1
         timeout_s = job.plan.case.timeout_s or runner.timeout_s or self._lane.adapter.default_timeout_s
         call = Call(plan=job.plan, attempt=number, timeout_s=timeout_s, files=lambda: self._engine.folder_of(job.plan))
+        limit = asyncio.timeout(timeout_s)
         try:
-            async with asyncio.timeout(timeout_s):
+            async with limit:
                 return await self._execute(call)
         except TargetFailure as failure:
             return failure
-        except TimeoutError:
-            retryable = self._lane.adapter.retries_timeouts
-            return TargetFailure(TIMEOUT, f"no answer within {timeout_s:g} s", retryable=retryable)
-        except Exception as error:  # noqa: BLE001 — the one boundary to adapters: what they raise becomes a row
+        # The one boundary to adapters: whatever they raise becomes a row, even an exit or a cancellation of their own.
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if _is_cancelled():
+                raise
+            if limit.expired():
+                retryable = self._lane.adapter.retries_timeouts
+                return TargetFailure(TIMEOUT, f"no answer within {timeout_s:g} s", retryable=retryable)
             return TargetFailure(ADAPTER, f"adapter '{runner.adapter}' failed: {type(error).__name__}: {error}")
 
     def _put_back(self, job: Job, failure: TargetFailure) -> bool:
@@ -233,7 +238,10 @@ class _LaneRun:
 
 def retry_delay_s(policy: RetryPolicy, retries_done: int, retry_after_s: float | None, chance: random.Random) -> float:
     """Seconds to wait before the next attempt (see RetryPolicy)."""
-    backoff = min(policy.max_delay_s, policy.initial_delay_s * policy.factor**retries_done)
+    try:
+        backoff = min(policy.max_delay_s, policy.initial_delay_s * policy.factor**retries_done)
+    except OverflowError:
+        backoff = policy.max_delay_s
     spread = backoff * (1 + policy.jitter * (2 * chance.random() - 1))
     return max(spread, min(retry_after_s or 0.0, policy.max_retry_after_s))
 
@@ -244,10 +252,16 @@ def _awaitable(adapter: Adapter) -> Callable[[Call], Awaitable[RawExecution]]:
     if inspect.iscoroutinefunction(execute):
         return execute  # type: ignore[no-any-return]
 
-    async def in_thread(call: Call) -> RawExecution:
-        return await asyncio.to_thread(execute, call)
+    async def execute_in_thread(call: Call) -> RawExecution:
+        return await in_thread(execute, call)
 
-    return in_thread
+    return execute_in_thread
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody cancelled the task that asks."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _attempt_record(started_at: datetime, duration_ms: float, failure: TargetFailure | None) -> Attempt:

@@ -10,6 +10,7 @@ instead of single losses as its signal.)
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections import deque
 from collections.abc import Callable
@@ -95,9 +96,13 @@ class AdaptiveLimit:
         self._waiters.append(waiter)
         try:
             await waiter
-        finally:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
+        except asyncio.CancelledError:
+            if waiter.cancelled():
+                with contextlib.suppress(ValueError):
+                    self._waiters.remove(waiter)
+            else:
+                self._wake()  # the place this one was woken for is for the next
+            raise
 
     def _wake(self) -> None:
         free = int(self.limit) - self._in_use

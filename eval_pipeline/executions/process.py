@@ -15,6 +15,7 @@ from pathlib import Path
 
 MARKER = "EVAL_PIPELINE_EXECUTION"
 GRACE_S = 5.0
+_PASSES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +44,24 @@ async def run_program(
     folder.mkdir(parents=True, exist_ok=True)
     stdout, stderr = folder / "stdout", folder / "stderr"
     marker = uuid.uuid4().hex
-    with stdout.open("wb") as out, stderr.open("wb") as err, _input_file(stdin, folder) as source:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=source,
-            stdout=out,
-            stderr=err,
-            cwd=cwd,
-            env={**(os.environ if env is None else env), MARKER: marker},
-            start_new_session=True,
-        )
+    process = None
     try:
+        with stdout.open("wb") as out, stderr.open("wb") as err, _input_file(stdin, folder) as source:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=source,
+                stdout=out,
+                stderr=err,
+                cwd=cwd,
+                env={**(os.environ if env is None else env), MARKER: marker},
+                start_new_session=True,
+            )
         exit_code = await process.wait()
     except asyncio.CancelledError:
-        await asyncio.shield(_end(process, marker, grace_s))
+        if process is None:
+            _kill_marked(marker)  # cancelled while it was being started
+        else:
+            await _end(process, marker, grace_s)
         raise
     _reap(process.pid, marker)
     return Finished(exit_code=exit_code, stdout=stdout, stderr=stderr)
@@ -75,20 +80,32 @@ def _input_file(stdin: bytes | None, folder: Path) -> Iterator[int]:
 
 
 async def _end(process: asyncio.subprocess.Process, marker: str, grace_s: float) -> None:
+    """TERM, a time of grace, KILL; being cancelled once more ends the time of grace."""
     _signal_group(process.pid, signal.SIGTERM)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(grace_s):
-            await process.wait()
-    _reap(process.pid, marker)
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                await process.wait()
+    finally:
+        _reap(process.pid, marker)
     await process.wait()
 
 
 def _reap(group: int, marker: str) -> None:
     """Kills what is left of a group, and what left the group but carries the marker."""
     _signal_group(group, signal.SIGKILL)
-    for pid in _marked(marker):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+    _kill_marked(marker)
+
+
+def _kill_marked(marker: str) -> None:
+    """Kills what carries the marker; looks again, because what was killed may have started something meanwhile."""
+    for _ in range(_PASSES):
+        found = list(_marked(marker))
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
 
 
 def _signal_group(group: int, number: int) -> None:

@@ -1,4 +1,8 @@
-"""Keeping a runner's secrets out of everything that is stored: errors, payloads and files."""
+"""Keeping a runner's secrets out of everything that is stored: errors, payloads and files.
+
+A secret shorter than eight characters (`api_key: none`) is not looked for: it is a word like any other, and replacing
+it would change answers.
+"""
 
 from __future__ import annotations
 
@@ -13,48 +17,55 @@ from eval_pipeline.executions.model import Attempt, Execution, RawExecution
 from eval_pipeline.fingerprints import to_json
 
 REDACTED = "***"
+SHORTEST_SECRET = 8
 
 
 def without_secrets(execution: Execution, secrets: Sequence[str], own_files: Callable[[], Path]) -> Execution:
-    """The execution with every secret text replaced by `***`; of files, only those below `own_files` are rewritten."""
+    """The execution with every secret text replaced by `***`, in it and in the files below `own_files`."""
+    secrets = sorted((secret for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len, reverse=True)
     if not secrets:
         return execution
-    raw = _clean_raw(execution.raw, secrets, own_files) if execution.raw is not None else None
+    if execution.raw is None or execution.raw.files or len(execution.attempts) > 1:
+        _clean_files(own_files(), secrets)
+    raw = _clean_raw(execution.raw, secrets) if execution.raw is not None else None
     if execution.error is None and raw is execution.raw and len(execution.attempts) == 1:
         return execution
     return replace(
         execution,
         raw=raw,
-        error=_clean_text(execution.error, secrets),
+        error=_clean_error(execution.error, secrets),
         attempts=tuple(_clean_attempt(attempt, secrets) for attempt in execution.attempts),
     )
 
 
-def _clean_text(text: str | None, secrets: Sequence[str]) -> str | None:
-    if text is None:
-        return None
+def _clean_error(text: str | None, secrets: Sequence[str]) -> str | None:
+    return _clean_text(text, secrets) if text is not None else None
+
+
+def _clean_text(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, REDACTED)
     return text
 
 
 def _clean_attempt(attempt: Attempt, secrets: Sequence[str]) -> Attempt:
-    return attempt if attempt.error is None else replace(attempt, error=_clean_text(attempt.error, secrets))
+    return attempt if attempt.error is None else replace(attempt, error=_clean_error(attempt.error, secrets))
 
 
-def _clean_raw(raw: RawExecution, secrets: Sequence[str], own_files: Callable[[], Path]) -> RawExecution:
-    for path in raw.files.values():
-        if path.is_relative_to(own_files()):
-            _clean_file(path, secrets)
+def _clean_raw(raw: RawExecution, secrets: Sequence[str]) -> RawExecution:
     payload = to_json(raw.payload)
     found = [secret for secret in secrets if _escaped(secret) in payload]
-    return replace(raw, payload=_clean_json(payload, found)) if found else raw
+    return replace(raw, payload=_clean_value(orjson.loads(payload), found)) if found else raw
 
 
-def _clean_json(payload: bytes, secrets: Sequence[str]) -> Any:
-    for secret in secrets:
-        payload = payload.replace(_escaped(secret), REDACTED.encode())
-    return orjson.loads(payload)
+def _clean_value(value: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        return _clean_text(value, secrets)
+    if isinstance(value, dict):
+        return {_clean_text(key, secrets): _clean_value(item, secrets) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean_value(item, secrets) for item in value]
+    return value
 
 
 def _escaped(secret: str) -> bytes:
@@ -62,10 +73,17 @@ def _escaped(secret: str) -> bytes:
     return to_json(secret)[1:-1]
 
 
+def _clean_files(folder: Path, secrets: Sequence[str]) -> None:
+    """Every file that the execution left, those of failed attempts included."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            _clean_file(path, secrets)
+
+
 def _clean_file(path: Path, secrets: Sequence[str]) -> None:
     content = path.read_bytes()
     cleaned = content
     for secret in secrets:
-        cleaned = cleaned.replace(secret.encode(), REDACTED.encode())
+        cleaned = cleaned.replace(secret.encode(errors="surrogatepass"), REDACTED.encode())
     if cleaned != content:
         path.write_bytes(cleaned)

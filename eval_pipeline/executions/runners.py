@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -20,8 +19,11 @@ from eval_pipeline.suites.yaml_text import parse_yaml
 RUNNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 REDACTED = "***"
 _SECRET_KEY = re.compile(
-    r"(api[-_]?key|token|secret|password|passwd|authorization|credential|cookie)s?\Z", re.IGNORECASE
+    r"((api|access|private)[-_]?key|token|secret|password|passwd|passphrase|authorization|credential|cookie|[-_]pat)s?\Z",
+    re.IGNORECASE,
 )
+_SCHEME = re.compile(r"(bearer|basic|token)\s+", re.IGNORECASE)
+_MOST = 1e15
 _TOKEN_COUNTS = frozenset({"max_tokens", "max_output_tokens", "max_completion_tokens"})
 _COMMON_KEYS = frozenset({"name", "adapter", "tags", "timeout_s", "concurrency", "retries", "prices", "description"})
 _PRICES = ("input_per_million", "cached_input_per_million", "cache_write_per_million", "output_per_million", "per_call")
@@ -89,34 +91,32 @@ def _runner(raw: Any, at: FieldPath, source: Source, environment: Mapping[str, s
         )
     factory = ADAPTERS.get(adapter, source.place((*at, "adapter")))
     filled = interpolate(raw, environment)
+    named = list(dict.fromkeys(_names(raw)))
+    hidden = {name: environment[name] for name in named if name in environment and _SECRET_KEY.search(name)}
+    public = interpolate(raw, {**environment, **dict.fromkeys(hidden, REDACTED)})
     settings = {key: value for key, value in filled.items() if key not in _COMMON_KEYS}
     _check_settings(settings, factory.settings, at, source)
     return Runner(
         name=name,
         adapter=adapter.replace("_", "-"),
         settings=settings,
-        public_settings=redacted(settings),
+        public_settings=redacted({key: value for key, value in public.items() if key in settings}),
         tags=_tags(filled.get("tags"), (*at, "tags"), source),
         folder=source.path.parent.absolute(),
         timeout_s=_number(filled, "timeout_s", at, source, above=0),
         concurrency=_whole(filled, "concurrency", at, source),
         retries=_retries(filled.get("retries"), (*at, "retries"), source),
         prices=_prices(filled.get("prices"), (*at, "prices"), source),
-        secrets=tuple(secrets_in(settings)),
-        unset=tuple(dict.fromkeys(_unset_names(raw, environment))),
+        secrets=tuple(dict.fromkeys([*secrets_in(settings), *filter(None, hidden.values())])),
+        unset=tuple(name for name in named if name not in environment),
     )
 
 
-def _unset_names(raw: Any, environment: Mapping[str, str]) -> Iterator[str]:
-    """The environment names that an entry mentions and that are not set."""
-    if isinstance(raw, Mapping):
-        for value in raw.values():
-            yield from _unset_names(value, environment)
-    elif isinstance(raw, list):
-        for value in raw:
-            yield from _unset_names(value, environment)
-    else:
-        yield from (name for name in names_in(raw) if name not in environment)
+def _names(raw: Any) -> Iterator[str]:
+    """The environment names that an entry mentions."""
+    for value in raw.values() if isinstance(raw, Mapping) else raw if isinstance(raw, list) else ():
+        yield from _names(value)
+    yield from names_in(raw)
 
 
 def _check_by_adapter(runner: Runner, at: FieldPath, source: Source) -> None:
@@ -126,7 +126,8 @@ def _check_by_adapter(runner: Runner, at: FieldPath, source: Source) -> None:
     try:
         ADAPTERS.get(runner.adapter)(runner)
     except InputError as error:
-        raise error.at(source.place((*at, *([error.place.field] if error.place.field else [])))) from None
+        steps = error.place.field.split(".") if error.place.field else ()
+        raise error.at(source.place((*at, *steps))) from None
 
 
 def require_environment(runners: Iterable[Runner]) -> None:
@@ -159,9 +160,10 @@ def redacted(value: Any) -> Any:
 
 
 def secrets_in(value: Any) -> list[str]:
-    """The secret texts in settings: what must never be stored."""
+    """The secret texts in settings: what must never be stored. Of `Bearer abc`, `abc` alone is one, too."""
     if isinstance(value, Mapping):
         found = [item for key, item in value.items() if _is_secret(key, item)]
+        found += [_SCHEME.sub("", item, count=1) for item in found if _SCHEME.match(item)]
         return found + [secret for item in value.values() if not isinstance(item, str) for secret in secrets_in(item)]
     if isinstance(value, list):
         return [secret for item in value for secret in secrets_in(item)]
@@ -186,8 +188,9 @@ def _number(raw: Mapping[str, Any], key: str, at: FieldPath, source: Source, *, 
     value = raw.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not above < value < math.inf:
-        raise source.error((*at, key), f"expected a number above {above:g}, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not above < value < _MOST:
+        expected = f"a number above {above:g}" if above >= 0 else "a number of at least 0"
+        raise source.error((*at, key), f"expected {expected}, got {value!r}")
     return float(value)
 
 
@@ -212,9 +215,8 @@ def _retries(raw: Any, at: FieldPath, source: Source) -> RetryPolicy:
         if key not in known:
             raise UnknownName("retry setting", key, known, source.place((*at, key)))
     values: dict[str, Any] = {key: _number(raw, key, at, source, above=-1e-9) for key in raw}
-    if "max_retries" in raw:
-        values["max_retries"] = _whole(raw, "max_retries", at, source, least=0)
-    return RetryPolicy(**values)
+    values["max_retries"] = _whole(raw, "max_retries", at, source, least=0)
+    return RetryPolicy(**{key: value for key, value in values.items() if value is not None})
 
 
 def _prices(raw: Any, at: FieldPath, source: Source) -> dict[str, float]:

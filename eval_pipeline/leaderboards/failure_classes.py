@@ -33,10 +33,10 @@ def summarize_failures(verdicts: pl.DataFrame) -> pl.DataFrame:
         counted.with_columns(
             share=pl.col("count") / pl.col("carried_out"),
             label=pl.col("failure_class").replace_strict(
-                {id_: each.label for id_, each in known.items()}, default=None
+                {id_: each.label for id_, each in known.items()}, default=None, return_dtype=pl.String
             ),
             origin=pl.col("failure_class").replace_strict(
-                {id_: each.origin.value for id_, each in known.items()}, default=None
+                {id_: each.origin.value for id_, each in known.items()}, default=None, return_dtype=pl.String
             ),
         )
         .drop("carried_out")

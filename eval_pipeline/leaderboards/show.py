@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 UNKNOWN = "–"
+_LONGEST_LABEL = 40
 
 
 def percent(value: float | None) -> str:
@@ -33,8 +34,10 @@ def milliseconds(value: float | None) -> str:
 
 
 def money(value: float | None) -> str:
-    """US dollars with four significant decimals below one dollar, `–` when unknown."""
-    return UNKNOWN if value is None else f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+    """US dollars, with four decimals below one; `–` when unknown. What would round to nothing is `<$0.0001`."""
+    if value is None:
+        return UNKNOWN
+    return f"${value:,.2f}" if value >= 1 else "<$0.0001" if 0 < value < 0.00005 else f"${value:.4f}"
 
 
 BOARD_HEAD = ("#", "runner", "pass rate", "95 %", "mean", "graded", "errors", "p50", "p95", "tokens", "cost")
@@ -92,6 +95,11 @@ def board_picture(standings: pl.DataFrame) -> bytes:
     return out.getvalue()
 
 
+def _short(name: str) -> str:
+    """A name that leaves room for the picture beside it."""
+    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
+
+
 def _panel(axis, suite: str, rows: pl.DataFrame) -> None:  # type: ignore[no-untyped-def]
     rates, low, high = rows["pass_rate"], rows["pass_rate_low"], rows["pass_rate_high"]
     axis.errorbar(
@@ -102,7 +110,7 @@ def _panel(axis, suite: str, rows: pl.DataFrame) -> None:  # type: ignore[no-unt
         axis.annotate(
             percent(rate), (rate, position), xytext=(0, 5), textcoords="offset points", ha="center", fontsize=8
         )
-    axis.set_yticks(range(rows.height), rows["runner"].to_list())
+    axis.set_yticks(range(rows.height), [_short(name) for name in rows["runner"]])
     axis.set_ylim(-0.6, rows.height - 0.2)
     axis.set_title(suite, loc="left", fontsize=10, fontweight="bold")
     axis.grid(axis="x", color="#dddddd", linewidth=0.6)

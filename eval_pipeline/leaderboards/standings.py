@@ -27,12 +27,13 @@ def rank(verdicts: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
     (CELL_COLUMNS). One suite revision per suite. The result has the columns of the table `leaderboards`, without
     board_id, computed_at and sweep_id.
     """
-    per_suite = _with_ranks(_standings(verdicts, cells), "suite")
+    ordered = verdicts.sort("suite", "runner", "case_id", "repetition")  # sums of floats depend on their order
+    per_suite = _with_ranks(_standings(ordered, cells), "suite")
     return pl.concat([per_suite, _with_ranks(_overall(per_suite), None)], how="diagonal_relaxed")
 
 
 def _standings(verdicts: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
-    counted = verdicts.group_by(_CELL).agg(
+    counted = verdicts.group_by(_CELL, maintain_order=True).agg(
         graded=(pl.col("status") != "error").sum().cast(pl.Int64),
         passed=pl.col("status").is_in(["passed", "expected-failed"]).sum().cast(pl.Int64),
         expected_failed=(pl.col("status") == "expected-failed").sum().cast(pl.Int64),
@@ -60,8 +61,9 @@ def _known_sum(column: str) -> pl.Expr:
 
 def _means(verdicts: pl.DataFrame) -> pl.DataFrame:
     """Mean score with its interval; repetitions of a case are averaged first: cases are what is drawn at random."""
-    by_case = verdicts.filter(pl.col("status") != "error").group_by(*_CELL, "case_id").agg(pl.col("score").mean())
-    means = by_case.group_by(_CELL).agg(
+    graded = verdicts.filter(pl.col("status") != "error")
+    by_case = graded.group_by(*_CELL, "case_id", maintain_order=True).agg(pl.col("score").mean())
+    means = by_case.group_by(_CELL, maintain_order=True).agg(
         mean_score=pl.col("score").mean(), deviation=pl.col("score").std(), cases=pl.len()
     )
     intervals = [
@@ -90,12 +92,9 @@ def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
 def _overall(per_suite: pl.DataFrame) -> pl.DataFrame:
     """One row per runner over all its suites, each suite counting the same.
 
-    The interval of the mean rate takes the suites as independent: half widths are added in quadrature about the mean
-    of the intervals' middles, which for one suite is Wilson's interval itself.
+    The intervals take the suites as independent: the distances from each suite's value to the ends of its interval are
+    added in quadrature (Zou and Donner 2008, Statistics in Medicine 27), which for one suite is its own interval.
     """
-    half = (pl.col("pass_rate_high") - pl.col("pass_rate_low")) / 2
-    middle = (pl.col("pass_rate_high") + pl.col("pass_rate_low")) / 2
-    half_score = (pl.col("mean_score_high") - pl.col("mean_score_low")) / 2
     sums = (
         "planned",
         "graded",
@@ -107,23 +106,33 @@ def _overall(per_suite: pl.DataFrame) -> pl.DataFrame:
         "suites",
         "cost_known",
     )
-    return per_suite.group_by("runner").agg(
+    return per_suite.group_by("runner", maintain_order=True).agg(
         *(pl.col(name).sum() for name in sums),
         *(_known_sum(name) for name in ("input_tokens", "output_tokens", "cost_usd")),
         pass_rate=pl.col("pass_rate").mean(),
-        pass_rate_low=(middle.mean() - _quadrature(half)).clip(0.0, 1.0),
-        pass_rate_high=(middle.mean() + _quadrature(half)).clip(0.0, 1.0),
+        pass_rate_low=_low_of_mean("pass_rate"),
+        pass_rate_high=_high_of_mean("pass_rate"),
         pass_rate_worst=pl.col("pass_rate_worst").mean(),
         pass_rate_best=pl.col("pass_rate_best").mean(),
         mean_score=pl.col("mean_score").mean(),
-        mean_score_low=(pl.col("mean_score").mean() - _quadrature(half_score)).clip(0.0, 1.0),
-        mean_score_high=(pl.col("mean_score").mean() + _quadrature(half_score)).clip(0.0, 1.0),
+        mean_score_low=_low_of_mean("mean_score"),
+        mean_score_high=_high_of_mean("mean_score"),
         coverage=pl.col("graded").sum() / pl.col("planned").sum(),
     ).with_columns(scope=pl.lit("overall"), suite=pl.lit(OVERALL))  # fmt: skip
 
 
-def _quadrature(half_widths: pl.Expr) -> pl.Expr:
-    return (half_widths**2).sum().sqrt() / half_widths.count()
+def _low_of_mean(name: str) -> pl.Expr:
+    return (pl.col(name).mean() - _quadrature(name, f"{name}_low")).clip(0.0, 1.0)
+
+
+def _high_of_mean(name: str) -> pl.Expr:
+    return (pl.col(name).mean() + _quadrature(name, f"{name}_high")).clip(0.0, 1.0)
+
+
+def _quadrature(name: str, end: str) -> pl.Expr:
+    """Distances of values to one end of their intervals, combined; null when a value has no interval."""
+    known = (pl.col(name).count() > 0) & (pl.col(name).count() == pl.col(end).count())
+    return pl.when(known).then(((pl.col(end) - pl.col(name)) ** 2).sum().sqrt() / pl.col(name).count())
 
 
 def _with_ranks(frame: pl.DataFrame, within: str | None) -> pl.DataFrame:
@@ -132,6 +141,6 @@ def _with_ranks(frame: pl.DataFrame, within: str | None) -> pl.DataFrame:
     order = pl.struct(-pl.col("pass_rate").round(_ROUNDING), -pl.col("mean_score").fill_null(-1.0).round(_ROUNDING))
     known = pl.col("pass_rate").is_not_null()
     ranked = frame.with_columns(rank=pl.when(known).then(order.rank("min").over(known, *groups)).cast(pl.Int32))
-    best_low = pl.col("pass_rate_low").filter(pl.col("rank") == 1).first().over(groups)
+    best_low = pl.col("pass_rate_low").filter(pl.col("rank") == 1).min().over(groups)
     tied = (pl.col("pass_rate_high") >= best_low).alias("tied_with_best")
     return ranked.with_columns(tied).sort([*([within] if within else []), "rank", "runner"], nulls_last=True)

@@ -8,7 +8,9 @@ directly: one URL, no cookies, no redirects, so a call costs little more than ha
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ import httpx
 import orjson
 from httpx_aiohttp import AiohttpTransport
 
+from eval_pipeline.errors import InputError, Place
 from eval_pipeline.failures import (
     CONNECTION,
     MALFORMED_REPLY,
@@ -28,10 +31,13 @@ from eval_pipeline.failures import (
     FailureClass,
     failure_of_status,
 )
+from eval_pipeline.fingerprints import to_json
 
 CONNECT_TIMEOUT_S = 15.0
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _ERROR_TEXT = 2_000
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_NOT_IN_HEADERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class ModelError(Exception):
@@ -65,7 +71,10 @@ class ChatReply:
 
 
 class ChatClient:
-    """Calls one chat-completions endpoint. `base_url` is what comes before `/chat/completions`."""
+    """Calls one chat-completions endpoint. `base_url` is what comes before `/chat/completions`.
+
+    Raises InputError for an address or a header that no request can be made with.
+    """
 
     def __init__(
         self,
@@ -76,7 +85,7 @@ class ChatClient:
         max_connections: int = 100,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._url = httpx.URL(base_url.rstrip("/") + "/chat/completions")
+        self._url = _address(base_url)
         self._transport = transport
         self._max_connections = max_connections
         fixed = {
@@ -86,32 +95,33 @@ class ChatClient:
             "user-agent": "eval-pipeline",
         }
         if api_key:
-            fixed["authorization"] = f"Bearer {api_key}"
-        fixed |= {name.lower(): value for name, value in (headers or {}).items()}
+            fixed["authorization"] = f"Bearer {_header_value(api_key, 'api_key')}"
+        for name, value in (headers or {}).items():
+            fixed[_header_name(name)] = _header_value(value, f"headers.{name}")
         self._headers = [(name.encode(), value.encode()) for name, value in fixed.items()]
 
     async def complete(self, body: Mapping[str, Any], *, timeout_s: float) -> ChatReply:
         """The reply to one request body. Raises ModelError; `timeout_s` bounds each wait for the network."""
         request = httpx.Request(
-            "POST", self._url, headers=self._headers, content=orjson.dumps(body), extensions=_timeouts(timeout_s)
+            "POST", self._url, headers=self._headers, content=to_json(body), extensions=_timeouts(timeout_s)
         )
+        begun = time.perf_counter()
         request.headers.encoding = "utf-8"  # said once, it is not guessed anew for each of them
         try:
             response = await self._open_transport().handle_async_request(request)
             try:
                 if response.status_code != 200:
                     raise _status_error(response, await response.aread())
-                if body.get("stream"):
-                    return await _read_stream(response)
+                if body.get("stream") and not _is_plain_json(response):
+                    return await _read_stream(response, begun)
                 return ChatReply(response=_checked(_parse(await response.aread())))
             finally:
                 await response.aclose()
-        except httpx.TimeoutException as error:
-            raise ModelError(TIMEOUT, f"the network took too long: {error}", retryable=True) from error
         except (httpx.TransportError, aiohttp.ClientError, OSError) as error:
-            raise ModelError(
-                CONNECTION, f"{self._url.host}: {error or type(error).__name__}", retryable=True
-            ) from error
+            failure, what = (
+                (TIMEOUT, "the network took too long") if _timed_out(error) else (CONNECTION, self._url.host)
+            )
+            raise ModelError(failure, f"{what}: {str(error) or type(error).__name__}", retryable=True) from error
         except httpx.DecodingError as error:
             raise ModelError(MALFORMED_REPLY, f"reply cannot be decoded: {error}", retryable=True) from error
 
@@ -139,6 +149,37 @@ def pooled_transport(url: httpx.URL, max_connections: int) -> httpx.AsyncBaseTra
     return AiohttpTransport(client=session, verify=False)
 
 
+def _address(base_url: str) -> httpx.URL:
+    try:
+        url = httpx.URL(base_url.rstrip("/") + "/chat/completions")
+    except httpx.InvalidURL as error:
+        raise InputError(f"'{base_url}' is not an address: {error}", Place(field="base_url")) from None
+    if not url.host:
+        raise InputError(f"'{base_url}' names no host", Place(field="base_url"))
+    return url
+
+
+def _header_name(name: str) -> str:
+    if not _HEADER_NAME.match(name):
+        raise InputError(f"'{name}' cannot be the name of a header", Place(field="headers"))
+    return name.lower()
+
+
+def _header_value(value: str, field: str) -> str:
+    """The value, unless it holds what no header may; it is not shown, because it may be a secret."""
+    if _NOT_IN_HEADERS.search(value):
+        raise InputError("holds a line break or another control character", Place(field=field))
+    return value
+
+
+def _timed_out(error: Exception) -> bool:
+    """Whether time ran out: aiohttp's transport calls every broken connection a timeout, its cause knows better."""
+    cause = error.__cause__
+    if isinstance(cause, aiohttp.ClientError):
+        return isinstance(cause, TimeoutError)
+    return isinstance(error, (httpx.TimeoutException, TimeoutError))
+
+
 def _proxied() -> bool:
     return any(
         os.environ.get(name) or os.environ.get(name.upper()) for name in ("http_proxy", "https_proxy", "all_proxy")
@@ -161,19 +202,24 @@ def _parse(content: bytes) -> Any:
 def _checked(response: Any) -> Mapping[str, Any]:
     """The response object if it has a message; a gateway's error inside a 200 is an error."""
     if isinstance(response, Mapping):
-        if isinstance(response.get("error"), Mapping):
-            raise _reported_error(response["error"])
+        _raise_reported(response)
         choices = response.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) and "message" in choices[0]:
             return response
     raise ModelError(MALFORMED_REPLY, "reply has no choices[0].message", retryable=True)
 
 
-def _reported_error(error: Mapping[str, Any]) -> ModelError:
+def _raise_reported(response: Mapping[str, Any]) -> None:
+    """Raises the error that a reply of status 200 holds (an object, or just a text), if it holds one."""
+    error = response.get("error")
+    if isinstance(error, str) and error:
+        error = {"message": error}
+    if not isinstance(error, Mapping):
+        return
     code = error.get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
     message = str(error.get("message", "the model reported an error"))
-    return ModelError(failure_of_status(status), message, status=status, retryable=status in RETRYABLE_STATUSES)
+    raise ModelError(failure_of_status(status), message, status=status, retryable=status in RETRYABLE_STATUSES)
 
 
 def _status_error(response: httpx.Response, content: bytes) -> ModelError:
@@ -217,7 +263,7 @@ def retry_after_s(headers: Mapping[str, str], now: Callable[[], datetime]) -> fl
         date = parsedate_to_datetime(value)
     except ValueError:
         return None
-    return max(0.0, (date - now()).total_seconds()) if date.tzinfo is not None else None
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now()).total_seconds())
 
 
 def _number(text: str | None) -> float | None:
@@ -228,19 +274,20 @@ def _number(text: str | None) -> float | None:
     return number if number is not None and 0 <= number < 1e9 else None
 
 
-async def _read_stream(response: httpx.Response) -> ChatReply:
+def _is_plain_json(response: httpx.Response) -> bool:
+    """Whether an endpoint that was asked to stream answers in one piece (many do, errors above all)."""
+    return bool(response.headers.get("content-type", "").startswith("application/json"))
+
+
+async def _read_stream(response: httpx.Response, begun: float) -> ChatReply:
     """A server-sent-event stream of chunks, put together into the response object it stands for."""
-    begun = time.perf_counter()
     whole = _Assembled()
     first_ms: float | None = None
     async for data in _event_data(response):
         if data == b"[DONE]":
             whole.done = True
             break
-        chunk = _parse(data)
-        if isinstance(chunk, Mapping) and isinstance(chunk.get("error"), Mapping):
-            raise _reported_error(chunk["error"])
-        if whole.add(chunk) and first_ms is None:
+        if whole.add(_parse(data)) and first_ms is None:
             first_ms = (time.perf_counter() - begun) * 1000
     return ChatReply(response=whole.response(), ttft_ms=first_ms)
 
@@ -263,24 +310,33 @@ class _Assembled:
     def __init__(self) -> None:
         self.done = False
         self._head: dict[str, Any] = {}
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
+        self._text = io.StringIO()
+        self._reasoning = io.StringIO()
         self._calls: dict[int, dict[str, Any]] = {}
         self._finish: str | None = None
         self._usage: Any = None
 
     def add(self, chunk: Any) -> bool:
-        """Takes a chunk in; whether it held some of the answer."""
+        """Takes a chunk in; whether it held some of the answer. Raises ModelError."""
         if not isinstance(chunk, Mapping):
             raise ModelError(MALFORMED_REPLY, "stream chunk is not an object", retryable=True)
+        _raise_reported(chunk)
+        try:
+            return self._add(chunk)
+        except (AttributeError, KeyError, TypeError) as error:
+            # A chunk is read as the wire format has it; what has another shape anywhere inside fails here.
+            shown = to_json(chunk)[:200].decode(errors="replace")
+            raise ModelError(MALFORMED_REPLY, f"stream chunk of another shape: {shown}", retryable=True) from error
+
+    def _add(self, chunk: Mapping[str, Any]) -> bool:
         self._head = self._head or {key: chunk.get(key) for key in ("id", "created", "model", "system_fingerprint")}
         self._usage = chunk.get("usage") or self._usage
         choices = chunk.get("choices") or [{}]
         delta = choices[0].get("delta") or {}
         self._finish = choices[0].get("finish_reason") or self._finish
         text, reasoning = delta.get("content") or "", delta.get("reasoning_content") or ""
-        self._text.append(text)
-        self._reasoning.append(reasoning)
+        self._text.write(text)
+        self._reasoning.write(reasoning)
         for call in delta.get("tool_calls") or ():
             self._add_call(call)
         return bool(text or reasoning or delta.get("tool_calls"))
@@ -296,9 +352,9 @@ class _Assembled:
     def response(self) -> Mapping[str, Any]:
         if not self.done and self._finish is None:
             raise ModelError(CONNECTION, "the stream ended before the answer did", retryable=True)
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._text)}
-        if any(self._reasoning):
-            message["reasoning_content"] = "".join(self._reasoning)
+        message: dict[str, Any] = {"role": "assistant", "content": self._text.getvalue()}
+        if reasoning := self._reasoning.getvalue():
+            message["reasoning_content"] = reasoning
         if self._calls:
             message["tool_calls"] = [call for _, call in sorted(self._calls.items())]
         choice = {"index": 0, "message": message, "finish_reason": self._finish}

@@ -4,20 +4,29 @@ Thin by rule: rows in, one verb of the workbench, materializations with metadata
 one step over all partitions of a run, because a step of its own per partition costs seconds (measured, README).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 import dagster as dg
 from pydantic import Field
 
-from eval_pipeline.errors import EvalPipelineError
-from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.errors import EvalPipelineError, InputError, Place, UnknownName
+from eval_pipeline.executions.planning import CaseFilter, check_case_ids
 from eval_pipeline.orchestration.checks import CHECKS, checks_of_cell, suite_check
+from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import CODE_VERSION, board_metadata, cell_metadata, provenance, suite_metadata
 from eval_pipeline.orchestration.partitions import by_suite, cell_name, partition_key
 from eval_pipeline.orchestration.project import Project, Refresh
-from eval_pipeline.orchestration.sweep import STAGES, CellOutcome, Listener, SweepOptions, carry_out
+from eval_pipeline.orchestration.sweep import (
+    STAGES,
+    Cell,
+    CellOutcome,
+    Listener,
+    SweepOptions,
+    carry_out,
+    count_cells,
+)
 from eval_pipeline.orchestration.workbench import Workbench
 
 GROUP = "evaluation"
@@ -45,7 +54,8 @@ class SweepConfig(dg.Config):
     resume: str = Field(default="", description="id of an interrupted sweep whose executions count as done")
 
     def options(self, project: Project, stages: tuple[str, ...]) -> SweepOptions:
-        """This configuration over the project's defaults."""
+        """This configuration over the project's defaults. Raises InputError for a value that makes no sense."""
+        self._check()
         defaults = project.defaults
         return SweepOptions(
             refresh=_refresh(self.refresh) if self.refresh else defaults.refresh,
@@ -59,13 +69,28 @@ class SweepConfig(dg.Config):
             stages=stages,
         )
 
+    def _check(self) -> None:
+        for name in ("repetitions", "concurrency", "budget_usd"):
+            if getattr(self, name) < 0:
+                raise InputError(f"expected a number of at least 0, got {getattr(self, name)}", Place(field=name))
+        if self.threshold > 1:
+            raise InputError(f"expected a number of at most 1, got {self.threshold}", Place(field="threshold"))
+
 
 def _refresh(name: str) -> Refresh:
     policies: tuple[Refresh, ...] = ("missing", "failed", "all")
     for policy in policies:
         if name == policy:
             return policy
-    raise dg.Failure(f"no refresh policy '{name}'; there are: missing, failed, all", allow_retries=False)
+    raise UnknownName("refresh policy", name, policies)
+
+
+def _check_selection(cells: Sequence[Cell], options: SweepOptions) -> None:
+    """Raises InputError for a case that is nowhere, and for ids and tags that select nothing."""
+    check_case_ids([cell.ready.suite for cell in cells], options.cases.ids)
+    narrowed = options.cases.ids or options.cases.tags
+    if narrowed and not any(count_cells(cell, options, options.cases) for cell in cells):
+        raise InputError("no case matches the selection")
 
 
 def suites_asset(workbench: Workbench, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
@@ -114,30 +139,52 @@ def cell_assets(workbench: Workbench, partitions: dg.MultiPartitionsDefinition) 
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
-        pool="evaluation",
     )
     def evaluate(context: dg.AssetExecutionContext, config: SweepConfig) -> Iterator[dg.AssetCheckResult]:
         selected = [name for name in CELL_ASSETS if dg.AssetKey(name) in context.selected_asset_keys]
-        options = config.options(workbench.project, tuple(name for name in STAGES if name in selected))
-        cells = _or_fail(lambda: workbench.cells(cell_name(key) for key in context.partition_keys))
-        sweep_id = workbench.begin_sweep(cells, options, context.run_id)
+        stages = tuple(name for name in STAGES if name in selected)
+        options = _or_fail(lambda: config.options(workbench.project, stages))
+        cells, unusable = workbench.usable_cells([cell_name(key) for key in context.partition_keys])
         reporter = _Reporter(context, workbench, selected)
-        status = "interrupted"
-        try:
-            carry_out(cells, options, warehouse=workbench.warehouse, sweep_id=sweep_id, listener=reporter)
-            status = "finished"
-        finally:
-            workbench.end_sweep(sweep_id, status)
-            workbench.warehouse.publish()
+        reporter.failed.update((str(partition_key(name)), reason) for name, reason in unusable.items())
+        if not cells:
+            raise _failure(reporter.failed, len(unusable))
+        _or_fail(lambda: _check_selection(cells, options))
+        with workbench.alone(context.log.info) as killed:
+            end_killed_runs(context.instance, killed)
+            _sweep(workbench, cells, options, context.run.run_id, reporter)
         if reporter.failed:
-            raise dg.Failure(
-                f"{len(reporter.failed)} of {len(cells)} partitions could not be stored",
-                metadata={"failed": reporter.failed},
-                allow_retries=False,
-            )
+            raise _failure(reporter.failed, len(context.partition_keys))
         yield from reporter.overall_checks()
 
     return evaluate
+
+
+def _sweep(
+    workbench: Workbench, cells: Sequence[Cell], options: SweepOptions, run_id: str, reporter: "_Reporter"
+) -> None:
+    """One sweep, written down from begin to end; what it stored is published even when it breaks off."""
+    sweep_id = workbench.begin_sweep(cells, options, run_id)
+    status = "interrupted"
+    try:
+        carry_out(cells, options, warehouse=workbench.warehouse, sweep_id=sweep_id, listener=reporter)
+        status = "finished"
+    finally:
+        workbench.end_sweep(sweep_id, status)
+        workbench.warehouse.publish()
+
+
+def _failure(failed: Mapping[str, str], partitions: int) -> dg.Failure:
+    """The one failure of a run: each reason once, with its partitions."""
+    by_reason: dict[str, list[str]] = {}
+    for key, reason in failed.items():
+        by_reason.setdefault(reason, []).append(key)
+    reasons = "\n".join(f"{', '.join(keys)}: {reason}" for reason, keys in by_reason.items())
+    return dg.Failure(
+        f"{len(failed)} of {partitions} partitions failed\n{reasons}",
+        metadata={"failed": dict(failed)},
+        allow_retries=False,
+    )
 
 
 def _cell_specs() -> Iterator[dg.AssetSpec]:
@@ -214,7 +261,6 @@ def leaderboards_asset(workbench: Workbench) -> dg.AssetsDefinition:
         group_name=GROUP,
         kinds={"duckdb", "polars"},
         code_version=CODE_VERSION,
-        pool="evaluation",
         automation_condition=dg.AutomationCondition.eager()
         .without(~dg.AutomationCondition.any_deps_missing())
         .with_label("any score updated"),

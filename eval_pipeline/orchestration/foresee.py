@@ -9,13 +9,14 @@ from eval_pipeline.orchestration.sweep import (
     Cell,
     SweepOptions,
     Tally,
-    decision_key,
+    is_stale,
     needs_execution,
     planned_cells,
     threshold_of,
+    wanted_decision,
 )
 from eval_pipeline.orchestration.workbench import Workbench
-from eval_pipeline.reports.normalize import normalizer_version
+from eval_pipeline.scores.evaluate import Panel
 from eval_pipeline.warehouse.cells import known_cells
 from eval_pipeline.warehouse.journal import CellName
 
@@ -41,15 +42,14 @@ def foresee(workbench: Workbench, names: Iterable[CellName], options: SweepOptio
 def _tally(workbench: Workbench, cell: Cell, options: SweepOptions) -> Tally:
     known_by_key = known_cells(workbench.warehouse, cell.name)
     threshold = threshold_of(cell, options)
+    panel = Panel(cell.ready.suite)
     tally = Tally()
     for plan in planned_cells(cell, options):
         tally.planned += 1
         known = known_by_key.get(plan.key)
         if known is None or needs_execution(known, options):
             tally.executed += 1
-        elif known.decision_key != decision_key(cell, plan.case, threshold) or known.normalizer != normalizer_version(
-            known.format or ""
-        ):
+        elif is_stale(known, wanted_decision(plan.case, panel, threshold)):
             tally.rescored += 1
         else:
             tally.reused += 1

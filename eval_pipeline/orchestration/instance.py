@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import dagster as dg
@@ -15,8 +16,6 @@ telemetry:
 concurrency:
   runs:
     max_concurrent_runs: 2
-  pools:
-    default_limit: 1
 run_monitoring:
   enabled: true
 retention:
@@ -44,6 +43,14 @@ def prepare_home(data: Path) -> Path:
     if not config.exists():
         config.write_text(CONFIG, encoding="utf-8")
     return home
+
+
+def end_killed_runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> None:
+    """Says of runs whose process was killed that they failed; without that they would stay running for ever."""
+    for run_id in run_ids:
+        run = instance.get_run_by_id(run_id)
+        if run is not None and not run.is_finished:
+            instance.report_run_failed(run, "the process of this run was killed; what it had executed is kept")
 
 
 def open_instance(data: Path) -> dg.DagsterInstance:

@@ -48,12 +48,12 @@ def cell_metadata(stage: str, outcome: CellOutcome, failures: pl.DataFrame) -> d
         return {"dagster/row_count": failures.height, "classes": dg.MetadataValue.md(failure_table(failures))}
     graded = tally.passed + tally.failed
     rate = {"pass_rate": tally.passed / graded} if graded else {}
-    return common | rate | {
+    coverage = {"coverage": graded / tally.planned} if tally.planned else {}
+    return common | rate | coverage | {
         "rescored": tally.rescored,
         "passed": tally.passed,
         "failed": tally.failed,
         "errored": tally.errored,
-        "coverage": graded / tally.planned if tally.planned else 0.0,
     }  # fmt: skip
 
 

@@ -86,8 +86,15 @@ def _problem(result: dg.ExecuteInProcessResult) -> str:
         failure = event.step_failure_data if event.is_step_failure else None
         if failure is not None:
             described = failure.user_failure_data.description if failure.user_failure_data else None
-            return described or (failure.error.message.strip() if failure.error else "a step failed")
+            return described or _root_message(failure.error)
     return "the Dagster run did not succeed"
+
+
+def _root_message(error: Any) -> str:
+    """What the innermost error of a step says; Dagster wraps it in its own."""
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return error.message.strip() if error is not None else "a step failed"
 
 
 def _has_board(workbench: Workbench) -> bool:

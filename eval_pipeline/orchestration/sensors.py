@@ -9,8 +9,11 @@ import dagster as dg
 from eval_pipeline.errors import EvalPipelineError, InputError
 from eval_pipeline.orchestration.assets import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES, dynamic_suites
+from eval_pipeline.orchestration.sweep import make_ready
 from eval_pipeline.orchestration.workbench import Workbench
 from eval_pipeline.suites.load import find_suite_files, load_suite
+from eval_pipeline.suites.model import Suite
+from eval_pipeline.suites.source import show_path
 
 INTERVAL_S = 15
 
@@ -26,41 +29,47 @@ def discover_suites(workbench: Workbench) -> dg.SensorDefinition:
     )
     def discover(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         try:
-            found, broken = _revisions(workbench)
+            found, broken = _suites_on_disk(workbench)
         except EvalPipelineError as error:
             return dg.SkipReason(str(error))
+        for problem in broken:
+            context.log.warning(problem)
         known: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
         there = set(context.instance.get_dynamic_partitions(SUITES))
-        changed = [name for name, revision in found.items() if known.get(name) != revision or name not in there]
+        changed = [name for name, suite in found.items() if known.get(name) != suite.revision or name not in there]
         gone = [name for name in known if name not in found and name in there] if not broken else []
         if not changed and not gone:
             return dg.SkipReason("; ".join(broken) or "suites unchanged")
-        for name in changed:
-            workbench.store_suite(workbench.suite(name))
+        workbench.suites = {name: make_ready(found[name]) for name in changed}
+        for ready in workbench.suites.values():
+            workbench.store_suite(ready)
         added = dynamic_suites.build_add_request([name for name in changed if name not in there])
         removed = [dynamic_suites.build_delete_request(gone)] if gone else []
         return dg.SensorResult(
             dynamic_partitions_requests=[added, *removed],
             asset_events=[suite_materialization(workbench, name) for name in changed],
-            cursor=json.dumps(found),
+            cursor=json.dumps((known if broken else {}) | {name: suite.revision for name, suite in found.items()}),
         )
 
     return discover
 
 
-def _revisions(workbench: Workbench) -> tuple[dict[str, str], list[str]]:
-    """The revision of every suite on disk, and what cannot be read."""
-    revisions: dict[str, str] = {}
+def _suites_on_disk(workbench: Workbench) -> tuple[dict[str, Suite], list[str]]:
+    """Every suite on disk by name, and what cannot be read or has a name that is taken."""
+    found: dict[str, Suite] = {}
     broken: list[str] = []
-    workbench.suites.clear()
     for path in find_suite_files(workbench.project.suites, workbench.project.root):
         try:
             suite = load_suite(path, workbench.reading)
         except InputError as error:
             broken.append(str(error))
             continue
-        revisions[suite.name] = suite.revision
-    return revisions, broken
+        if suite.name in found:
+            first = show_path(found[suite.name].path)
+            broken.append(f"{show_path(path)}: suite name '{suite.name}' is taken by {first}; give one a 'name:'")
+            continue
+        found[suite.name] = suite
+    return found, broken
 
 
 def automation() -> dg.AutomationConditionSensorDefinition:

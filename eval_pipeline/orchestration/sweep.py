@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from eval_pipeline.orchestration.project import Refresh
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import normalize, normalizer_version
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD, decide
-from eval_pipeline.scores.evaluate import Asked, check_suite, evaluate, suite_folder
+from eval_pipeline.scores.evaluate import Panel, evaluate, suite_folder
 from eval_pipeline.scores.model import Score, Status, Subject
 from eval_pipeline.suites.model import Case, Suite
 from eval_pipeline.warehouse import journal as journals
@@ -41,23 +41,19 @@ STAGES = ("target_executions", "session_reports", "evaluator_scores")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadySuite:
-    """A suite whose evaluators are built: its usable cases, what each is asked, and an error per unusable one."""
+    """A suite whose evaluators are checked: its usable cases, and an error per unusable one."""
 
     suite: Suite
-    asked: Mapping[str, tuple[Asked, ...]]
     errors: tuple[InputError, ...]
 
 
 def make_ready(suite: Suite) -> ReadySuite:
-    """The suite with its evaluators built; cases that ask for something unusable join `errors`."""
-    asked, errors = check_suite(suite)
-    usable = tuple(case for case in suite.cases if case.id in asked) if errors else suite.cases
-    kept = suite if not errors else _with_cases(suite, usable)
-    return ReadySuite(suite=kept, asked=asked, errors=(*suite.errors, *errors))
-
-
-def _with_cases(suite: Suite, cases: tuple[Case, ...]) -> Suite:
-    return Suite(**{name: getattr(suite, name) for name in suite.__dataclass_fields__} | {"cases": cases})
+    """The suite with its evaluators checked; cases that ask for something unusable join `errors`."""
+    errors = Panel(suite).check()
+    if not errors:
+        return ReadySuite(suite=suite, errors=suite.errors)
+    usable = tuple(case for case in suite.cases if case.id not in errors)
+    return ReadySuite(suite=replace(suite, cases=usable), errors=(*suite.errors, *errors.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,6 +284,7 @@ class _CellRun:
         self._sweep_id = sweep_id
         self._listener = listener
         self._threshold = threshold_of(cell, options)
+        self._panel = Panel(cell.ready.suite)
         self._folder = suite_folder(cell.ready.suite)
         self._artifacts = warehouse.folder / "artifacts"
         self._journal = Journal(journal_folder(warehouse.folder, sweep_id, cell.name), warehouse)
@@ -317,10 +314,10 @@ class _CellRun:
         return count_cells(self.cell, self._options, self._options.cases)
 
     def _reuse(self, plan: Plan, known: Known) -> None:
-        wanted_key = self._decision_key(plan.case)
+        wanted_key = wanted_decision(plan.case, self._panel, self._threshold)
         if not judges(self._options):
             self.tally.reused += 1
-        elif known.decision_key != wanted_key or known.normalizer != normalizer_version(known.format or ""):
+        elif is_stale(known, wanted_key):
             self._rescores.append(_Rescore(plan, known, wanted_key))
             return
         else:
@@ -380,7 +377,7 @@ class _CellRun:
         self, case: Case, execution: Execution, report: SessionReport, known_scores: Mapping[str, Score]
     ) -> Status:
         """Scores a report by every evaluator that has not scored it yet, decides, and writes both down."""
-        asked = self.cell.ready.asked[case.id]
+        asked = self._panel.of(case)
         scores: list[Score] = []
         if report.failure_class is None:
             fresh = [one for one in asked if one.key not in known_scores]
@@ -399,7 +396,7 @@ class _CellRun:
                 suite_revision=self.cell.ready.suite.revision,
                 runner_revision=self.cell.revision,
                 tags=case.tags,
-                decision_key=self._decision_key(case),
+                decision_key=decision_key(case, [one.key for one in asked], self._threshold),
                 normalizer=_normalizer(execution),
                 score_keys=[score.spec_key for score in scores],
                 sweep_id=self._sweep_id,
@@ -420,9 +417,6 @@ class _CellRun:
             status = self._judge(case, execution, current, {} if stale else scores)
         self.tally.rescored += 1
         self._listener.plan_reused(self.cell, status)
-
-    def _decision_key(self, case: Case) -> str:
-        return decision_key(self.cell, case, self._threshold)
 
     def _rebind(self) -> None:
         """What is unchanged in a changed suite belongs to the new revision, too."""
@@ -474,11 +468,20 @@ def count_cells(cell: Cell, options: SweepOptions, wanted: CaseFilter | None = N
     return sum(1 for _ in cases) * repetitions_of(cell, options)
 
 
-def decision_key(cell: Cell, case: Case, threshold: float) -> str:
+def is_stale(known: Known, wanted: str) -> bool:
+    """Whether a stored verdict was decided from something else than what is asked now."""
+    return known.decision_key != wanted or known.normalizer != normalizer_version(known.format or "")
+
+
+def wanted_decision(case: Case, panel: Panel, threshold: float) -> str:
+    """The decision key that a case's verdict has to have now."""
+    return decision_key(case, [asked.key for asked in panel.of(case)], threshold)
+
+
+def decision_key(case: Case, spec_keys: Sequence[str], threshold: float) -> str:
     """The identity of everything a case's verdict is decided from, beside the report."""
-    keys = [one.key for one in cell.ready.asked[case.id]]
     limit = case.threshold if case.threshold is not None else threshold
-    return fingerprint([keys, limit, case.expected_fail])[:32]
+    return fingerprint([spec_keys, limit, case.expected_fail])[:32]
 
 
 def needs_execution(known: Known, options: SweepOptions) -> bool:

@@ -6,14 +6,16 @@ Everything here is plain Python over the other rooms; Dagster's assets and the c
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
+from filelock import FileLock, Timeout
 
-from eval_pipeline.errors import InputError, InputErrors, UnknownName
+from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, UnknownName
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runners import load_runners, require_environment
@@ -77,16 +79,19 @@ class Workbench:
         return self.suites[name]
 
     def _load_one(self, name: str) -> None:
-        """Loads suite files until one has this name; a broken file that is not wanted is passed over."""
+        """Loads suite files until one has this name and keeps them all; a broken file not wanted is passed over."""
         errors: list[InputError] = []
+        loaded = {ready.suite.path for ready in self.suites.values()}
         for path in find_suite_files(self.project.suites, self.project.root):
+            if path in loaded:
+                continue
             try:
                 suite = load_suite(path, self.reading)
             except InputError as error:
                 errors.append(error)
                 continue
+            self.suites.setdefault(suite.name, make_ready(suite))
             if suite.name == name:
-                self.suites[name] = make_ready(suite)
                 return
         if errors:
             raise InputErrors(errors)
@@ -110,6 +115,20 @@ class Workbench:
             for name in wanted
         ]
 
+    def usable_cells(self, names: Sequence[CellName]) -> tuple[list[Cell], dict[CellName, str]]:
+        """The cells of these names that can be carried out, and why the others cannot: they take nobody along."""
+        try:
+            return self.cells(names), {}
+        except EvalPipelineError:
+            cells: list[Cell] = []
+            unusable: dict[CellName, str] = {}
+        for name in names:
+            try:
+                cells += self.cells([name])
+            except EvalPipelineError as error:
+                unusable[name] = str(error)
+        return cells, unusable
+
     def store_suite(self, ready: ReadySuite) -> None:
         """Writes a suite and its cases down, at their revision."""
         now = datetime.now(UTC)
@@ -120,6 +139,31 @@ class Workbench:
         """The newest stored revision of each suite."""
         query = "SELECT suite, arg_max(suite_revision, loaded_at) AS revision FROM suites GROUP BY suite"
         return dict(self.warehouse.frame(query).iter_rows())
+
+    @contextmanager
+    def alone(self, say: Callable[[str], object] = lambda text: None) -> Iterator[list[str]]:
+        """One sweep at a time in a data folder: waits for the one under way; a killed process holds nothing.
+
+        Yields the Dagster runs of sweeps that were killed; they are written down as interrupted.
+        """
+        self.project.data.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.project.data / "sweep.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            say("another sweep of this data folder is under way: waiting for it")
+            lock.acquire()
+        try:
+            yield self._interrupt_killed_sweeps()
+        finally:
+            lock.release()
+
+    def _interrupt_killed_sweeps(self) -> list[str]:
+        with self.warehouse.transaction() as connection:
+            killed = connection.execute(
+                "UPDATE sweeps SET status = 'interrupted' WHERE status = 'running' RETURNING dagster_run_id"
+            ).fetchall()
+        return [run_id for (run_id,) in killed if run_id is not None]
 
     def begin_sweep(self, cells: Sequence[Cell], options: SweepOptions, dagster_run_id: str | None) -> str:
         """Writes down that a sweep begins, and its runners; returns the sweep's id (sortable by time)."""

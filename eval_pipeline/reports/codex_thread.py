@@ -381,7 +381,7 @@ def _other_tool(step: Step, thread: Thread) -> None:
     if new:
         call.tool = _tool_name(invoked)
         call.arguments = _arguments(first(invoked, "arguments", "query", "action"))
-    result, error, status = body.get("result"), body.get("error"), body.get("status")
+    result, error, status = body.get("result"), body.get("error"), text(body.get("status"))
     if result is not None or error is not None or status in _DONE:
         call.is_error = error is not None or status == "failed" or "Err" in mapping(result)
         thread.answer(call, shown(error if error is not None else mapping(result).get("content", result)), step)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from eval_pipeline.executions.model import Execution, RawExecution, Runner
 from eval_pipeline.executions.prompt import prompt_text
@@ -15,6 +16,7 @@ from eval_pipeline.plugins import Registry
 from eval_pipeline.reports.model import SessionReport, Usage
 from eval_pipeline.suites.model import Case
 
+Known = TypeVar("Known")
 _MILLION = 1_000_000
 
 
@@ -52,22 +54,23 @@ NORMALIZERS: Registry[Callable[[], Normalizer]] = Registry(
 def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport:
     """The session report of an execution.
 
-    Times, cost by the runner's prices, and the reason of a failed execution are added here for every format. A
-    normalizer that breaks gives a report of failure class `normalization`, with the execution's facts kept.
+    Times, cost by the runner's prices, and the reason of a failed execution are added here for every format. The
+    target's own time, as adapter or report tell it, goes before the time that the attempt took. A normalizer that
+    breaks gives a report of failure class `normalization`, with the execution's facts kept.
     """
     report = _read(execution, case)
-    own_duration = execution.raw.duration_ms if execution.raw is not None else None
+    exit_code, own_duration = (execution.raw.exit_code, execution.raw.duration_ms) if execution.raw else (None, None)
     return replace(
         report,
         prompt=report.prompt if report.prompt is not None else prompt_text(case),
         model=report.model or runner.model,
-        exit_code=execution.raw.exit_code if execution.raw is not None else None,
+        exit_code=_first_known(exit_code, report.exit_code),
         usage=with_cost(report.usage, runner.prices, report.model_calls),
         failure_class=execution.failure_class or report.failure_class,
         error=execution.error or report.error,
         started_at=report.started_at or _iso(execution.started_at),
         ended_at=report.ended_at or _iso(execution.finished_at),
-        duration_ms=own_duration if own_duration is not None else execution.duration_ms,
+        duration_ms=_first_known(own_duration, report.duration_ms, execution.duration_ms),
     )
 
 
@@ -106,6 +109,10 @@ def with_cost(usage: Usage, prices: Mapping[str, float], calls: int | None) -> U
     return replace(usage, cost_usd=cost, cost_source="computed")
 
 
+def _first_known(*values: Known | None) -> Known | None:
+    return next((value for value in values if value is not None), None)
+
+
 def _iso(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
@@ -113,3 +120,14 @@ def _iso(moment: datetime) -> str:
 def json_int(value: Any) -> int | None:
     """A count from outside: an int of at least 0, else None (unknown)."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def json_amount(value: Any) -> float | None:
+    """A measure from outside (money, time): a finite number of at least 0, else None (unknown)."""
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+    return float(value) if usable else None
+
+
+def json_mapping(value: Any) -> Mapping[str, Any]:
+    """A mapping from outside; empty for anything else."""
+    return value if isinstance(value, Mapping) else {}

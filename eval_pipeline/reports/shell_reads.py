@@ -202,7 +202,7 @@ def _move(words: Sequence[_Word], folder: _Folder) -> None:
     if words[0].text not in ("cd", "pushd"):
         return
     targets = _operands(words, frozenset())
-    known = len(targets) == 1 and not targets[0].glob
+    known = len(targets) == 1 and targets[0].text != "-" and not targets[0].glob
     folder.current = _below(folder.current, targets[0].text) if known else None
 
 

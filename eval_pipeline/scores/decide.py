@@ -23,22 +23,27 @@ def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold
         return _ungraded(report.failure_class, report.error or failure_class(report.failure_class).label, limit)
     if not scores:
         return _ungraded(NO_EVALUATORS.id, "no evaluator looks at this case", limit)
+    mean = weighted_mean(scores)
     failed_gate = next((score for score in scores if score.passes_gate is False), None)
-    unscored = [score for score in scores if score.value is None]
-    if unscored and failed_gate is None:
-        return _ungraded(EVALUATOR.id, f"{unscored[0].evaluator}: {unscored[0].reason}", limit)
-    mean = None if unscored else weighted_mean(scores)
     if failed_gate is not None:
         return _expected(case, _gated(failed_gate, mean, limit))
-    return _expected(case, _by_threshold(scores, mean or 0.0, limit))
+    if mean is None:
+        unscored = next(score for score in scores if score.value is None)
+        return _ungraded(EVALUATOR.id, f"{unscored.evaluator}: {unscored.reason}", limit)
+    return _expected(case, _by_threshold(scores, mean, limit))
 
 
-def weighted_mean(scores: Sequence[Score]) -> float:
-    """Σ weight·value / Σ weight over scores that all have a value; 0 when all weights are 0 (AgentV, spec §3)."""
-    total = sum(score.weight for score in scores)
-    if not total:
-        return 0.0
-    return sum(score.weight * score.value for score in scores if score.value is not None) / total
+def weighted_mean(scores: Sequence[Score]) -> float | None:
+    """Σ weight·value / Σ weight; None when a score has no value, 0 when all weights are 0 (AgentV, spec §3)."""
+    heaviest = max((score.weight for score in scores), default=0.0) or 1.0
+    total = weights = 0.0
+    for score in scores:
+        if score.value is None:
+            return None
+        weight = score.weight / heaviest  # so that no sum of large weights overflows
+        total += weight * score.value
+        weights += weight
+    return total / weights if weights else 0.0
 
 
 def _ungraded(class_id: str, reason: str, limit: float) -> Verdict:

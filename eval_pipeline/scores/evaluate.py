@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from time import perf_counter
 from typing import Any, ClassVar, Protocol
 
 from pydantic import TypeAdapter, ValidationError
@@ -22,7 +23,8 @@ class Evaluator(Protocol):
     """Scores one subject. A registered evaluator is a dataclass whose fields are its arguments in a suite.
 
     `version` is part of a score's identity: raise it when the same arguments come to score differently. `reads` names
-    the fields of the case, beyond its arguments, that a score depends on.
+    the fields of the case, beyond its arguments, that a score depends on. One that runs a file of the user's says so
+    by a method `content` (see `RunsFiles`).
     """
 
     version: ClassVar[str]
@@ -30,6 +32,13 @@ class Evaluator(Protocol):
 
     def evaluate(self, subject: Subject) -> Outcome:
         """What it found; raising means that it could not tell."""
+
+
+class RunsFiles(Protocol):
+    """An evaluator whose scores depend on files beside the suite: editing one makes its scores new."""
+
+    def content(self, folder: Path) -> Mapping[str, str]:
+        """Fingerprints of the files, by name. Raises InputError when one cannot be used."""
 
 
 EVALUATORS: Registry[type[Evaluator]] = Registry(
@@ -48,10 +57,10 @@ class Asked:
     key: str
 
 
-def ask(spec: EvaluatorSpec, case: Case) -> Asked:
+def ask(spec: EvaluatorSpec, case: Case, folder: Path) -> Asked:
     """The evaluator that a spec asks for. Raises InputError naming the argument that is wrong."""
-    evaluator = build(spec)
-    return Asked(spec, evaluator, spec_key(spec, evaluator, case))
+    _, evaluator, content = _build_with_content(spec, folder)
+    return Asked(spec, evaluator, spec_key(spec, evaluator, case, content))
 
 
 def build(spec: EvaluatorSpec) -> Evaluator:
@@ -64,12 +73,13 @@ def build(spec: EvaluatorSpec) -> Evaluator:
     return evaluator
 
 
-def spec_key(spec: EvaluatorSpec, evaluator: Evaluator, case: Case) -> str:
-    """A score's identity beside its execution: the spec, the evaluator's version and what it reads of the case."""
+def spec_key(spec: EvaluatorSpec, evaluator: Evaluator, case: Case, content: Mapping[str, str]) -> str:
+    """A score's identity beside its execution: the spec, the evaluator's version, what it reads of the case, and the
+    content of the files it runs."""
     read = [getattr(case, name) for name in evaluator.reads]
     return fingerprint([
         spec.type, spec.name, spec.weight, spec.minimum, spec.negate, spec.failure_class, spec.config,
-        evaluator.version, read,
+        evaluator.version, read, content,
     ])[:32]  # fmt: skip
 
 
@@ -78,25 +88,53 @@ def evaluate(subject: Subject, asked: Iterable[Asked]) -> list[Score]:
     return [_score(subject, one) for one in asked]
 
 
-def check_suite(suite: Suite) -> tuple[dict[str, tuple[Asked, ...]], list[InputError]]:
-    """The evaluators of every case, by case id, and an error for each case that asks for something unusable."""
-    usable: dict[str, tuple[Asked, ...]] = {}
-    errors: list[InputError] = []
-    shared: dict[int, Evaluator] = {}
-    for case in suite.cases:
-        try:
-            usable[case.id] = tuple(_ask_shared(spec, case, shared) for spec in case.evaluators)
-        except InputError as error:
-            errors.append(error.at(_place(suite, case, error)))
-    return usable, errors
+class Panel:
+    """The evaluators of a suite's cases, built when they are asked for.
+
+    Only the latest few are kept: those that many cases inherit are built once, and a suite of any size stays small.
+    """
+
+    def __init__(self, suite: Suite) -> None:
+        self._suite = suite
+        self._folder = suite_folder(suite)
+        self._built: dict[int, _Built] = {}
+
+    def of(self, case: Case) -> list[Asked]:
+        """The evaluators of a case, in order. Raises InputError for a spec that cannot be used."""
+        return [self._ask(spec, case) for spec in case.evaluators]
+
+    def check(self) -> dict[str, InputError]:
+        """An error for each case that asks for an unusable evaluator, by case id."""
+        errors: dict[str, InputError] = {}
+        for case in self._suite.cases:
+            try:
+                for spec in case.evaluators:
+                    self._find(spec)
+            except InputError as error:
+                errors[case.id] = error.at(_place(self._suite, case, error))
+        return errors
+
+    def _ask(self, spec: EvaluatorSpec, case: Case) -> Asked:
+        _, evaluator, content = self._find(spec)
+        return Asked(spec, evaluator, spec_key(spec, evaluator, case, content))
+
+    def _find(self, spec: EvaluatorSpec) -> _Built:
+        built = self._built.get(id(spec))
+        if built is None:
+            if len(self._built) >= _KEPT:
+                self._built.clear()
+            built = self._built[id(spec)] = _build_with_content(spec, self._folder)
+        return built
 
 
-def _ask_shared(spec: EvaluatorSpec, case: Case, shared: dict[int, Evaluator]) -> Asked:
-    """Like `ask`, but a spec that many cases inherit is built once."""
-    evaluator = shared.get(id(spec))
-    if evaluator is None:
-        evaluator = shared[id(spec)] = build(spec)
-    return Asked(spec, evaluator, spec_key(spec, evaluator, case))
+_KEPT = 256
+_Built = tuple[EvaluatorSpec, Evaluator, Mapping[str, str]]
+
+
+def _build_with_content(spec: EvaluatorSpec, folder: Path) -> _Built:
+    evaluator = build(spec)
+    content = getattr(evaluator, "content", None)
+    return spec, evaluator, content(folder) if content is not None else {}
 
 
 def _place(suite: Suite, case: Case, error: InputError) -> Place:
@@ -106,9 +144,9 @@ def _place(suite: Suite, case: Case, error: InputError) -> Place:
 
 def _score(subject: Subject, asked: Asked) -> Score:
     spec = asked.spec
-    begun = time.perf_counter()
+    begun = perf_counter()
     try:
-        outcome = asked.evaluator.evaluate(subject)
+        outcome = _usable(asked.evaluator.evaluate(subject))
     except Exception as error:  # noqa: BLE001 — the one boundary to evaluators: one that breaks could not tell
         outcome = Outcome(None, f"evaluator broke: {type(error).__name__}: {error}")
     if spec.negate:
@@ -118,15 +156,25 @@ def _score(subject: Subject, asked: Asked) -> Score:
         spec_key=asked.key,
         evaluator=spec.name,
         type=spec.type,
-        value=outcome.value if outcome.value is None else min(1.0, max(0.0, outcome.value)),
+        value=outcome.value,
         reason=outcome.reason,
         weight=spec.weight,
         minimum=spec.minimum,
         failure_class=spec.failure_class,
         findings=outcome.findings,
         details=outcome.details,
-        duration_ms=(time.perf_counter() - begun) * 1000,
+        duration_ms=(perf_counter() - begun) * 1000,
     )
+
+
+def _usable(outcome: Outcome) -> Outcome:
+    """The outcome with its value in [0, 1]. Raises for what is no outcome, or no number: both say nothing."""
+    value = outcome.value
+    if value is None or 0.0 <= value <= 1.0:
+        return outcome
+    if math.isnan(value):
+        raise ValueError("its value is not a number")
+    return outcome._replace(value=min(1.0, max(0.0, value)))
 
 
 def negated(outcome: Outcome) -> Outcome:

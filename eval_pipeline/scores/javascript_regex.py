@@ -1,67 +1,142 @@
-"""JavaScript patterns → the `regex` library's, with JavaScript's meaning.
+r"""JavaScript patterns → the `regex` library's, with JavaScript's meaning. Source: ECMA-262, 22.2 and Annex B.1.2.
 
-What differs and is translated: `$` (never before a final newline), `.` (also stops at \\r, U+2028, U+2029),
-`\\d \\w \\b` (ASCII), `\\s` (Unicode white space and U+FEFF), `[^]` and `[]`, named groups and references, `\\uXXXX`,
-`\\u{…}`, `\\cX`, `\\/` and other escapes of letters without a meaning. Source: ECMA-262, 22.2 (RegExp).
+Translated in one pass: `$ ^ .` and line ends, `\d \w \s \b` (ASCII, but for white space), classes and their escapes,
+named groups, references to groups that did not take part (they match the empty text), legacy escapes, modifiers.
+Without flag `u` JavaScript sees UTF-16 code units: so do pattern and text here.
+
+Left as they are, because the library has no such thing: a group inside a repetition keeps what it captured in an
+earlier round; letters outside ASCII that have more than two cases (ß, θ) and İ under `iu` compare more liberally; names
+of properties (`\p{…}`) and repeated group names are taken more liberally; set notation of flag `v` is refused.
 """
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import regex
 
-_FLAGS = {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL, "g": 0, "y": 0, "u": 0, "v": 0, "d": 0}
-_SPACES = r"\t\n\x0b\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-_CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACES}
+_FLAGS = frozenset("dgimsuvy")
+_SYNTAX = frozenset("^$\\.*+?()[]{}|/")
+_SETS = {
+    "d": "0-9",
+    "w": "A-Za-z0-9_",
+    "s": r"\t\n\x0b\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff",
+}
+_CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 _LINE_ENDS = r"\n\r\u2028\u2029"
-_CONTROLS = {"t": r"\t", "n": r"\n", "v": r"\x0b", "f": r"\f", "r": r"\r", "0": r"\x00"}
-_SPECIAL = frozenset("\\^$.*+?()[]{}|/-#&~ ")
+_ANYTHING, _NOTHING = "(?s:.)", "(?!)"
+
+_GROUPS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|(\((?!\?))|\(\?<(?![=!])([^>]*)>", re.DOTALL)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]|\\u|\\x[89a-fA-F]|\\[23]\d\d")
+_MOST_COPIES = 20_000
+_LONGEST_UPPER_BOUND = 1_000_000
 
 
 class PatternError(ValueError):
-    """A pattern or a flag that JavaScript would not take."""
+    """A pattern or a flag that JavaScript would not take, or that is too large to be matched here."""
 
 
-def compile_javascript(pattern: str, flags: str = "") -> regex.Pattern[Any]:
+@dataclass(frozen=True, slots=True)
+class JavaScriptPattern:
+    """A pattern ready to match. `by_units`: it reads UTF-16 code units; `sticky`: only at the beginning (flag y)."""
+
+    compiled: regex.Pattern[Any]
+    by_units: bool
+    sticky: bool
+
+    def search(self, text: str, timeout_s: float) -> str | None:
+        """The text of the first match, or None. Raises TimeoutError."""
+        subject = _as_units(text) if self.by_units else text
+        find = self.compiled.match if self.sticky else self.compiled.search
+        match = find(subject, timeout=timeout_s)
+        return None if match is None else _as_text(match[0])
+
+
+def compile_javascript(pattern: str, flags: str = "") -> JavaScriptPattern:
     """The compiled pattern. Raises PatternError."""
-    bits = regex.VERSION0
-    for flag in flags:
-        if flag not in _FLAGS:
-            raise PatternError(f"no flag '{flag}'; there are: {', '.join(_FLAGS)}")
-        bits |= _FLAGS[flag]
+    _check_flags(flags)
+    by_units = not {"u", "v"} & set(flags)
+    bits = regex.VERSION0 | (regex.IGNORECASE if "i" in flags else 0)
+    if by_units and not _BEYOND_ASCII.search(pattern):
+        bits |= regex.ASCII  # without flag u, no letter outside ASCII equals one inside
+    translated = _Translator(_as_units(pattern) if by_units else pattern, flags).translate()
     try:
-        translated = _Translator(pattern, multiline="m" in flags, dotall="s" in flags).translate()
-        return regex.compile(translated, bits)
-    except regex.error as error:
+        compiled = regex.compile(translated, bits)
+    except (regex.error, RecursionError, OverflowError) as error:
         raise PatternError(str(error)) from None
+    return JavaScriptPattern(compiled, by_units, "y" in flags)
+
+
+def _check_flags(flags: str) -> None:
+    for position, flag in enumerate(flags):
+        if flag not in _FLAGS:
+            raise PatternError(f"no flag '{flag}'; there are: {', '.join(sorted(_FLAGS))}")
+        if flag in flags[:position]:
+            raise PatternError(f"flag '{flag}' is given twice")
+    if "u" in flags and "v" in flags:
+        raise PatternError("flags 'u' and 'v' exclude each other")
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """An escape that stands for many characters, as it is written inside brackets; `inverted`: all but these."""
+
+    inside: str
+    inverted: bool = False
+
+    @property
+    def alone(self) -> str:
+        return f"[{'^' if self.inverted else ''}{self.inside}]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A group that is open: its number when it captures, what surrounds it, and the least copies read in it so far."""
+
+    number: int | None
+    dotall: bool
+    multiline: bool
+    lookbehind: bool
+    repeatable: bool = True
+    copies: int = 0
 
 
 class _Translator:
-    """One pass over a pattern, character by character."""
+    """One pass over a pattern, character by character.
 
-    def __init__(self, pattern: str, *, multiline: bool, dotall: bool) -> None:
+    `_term` is the size, in least copies, of what a quantifier at this place would repeat; 0 when there is nothing.
+    """
+
+    def __init__(self, pattern: str, flags: str) -> None:
         self._pattern = pattern
         self._at = 0
-        self._end_of_line = rf"(?=[{_LINE_ENDS}]|\Z)" if multiline else r"\Z"
-        self._begin_of_line = rf"(?<=[{_LINE_ENDS}]|\A)" if multiline else r"\A"
-        self._dot = r"(?s:.)" if dotall else rf"[^{_LINE_ENDS}]"
+        self._sets = "v" in flags
+        self._strict = self._sets or "u" in flags
+        self._here = _Open(None, dotall="s" in flags, multiline="m" in flags, lookbehind=False)
+        self._outer: list[_Open] = []
+        found = [match for match in _GROUPS.finditer(pattern) if match[1] or match[2] is not None]
+        self._names: list[str | None] = [match[2] for match in found]
+        self._opened = 0
+        self._closed: set[int] = set()
+        self._term = 0
+        self._table: dict[str, Callable[[], str]] = {
+            "\\": self._escape, "[": self._class, "(": self._open, ")": self._close, "|": self._alternative,
+            "$": self._line_end, "^": self._line_begin, ".": self._dot,
+            "{": self._brace, "}": lambda: self._lone("}"), "]": lambda: self._lone("]"),
+            "*": lambda: self._repeated("*"), "+": lambda: self._repeated("+"), "?": lambda: self._repeated("?"),
+        }  # fmt: skip
 
     def translate(self) -> str:
         out: list[str] = []
-        table: dict[str, Callable[[], str]] = {
-            "\\": self._escape,
-            "[": self._class,
-            "(": self._group,
-            "$": lambda: self._end_of_line,
-            "^": lambda: self._begin_of_line,
-            ".": lambda: self._dot,
-            "{": self._brace,
-        }
         while (char := self._next()) is not None:
-            translate = table.get(char)
-            out.append(translate() if translate is not None else _literal_outside(char))
+            translate = self._table.get(char)
+            out.append(translate() if translate is not None else self._atom(_shown(ord(char))))
+        if self._outer:
+            raise PatternError("a group is not closed")
         return "".join(out)
 
     def _next(self) -> str | None:
@@ -71,96 +146,289 @@ class _Translator:
         self._at += 1
         return char
 
-    def _take(self, pattern: str) -> str | None:
+    def _take(self, pattern: str) -> re.Match[str] | None:
         """What stands here if it matches `pattern`, taken."""
-        match = regex.compile(pattern).match(self._pattern, self._at)
-        if match is None:
-            return None
-        self._at = match.end()
-        return str(match[0])
+        match = re.compile(pattern).match(self._pattern, self._at)
+        if match is not None:
+            self._at = match.end()
+        return match
+
+    def _wrong(self, problem: str) -> PatternError:
+        return PatternError(f"{problem} at position {self._at}")
+
+    # Terms: what they are, and how often.
+
+    def _atom(self, translated: str, copies: int = 1) -> str:
+        self._count(copies)
+        self._term = max(copies, 1)
+        return translated
+
+    def _assertion(self, translated: str) -> str:
+        self._term = 0
+        return translated
+
+    def _count(self, copies: int) -> None:
+        self._here = replace(self._here, copies=self._here.copies + copies)
+
+    def _lone(self, char: str) -> str:
+        if self._strict:
+            raise self._wrong(f"a lone '{char}'")
+        return self._atom(_shown(ord(char)))
 
     def _brace(self) -> str:
         """A quantifier, or a brace that means itself."""
-        quantifier = self._take(r"\d+(,\d*)?\}")
-        return "{" + quantifier if quantifier is not None else r"\{"
+        bounds = self._take(r"([0-9]+)(,([0-9]*))?\}")
+        if bounds is None:
+            return self._lone("{")
+        least = int(bounds[1])
+        most = least if bounds[2] is None else int(bounds[3]) if bounds[3] else None
+        if most is not None and most < least:
+            raise self._wrong(f"a quantifier whose bounds {least} and {most} are out of order")
+        upper = "" if most is None or most > _LONGEST_UPPER_BOUND else str(most)
+        return self._repeated(f"{{{least},{upper}}}", least)
 
-    def _group(self) -> str:
-        name = self._take(r"\?<[A-Za-z_$][\w$]*>")
-        if name is not None:
-            return f"(?P<{name[2:-1].replace('$', '_')}>"
-        for opening in ("?:", "?=", "?!", "?<=", "?<!"):
-            if self._pattern.startswith(opening, self._at):
-                self._at += len(opening)
-                return f"({opening}"
-        modifiers = self._take(r"\?[ims]*(-[ims]+)?:")
-        if modifiers is not None:
-            return f"({modifiers}"
-        if self._pattern.startswith("?", self._at):
-            raise PatternError(f"invalid group at position {self._at - 1}")
-        return "("
+    def _repeated(self, quantifier: str, least: int = 1) -> str:
+        if not self._term:
+            raise self._wrong("nothing to repeat")
+        self._count(self._term * (max(least, 1) - 1))
+        if self._term * least > _MOST_COPIES:
+            raise self._wrong(f"a repetition of more than {_MOST_COPIES:,} copies")
+        self._term = 0
+        return quantifier + ("?" if self._take(r"\?") else "")
+
+    def _dot(self) -> str:
+        return self._atom(_ANYTHING if self._here.dotall else f"[^{_LINE_ENDS}]")
+
+    def _line_end(self) -> str:
+        return self._assertion(rf"(?=[{_LINE_ENDS}]|\Z)" if self._here.multiline else r"\Z")
+
+    def _line_begin(self) -> str:
+        return self._assertion(rf"(?<=[{_LINE_ENDS}]|\A)" if self._here.multiline else r"\A")
+
+    def _alternative(self) -> str:
+        return self._assertion("|")
+
+    # Groups.
+
+    def _open(self) -> str:
+        inner = replace(self._here, number=None, repeatable=True, copies=0)
+        opening = "("
+        if self._take(r"\?:"):
+            opening = "(?:"
+        elif look := self._take(r"\?(<?)[=!]"):
+            opening += look[0]
+            behind = bool(look[1])
+            inner = replace(inner, lookbehind=inner.lookbehind or behind, repeatable=not behind and not self._strict)
+        elif modifiers := self._take(r"\?([ims]*)(?:-([ims]*))?:"):
+            opening, inner = self._modified(inner, modifiers[1], modifiers[2] or "")
+        else:
+            inner = replace(inner, number=self._capture())
+        self._outer.append(self._here)
+        self._here, self._term = inner, 0
+        return opening
+
+    def _capture(self) -> int:
+        name = self._take(r"\?<([^>]*)>")
+        if name is not None and not name[1].replace("$", "_").isidentifier():
+            raise self._wrong(f"'{name[1]}' is no name for a group")
+        if name is None and self._take(r"\?"):
+            raise self._wrong("an unknown kind of group")
+        self._opened += 1
+        return self._opened
+
+    def _modified(self, inner: _Open, on: str, off: str) -> tuple[str, _Open]:
+        """A group that switches flags: i is left to the library, m and s are ours."""
+        if not on + off or len(set(on + off)) < len(on + off):
+            raise self._wrong("modifiers that say nothing, or one thing twice,")
+        opening = "(?i:" if "i" in on else "(?-i:" if "i" in off else "(?:"
+        dotall = "s" in on or (inner.dotall and "s" not in off)
+        multiline = "m" in on or (inner.multiline and "m" not in off)
+        return opening, replace(inner, dotall=dotall, multiline=multiline)
+
+    def _close(self) -> str:
+        if not self._outer:
+            raise self._wrong("a ')' without its '('")
+        closed, self._here = self._here, self._outer.pop()
+        if closed.number is not None:
+            self._closed.add(closed.number)
+        self._atom("", closed.copies)
+        if not closed.repeatable:
+            self._term = 0
+        return ")"
+
+    # Escapes outside classes.
 
     def _escape(self) -> str:
         char = self._next()
         if char is None:
             raise PatternError("a backslash at the end")
-        if char in "dws":
-            return f"[{_CLASSES[char]}]"
-        if char in "DWS":
-            return f"[^{_CLASSES[char.lower()]}]"
         if char in "bB":
-            return rf"(?a:\{char})"
-        if char == "k" and (name := self._take(r"<[\w$]+>")) is not None:
-            return f"(?P={name[1:-1].replace('$', '_')})"
-        if char in "pP" and (name := self._take(r"\{[^}]*\}")) is not None:
-            return f"\\{char}{name}"
+            return self._assertion(rf"(?a:\{char})")
         if char in "123456789":
-            return rf"(?:\{char}{self._take(r'[0-9]*') or ''})"
-        return self._character(char)
+            return self._atom(self._numbered(char))
+        if char == "k" and (self._strict or any(self._names)):
+            return self._atom(self._named())
+        found = self._set(char)
+        return self._atom(found.alone if found is not None else _shown(self._character(char)))
 
-    def _character(self, char: str) -> str:
-        """An escape that stands for one character, in or outside a class."""
+    def _numbered(self, digit: str) -> str:
+        """A reference to a group; where there is no such group, a legacy octal escape or the digit itself."""
+        begun = self._at
+        number = int(digit + (self._take("[0-9]*") or [""])[0])
+        if number <= len(self._names):
+            return self._reference(number)
+        if self._strict:
+            raise self._wrong(f"no group {number}")
+        self._at = begun
+        return _shown(self._legacy(digit))
+
+    def _named(self) -> str:
+        name = self._take("<([^>]*)>")
+        numbers = [number for number, known in enumerate(self._names, start=1) if name and known == name[1]]
+        if not numbers:
+            raise self._wrong("a reference to no group")
+        return f"(?:{''.join(self._reference(number) for number in numbers)})"
+
+    def _reference(self, number: int) -> str:
+        """What the group captured; the empty text when it took no part, or cannot have yet."""
+        still_open = number in [group.number for group in (self._here, *self._outer)]
+        if number in self._closed or (self._here.lookbehind and not still_open):
+            return r"(?(@)(?:\@)|)".replace("@", str(number))
+        return "(?:)"
+
+    def _set(self, char: str) -> _Set | None:
+        """The escapes that stand for many characters, in or outside a class."""
+        if char.lower() in _SETS:
+            return _Set(_SETS[char.lower()], inverted=char.isupper())
+        if char in "pP" and self._strict:
+            name = self._take(r"\{[A-Za-z0-9_=]+\}")
+            if name is None:
+                raise self._wrong("a property without its name")
+            return _Set(f"\\{char}{name[0]}")
+        return None
+
+    def _character(self, char: str) -> int:
+        """The code point of an escape that stands for one character, in or outside a class."""
         if char in _CONTROLS:
             return _CONTROLS[char]
-        if char == "x" and (digits := self._take("[0-9a-fA-F]{2}")) is not None:
-            return f"\\x{digits}"
-        if char == "u" and (digits := self._take(r"[0-9a-fA-F]{4}")) is not None:
-            return f"\\u{digits}"
-        if char == "u" and (braced := self._take(r"\{[0-9a-fA-F]+\}")) is not None:
-            return f"\\U{int(braced[1:-1], 16):08x}"
-        if char == "c" and (letter := self._take("[A-Za-z]")) is not None:
-            return f"\\x{ord(letter) % 32:02x}"
-        return str(regex.escape(char, special_only=False) if char in _SPECIAL else regex.escape(char))
+        if char == "0" and self._strict and not self._take("(?=[0-9])"):
+            return 0
+        if char in "01234567" and not self._strict:
+            return self._legacy(char)
+        if char == "x" and (digits := self._take("[0-9a-fA-F]{2}")):
+            return int(digits[0], 16)
+        if char == "c" and (letter := self._take("[A-Za-z]")):
+            return ord(letter[0]) % 32
+        if char == "u" and (code := self._unicode()) is not None:
+            return code
+        return self._itself(char)
+
+    def _unicode(self) -> int | None:
+        if self._strict and (braced := self._take(r"\{([0-9a-fA-F]+)\}")):
+            code = int(braced[1], 16)
+            if code > 0x10FFFF:
+                raise self._wrong("a code point above 10FFFF")
+            return code
+        if self._strict and (pair := self._take(r"([dD][89abAB]..)\\u([dD][c-fC-F][0-9a-fA-F]{2})")):
+            return 0x10000 + ((int(pair[1], 16) - 0xD800) << 10) + int(pair[2], 16) - 0xDC00
+        digits = self._take("[0-9a-fA-F]{4}")
+        return int(digits[0], 16) if digits else None
+
+    def _legacy(self, digit: str) -> int:
+        """Up to three octal digits, at most 377; 8 and 9 mean themselves."""
+        if digit in "89":
+            return ord(digit)
+        more = self._take("[0-7]{0,2}" if digit in "0123" else "[0-7]?")
+        return int(digit + (more[0] if more else ""), 8)
+
+    def _itself(self, char: str) -> int:
+        """An escaped character that means itself: under flag u only those with a meaning to lose."""
+        if self._strict and char not in _SYNTAX:
+            raise self._wrong(f"an escape '\\{char}' without meaning")
+        if char == "k" and any(self._names):
+            raise self._wrong("a reference without its name")
+        if char == "c":
+            self._at -= 1
+            return ord("\\")
+        return ord(char)
+
+    # Classes.
 
     def _class(self) -> str:
         inverted = self._take(r"\^") is not None
-        if self._take(r"\]") is not None:
-            return "(?s:.)" if inverted else r"(?!)"
-        out: list[str] = []
-        while (char := self._next()) != "]":
-            if char is None:
-                raise PatternError("a character class is not closed")
-            out.append(self._class_escape() if char == "\\" else _literal_inside(char))
-        return f"[{'^' if inverted else ''}{''.join(out)}]"
+        members: list[str] = []
+        others: set[str] = set()
+        while not self._take(r"\]"):
+            for member in self._members():
+                if isinstance(member, _Set) and member.inverted:
+                    others.add(member.inside)
+                else:
+                    members.append(member.inside if isinstance(member, _Set) else member)
+        return self._atom(_joined(members, others, inverted))
 
-    def _class_escape(self) -> str:
+    def _members(self) -> list[str | _Set]:
+        """One character, set or range of a class; where a range has a set for an end, its hyphen means itself."""
+        low = self._member()
+        if not self._take(r"-(?!\])"):
+            return [low if isinstance(low, _Set) else _shown(low)]
+        high = self._member()
+        if isinstance(low, int) and isinstance(high, int):
+            if low > high:
+                raise self._wrong("a range out of order")
+            return [f"{_shown(low)}-{_shown(high)}"]
+        if self._strict:
+            raise self._wrong("a range with a set for an end")
+        return [each if isinstance(each, _Set) else _shown(each) for each in (low, ord("-"), high)]
+
+    def _member(self) -> int | _Set:
         char = self._next()
         if char is None:
             raise PatternError("a character class is not closed")
-        if char in _CLASSES:
-            return _CLASSES[char]
-        if char in "DWS":
-            return rf"\{char}" if char != "S" else r"\S"
+        if self._sets and (char in "()[{}/|-" or self._take(f"{re.escape(char)}(?=[&!#$%*+,.:;<=>?@^`~])")):
+            raise self._wrong("set notation of flag 'v', which is not supported,")
+        return self._class_escape() if char == "\\" else ord(char)
+
+    def _class_escape(self) -> int | _Set:
+        char = self._next()
+        if char is None:
+            raise PatternError("a character class is not closed")
         if char == "b":
-            return r"\x08"
-        if char == "-":
-            return r"\-"
-        return self._character(char)
+            return 8
+        if char == "-" and self._strict:
+            return ord(char)
+        if char == "c" and not self._strict and (digit := self._take("[0-9_]")):
+            return ord(digit[0]) % 32
+        found = self._set(char)
+        return found if found is not None else self._character(char)
 
 
-def _literal_outside(char: str) -> str:
-    return rf"\{char}" if char in "#}" else char
+def _joined(members: list[str], others: set[str], inverted: bool) -> str:
+    """A class of `members` and of everything that is not in one of `others`."""
+    if others & set(members):
+        return _NOTHING if inverted else _ANYTHING
+    if not others:
+        return f"[{'^' if inverted else ''}{''.join(members)}]" if members else (_ANYTHING if inverted else _NOTHING)
+    any_of = "|".join([*(f"[^{inside}]" for inside in sorted(others)), *([f"[{''.join(members)}]"] if members else [])])
+    return f"(?:(?!{any_of}){_ANYTHING})" if inverted else f"(?:{any_of})"
 
 
-def _literal_inside(char: str) -> str:
-    """Characters that mean themselves in a JavaScript class but not in ours."""
-    return rf"\{char}" if char in "[&~|" else char
+def _shown(code: int) -> str:
+    """A character that means itself, in or outside a class."""
+    if code < 128 and chr(code).isalnum():
+        return chr(code)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _as_units(text: str) -> str:
+    """The text as JavaScript sees it without flag u: one character per UTF-16 code unit."""
+    if text.isascii():
+        return text
+    units = text.encode("utf-16-le", "surrogatepass")
+    if len(units) == 2 * len(text):
+        return text
+    return "".join(map(chr, struct.unpack(f"<{len(units) // 2}H", units)))
+
+
+def _as_text(units: str) -> str:
+    """Code units put together again; one alone stays as it is."""
+    return units if units.isascii() else units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

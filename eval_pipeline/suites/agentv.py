@@ -6,8 +6,8 @@ a case that cannot be read becomes an entry of `Suite.errors` and the others go 
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ DEFAULT_GATE = 0.8
 ROLES = ("system", "user", "assistant", "tool")
 TEST_KEYS = ("tests", "eval_cases", "evalcases")
 ASSERTION_KEYS = ("assertions", "assert", "evaluators")
+EVALUATOR_PATHS = (("assertions",), ("assert",), ("execution", "evaluators"), ("evaluators",))
 SUITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 _COMMON_EVALUATOR_KEYS = frozenset({"type", "name", "weight", "required", "min_score", "negate", "failure_class"})
@@ -133,7 +134,7 @@ def _case(raw: Any, path: FieldPath, reading: _Reading) -> Case:
         runners=_wanted_runners(execution, (*path, "execution"), source) or None,
         timeout_s=_positive(raw, "timeout_s", path, source),
         expected_fail=_flag(raw, "expected_fail", path, source),
-        line=source.line_at(path) if path and isinstance(path[0], int) else None,
+        line=source.line_at(path),
     )
 
 
@@ -178,6 +179,8 @@ def _message(raw: Any, path: FieldPath, source: Source) -> Message:
         hint = did_you_mean(role, ROLES) if isinstance(role, str) else ""
         raise source.error((*path, "role"), f"no role '{role}'; there are: {', '.join(ROLES)}{hint}")
     calls = raw.get("tool_calls") or ()
+    if not isinstance(calls, (list, tuple)) or not all(isinstance(call, Mapping) for call in calls):
+        raise source.error((*path, "tool_calls"), f"expected a list of tool calls, got {_kind(calls)}")
     if "content" not in raw and not calls:
         raise source.error(path, "a message needs content")
     return Message(
@@ -216,11 +219,11 @@ def _expected_output(raw: Any, path: FieldPath, source: Source) -> tuple[Message
 
 
 def _evaluators(raw: Mapping[str, Any], path: FieldPath, reading: _Reading) -> tuple[EvaluatorSpec, ...]:
-    """The evaluators of a suite or test: the first spelling present wins (`assertions`, `assert`, `evaluators`)."""
-    for holder, at in ((raw, path), (raw.get("execution"), (*path, "execution"))):
-        for key in ASSERTION_KEYS if holder is raw else ("evaluators",):
-            if isinstance(holder, Mapping) and holder.get(key) is not None:
-                return _evaluator_list(holder[key], (*at, key), reading)
+    """The evaluators of a suite or test, by the first of their spellings that is present."""
+    for steps in EVALUATOR_PATHS:
+        holder = raw if len(steps) == 1 else raw.get(steps[0])
+        if isinstance(holder, Mapping) and holder.get(steps[-1]) is not None:
+            return _evaluator_list(holder[steps[-1]], (*path, *steps), reading)
     return ()
 
 
@@ -267,7 +270,7 @@ def _auto_name(type_: str, config: Mapping[str, Any]) -> str:
 
 def _weight(raw: Mapping[str, Any], path: FieldPath, source: Source) -> float:
     value = raw.get("weight", 1.0)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+    if not _is_number(value) or value < 0:
         raise source.error((*path, "weight"), f"expected a number of at least 0, got {_kind(value)}")
     return float(value)
 
@@ -369,7 +372,7 @@ def _share(raw: Mapping[str, Any], key: str, path: FieldPath, source: Source) ->
     value = raw.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+    if not _is_number(value) or not 0 <= value <= 1:
         raise source.error((*path, key), f"expected a number from 0 to 1, got {_kind(value)}")
     return float(value)
 
@@ -378,7 +381,7 @@ def _positive(raw: Mapping[str, Any], key: str, path: FieldPath, source: Source)
     value = raw.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+    if not _is_number(value) or value <= 0:
         raise source.error((*path, key), f"expected a number above 0, got {_kind(value)}")
     return float(value)
 
@@ -390,6 +393,11 @@ def _count(raw: Mapping[str, Any], key: str, path: FieldPath, source: Source) ->
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise source.error((*path, key), f"expected a whole number of at least 1, got {_kind(value)}")
     return value
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number, and one that a float can hold (`true`, infinity and 10^400 are not)."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _kind(value: Any) -> str:

@@ -90,7 +90,7 @@ def find_suite_files(patterns: Iterable[str], folder: Path) -> list[Path]:
         elif path.exists():
             matches = [path]
         else:
-            matches = sorted(_globbed(str(path)))
+            matches = sorted(_globbed(pattern, folder))
             if not matches:
                 raise InputError(
                     f"no suite at '{pattern}': no such file, folder or glob match (in {show_path(folder)})"
@@ -103,9 +103,11 @@ def _formats() -> list[Format]:
     return [make() for _, make in FORMATS]
 
 
-def _globbed(pattern: str) -> Iterator[Path]:
-    for name in glob.iglob(pattern, recursive=True):  # noqa: PTH207 — the pattern may be absolute, Path.glob takes none
-        path = Path(name)
+def _globbed(pattern: str, folder: Path) -> Iterator[Path]:
+    plain = str(Path(pattern).expanduser())
+    # The folder is no pattern, whatever is in its name; `Path.glob` takes no absolute pattern.
+    for name in glob.iglob(plain, root_dir=folder, recursive=True):  # noqa: PTH207
+        path = (folder / name).absolute()
         if path.is_dir():
             yield from _suites_below(path)
         elif _looks_like_suite(path):
@@ -125,8 +127,11 @@ def _looks_like_suite(path: Path) -> bool:
     formats = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
     if not formats or not path.is_file():
         return False
-    with path.open("r", encoding="utf-8", errors="replace") as file:
-        head = file.read(_HEAD)
+    try:
+        with path.open("r", encoding="utf-8-sig", errors="replace") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return True  # it may be one: loading it says what is wrong
     return any(format_.recognizes(path, head) for format_ in formats)
 
 

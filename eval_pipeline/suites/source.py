@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval_pipeline.errors import InputError, Place
-from eval_pipeline.suites.yaml_text import line_of
+from eval_pipeline.suites.yaml_text import Lines
 
 FieldPath = tuple[str | int, ...]
 
@@ -29,7 +29,7 @@ class Source:
 
 def yaml_source(path: Path, text: str) -> Source:
     """A YAML or JSON document: lines are found by reading it again, only when an error asks."""
-    return Source(path, show_path(path), lambda field: line_of(text, field))
+    return Source(path, show_path(path), Lines(text).of)
 
 
 def jsonl_source(path: Path) -> Source:

@@ -1,16 +1,18 @@
 """YAML text → plain values, safely, by the YAML 1.2 core schema, and the line at which a field stands.
 
 `yes` and `2025-01-15` stay text, as in the tools whose files we read. Only plain data comes out: unknown tags are
-errors, duplicate keys are errors, and aliases cannot blow up (their expansion is bounded).
+errors, duplicate keys are errors, and aliases cannot blow up (their expansion is bounded in size and depth).
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
+from yaml.reader import ReaderError
 
 from eval_pipeline.errors import InputError, Place
 
@@ -21,6 +23,8 @@ except ImportError:  # a PyYAML built without libyaml: slower, same events
 
 MAX_DEPTH = 100
 MAX_VALUES = 5_000_000
+_LONG_TEXT = 64  # so many characters of a text weigh as much as a value
+_MAX_DIGITS = 1_000
 _MERGE = object()
 
 _INTEGER = re.compile(r"[-+]?[0-9]+\Z")
@@ -31,39 +35,73 @@ _WORDS: dict[str, Any] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
     ".inf": float("inf"), ".Inf": float("inf"), ".INF": float("inf"),
-    "+.inf": float("inf"), "-.inf": float("-inf"), "-.Inf": float("-inf"), "-.INF": float("-inf"),
+    "+.inf": float("inf"), "+.Inf": float("inf"), "+.INF": float("inf"),
+    "-.inf": float("-inf"), "-.Inf": float("-inf"), "-.INF": float("-inf"),
     ".nan": float("nan"), ".NaN": float("nan"), ".NAN": float("nan"),
 }  # fmt: skip
 _STARTS_NUMBER = frozenset("0123456789+-.")
 _TAG = "tag:yaml.org,2002:"
+_KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    f"{_TAG}int": ("a whole number", int),
+    f"{_TAG}float": ("a number", (int, float)),
+    f"{_TAG}bool": ("true or false", bool),
+    f"{_TAG}null": ("null", type(None)),
+}
+_HINTS = {
+    "found character that cannot start any token": "indent with spaces, and quote texts that begin with @ ` or %",
+    "mapping values are not allowed in this context": "quote texts that hold ': '",
+}
 
 
 def parse_yaml(text: str, file: str | None = None) -> Any:
     """The value of a YAML document (the first one; a second document is an error). Raises InputError with the line."""
+    return read_yaml(text, file)[0]
+
+
+def read_yaml(text: str, file: str | None = None) -> tuple[Any, Lines]:
+    """The value of a YAML document, and where its fields stand. Raises InputError with the line."""
     try:
-        return _Reader(text, file).read()
+        reader = _Reader(text, file)
+        return reader.read(), Lines(text, reader.item_lines)
     except yaml.YAMLError as error:
-        raise _syntax_error(error, file) from None
+        raise _syntax_error(error, text, file) from None
+    except UnicodeEncodeError:
+        raise InputError("not valid YAML: holds a lone surrogate (half a character)", Place(file)) from None
 
 
-def line_of(text: str, path: Sequence[str | int]) -> int | None:
-    """The 1-based line where the field at `path` stands, or the nearest enclosing one; None for unreadable text.
+class Lines:
+    """Where the fields of a YAML text stand.
 
-    Only errors ask this, so it composes the document anew instead of charging every load for line numbers.
+    The items of the lists in the document (a suite's tests) are known from reading it. Only errors ask for others, so
+    the text is composed when the first of them does, instead of charging every load.
     """
-    try:
-        node = yaml.compose(text, Loader=_Loader)
-    except (yaml.YAMLError, RecursionError):
-        return None
-    if node is None:
-        return None
-    line = node.start_mark.line + 1
-    for step in path:
-        found = _child(node, step)
-        if found is None:
-            break
-        line, node = found
-    return line
+
+    def __init__(self, text: str, item_lines: Mapping[str, Sequence[int]] | None = None) -> None:
+        self._text = text
+        self._item_lines = item_lines or {}
+
+    def of(self, path: Sequence[str | int]) -> int | None:
+        """The 1-based line of the field at `path`, or of the nearest enclosing one; None for unreadable text."""
+        match path:
+            case (str(key), int(index)) if index < len(self._item_lines.get(key, ())):
+                return self._item_lines[key][index]
+        node = self._root
+        if node is None:
+            return None
+        line = node.start_mark.line + 1
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                break
+            line, node = found
+        return line
+
+    @functools.cached_property
+    def _root(self) -> yaml.Node | None:
+        try:
+            return yaml.compose(self._text, Loader=_Loader)
+        except (yaml.YAMLError, UnicodeEncodeError, RecursionError):
+            return None
 
 
 def _child(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
@@ -76,20 +114,32 @@ def _child(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
     return None
 
 
-def _syntax_error(error: yaml.YAMLError, file: str | None) -> InputError:
+def _syntax_error(error: yaml.YAMLError, text: str, file: str | None) -> InputError:
+    if isinstance(error, ReaderError):
+        line = text.encode()[: error.position].count(b"\n") + 1
+        return InputError(f"not valid YAML: character U+{int(error.character):04X} is not allowed", Place(file, line))
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
-    line = mark.line + 1 if mark is not None else None
-    return InputError(f"not valid YAML: {problem}", Place(file, line))
+    hint = f" ({_HINTS[problem]})" if problem in _HINTS else ""
+    return InputError(f"not valid YAML: {problem}{hint}", Place(file, mark.line + 1 if mark is not None else None))
+
+
+_Built = tuple[Any, int, int]
 
 
 class _Reader:
-    """Builds values straight from the parser's events: no node tree, one pass, bounded."""
+    """Builds values straight from the parser's events: no node tree, one pass, bounded.
+
+    A built value comes with its size (how many values it stands for, aliases expanded, long texts counting more) and
+    its height in levels.
+    """
 
     def __init__(self, text: str, file: str | None) -> None:
         self._loader = _Loader(text)
         self._file = file
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._anchors: dict[str, _Built] = {}
+        self._written = 0
+        self.item_lines: dict[str, list[int]] = {}
 
     def read(self) -> Any:
         loader = self._loader
@@ -98,7 +148,7 @@ class _Reader:
             if isinstance(loader.peek_event(), yaml.StreamEndEvent):
                 return None
             loader.get_event()  # document start
-            value, _ = self._value(loader.get_event(), 0)
+            value, _, _ = self._value(loader.get_event(), 0)
             loader.get_event()  # document end
             extra = loader.get_event()
             if not isinstance(extra, yaml.StreamEndEvent):
@@ -107,49 +157,68 @@ class _Reader:
         finally:
             loader.dispose()
 
-    def _value(self, event: Any, depth: int) -> tuple[Any, int]:
-        """The value that `event` begins, and how many values it stands for with its aliases expanded."""
-        if depth > MAX_DEPTH:
-            raise self._error(f"nested deeper than {MAX_DEPTH} levels", event)
+    def _value(self, event: Any, depth: int, key: str | None = None) -> _Built:
+        """What `event` begins; `key` is the field of the document that it is the value of."""
         if isinstance(event, yaml.ScalarEvent):
-            value, size = self._scalar(event), 1
+            size = 1 + len(event.value) // _LONG_TEXT
+            built = self._scalar(event), size, 0
+            self._written += size
+        elif isinstance(event, yaml.AliasEvent):
+            built = self._alias(event)
         elif isinstance(event, yaml.MappingStartEvent):
-            value, size = self._mapping(event, depth)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            value, size = self._sequence(event, depth)
+            built = self._mapping(event, depth)
         else:
-            return self._alias(event)
+            built = self._sequence(event, depth, key)
+        if depth + built[2] > MAX_DEPTH:
+            raise self._error(f"nested deeper than {MAX_DEPTH} levels", event)
         if event.anchor is not None:
-            self._anchors[event.anchor] = (value, size)
-        return value, size
+            self._anchors[event.anchor] = built
+        return built
+
+    def _enter(self, start: Any, depth: int, kind: str) -> None:
+        """Checks the begin of a sequence or a mapping before anything in it is read."""
+        if depth > MAX_DEPTH:
+            raise self._error(f"nested deeper than {MAX_DEPTH} levels", start)
+        if start.tag not in (None, "!", f"{_TAG}{kind}"):
+            raise self._error(f"tag '{start.tag}' is not plain data", start)
+        self._written += 1
 
     def _count(self, size: int, event: Any) -> None:
-        if size > MAX_VALUES:
+        """Only what aliases add is bounded: a long file may be long."""
+        if size > MAX_VALUES + self._written:
             raise self._error(f"aliases expand to more than {MAX_VALUES:,} values", event)
 
-    def _alias(self, event: Any) -> tuple[Any, int]:
+    def _alias(self, event: Any) -> _Built:
         if event.anchor not in self._anchors:
             raise self._error(f"alias '*{event.anchor}' refers to nothing before it", event)
         return self._anchors[event.anchor]
 
-    def _sequence(self, start: Any, depth: int) -> tuple[list[Any], int]:
+    def _sequence(self, start: Any, depth: int, key: str | None) -> _Built:
+        self._enter(start, depth, "seq")
         items: list[Any] = []
-        total = 1
+        total, height = 1, 0
+        lines = self.item_lines.setdefault(key, []) if key is not None else None
         while not isinstance(event := self._loader.get_event(), yaml.SequenceEndEvent):
-            item, size = self._value(event, depth + 1)
+            if lines is not None:
+                lines.append(_line(event))
+            item, size, levels = self._value(event, depth + 1)
             items.append(item)
             total += size
+            height = max(height, levels)
         self._count(total, start)
-        return items, total
+        return items, total, height + 1
 
-    def _mapping(self, start: Any, depth: int) -> tuple[dict[str, Any], int]:
+    def _mapping(self, start: Any, depth: int) -> _Built:
+        self._enter(start, depth, "map")
         own: dict[str, Any] = {}
         merged: list[Any] = []
-        total = 1
+        total, height = 1, 0
         while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
             key = self._key(event)
-            value, size = self._value(self._loader.get_event(), depth + 1)
+            field = key if depth == 0 and isinstance(key, str) else None
+            value, size, levels = self._value(self._loader.get_event(), depth + 1, field)
             total += size
+            height = max(height, levels)
             if key is _MERGE:
                 merged += value if isinstance(value, list) else [value]
             elif key in own:
@@ -157,7 +226,7 @@ class _Reader:
             else:
                 own[key] = value
         self._count(total, start)
-        return (self._merge(own, merged, start) if merged else own), total
+        return (self._merge(own, merged, start) if merged else own), total, height + 1
 
     def _merge(self, own: dict[str, Any], merged: list[Any], start: Any) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -169,7 +238,7 @@ class _Reader:
 
     def _key(self, event: Any) -> Any:
         if isinstance(event, yaml.AliasEvent):
-            value, _ = self._alias(event)
+            value, _, _ = self._alias(event)
             if not isinstance(value, str):
                 raise self._error("a key must be a single text", event)
             return value
@@ -178,7 +247,7 @@ class _Reader:
         if event.value == "<<" and event.implicit[0]:
             return _MERGE
         if event.anchor is not None:
-            self._anchors[event.anchor] = (event.value, 1)
+            self._anchors[event.anchor] = (event.value, 1, 0)
         return event.value
 
     def _scalar(self, event: Any) -> Any:
@@ -191,26 +260,30 @@ class _Reader:
     def _tagged(self, event: Any) -> Any:
         if event.tag == f"{_TAG}str":
             return event.value
-        kind = {f"{_TAG}int": int, f"{_TAG}float": (int, float), f"{_TAG}bool": bool, f"{_TAG}null": type(None)}
-        value = plain_scalar(event.value)
-        if event.tag not in kind:
+        if event.tag not in _KINDS:
             raise self._error(f"tag '{event.tag}' is not plain data", event)
-        if not isinstance(value, kind[event.tag]):  # type: ignore[arg-type]
-            raise self._error(f"'{event.value}' is not a {event.tag.removeprefix(_TAG)}", event)
+        what, kind = _KINDS[event.tag]
+        value = plain_scalar(event.value)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self._error(f"'{event.value}' is not {what}", event)
         return value
 
     def _error(self, problem: str, event: Any) -> InputError:
-        return InputError(problem, Place(self._file, event.start_mark.line + 1))
+        return InputError(problem, Place(self._file, _line(event)))
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 def plain_scalar(text: str) -> Any:
     """An unquoted scalar by the YAML 1.2 core schema: null, bool, int, float or the text itself."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] not in _STARTS_NUMBER:
+    if text[0] not in _STARTS_NUMBER or len(text) > _MAX_DIGITS:
         return text
     if _INTEGER.match(text):
-        return int(text) if len(text) < 4000 else text
+        return int(text)
     if _OCTAL.match(text):
         return int(text, 8)
     if _HEXADECIMAL.match(text):

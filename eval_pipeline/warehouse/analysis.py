@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import polars as pl
 
 from eval_pipeline.errors import WarehouseError
 
@@ -25,6 +27,13 @@ def open_results(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
     finally:
         connection.close()
+
+
+def rows_frame(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any]) -> pl.DataFrame:
+    """A small answer as a Polars frame."""
+    cursor = connection.execute(query, list(values))
+    names = [column[0] for column in cursor.description or ()]
+    return pl.DataFrame(cursor.fetchall(), schema=names, orient="row", infer_schema_length=None)
 
 
 def describe(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:

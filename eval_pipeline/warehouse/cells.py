@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import duckdb
 import orjson
-import polars as pl
 
 from eval_pipeline.executions.model import Execution
 from eval_pipeline.failures import NORMALIZATION
@@ -40,8 +39,7 @@ FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newes
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """An execution that a cell's key already has: the newest valid one, else the newest.
 
     `valid` is whether the target finished and the session completed. The rest is its newest verdict's, None without.
@@ -65,10 +63,12 @@ def known_cells(warehouse: Warehouse, cell: CellName) -> dict[str, Known]:
         return {}
     values = {"suite": cell.suite, "runner": cell.runner, "normalization": NORMALIZATION.id}
     known: dict[str, Known] = {}
+    shared: dict[Any, Any] = {}
     with warehouse.transaction() as connection:
         cursor = connection.execute(_KNOWN, values)
         while batch := cursor.fetchmany(BATCH):
-            known.update((row[0], Known(*row)) for row in batch)
+            for key, execution_id, *rest in batch:
+                known[key] = Known(key, execution_id, *(shared.setdefault(value, value) for value in rest))
     return known
 
 
@@ -89,7 +89,7 @@ def _load_batch(
     warehouse: Warehouse, ids: list[str]
 ) -> dict[str, tuple[Execution, SessionReport | None, dict[str, Score]]]:
     with warehouse.transaction() as connection:
-        connection.register("wanted", pl.DataFrame({"execution_id": ids}).to_arrow())
+        _want(connection, ids)
 
         def fetch(table: str, order: str = "") -> list[dict[str, Any]]:
             names = BY_NAME[table].column_names
@@ -111,6 +111,12 @@ def _load_batch(
         )
         for row in executions
     }
+
+
+def _want(connection: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
+    """Makes `wanted(execution_id)` hold these ids for the rest of the connection."""
+    connection.execute("CREATE OR REPLACE TEMP TABLE wanted (execution_id VARCHAR)")
+    connection.execute("INSERT INTO wanted SELECT unnest($ids::VARCHAR[])", {"ids": list(ids)})
 
 
 def _grouped(found: list[dict[str, Any]], value: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
@@ -147,7 +153,7 @@ def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sw
     values = {"revision": revision, "sweep": sweep_id, "now": now.replace(tzinfo=None),
               "suffix": f"{int(now.timestamp() * 1_000_000):x}"}  # fmt: skip
     with warehouse.transaction() as connection:
-        connection.register("wanted", pl.DataFrame({"execution_id": list(execution_ids)}).to_arrow())
+        _want(connection, execution_ids)
         connection.execute(
             f"""INSERT INTO verdicts SELECT {chosen} FROM (
                 SELECT *, row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest
@@ -159,7 +165,7 @@ def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sw
 def select_again(warehouse: Warehouse, execution_ids: Sequence[str], now: datetime) -> None:
     """Makes reused executions current where a later one of other content stands in their cell."""
     with warehouse.transaction() as connection:
-        connection.register("wanted", pl.DataFrame({"execution_id": list(execution_ids)}).to_arrow())
+        _want(connection, execution_ids)
         connection.execute(
             """UPDATE target_executions SET selected_at = $now
                WHERE execution_id IN (SELECT execution_id FROM wanted) AND selected_at < (

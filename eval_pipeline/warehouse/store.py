@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, s
 from eval_pipeline.warehouse.rows import Row
 from eval_pipeline.warehouse.schema import BY_NAME, SCHEMA_VERSION, Table
 
-MEMORY_LIMIT = "200MB"
+MEMORY_LIMIT = "128MB"
 THREADS = 2
 LOCK_TIMEOUT_S = 600.0
 MAX_LINE_BYTES = 16 * 2**20
@@ -76,29 +77,27 @@ class Warehouse:
 
     def write(self, table: str, rows: Iterable[Row]) -> None:
         """Writes a few rows, replacing those of the same key. Many rows go through `fold`."""
-        path = self.folder / f".{table}.{os.getpid()}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with path.open("wb") as file:
-                file.writelines(to_json(row) + b"\n" for row in rows)
+        with self._spooled(table, rows) as path:
             self.fold({table: path})
-        finally:
-            path.unlink(missing_ok=True)
 
     def replace_frame(self, table: str, frame: pl.DataFrame, where: str, values: Sequence[Any] = ()) -> None:
         """Puts the rows of a frame in the place of those that `where` selects, in one transaction."""
         columns = ", ".join(f'"{name}"' for name in BY_NAME[table].column_names)
-        with self.transaction() as connection:
+        with self._spooled(table, frame.iter_rows(named=True)) as path, self.transaction() as connection:
             connection.execute(f'DELETE FROM "{table}" WHERE {where}', list(values))
             if len(frame):
-                connection.register("incoming", frame.to_arrow())
-                connection.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM incoming')
-                connection.unregister("incoming")
+                source = _reader(BY_NAME[table], path)
+                connection.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM {source}')
 
     def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:
         """The answer to a query on the warehouse itself, as a Polars frame."""
-        with self.transaction() as connection:
-            return _frame(connection, query, values)
+        path = self.folder / f".answer.{uuid.uuid4().hex}.parquet"
+        try:
+            with self.transaction() as connection:
+                _write_answer(connection, query, values, path)
+            return pl.read_parquet(path, memory_map=False)
+        finally:
+            path.unlink(missing_ok=True)
 
     def publish(self) -> None:
         """Makes everything written so far visible to readers of `results.duckdb`."""
@@ -108,6 +107,18 @@ class Warehouse:
             copy = self.results.with_suffix(f".{os.getpid()}.tmp")
             shutil.copyfile(self.path, copy)
             copy.replace(self.results)
+
+    @contextmanager
+    def _spooled(self, table: str, rows: Iterable[Row]) -> Iterator[Path]:
+        """Rows as a file of JSON lines for as long as they are being read."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f".{table}.{uuid.uuid4().hex}.jsonl"
+        try:
+            with path.open("wb") as file:
+                file.writelines(to_json(row) + b"\n" for row in rows)
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
 
     def _open(self) -> duckdb.DuckDBPyConnection:
         try:
@@ -143,10 +154,8 @@ def cut_torn_line(path: Path) -> None:
 
 def _reader(table: Table, path: Path) -> str:
     columns = ", ".join(f"'{column.name}': '{column.type}'" for column in table.columns)
-    shown = str(path).replace("'", "''")
-    return (
-        f"read_json('{shown}', format='newline_delimited', columns={{{columns}}}, maximum_object_size={MAX_LINE_BYTES})"
-    )
+    options = f"format='newline_delimited', maximum_object_size={MAX_LINE_BYTES}"
+    return f"read_json({sql_text(str(path))}, columns={{{columns}}}, {options})"
 
 
 def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str) -> None:
@@ -158,10 +167,17 @@ def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str) -
     connection.execute("DROP TABLE incoming")
 
 
-def _frame(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any]) -> pl.DataFrame:
-    frame = pl.from_arrow(connection.sql(query, params=list(values)).to_arrow_table())
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+def _write_answer(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any], path: Path) -> None:
+    """An answer as a Parquet file: neither DuckDB nor Polars needs pyarrow for that (40 MB of memory), and DuckDB 2.0
+    prints leak warnings at exit after handing a table over in memory without it."""
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS {query}", list(values))
+    connection.execute(f"COPY answer TO {sql_text(str(path))} (FORMAT parquet)")
+    connection.execute("DROP TABLE answer")
+
+
+def sql_text(text: str) -> str:
+    """A text as an SQL literal, where a parameter cannot stand."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def decoded(value: Any, empty: Any) -> Any:

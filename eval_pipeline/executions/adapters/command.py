@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.process import Finished, run_program
 from eval_pipeline.executions.prompt import prompt_text
+from eval_pipeline.executions.shell_line import fill, fill_shell_line, placeholders
 from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH
 from eval_pipeline.fingerprints import file_fingerprint
 
@@ -29,8 +31,8 @@ class Command:
     Settings: `command` (a list of arguments, or a shell line), `prompt` (`argument`, `stdin` or `file`; default: the
     placeholder the command uses, else `stdin`), `cwd`, `env`, `format` (the normalizer of its output, default
     `command`), `ok_exit_codes` (default [0]). Placeholders in the command: {PROMPT} {PROMPT_FILE} {CASE_ID} {EVAL_ID}
-    {SUITE} {ATTEMPT} {REPETITION} {OUTPUT_FILE}; in a shell line they are quoted. When the command names
-    {OUTPUT_FILE}, the answer is read from that file, else from standard output.
+    {SUITE} {ATTEMPT} {REPETITION} {OUTPUT_FILE}; in a shell line each is one argument, with or without quotes around
+    it. When the command names {OUTPUT_FILE}, the answer is read from that file, else from standard output.
     """
 
     version: ClassVar[str] = "1"
@@ -42,40 +44,48 @@ class Command:
 
     def __init__(self, runner: Runner) -> None:
         given = runner.settings
-        self._command = _command(given)
-        self._shell = isinstance(self._command, str)
+        command = _command(given)
         self._cwd = (runner.folder / (settings.optional_text(given, "cwd") or ".")).resolve()
         self._env = settings.texts(given, "env")
         self._format = settings.optional_text(given, "format") or "command"
         self._ok = _exit_codes(given)
-        words = self._command if self._shell else "\n".join(self._command)
-        implied = "argument" if "{PROMPT}" in words else "file" if "{PROMPT_FILE}" in words else "stdin"
+        named = placeholders(command if isinstance(command, str) else "\n".join(command))
+        implied = "argument" if "PROMPT" in named else "file" if "PROMPT_FILE" in named else "stdin"
         self._prompt = settings.choice(given, "prompt", PROMPT_WAYS, implied)
-        self._writes_file = "{OUTPUT_FILE}" in words
+        self._writes_file = "OUTPUT_FILE" in named
+        if self._prompt == "argument" and "PROMPT" not in named:
+            command = f"{command} {{PROMPT}}" if isinstance(command, str) else [*command, "{PROMPT}"]
+        self._command = command
 
     def content(self) -> Mapping[str, str]:
         """The program files that the command names: editing one makes its answers new."""
-        words = shlex.split(self._command) if isinstance(self._command, str) else self._command
-        files = [self._cwd / word for word in words if "{" not in word]
-        return {path.name: file_fingerprint(path) for path in files if path.is_file() and not _is_interpreter(path)}
+        words = _shell_words(self._command) if isinstance(self._command, str) else self._command
+        files = {word: self._cwd / word for word in words if "{" not in word and "\0" not in word}
+        return {
+            word: file_fingerprint(path) for word, path in files.items() if path.is_file() and not _is_interpreter(path)
+        }
 
     async def execute(self, call: Call) -> RawExecution:
         folder = call.folder
         folder.mkdir(parents=True, exist_ok=True)
         prompt = prompt_text(call.plan.case)
         if self._prompt == "file":
-            (folder / "prompt.txt").write_text(prompt, encoding="utf-8")
+            (folder / "prompt.txt").write_text(prompt, encoding="utf-8", errors="replace")
+        (folder / "output").unlink(missing_ok=True)  # what an interrupted run of this sweep left is no answer
+        words, variables = self._arguments(call, prompt)
         stdin = prompt.encode(errors="replace") if self._prompt == "stdin" else None
         try:
             finished = await run_program(
-                self._arguments(call, prompt),
+                words,
                 folder=folder,
                 cwd=self._cwd,
-                env={**os.environ, **self._env},
+                env={**os.environ, **self._env, **variables},
                 stdin=stdin,
             )
-        except OSError as error:
-            raise TargetFailure(TARGET_CRASH, f"cannot be started: {error}") from error
+        except (OSError, ValueError) as error:
+            too_long = isinstance(error, OSError) and error.errno == errno.E2BIG
+            cure = "; give the prompt by stdin or file" if too_long else ""
+            raise TargetFailure(TARGET_CRASH, f"cannot be started: {error}{cure}") from error
         raw = self._raw(finished, folder)
         self._check(finished, raw)
         return raw
@@ -83,7 +93,8 @@ class Command:
     async def close(self) -> None:
         return None
 
-    def _arguments(self, call: Call, prompt: str) -> list[str]:
+    def _arguments(self, call: Call, prompt: str) -> tuple[list[str], dict[str, str]]:
+        """The words of the command, and the environment variables that a shell line reads its values from."""
         plan = call.plan
         values = {
             "PROMPT": prompt,
@@ -96,11 +107,9 @@ class Command:
             "OUTPUT_FILE": str(call.folder / "output"),
         }
         if isinstance(self._command, str):
-            return ["sh", "-c", _fill(self._command, {key: shlex.quote(value) for key, value in values.items()})]
-        filled = [_fill(word, values) for word in self._command]
-        return (
-            [*filled, prompt] if self._prompt == "argument" and "{PROMPT}" not in "\n".join(self._command) else filled
-        )
+            line, variables = fill_shell_line(self._command, values)
+            return ["sh", "-c", line], variables
+        return [fill(word, values) for word in self._command], {}
 
     def _raw(self, finished: Finished, folder: Path) -> RawExecution:
         files = {"stdout": finished.stdout, "stderr": finished.stderr}
@@ -110,7 +119,7 @@ class Command:
 
     def _check(self, finished: Finished, raw: RawExecution) -> None:
         if finished.exit_code not in self._ok:
-            tail = finished.stderr.read_bytes()[-_STDERR_TAIL:].decode(errors="replace").strip()
+            tail = _tail(finished.stderr)
             ended = f"exit code {finished.exit_code}" if finished.exit_code >= 0 else f"signal {-finished.exit_code}"
             raise TargetFailure(TARGET_CRASH, f"{ended}{': ' + tail if tail else ''}", raw=raw)
         if self._writes_file and "output" not in raw.files:
@@ -131,20 +140,25 @@ def _command(given: Mapping[str, Any]) -> str | list[str]:
 
 
 def _check_placeholders(text: str) -> None:
-    for piece in text.split("{")[1:]:
-        name = piece.split("}")[0]
-        if name.isupper() and name.replace("_", "").isalpha() and name not in _PLACEHOLDERS:
+    for name in placeholders(text):
+        if name not in _PLACEHOLDERS:
             known = ", ".join(f"{{{known}}}" for known in _PLACEHOLDERS)
             raise InputError(f"unknown placeholder {{{name}}}; there are: {known}", Place(field="command"))
 
 
-def _fill(text: str, values: Mapping[str, str]) -> str:
-    """Placeholders replaced in one pass, so that nothing inside a prompt is taken for one."""
-    head, *rest = text.split("{")
-    for piece in rest:
-        name, closed, tail = piece.partition("}")
-        head += values[name] + tail if closed and name in values else "{" + piece
-    return head
+def _shell_words(line: str) -> list[str]:
+    """The words of a shell line, roughly when it holds what only a shell can read."""
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
+def _tail(path: Path) -> str:
+    """The end of a file as text, however large the file."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _STDERR_TAIL))
+        return file.read().decode(errors="replace").strip()
 
 
 def _exit_codes(given: Mapping[str, Any]) -> frozenset[int]:

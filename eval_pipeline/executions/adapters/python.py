@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -13,11 +12,18 @@ from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.prompt import prompt_text
+from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import TARGET_CRASH
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.plugins import import_function
 
 _ANSWER_KEYS = ("output", "messages", "usage", "cost_usd", "latency_ms", "model", "metadata")
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_BY_POSITION = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.VAR_POSITIONAL,
+)
 
 
 @ADAPTERS.register("python")
@@ -46,24 +52,30 @@ class Python:
         return {self._name: file_fingerprint(Path(file))} if file else {}
 
     async def execute(self, call: Call) -> RawExecution:
-        arguments = {**_offered(self._function, call), **self._arguments}
         try:
-            if inspect.iscoroutinefunction(self._function):
-                answer = await self._function(**arguments)
-            else:
-                answer = await asyncio.to_thread(self._function, **arguments)
+            answer = await self._answer(call)
         except TargetFailure:
             raise
-        except Exception as error:
-            # The user's function is the system under test: what it raises is its failure, not ours.
+        except (Exception, SystemExit) as error:
+            # The user's function is the system under test: what it raises, an exit even, is its failure, not ours.
             raise TargetFailure(TARGET_CRASH, f"{type(error).__name__}: {error}") from error
         return RawExecution(format="python", payload=_payload(answer))
 
     async def close(self) -> None:
         return None
 
+    async def _answer(self, call: Call) -> Any:
+        positional, named = _offered(self._function, call, self._arguments)
+        if inspect.iscoroutinefunction(self._function):
+            return await self._function(*positional, **named)
+        answer = await in_thread(self._function, *positional, **named)
+        return await answer if inspect.isawaitable(answer) else answer
 
-def _offered(function: Callable[..., Any], call: Call) -> dict[str, Any]:
+
+def _offered(
+    function: Callable[..., Any], call: Call, arguments: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The positional and the named arguments of a call."""
     plan = call.plan
     prompt = prompt_text(plan.case)
     known: dict[str, Any] = {
@@ -73,11 +85,11 @@ def _offered(function: Callable[..., Any], call: Call) -> dict[str, Any]:
         "suite": plan.suite,
         "repetition": plan.repetition,
     }
-    parameters = inspect.signature(function).parameters
-    offered = {name: known[name] for name in parameters if name in known}
-    if not offered and parameters:
-        offered[next(iter(parameters))] = prompt
-    return offered
+    free = [one for one in inspect.signature(function).parameters.values() if one.name not in arguments]
+    named = {one.name: known[one.name] for one in free if one.name in known and one.kind in _BY_NAME}
+    if named or not free or free[0].kind not in _BY_POSITION:
+        return [], {**named, **arguments}
+    return [prompt], dict(arguments)
 
 
 def _payload(answer: Any) -> Mapping[str, Any]:

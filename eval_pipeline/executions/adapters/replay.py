@@ -12,12 +12,20 @@ from eval_pipeline.errors import InputError, Place
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
-from eval_pipeline.failures import RECORDING_MISSING, failure_class
+from eval_pipeline.failures import FAILURE_CLASSES, RECORDING_MISSING, TARGET_ERROR
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.suites.source import show_path
 
 _Key = tuple[str | None, str, int | None]
 _RAW_FILES = ("stdout_file", "stderr_file", "session_file")
+_KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    "suite": ("a text", str),
+    "repetition": ("a whole number", int),
+    "latency_ms": ("a number", (int, float)),
+    "exit_code": ("a whole number", int),
+    "format": ("a text", str),
+    **dict.fromkeys(_RAW_FILES, ("the name of a file", str)),
+}
 _ANSWERS = frozenset({"output", "report", "messages", "error", *_RAW_FILES})
 
 
@@ -28,7 +36,8 @@ class Replay:
     A row: `case`, one of `output`, `report` (a stored session report), `error`, `stdout_file` (a CLI's recorded
     output, relative to the row's file, read by the normalizer that `format` names); optionally `suite`,
     `repetition`, `messages`, `usage`, `cost_usd`, `latency_ms`, `exit_code`. The most specific row answers: one of
-    this suite and repetition before one without.
+    this suite and repetition before one without; of two alike, the later. An `error` is a text, or `class` (one of
+    our failure classes) and `message`.
     """
 
     version: ClassVar[str] = "1"
@@ -56,7 +65,7 @@ class Replay:
         raw = _raw(row, file)
         if row.get("error") is not None:
             error = row["error"] if isinstance(row["error"], Mapping) else {"message": str(row["error"])}
-            failure = failure_class(str(error.get("class", "target-error")))
+            failure = FAILURE_CLASSES.get(str(error.get("class")), TARGET_ERROR)
             raise TargetFailure(failure, str(error.get("message", "recorded error")), raw=raw)
         return raw
 
@@ -98,20 +107,36 @@ def _row_key(line: bytes, path: Path, number: int) -> _Key:
     except orjson.JSONDecodeError as error:
         raise InputError(f"not valid JSON: {error}", Place(show_path(path), number)) from None
     case = row.get("case") if isinstance(row, dict) else None
-    if not isinstance(case, str):
+    if not isinstance(case, (str, int)) or isinstance(case, bool):
         raise InputError("a recording row needs 'case', the id of a case", Place(show_path(path), number))
     if _ANSWERS.isdisjoint(row):
         problem = f"a recording row needs one of: {', '.join(sorted(_ANSWERS))}"
         raise InputError(problem, Place(show_path(path), number))
-    return row.get("suite"), case, row.get("repetition")
+    _check_kinds(row, path, number)
+    return row.get("suite"), str(case), row.get("repetition")
+
+
+def _check_kinds(row: Mapping[str, Any], path: Path, number: int) -> None:
+    for key in _KINDS.keys() & row.keys():
+        expected, kind = _KINDS[key]
+        value = row[key]
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise InputError(f"expected {expected}, got {value!r}", Place(show_path(path), number, key))
+    for file in _raw_files(row, path).values():
+        if not file.is_file():
+            raise InputError(f"no file {show_path(file)}", Place(show_path(path), number))
+
+
+def _raw_files(row: Mapping[str, Any], recording: Path) -> dict[str, Path]:
+    """The files that a row names, by role."""
+    return {key.removesuffix("_file"): _inside(recording, row[key]) for key in _RAW_FILES if row.get(key) is not None}
 
 
 def _raw(row: Mapping[str, Any], file: Path) -> RawExecution:
-    files = {key.removesuffix("_file"): _inside(file, row[key]) for key in _RAW_FILES if key in row}
     return RawExecution(
         format=str(row.get("format", "replay")),
         payload={key: value for key, value in row.items() if key not in ("suite", "case", "repetition", *_RAW_FILES)},
-        files=files,
+        files=_raw_files(row, file),
         exit_code=row.get("exit_code"),
         duration_ms=row.get("latency_ms"),
     )

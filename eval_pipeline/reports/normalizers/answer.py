@@ -7,9 +7,9 @@ them, anything else is the answer's text (AgentV's command protocol).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -25,9 +25,10 @@ from eval_pipeline.reports.model import (
     event_from_json,
     usage_from_json,
 )
-from eval_pipeline.reports.normalize import NORMALIZERS, Material, json_int
+from eval_pipeline.reports.normalize import NORMALIZERS, Material, json_amount, json_int, json_mapping
 from eval_pipeline.suites.model import content_text
 
+Number = TypeVar("Number", int, float)
 _STRUCTURED = ("output", "output_messages", "messages", "text")
 
 
@@ -74,12 +75,8 @@ def _structured(text: str) -> Mapping[str, Any] | None:
 def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport:
     """The report of an answer mapping: `output` is a text, a value (kept as JSON) or a list of messages."""
     messages = _messages(answer)
-    output = answer.get("output", answer.get("text"))
     events = tuple(_events(messages))
-    if messages:
-        final = _last_assistant_text(messages) if not isinstance(output, str) else output
-    else:
-        final = output if isinstance(output, str) or output is None else to_json(output).decode()
+    final = _final_output(answer, messages)
     if not events and final:
         events = (MessageEvent(role="assistant", phase="final", text=final),)
     return SessionReport(
@@ -88,7 +85,16 @@ def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport
         model=answer.get("model") if isinstance(answer.get("model"), str) else None,
         usage=answer_usage(answer),
         events=events,
+        duration_ms=_first_known(answer, json_amount, "duration_ms", "latency_ms"),
     )
+
+
+def _final_output(answer: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> str | None:
+    output = answer.get("output")
+    if messages and (output is None or output is messages):
+        return _last_assistant_text(messages)
+    value = answer.get("text") if output is None else output
+    return value if value is None or isinstance(value, str) else to_json(value).decode()
 
 
 def _messages(answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -134,24 +140,25 @@ def _time(value: Mapping[str, Any]) -> str | None:
 
 def answer_usage(answer: Mapping[str, Any]) -> Usage:
     """Usage by the names of OpenAI (`prompt_tokens`), ours (`input_tokens`, gross) or AgentV (`input`, uncached)."""
-    raw = answer.get("usage") or answer.get("token_usage") or {}
-    cost = answer.get("cost_usd")
-    cached = _first(raw, "cached_input_tokens", "cached", "cached_tokens")
-    gross = _first(raw, "input_tokens", "prompt_tokens")
+    raw = json_mapping(answer.get("usage") or answer.get("token_usage"))
+    cost = json_amount(answer.get("cost_usd"))
+    cached = _first_known(raw, json_int, "cached_input_tokens", "cached", "cached_tokens")
+    gross = _first_known(raw, json_int, "input_tokens", "prompt_tokens")
     uncached = json_int(raw.get("input"))
     return Usage(
         input_tokens=gross if gross is not None or uncached is None else uncached + (cached or 0),
         cached_input_tokens=cached,
         cache_write_tokens=json_int(raw.get("cache_write_tokens")),
-        output_tokens=_first(raw, "output_tokens", "completion_tokens", "output"),
-        reasoning_tokens=_first(raw, "reasoning_tokens", "reasoning"),
-        cost_usd=float(cost) if isinstance(cost, (int, float)) and cost >= 0 else None,
-        cost_source="reported" if isinstance(cost, (int, float)) and cost >= 0 else None,
+        output_tokens=_first_known(raw, json_int, "output_tokens", "completion_tokens", "output"),
+        reasoning_tokens=_first_known(raw, json_int, "reasoning_tokens", "reasoning"),
+        cost_usd=cost,
+        cost_source="reported" if cost is not None else None,
     )
 
 
-def _first(raw: Mapping[str, Any], *names: str) -> int | None:
-    return next((count for name in names if (count := json_int(raw.get(name))) is not None), None)
+def _first_known(raw: Mapping[str, Any], read: Callable[[Any], Number | None], *names: str) -> Number | None:
+    """The first of these entries that can be read."""
+    return next((number for name in names if (number := read(raw.get(name))) is not None), None)
 
 
 def stored_report(stored: Mapping[str, Any], execution_id: str) -> SessionReport:

@@ -9,7 +9,7 @@ import orjson
 
 from eval_pipeline.failures import TRUNCATED
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, Usage
-from eval_pipeline.reports.normalize import NORMALIZERS, Material, json_int
+from eval_pipeline.reports.normalize import NORMALIZERS, Material, json_amount, json_int, json_mapping
 from eval_pipeline.suites.model import content_text
 
 
@@ -67,14 +67,14 @@ def chat_usage(raw: Any) -> Usage:
     """Usage of a chat-completions response; `prompt_tokens` already includes cached tokens."""
     if not isinstance(raw, Mapping):
         return Usage()
-    prompt_details = raw.get("prompt_tokens_details") or {}
-    completion_details = raw.get("completion_tokens_details") or {}
-    cost = raw.get("cost")
+    prompt_details = json_mapping(raw.get("prompt_tokens_details"))
+    completion_details = json_mapping(raw.get("completion_tokens_details"))
+    cost = json_amount(raw.get("cost"))
     return Usage(
         input_tokens=json_int(raw.get("prompt_tokens")),
         cached_input_tokens=json_int(prompt_details.get("cached_tokens")),
         output_tokens=json_int(raw.get("completion_tokens")),
         reasoning_tokens=json_int(completion_details.get("reasoning_tokens")),
-        cost_usd=float(cost) if isinstance(cost, (int, float)) else None,
-        cost_source="reported" if isinstance(cost, (int, float)) else None,
+        cost_usd=cost,
+        cost_source="reported" if cost is not None else None,
     )

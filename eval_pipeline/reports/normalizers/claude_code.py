@@ -97,15 +97,18 @@ _API_ERRORS: dict[str, FailureClass] = {
     "model_not_found": MODEL_REJECTED,
     "max_output_tokens": TRUNCATED,
 }
-_ERROR_TEXTS: tuple[tuple[re.Pattern[str], FailureClass], ...] = (
-    (re.compile(r"output token maximum", re.IGNORECASE), TRUNCATED),
-    (re.compile(r"prompt is too long", re.IGNORECASE), BAD_REQUEST),
-    (re.compile(r"issue with the selected model", re.IGNORECASE), MODEL_REJECTED),
-    (re.compile(r"invalid api key|not logged in|please run /login|authenticat", re.IGNORECASE), AUTHENTICATION),
-    (re.compile(r"usage limit|rate limit", re.IGNORECASE), RATE_LIMITED),
-    (re.compile(r"timed out|timeout", re.IGNORECASE), TIMEOUT),
-    (re.compile(r"connection|ECONN|ENOTFOUND|fetch failed|socket", re.IGNORECASE), CONNECTION),
-    (re.compile(r"API Error", re.IGNORECASE), SERVER_ERROR),
+_ERROR_TEXTS: tuple[tuple[re.Pattern[str], FailureClass], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), failure)
+    for pattern, failure in (
+        (r"output token maximum", TRUNCATED),
+        (r"prompt is too long", BAD_REQUEST),
+        (r"issue with the selected model", MODEL_REJECTED),
+        (r"invalid api key|not logged in|please run /login|authenticat", AUTHENTICATION),
+        (r"usage limit|rate limit", RATE_LIMITED),
+        (r"timed out|timeout", TIMEOUT),
+        (r"connection|ECONN|ENOTFOUND|fetch failed|socket", CONNECTION),
+        (r"API Error", SERVER_ERROR),
+    )
 )
 _STATUS_IN_TEXT = re.compile(r"API Error: (?:[^\n]{0,40}\()?([45]\d\d)\b")
 
@@ -118,7 +121,7 @@ class ClaudeCodeNormalizer:
 
     def normalize(self, material: Material) -> SessionReport:
         stdout, transcript = read_records(material.text("stdout")), read_records(material.text("session"))
-        told = stdout if _tells_events(stdout) else transcript
+        told = transcript if _tells_events(transcript) and not _tells_events(stdout) else stdout
         rows = (*stdout.rows, *transcript.rows)
         end = _end(_last_result(rows), told.rows, printed=bool(stdout.rows), stderr=material.text("stderr"))
         session = _session(told.rows, rows, end, material)
@@ -367,7 +370,7 @@ def _usage(end: _End, told: Sequence[Record]) -> Usage:
 def _reasoning(raw: JsonMap, told: Sequence[Record]) -> int | None:
     """Thinking tokens; 0 is what the CLI prints for "not reported", and believed only where no thinking was seen."""
     reasoning = count(mapping(raw.get("output_tokens_details")).get("thinking_tokens"))
-    kinds = {block.get("type") for record, block in _blocks(told) if record.type == "assistant"}
+    kinds = {text(block.get("type")) for record, block in _blocks(told) if record.type == "assistant"}
     return reasoning if reasoning or (kinds and kinds.isdisjoint(_THINKING)) else None
 
 

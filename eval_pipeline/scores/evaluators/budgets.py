@@ -93,7 +93,7 @@ def _uncached(usage: Usage) -> int | None:
 def _within(amount: float | None, limit: float, what: str, unit: str, on_missing: OnMissing) -> Outcome:
     if amount is None:
         return Outcome(0.0 if on_missing == "fail" else None, f"{what} was not measured")
-    compared = f"{what} {amount:g} {unit}".rstrip(), f"{limit:g} {unit}".rstrip()
+    compared = f"{what} {amount:.12g} {unit}".rstrip(), f"{limit:.12g} {unit}".rstrip()
     if amount <= limit:
         return Outcome(1.0, f"{compared[0]} is within {compared[1]}")
     return Outcome(0.0, f"{compared[0]} exceeds {compared[1]}")

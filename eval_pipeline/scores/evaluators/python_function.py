@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
+from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.plugins import import_function
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Text
@@ -21,15 +24,21 @@ class PythonFunction:
     """Calls `function` (`module:function`, the module looked for beside the suite's file first).
 
     The function is given what its parameters name: `output` (text), `case`, `report`, and those of `arguments`. It
-    returns a truth value, a number in [0, 1], an Outcome, a mapping with `score` and `reason`, or None for "could not
-    tell". An AssertionError that it raises is a score of 0 with its message.
+    returns a truth value, a number in [0, 1], an Outcome, a mapping with `score`, `reason` and `details`, or None for
+    "could not tell". An AssertionError that it raises is a score of 0 with its message.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ("expected_output", "criteria", "metadata")
+    reads: ClassVar[tuple[str, ...]] = ("expected_output", "criteria", "metadata", "tags")
     function: Text
     arguments: dict[str, Any] = field(default_factory=dict)
+
+    def content(self, folder: Path) -> Mapping[str, str]:
+        """The fingerprint of the function's file."""
+        function = import_function(self.function, folder, "function")
+        file = getattr(sys.modules.get(function.__module__), "__file__", None)
+        return {self.function: file_fingerprint(Path(file))} if file else {}
 
     def evaluate(self, subject: Subject) -> Outcome:
         function = import_function(self.function, subject.folder, "function")
@@ -54,7 +63,9 @@ def as_outcome(found: Any) -> Outcome:
         return Outcome(float(found), f"the function scores {found:g}")
     if isinstance(found, Mapping) and "score" in found:
         outcome = as_outcome(found["score"])
-        return Outcome(outcome.value, str(found.get("reason", outcome.reason)), details=found.get("details") or {})
+        details = found.get("details") or {}
+        kept = details if isinstance(details, Mapping) else {"details": details}
+        return Outcome(outcome.value, str(found.get("reason", outcome.reason)), details=kept)
     raise TypeError(
         f"expected a truth value, a number from 0 to 1, an Outcome or a mapping with 'score', got {found!r}"
     )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import regex
 from pydantic import ConfigDict
 
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, AnyText, Text
-from eval_pipeline.scores.javascript_regex import PatternError, compile_javascript
+from eval_pipeline.scores.javascript_regex import JavaScriptPattern, PatternError, compile_javascript
 from eval_pipeline.scores.model import Outcome, Subject
 
 TIME_LIMIT_S = 2.0
@@ -20,7 +19,8 @@ TIME_LIMIT_S = 2.0
 @EVALUATORS.register("regex")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regex:
-    """1 when `value` matches anywhere; `flags` as in JavaScript (i, m, s, u; g and y change nothing here).
+    """1 when `value` matches anywhere; `flags` as in JavaScript (i, m, s, u; y: only at the beginning; d and g change
+    nothing here).
 
     Matching that takes longer than two seconds leaves the score unknown.
     """
@@ -39,14 +39,14 @@ class Regex:
 
     def evaluate(self, subject: Subject) -> Outcome:
         try:
-            match = _compiled(self.value, self.flags).search(subject.output, timeout=TIME_LIMIT_S)
+            found = _compiled(self.value, self.flags).search(subject.output, TIME_LIMIT_S)
         except TimeoutError:
             return Outcome(None, f"/{self.value}/ took longer than {TIME_LIMIT_S:g} s to match")
-        if match is not None:
-            return Outcome(1.0, f"/{self.value}/{self.flags} matches {match[0][:60]!r}")
+        if found is not None:
+            return Outcome(1.0, f"/{self.value}/{self.flags} matches {found[:60]!r}")
         return Outcome(0.0, f"/{self.value}/{self.flags} does not match")
 
 
 @lru_cache(maxsize=2_000)
-def _compiled(pattern: str, flags: str) -> regex.Pattern[Any]:
+def _compiled(pattern: str, flags: str) -> JavaScriptPattern:
     return compile_javascript(pattern, flags)

@@ -13,6 +13,7 @@ from eval_pipeline.scores.evaluators import ARGUMENTS, AnyText, Text
 from eval_pipeline.scores.model import Outcome, Subject
 
 _SHOWN = 60
+_WHITE_SPACE = "\t\n\v\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 @EVALUATORS.register("equals")
@@ -26,8 +27,8 @@ class Equals:
     value: AnyText
 
     def evaluate(self, subject: Subject) -> Outcome:
-        output = subject.output.strip()
-        if output == self.value.strip():
+        output = trimmed(subject.output)
+        if output == trimmed(self.value):
             return Outcome(1.0, "output is the expected text")
         return Outcome(0.0, f"output is {_short(output)}, not {_short(self.value)}")
 
@@ -43,7 +44,7 @@ class StartsWith:
     value: Text
 
     def evaluate(self, subject: Subject) -> Outcome:
-        if subject.output.strip().startswith(self.value.strip()):
+        if trimmed(subject.output).startswith(trimmed(self.value)):
             return Outcome(1.0, f"output starts with {_short(self.value)}")
         return Outcome(0.0, f"output does not start with {_short(self.value)}")
 
@@ -59,7 +60,7 @@ class EndsWith:
     value: Text
 
     def evaluate(self, subject: Subject) -> Outcome:
-        if subject.output.strip().endswith(self.value.strip()):
+        if trimmed(subject.output).endswith(trimmed(self.value)):
             return Outcome(1.0, f"output ends with {_short(self.value)}")
         return Outcome(0.0, f"output does not end with {_short(self.value)}")
 
@@ -75,10 +76,17 @@ class IsJson:
 
     def evaluate(self, subject: Subject) -> Outcome:
         try:
-            json.loads(subject.output, parse_constant=_no_constant)
-        except (ValueError, RecursionError) as error:
+            json.loads(subject.output, parse_constant=_no_constant, parse_int=str)
+        except RecursionError:
+            return Outcome(None, "output is nested too deeply to tell")
+        except ValueError as error:
             return Outcome(0.0, f"output is not JSON: {error}")
         return Outcome(1.0, "output is valid JSON")
+
+
+def trimmed(text: str) -> str:
+    """The text without white space around it, as JavaScript trims (a byte order mark counts as white space)."""
+    return text.strip(_WHITE_SPACE)
 
 
 def _no_constant(name: str) -> None:

@@ -13,6 +13,7 @@ from eval_pipeline.suites.environment import interpolate
 from eval_pipeline.suites.load import FORMATS, Reading
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.source import FieldPath, Source, jsonl_source
+from eval_pipeline.suites.yaml_text import MAX_DEPTH
 
 
 @FORMATS.register("agentv-jsonl")
@@ -30,7 +31,7 @@ class AgentVJsonl:
 
 
 def _rows(text: str, source: Source, reading: Reading) -> Iterator[tuple[FieldPath, Any]]:
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(_lines(text), start=1):
         if not line.strip():
             continue
         try:
@@ -38,4 +39,21 @@ def _rows(text: str, source: Source, reading: Reading) -> Iterator[tuple[FieldPa
         except orjson.JSONDecodeError as error:
             yield (number,), source.error((number,), f"not valid JSON: {error}")
             continue
+        if line.count("[") + line.count("{") > MAX_DEPTH and _deeper_than(MAX_DEPTH, row):
+            yield (number,), source.error((number,), f"nested deeper than {MAX_DEPTH} levels")
+            continue
         yield (number,), interpolate(row, reading.environment) if "${{" in line else row
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text one at a time: a list of them would double the memory of a large suite."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
+def _deeper_than(levels: int, value: Any) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels < 0 or any(_deeper_than(levels - 1, item) for item in inner)

@@ -1,0 +1,198 @@
+"""What a sweep costs, measured: `python -m eval_pipeline_tests.benchmarks [--only NAME …] [--quick]`.
+
+Everything goes through the real command `eval-pipeline run`, in processes of its own, against a stub server in another
+process on this machine. Figures per case are slopes between a small and a large run of the same kind, measured in
+turns (small, large, small, large, …), so that start-up and a busy machine cancel out as far as they can; the median of
+the slopes is printed with their range.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import duckdb
+
+from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
+
+RUN = [sys.executable, "-m", "eval_pipeline_tests.benchmarks.command", "run", "suites", "--quiet", "--refresh"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one process took: CPU seconds (user and system), wall seconds, peak memory in MB."""
+
+    cpu_s: float
+    wall_s: float
+    peak_mb: float
+    exit_code: int
+
+
+def timed(command: list[str], cwd: Path) -> Cost:
+    """Runs a command to its end and says what it cost, children included that it waited for."""
+    begun = time.perf_counter()
+    with (cwd / "stderr.txt").open("wb") as errors:
+        process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.perf_counter() - begun
+    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024, process.returncode)
+
+
+@contextlib.contextmanager
+def stub(*options: str) -> Iterator[int]:
+    """A stub server; gives its port."""
+    command = [sys.executable, "-m", "eval_pipeline_tests.benchmarks.stub_server", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def project(folder: Path, cases: int, port: int, *, timeout_s: float = 30.0, suites: int = 1, runners: int = 1) -> Path:
+    """A project of sums: suites of `cases` cases with one `contains` each, and chat runners on the stub."""
+    (folder / "suites").mkdir(parents=True)
+    for number in range(suites):
+        with (folder / f"suites/load{number:03d}.jsonl").open("w") as file:
+            for case in range(cases):
+                row = {"id": f"c{case:06d}", "input": f"What is {case} + 3?",
+                       "assertions": [{"type": "contains", "value": str(case + 3)}]}  # fmt: skip
+                file.write(json.dumps(row) + "\n")
+    lines = ["runners:"]
+    for number in range(runners):
+        lines += [f"- name: stub{number:03d}", "  adapter: chat", f"  base_url: http://127.0.0.1:{port}/v1",
+                  "  model: stub", f"  timeout_s: {timeout_s}"]  # fmt: skip
+    (folder / "runners.yaml").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def slopes(small: Callable[[], Cost], large: Callable[[], Cost], more: int, repeats: int) -> list[float]:
+    """CPU milliseconds per additional case, once per pair of runs."""
+    pairs = [(small(), large()) for _ in range(repeats)]
+    return [(big.cpu_s - little.cpu_s) / more * 1000 for little, big in pairs]
+
+
+def shown(values: list[float], unit: str, digits: int = 3) -> str:
+    """Median and range of a few figures."""
+    low, high = min(values), max(values)
+    return f"{statistics.median(values):.{digits}f} {unit} ({low:.{digits}f} to {high:.{digits}f}, n={len(values)})"
+
+
+def fresh(cases: int, concurrency: int, port: int, **options: int) -> Cost:
+    """One first run of a new project."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = project(Path(folder), cases, port, **options)
+        return timed([*RUN, "missing", "--concurrency", str(concurrency)], root)
+
+
+def per_case(quick: bool) -> None:
+    """CPU and wall per case at concurrency 10, 50 and 200, with and without latency."""
+    small, large, repeats = (500, 2_500, 1) if quick else (1_000, 10_000, 3)
+    for latency_ms in (0, 50):
+        with stub("--latency-ms", str(latency_ms)) as port:
+            for concurrency in (10, 50, 200):
+                pairs = [(fresh(small, concurrency, port), fresh(large, concurrency, port)) for _ in range(repeats)]
+                _show_per_case(pairs, large - small, latency_ms, concurrency)
+
+
+def _show_per_case(pairs: list[tuple[Cost, Cost]], more: int, latency_ms: int, concurrency: int) -> None:
+    cpu = [(big.cpu_s - little.cpu_s) / more * 1000 for little, big in pairs]
+    wall_s = statistics.median(big.wall_s - little.wall_s for little, big in pairs)
+    ideal_s = more * latency_ms / 1000 / concurrency
+    ratio = f", {wall_s / ideal_s:.2f} × cases·latency/concurrency" if ideal_s else ""
+    print(
+        f"latency {latency_ms} ms, concurrency {concurrency}: CPU {shown(cpu, 'ms/case')}; "
+        f"wall {wall_s / more * 1000:.3f} ms/case{ratio}",
+        flush=True,
+    )
+
+
+def nothing_changed(quick: bool) -> None:
+    """A second run: no call to the target, CPU per case."""
+    small, large, repeats = (500, 5_000, 2) if quick else (1_000, 20_000, 5)
+    with stub() as port, tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+        roots = [project(Path(one), small, port), project(Path(two), large, port)]
+        for root in roots:
+            timed([*RUN, "missing", "--concurrency", "50"], root)
+        again = [partial(timed, [*RUN, "missing", "--concurrency", "50"], root) for root in roots]
+        cpu = slopes(again[0], again[1], large - small, repeats)
+        print(f"second run, nothing changed: CPU {shown(cpu, 'ms/case')}", flush=True)
+
+
+def memory(quick: bool) -> None:
+    """Peak memory against the number of cases."""
+    with stub() as port:
+        for cases in (1_000, 10_000) if quick else (1_000, 10_000, 100_000):
+            cost = fresh(cases, 50, port)
+            print(f"{cases:>7} cases: peak {cost.peak_mb:.0f} MB, wall {cost.wall_s:.1f} s", flush=True)
+
+
+def faults(quick: bool) -> None:
+    """5 % of 429, 2 % of 500, 1 % of hanging requests: is any case lost?"""
+    cases = 1_000 if quick else 10_000
+    options = ("--rate-limited", "0.05", "--server-error", "0.02", "--hang", "0.01", "--latency-ms", "5")
+    with stub(*options) as port, tempfile.TemporaryDirectory() as folder:
+        root = project(Path(folder), cases, port, timeout_s=2.0)
+        cost = timed([*RUN, "missing", "--concurrency", "50"], root)
+        with duckdb.connect(str(root / "data/results.duckdb"), read_only=True) as connection:
+            row = connection.execute(
+                "SELECT count(*), count(*) FILTER (status = 'passed') FROM current_verdicts"
+            ).fetchone()
+            attempts = connection.execute("SELECT sum(attempt_count) FROM current_executions").fetchone()
+    assert row is not None and attempts is not None
+    print(f"faults: {row[0]} of {cases} cases have a verdict, {row[1]} passed, {attempts[0]} attempts, "
+          f"wall {cost.wall_s:.1f} s", flush=True)  # fmt: skip
+
+
+def start_up(quick: bool) -> None:
+    """What a run costs before and beside the cases: start-up, and each suite × runner."""
+    repeats = 2 if quick else 5
+    cells = 10 if quick else 50
+    with stub() as port:
+        ones = [fresh(1, 10, port) for _ in range(repeats)]
+        print(f"start-up with one case: wall {shown([cost.wall_s for cost in ones], 's', 2)}, "
+              f"CPU {shown([cost.cpu_s for cost in ones], 's', 2)}", flush=True)  # fmt: skip
+        per_cell = slopes(
+            lambda: fresh(1, 10, port, suites=2, runners=1), lambda: fresh(1, 10, port, suites=2, runners=cells // 2),
+            cells - 2, repeats,
+        )  # fmt: skip
+        print(f"per suite × runner (4 materializations, 2 checks): CPU {shown(per_cell, 'ms', 0)}", flush=True)
+
+
+MEASURES: dict[str, Callable[[bool], None]] = {
+    "start-up": start_up,
+    "per-case": per_case,
+    "nothing-changed": nothing_changed,
+    "memory": memory,
+    "faults": faults,
+    "scoring": measure_scoring,
+    "http": measure_http,
+}
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the measures asked for, one after another."""
+    parser = argparse.ArgumentParser(prog="python -m eval_pipeline_tests.benchmarks", description=__doc__)
+    parser.add_argument("--only", choices=list(MEASURES), action="append", help="only this measure (repeatable)")
+    parser.add_argument("--quick", action="store_true", help="smaller runs: for a first look, not for quoting")
+    given = parser.parse_args(arguments)
+    for name in given.only or MEASURES:
+        print(f"— {name}", flush=True)
+        MEASURES[name](given.quick)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

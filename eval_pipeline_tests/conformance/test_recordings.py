@@ -1,0 +1,38 @@
+"""Every recorded run of an agent CLI, normalized from what it printed and held against what it was served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline.executions.model import RawExecution
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.reports.normalize import NORMALIZERS, Material
+from eval_pipeline.suites.model import Case
+from eval_pipeline_tests.conformance.facts import WORKSPACE, Recording, recording_params
+from eval_pipeline_tests.conformance.recording_rules import CLIS, RULES, read_run
+
+_CASE = Case(id="recorded", input=())
+
+
+@pytest.mark.parametrize("recording", recording_params())
+def test_the_report_of_a_recorded_run_holds_what_was_served(recording: Recording) -> None:
+    format_ = CLIS.get(recording.cli.split("-")[0])
+    if format_ is None:
+        pytest.skip(f"not built yet: a normalizer for {recording.cli}")
+    if recording.text("stdout.jsonl") is None:
+        pytest.skip("the recording holds no stdout.jsonl")
+    run = read_run(recording)
+
+    report = _report(recording, format_)
+
+    for rule in RULES:
+        rule(run, report)
+
+
+def _report(recording: Recording, format_: str) -> SessionReport:
+    printed = {"stdout": recording.text("stdout.jsonl"), "stderr": recording.text("stderr.txt")}
+    raw = RawExecution(format=format_, payload={role: text for role, text in printed.items() if text is not None})
+    material = Material(execution_id=recording.id, raw=raw, case=_CASE, cwd=Path(WORKSPACE))
+    return NORMALIZERS.get(format_)().normalize(material)

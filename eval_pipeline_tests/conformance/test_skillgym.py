@@ -1,0 +1,12 @@
+"""skillgym's recorded facts: nothing of that format is built yet, and every row says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval_pipeline_tests.conformance.facts import Row, row_params
+
+
+@pytest.mark.parametrize("row", row_params("skillgym"))
+def test_we_answer_as_skillgym_does(row: Row) -> None:
+    pytest.skip(f"not built yet: {row.file}: {row.kind}")
