@@ -36,10 +36,10 @@ def print_boards(console: Console, standings: pl.DataFrame) -> None:
 def _print_board(
     console: Console, title: str, standings: pl.DataFrame, more: tuple[str, list[str]] | None = None
 ) -> None:
-    """One leaderboard, without the columns in which nothing is known; `more` is a column put last."""
+    """One leaderboard, without the columns that say nothing (all unknown, or no errors); `more` is put last."""
     rows = board_rows(standings)
     columns = [(name, [row[index] for row in rows]) for index, name in enumerate(BOARD_HEAD)]
-    columns = [(name, cells) for name, cells in columns if any(cell != UNKNOWN for cell in cells)]
+    columns = [(name, cells) for name, cells in columns if any(cell not in (UNKNOWN, "0") for cell in cells)]
     columns += [more] if more is not None else []
     table = Table(
         title=Text(title), title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim"

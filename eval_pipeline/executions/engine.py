@@ -132,11 +132,11 @@ class _LaneRun:
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
-                    epoch = await self._take_place()
+                    await self._take_place()
                     job = self._next_job()
                     if job is not None:
                         self._under_way += 1
-                        group.create_task(self._attempt(job, epoch))
+                        group.create_task(self._attempt(job))
                         continue
                     self._give_place()
                     if not self._under_way and not self._retries:
@@ -145,14 +145,13 @@ class _LaneRun:
         finally:
             await self._lane.adapter.close()
 
-    async def _take_place(self) -> int:
-        epoch = await self._limit.acquire()
+    async def _take_place(self) -> None:
+        await self._limit.acquire()
         try:
             await self._engine.take_place()
         except asyncio.CancelledError:
             self._limit.release()
             raise
-        return epoch
 
     def _give_place(self) -> None:
         self._engine.give_place()
@@ -176,9 +175,9 @@ class _LaneRun:
         except TimeoutError:
             pass
 
-    async def _attempt(self, job: Job, epoch: int) -> None:
+    async def _attempt(self, job: Job) -> None:
         try:
-            outcome = await self._one_attempt(job, epoch)
+            outcome = await self._one_attempt(job)
         finally:
             self._give_place()
         try:
@@ -188,19 +187,20 @@ class _LaneRun:
             self._under_way -= 1
             self._changed.set()
 
-    async def _one_attempt(self, job: Job, epoch: int) -> Execution | None:
+    async def _one_attempt(self, job: Job) -> Execution | None:
         """The finished execution, or None when the job was put back to be tried again."""
         if self._engine.over_budget and not job.attempts:
             return _unexecuted(job.plan, self._clock.now())
         if not job.attempts:
             self._engine.started(job.plan)
-        started_at, begun = self._clock.now(), self._clock.monotonic()
+        ticket, started_at, begun = self._limit.begun(), self._clock.now(), self._clock.monotonic()
         result = await self._try(job)
         duration_ms = (self._clock.monotonic() - begun) * 1000
         failure = result if isinstance(result, TargetFailure) else None
         refused = failure is not None and failure.failure is RATE_LIMITED
-        retry_after_s = failure.retry_after_s if failure is not None else None
-        self._limit.answered(epoch, refused=refused, retry_after_s=retry_after_s)
+        asked = (failure.retry_after_s if failure is not None else None) or 0.0
+        pause_s = min(asked, self._lane.runner.retries.max_retry_after_s)
+        self._limit.answered(ticket, refused=refused, retry_after_s=pause_s)
         job.attempts.append(_attempt_record(started_at, duration_ms, failure))
         if failure is not None and failure.retryable and self._put_back(job, failure):
             return None

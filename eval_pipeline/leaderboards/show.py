@@ -54,7 +54,7 @@ def board_rows(standings: pl.DataFrame) -> list[tuple[str, ...]]:
             interval(row["pass_rate_low"], row["pass_rate_high"]),
             amount(row["mean_score"], 3),
             f"{row['graded']}/{row['planned']}",
-            str(row["errored"] or UNKNOWN),
+            str(row["errored"]),
             milliseconds(row.get("latency_p50_ms")),
             milliseconds(row.get("latency_p95_ms")),
             amount(_total(row["input_tokens"], row["output_tokens"])),

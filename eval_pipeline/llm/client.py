@@ -261,7 +261,7 @@ def retry_after_s(headers: Mapping[str, str], now: Callable[[], datetime]) -> fl
         return seconds
     try:
         date = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now()).total_seconds())
 

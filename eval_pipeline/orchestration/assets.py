@@ -13,9 +13,18 @@ from pydantic import Field
 
 from eval_pipeline.errors import EvalPipelineError, InputError, Place, UnknownName
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids
-from eval_pipeline.orchestration.checks import CHECKS, checks_of_cell, suite_check
+from eval_pipeline.orchestration.checks import cell_checks, checks_of_cell, suite_check, suite_checks
 from eval_pipeline.orchestration.instance import end_killed_runs
-from eval_pipeline.orchestration.metadata import CODE_VERSION, board_metadata, cell_metadata, provenance, suite_metadata
+from eval_pipeline.orchestration.metadata import (
+    CODE_VERSION,
+    board_metadata,
+    cell_metadata,
+    cell_version,
+    made_from,
+    provenance,
+    suite_metadata,
+    suite_version,
+)
 from eval_pipeline.orchestration.partitions import by_suite, cell_name, partition_key
 from eval_pipeline.orchestration.project import Project, Refresh
 from eval_pipeline.orchestration.sweep import (
@@ -32,6 +41,8 @@ from eval_pipeline.orchestration.workbench import Workbench
 GROUP = "evaluation"
 Loaded = TypeVar("Loaded")
 CELL_ASSETS = (*STAGES, "failure_classes")
+_NO_OUTPUT: tuple[dg.AssetCheckResult, ...] = ()
+"""What a step yields whose materializations and checks are logged one by one, each with its partition."""
 _DESCRIPTIONS = {
     "target_executions": "Every planned case carried out by the runner: attempts, raw output, failures. Costs money.",
     "session_reports": "Each execution normalized: final output, events, tokens, cost, file reads, skills.",
@@ -96,27 +107,31 @@ def _check_selection(cells: Sequence[Cell], options: SweepOptions) -> None:
 def suites_asset(workbench: Workbench, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """The asset `suites`: one partition per suite."""
 
-    @dg.asset(
-        name="suites",
-        partitions_def=partitions,
+    spec = dg.AssetSpec(
+        "suites",
+        skippable=True,
         group_name=GROUP,
         kinds={"duckdb"},
         code_version=CODE_VERSION,
-        backfill_policy=dg.BackfillPolicy.single_run(),
-        check_specs=[dg.AssetCheckSpec("suite_is_valid", asset="suites", description="Every case can be loaded.")],
-        output_required=False,
         description="Suite files loaded and checked: cases, evaluators, and what is wrong with them.",
     )
+
+    @dg.multi_asset(
+        name="suites",
+        specs=[spec],
+        check_specs=suite_checks(partitions),
+        partitions_def=partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        can_subset=True,
+    )
     def suites(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        invalid = 0
         for key in context.partition_keys:
             ready = _or_fail(partial(workbench.suite, key))
             workbench.store_suite(ready)
-            invalid += len(ready.errors)
             context.log_event(suite_materialization(workbench, key))
             context.log_event(suite_check(ready))
         workbench.warehouse.publish()
-        yield dg.AssetCheckResult(check_name="suite_is_valid", passed=invalid == 0, metadata={"invalid_cases": invalid})
+        yield from _NO_OUTPUT
 
     return suites
 
@@ -125,7 +140,7 @@ def suite_materialization(workbench: Workbench, name: str) -> dg.AssetMaterializ
     """The event that says: this suite is loaded, at this revision."""
     ready = workbench.suite(name)
     return dg.AssetMaterialization(
-        "suites", partition=name, metadata=suite_metadata(ready), tags=provenance(ready.suite.revision[:32])
+        "suites", partition=name, metadata=suite_metadata(ready), tags=provenance(suite_version(ready))
     )
 
 
@@ -135,7 +150,7 @@ def cell_assets(workbench: Workbench, partitions: dg.MultiPartitionsDefinition) 
     @dg.multi_asset(
         name="evaluate",
         specs=list(_cell_specs()),
-        check_specs=list(CHECKS),
+        check_specs=cell_checks(partitions),
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
@@ -155,7 +170,7 @@ def cell_assets(workbench: Workbench, partitions: dg.MultiPartitionsDefinition) 
             _sweep(workbench, cells, options, context.run.run_id, reporter)
         if reporter.failed:
             raise _failure(reporter.failed, len(context.partition_keys))
-        yield from reporter.overall_checks()
+        yield from _NO_OUTPUT
 
     return evaluate
 
@@ -210,7 +225,7 @@ class _Reporter(Listener):
         self._context = context
         self._workbench = workbench
         self._selected = selected
-        self._checks: dict[str, list[bool]] = {}
+        self._suite_events: dict[str, int | None] = {}
         onward = workbench.listener
         self.cell_planned = onward.cell_planned  # type: ignore[method-assign]
         self.plan_reused = onward.plan_reused  # type: ignore[method-assign]
@@ -226,30 +241,25 @@ class _Reporter(Listener):
         self._workbench.listener.cell_finished(outcome)
 
     def _materialize(self, outcome: CellOutcome, key: dg.MultiPartitionKey) -> None:
-        name = outcome.cell.name
-        failures = self._workbench.update_failure_classes(name)
-        version = f"{outcome.cell.revision[:16]}-{outcome.cell.ready.suite.revision[:16]}"
-        for asset in self._selected:
-            metadata = cell_metadata(asset, outcome, failures)
-            event = dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=provenance(version))
-            self._context.log_event(event)
+        failures = self._workbench.update_failure_classes(outcome.cell.name)
+        version, ready = cell_version(outcome.cell), outcome.cell.ready
+        upstream = made_from("suites", suite_version(ready), self._suite_event(ready.suite.name))
+        for asset in CELL_ASSETS:
+            if asset in self._selected:
+                metadata, tags = cell_metadata(asset, outcome, failures), provenance(version) | upstream
+                self._context.log_event(dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags))
+            upstream = made_from(asset, version)
         for check in checks_of_cell(outcome, key, self._workbench.project.defaults):
-            if check.check_name in {spec.name for spec in self._context.selected_asset_check_keys}:
+            if check.asset_check_key in self._context.selected_asset_check_keys:
                 self._context.log_event(check)
-                self._checks.setdefault(check.check_name, []).append(check.passed)
 
-    def overall_checks(self) -> Iterator[dg.AssetCheckResult]:
-        """One result per check for the whole run."""
-        for spec in CHECKS:
-            if spec.key in self._context.selected_asset_check_keys:
-                results = self._checks.get(spec.name, [])
-                yield dg.AssetCheckResult(
-                    asset_key=spec.asset_key,
-                    check_name=spec.name,
-                    passed=all(results),
-                    severity=dg.AssetCheckSeverity.WARN,
-                    metadata={"partitions": len(results), "missed": results.count(False)},
-                )
+    def _suite_event(self, suite: str) -> int | None:
+        """The newest materialization of a suite's partition, asked for once per suite."""
+        if suite not in self._suite_events:
+            wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey("suites"), asset_partitions=[suite])
+            records = self._context.instance.fetch_materializations(wanted, limit=1).records
+            self._suite_events[suite] = records[0].storage_id if records else None
+        return self._suite_events[suite]
 
 
 def leaderboards_asset(workbench: Workbench) -> dg.AssetsDefinition:

@@ -11,17 +11,32 @@ import dagster as dg
 from eval_pipeline.orchestration.project import Defaults
 from eval_pipeline.orchestration.sweep import CellOutcome, ReadySuite
 
+SUITES = dg.AssetKey("suites")
 SCORES = dg.AssetKey("evaluator_scores")
-COVERAGE = dg.AssetCheckSpec("coverage", asset=SCORES, description="Graded cells over planned cells.")
-PASS_RATE = dg.AssetCheckSpec("pass_rate", asset=SCORES, description="Passed cells over graded cells.")
-CHECKS = (COVERAGE, PASS_RATE)
+VALID, COVERAGE, PASS_RATE = "suite_is_valid", "coverage", "pass_rate"
+
+
+def suite_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
+    """The checks of `suites`, evaluated per partition: one result for a whole run would hide which."""
+    described = {VALID: "Every case can be loaded."}
+    return [_spec(name, SUITES, text, partitions) for name, text in described.items()]
+
+
+def cell_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
+    """The checks of `evaluator_scores`, evaluated per partition."""
+    described = {COVERAGE: "Graded cells over planned cells.", PASS_RATE: "Passed cells over graded cells."}
+    return [_spec(name, SCORES, text, partitions) for name, text in described.items()]
+
+
+def _spec(name: str, asset: dg.AssetKey, text: str, partitions: dg.PartitionsDefinition[str]) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(name, asset=asset, description=text, partitions_def=partitions)
 
 
 def suite_check(ready: ReadySuite) -> dg.AssetCheckEvaluation:
     """Whether every case of a suite can be loaded."""
     return dg.AssetCheckEvaluation(
-        asset_key=dg.AssetKey("suites"),
-        check_name="suite_is_valid",
+        asset_key=SUITES,
+        check_name=VALID,
         passed=not ready.errors,
         partition=ready.suite.name,
         severity=dg.AssetCheckSeverity.WARN,
@@ -38,14 +53,14 @@ def checks_of_cell(outcome: CellOutcome, key: str, defaults: Defaults) -> Iterat
     yield _evaluation(PASS_RATE, key, tally.passed / graded if graded else None, defaults.min_pass_rate)
 
 
-def _evaluation(spec: dg.AssetCheckSpec, key: str, value: float | None, least: float | None) -> dg.AssetCheckEvaluation:
+def _evaluation(name: str, key: str, value: float | None, least: float | None) -> dg.AssetCheckEvaluation:
     """A missing value passes only where nothing is asked of it."""
     metadata: dict[str, Any] = {"least": least} if least is not None else {}
     if value is not None:
         metadata["value"] = value
     return dg.AssetCheckEvaluation(
-        asset_key=spec.asset_key,
-        check_name=spec.name,
+        asset_key=SCORES,
+        check_name=name,
         passed=least is None or (value is not None and value >= least),
         partition=key,
         severity=dg.AssetCheckSeverity.WARN,

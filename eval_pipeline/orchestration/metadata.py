@@ -10,7 +10,7 @@ import polars as pl
 
 from eval_pipeline.leaderboards.show import BOARD_HEAD, board_picture, board_rows, markdown_table, percent
 from eval_pipeline.leaderboards.standings import OVERALL
-from eval_pipeline.orchestration.sweep import CellOutcome, ReadySuite
+from eval_pipeline.orchestration.sweep import Cell, CellOutcome, ReadySuite
 
 CODE_VERSION = "1"
 
@@ -18,6 +18,28 @@ CODE_VERSION = "1"
 def provenance(data_version: str) -> dict[str, str]:
     """Tags that let Dagster tell what is up to date."""
     return {"dagster/code_version": CODE_VERSION, "dagster/data_version": data_version}
+
+
+def made_from(asset: str, data_version: str, event: int | None = None) -> dict[str, str]:
+    """Tags that name an upstream partition: its data version and the event that brought it (None: of the same run).
+
+    Dagster itself writes them for what a step returns; for what a step logs nobody does, and without them the UI
+    would show every partition as unsynced.
+    """
+    return {
+        f"dagster/input_data_version/{asset}": data_version,
+        f"dagster/input_event_pointer/{asset}": "NULL" if event is None else str(event),
+    }
+
+
+def suite_version(ready: ReadySuite) -> str:
+    """The data version of a suite's partition."""
+    return ready.suite.revision[:32]
+
+
+def cell_version(cell: Cell) -> str:
+    """The data version of a cell's partition, of all its assets: the revisions of its runner and its suite."""
+    return f"{cell.revision[:16]}-{cell.ready.suite.revision[:16]}"
 
 
 def suite_metadata(ready: ReadySuite) -> dict[str, Any]:

@@ -74,13 +74,24 @@ class Project:
 
 def load_project(start: Path, explicit: Path | None = None) -> Project:
     """The project of a folder. Raises InputError when the project file cannot be used."""
+    start = start.absolute()
     environment = read_environment(start)
-    named = explicit or (Path(environment[PROJECT_VARIABLE]) if environment.get(PROJECT_VARIABLE) else None)
-    file = _named_file(start / named) if named is not None else _found_upward(start)
+    named = start / explicit if explicit is not None else _named_by(environment, start)
+    file = _named_file(named) if named is not None else _found_upward(start)
     if file is None:
         return _without_file(start, environment)
     environment = read_environment(file.parent)
     return _from_file(file, environment)
+
+
+def _named_by(environment: Mapping[str, str], start: Path) -> Path | None:
+    """The project that the environment names; a relative name begins here, or at the `.env` file that says it."""
+    named = environment.get(PROJECT_VARIABLE)
+    if not named:
+        return None
+    if PROJECT_VARIABLE in os.environ:
+        return start / named
+    return next(folder for folder in (start, *start.parents) if (folder / ".env").is_file()) / named
 
 
 def _named_file(path: Path) -> Path:
@@ -91,12 +102,11 @@ def _named_file(path: Path) -> Path:
 
 
 def _found_upward(start: Path) -> Path | None:
-    folders = (start.absolute(), *start.absolute().parents)
+    folders = (start, *start.parents)
     return next((folder / PROJECT_FILE for folder in folders if (folder / PROJECT_FILE).is_file()), None)
 
 
-def _without_file(start: Path, environment: Mapping[str, str]) -> Project:
-    root = start.absolute()
+def _without_file(root: Path, environment: Mapping[str, str]) -> Project:
     runners = next((root / name for name in _RUNNER_FILES if (root / name).is_file()), None)
     return Project(
         root=root,
@@ -108,11 +118,16 @@ def _without_file(start: Path, environment: Mapping[str, str]) -> Project:
 
 
 def _from_file(file: Path, environment: Mapping[str, str]) -> Project:
-    text = file.read_text(encoding="utf-8-sig")
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", Place(show_path(file))) from None
     source = yaml_source(file, text)
     raw = parse_yaml(text, source.shown)
+    if raw is not None and not isinstance(raw, Mapping):
+        raise source.error((), f"expected a mapping with some of: {', '.join(_ProjectFile.model_fields)}")
     try:
-        said = _ProjectFile.model_validate({} if raw is None else raw)
+        said = _ProjectFile.model_validate(raw or {})
     except ValidationError as error:
         raise _field_error(error, source) from None
     root = file.parent

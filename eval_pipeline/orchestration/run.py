@@ -13,7 +13,7 @@ import dagster as dg
 
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.instance import open_instance
-from eval_pipeline.orchestration.metadata import provenance, suite_metadata
+from eval_pipeline.orchestration.metadata import provenance, suite_metadata, suite_version
 from eval_pipeline.orchestration.partitions import SUITES, range_tags
 from eval_pipeline.orchestration.sweep import CellOutcome, Listener, ReadySuite
 from eval_pipeline.orchestration.workbench import Workbench
@@ -62,7 +62,7 @@ def _register(workbench: Workbench, suites: Sequence[ReadySuite], instance: dg.D
             SUITES,
             partition=ready.suite.name,
             metadata=suite_metadata(ready),
-            tags=provenance(ready.suite.revision[:32]),
+            tags=provenance(suite_version(ready)),
         )
         instance.report_runless_asset_event(event)
 

@@ -179,7 +179,17 @@ def carry_out(
     A target that fails is a row. A cell that we fail to store has an outcome with `error`; the others go on.
     """
     sweep = _Sweep(cells, options, warehouse, sweep_id, listener or Listener())
-    return asyncio.run(sweep.run())
+    try:
+        return asyncio.run(sweep.run())
+    except BaseExceptionGroup as group:
+        first = _first_of(group)
+    raise first
+
+
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that ended a sweep: its tasks are ours, so the first one tells it all."""
+    first = group.exceptions[0]
+    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 class _Sweep:

@@ -243,8 +243,3 @@ class SessionReport:
 def event_from_json(value: JsonMap) -> Event:
     """An event from its JSON form (the `kind` tells which). Raises KeyError or TypeError for what is none."""
     return EVENT_KINDS[value["kind"]](**value)
-
-
-def usage_from_json(value: JsonMap) -> Usage:
-    """Usage from its JSON form."""
-    return Usage(**value)

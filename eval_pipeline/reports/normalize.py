@@ -118,8 +118,8 @@ def _iso(moment: datetime) -> str:
 
 
 def json_int(value: Any) -> int | None:
-    """A count from outside: an int of at least 0, else None (unknown)."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A count from outside: an int of at least 0 that fits 64 bits, else None (unknown)."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
 
 
 def json_amount(value: Any) -> float | None:

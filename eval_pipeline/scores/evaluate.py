@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -199,6 +199,7 @@ _EXPECTED = {
     "list_type": "a list",
     "too_short": "a list that is not empty",
     "dict_type": "a mapping",
+    "dataclass_type": "a mapping",
     "bool_type": "true or false",
     "float_type": "a number",
     "int_type": "a whole number",
@@ -216,9 +217,9 @@ def _argument_error(spec: EvaluatorSpec, part: type[Evaluator], error: Validatio
     name = ".".join(str(step) for step in first["loc"])
     place = Place(field=f"{spec.type} {name}".strip())
     if first["type"] == "unexpected_keyword_argument":
-        arguments = [field.name for field in fields(part)]  # type: ignore[arg-type]
+        arguments = [field.name for field in fields(_holder(part, first["loc"][:-1]))]
         listing = f"there are: {', '.join(arguments)}" if arguments else "it takes none"
-        return InputError(f"unknown argument; {listing}{did_you_mean(name, arguments)}", place)
+        return InputError(f"unknown argument; {listing}{did_you_mean(str(first['loc'][-1]), arguments)}", place)
     if first["type"] == "missing":
         return InputError("is needed and missing", place)
     if first["type"] == "value_error":
@@ -227,6 +228,21 @@ def _argument_error(spec: EvaluatorSpec, part: type[Evaluator], error: Validatio
     got = first["input"]
     shown = repr(got) if isinstance(got, (str, int, float, bool, type(None))) else type(got).__name__
     return InputError(f"expected {expected}, got {shown}", place)
+
+
+def _holder(part: Any, steps: Iterable[int | str]) -> Any:
+    """The dataclass that an argument stands in: the evaluator, or what one of its arguments is made of."""
+    for step in steps:
+        if isinstance(step, str):
+            part = next(_dataclasses_in(get_type_hints(part)[step]))
+    return part
+
+
+def _dataclasses_in(type_: Any) -> Iterator[Any]:
+    if is_dataclass(type_):
+        yield type_
+    for inner in get_args(type_):
+        yield from _dataclasses_in(inner)
 
 
 def suite_folder(suite: Suite) -> Path:

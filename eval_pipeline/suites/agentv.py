@@ -263,6 +263,8 @@ def _auto_name(type_: str, config: Mapping[str, Any]) -> str:
         return f"{type_}-{value}"
     if type_ in _NAMED_BY_COUNT and isinstance(value, Sequence):
         return f"{type_}-{len(value)}"
+    if type_ == "skill-trigger":
+        return f"{type_}-{config.get('skill')}"
     if type_ == "regex":
         return f"regex-{str(value)[:30]}"
     return type_

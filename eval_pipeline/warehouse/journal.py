@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from filelock import BaseFileLock, FileLock, Timeout
+
 from eval_pipeline.executions.model import Artifact, Execution
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.warehouse.rows import Row
@@ -24,6 +26,7 @@ TABLES = ("target_executions", "session_reports", "session_events", "evaluator_s
 INLINE_BYTES = 65_536
 SYNC_EVERY_S = 1.0
 BUFFER_BYTES = 2**20
+OWNED = "owned.lock"
 FOLD_BYTES = 64 * 2**20
 
 
@@ -43,13 +46,14 @@ class Journal:
         self._warehouse = warehouse
         self._files: dict[str, BinaryIO] = {}
         self._bytes = 0
+        self._owned: BaseFileLock | None = None
         self._synced_at = time.monotonic()
 
     def append(self, table: str, row: Row) -> None:
         """Adds a row; executions reach the disk itself within a second."""
         file: BinaryIO | None = self._files.get(table)
         if file is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._claim()
             buffering = 0 if table == TABLES[0] else BUFFER_BYTES
             file = self._files[table] = (self._folder / f"{table}.jsonl").open("ab", buffering=buffering)
         line = to_json(row) + b"\n"
@@ -70,10 +74,20 @@ class Journal:
         fold_folder(self._folder, self._warehouse)
         self._bytes = 0
 
+    def _claim(self) -> None:
+        """Makes the folder ours for as long as its files are open."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._owned is None:
+            self._owned = FileLock(self._folder / OWNED)
+            self._owned.acquire()
+
     def close(self) -> None:
         for file in self._files.values():
             file.close()
         self._files.clear()
+        if self._owned is not None:
+            self._owned.release()
+            self._owned = None
 
 
 def journal_folder(data: Path, sweep_id: str, cell: CellName) -> Path:
@@ -88,11 +102,23 @@ def fold_folder(folder: Path, warehouse: Warehouse) -> None:
 
 
 def recover(data: Path, warehouse: Warehouse, cell: CellName, except_sweep: str) -> int:
-    """Folds what killed sweeps left of a cell; returns how many journals there were."""
+    """Takes in what killed sweeps executed of a cell; returns how many journals there were.
+
+    Only executions: what was derived from them may have been in a buffer, and is derived again. The journal of a
+    sweep that is still under way is left alone.
+    """
     left = [folder for folder in _left_over(data, cell) if folder.parents[1].name != except_sweep]
-    for folder in left:
-        fold_folder(folder, warehouse)
-    return len(left)
+    return sum(_recover_folder(folder, warehouse) for folder in left)
+
+
+def _recover_folder(folder: Path, warehouse: Warehouse) -> bool:
+    try:
+        with FileLock(folder / OWNED, timeout=0):
+            warehouse.fold({TABLES[0]: folder / f"{TABLES[0]}.jsonl"})
+            shutil.rmtree(folder, ignore_errors=True)
+    except Timeout:
+        return False
+    return True
 
 
 def _left_over(data: Path, cell: CellName) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """How an older warehouse becomes this one: numbered steps, each applied once, in one transaction.
 
 Version 1 is the first published schema, made from `schema.py`. A change of the schema adds a step here that alters
-what exists; views are made anew after every migration and need no step.
+what exists; views are made anew with the last step, when every column they name is there, and need no step.
 """
 
 from __future__ import annotations
@@ -33,12 +33,10 @@ def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migratio
     newest = max(migration.version for migration in migrations)
     if current > newest:
         raise WarehouseError(f"the warehouse has schema version {current}, this program knows {newest}: update it")
-    applied: list[int] = []
-    for migration in sorted(migrations, key=lambda migration: migration.version):
-        if migration.version > current:
-            _apply(connection, migration)
-            applied.append(migration.version)
-    return applied
+    steps = sorted((step for step in migrations if step.version > current), key=lambda step: step.version)
+    for step in steps:
+        _apply(connection, step, views=view_statements() if step is steps[-1] else ())
+    return [step.version for step in steps]
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
@@ -50,10 +48,10 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0]) if row else 0
 
 
-def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration) -> None:
+def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration, views: Sequence[str]) -> None:
     connection.execute("BEGIN")
     try:
-        for statement in (*migration.statements, *view_statements()):
+        for statement in (*migration.statements, *views):
             connection.execute(statement)
         connection.execute(
             "INSERT INTO schema_migrations VALUES (?, ?, now() AT TIME ZONE 'UTC')",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +114,8 @@ def stored_execution(row: Mapping[str, Any], raw: RawExecution | None) -> Execut
         case_id=row["case_id"],
         runner=row["runner"],
         repetition=row["repetition"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
+        started_at=row["started_at"].replace(tzinfo=UTC),
+        finished_at=row["finished_at"].replace(tzinfo=UTC),
         duration_ms=row["duration_ms"],
         attempts=(),
         raw=raw,
@@ -195,7 +195,10 @@ def _ok(event: Event) -> bool | None:
 
 
 def stored_report(
-    row: Mapping[str, Any], events: list[Mapping[str, Any]], skills: list[Mapping[str, Any]]
+    row: Mapping[str, Any],
+    events: list[Mapping[str, Any]],
+    skills: list[Mapping[str, Any]],
+    unknown_events: Mapping[str, int],
 ) -> SessionReport:
     """A report read back from its row and its events."""
     copied = (
@@ -207,6 +210,7 @@ def stored_report(
         **{name: row[name] for name in copied},
         usage=Usage(**{name: row[name] for name in (*counted, "cost_usd", "cost_source")}),
         events=tuple(event_from_json(event) for event in events),
+        unknown_events=unknown_events,
         skills=tuple(
             DetectedSkill(skill=skill["skill"], confidence=skill["confidence"], evidence=tuple(skill["evidence"]))
             for skill in skills
@@ -230,7 +234,8 @@ def score_row(score: Score, execution: Execution, sweep_id: str, now: datetime) 
         "weight": score.weight,
         "minimum": score.minimum,
         "findings": score.findings,
-        "details": {**score.details, **({"failure_class": score.failure_class} if score.failure_class else {})},
+        "failure_class": score.failure_class,
+        "details": dict(score.details),
         "duration_ms": score.duration_ms,
         "scored_at": now,
         "sweep_id": sweep_id,
@@ -242,9 +247,9 @@ def stored_score(row: Mapping[str, Any], findings: list[Mapping[str, Any]], deta
     names = ("execution_id", "spec_key", "evaluator", "type", "value", "reason", "weight", "minimum", "duration_ms")
     return Score(
         **{name: row[name] for name in names},
-        failure_class=details.get("failure_class"),
+        failure_class=row["failure_class"],
         findings=tuple(Finding(**finding) for finding in findings),
-        details={key: value for key, value in details.items() if key != "failure_class"},
+        details=details,
     )
 
 

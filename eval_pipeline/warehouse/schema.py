@@ -192,6 +192,7 @@ TABLES: tuple[Table, ...] = (
         ("reason", "VARCHAR", "Why"),
         ("weight", "DOUBLE", "Weight in the mean"),
         ("minimum", "DOUBLE", "Least value that lets the verdict stand; NULL: no gate"),
+        ("failure_class", "VARCHAR", "What a failure of it is called, when the suite says"),
         ("findings", "JSON", "What was checked, one entry each"),
         ("details", "JSON", "Whatever else the evaluator tells"),
         ("duration_ms", "DOUBLE", "Time the evaluator took, milliseconds"),

@@ -11,7 +11,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ from eval_pipeline.warehouse.schema import BY_NAME, SCHEMA_VERSION, Table
 MEMORY_LIMIT = "128MB"
 THREADS = 2
 LOCK_TIMEOUT_S = 600.0
-MAX_LINE_BYTES = 16 * 2**20
+LONG_LINE_BYTES = 2**20
+LINE_BYTES = 16 * 2**20
 
 
 class Warehouse:
@@ -54,7 +55,8 @@ class Warehouse:
                 try:
                     yield connection
                 except BaseException:
-                    connection.execute("ROLLBACK")
+                    with suppress(duckdb.Error):  # what went wrong first is what matters
+                        connection.execute("ROLLBACK")
                     raise
                 connection.execute("COMMIT")
             finally:
@@ -71,9 +73,19 @@ class Warehouse:
             return
         for path in there.values():
             cut_torn_line(path)
+        try:
+            self._fold(there, exact=True)
+        except (duckdb.ConversionException, duckdb.InvalidInputException):
+            self._fold(there, exact=False)
+
+    def _fold(self, journals: Mapping[str, Path], *, exact: bool) -> None:
+        """All journals in one transaction; not `exact`: a number that fits no column becomes NULL."""
         with self.transaction() as connection:
-            for name, path in there.items():
-                _replace(connection, BY_NAME[name], _reader(BY_NAME[name], path))
+            for name, path in journals.items():
+                longest = longest_line(path)
+                if longest > LONG_LINE_BYTES:
+                    _make_room(connection, path.stat().st_size, longest)
+                _replace(connection, BY_NAME[name], _reader(BY_NAME[name], path, longest, exact=exact))
 
     def write(self, table: str, rows: Iterable[Row]) -> None:
         """Writes a few rows, replacing those of the same key. Many rows go through `fold`."""
@@ -86,7 +98,7 @@ class Warehouse:
         with self._spooled(table, frame.iter_rows(named=True)) as path, self.transaction() as connection:
             connection.execute(f'DELETE FROM "{table}" WHERE {where}', list(values))
             if len(frame):
-                source = _reader(BY_NAME[table], path)
+                source = _reader(BY_NAME[table], path, longest_line(path), exact=True)
                 connection.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM {source}')
 
     def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:
@@ -95,7 +107,7 @@ class Warehouse:
         try:
             with self.transaction() as connection:
                 _write_answer(connection, query, values, path)
-            return pl.read_parquet(path, memory_map=False)
+            return pl.read_parquet(path, memory_map=False, glob=False)
         finally:
             path.unlink(missing_ok=True)
 
@@ -152,14 +164,48 @@ def cut_torn_line(path: Path) -> None:
         file.truncate(0)
 
 
-def _reader(table: Table, path: Path) -> str:
-    columns = ", ".join(f"'{column.name}': '{column.type}'" for column in table.columns)
-    options = f"format='newline_delimited', maximum_object_size={MAX_LINE_BYTES}"
-    return f"read_json({sql_text(str(path))}, columns={{{columns}}}, {options})"
+def longest_line(path: Path) -> int:
+    """Bytes of the longest line; not looked for in a file that could hold no long one."""
+    size = path.stat().st_size
+    if size <= LONG_LINE_BYTES:
+        return size
+    with path.open("rb") as file:
+        return max(map(len, file), default=0)
+
+
+def _make_room(connection: duckdb.DuckDBPyConnection, bytes_: int, longest: int) -> None:
+    """Memory for long lines: DuckDB reads a line whole, twice over, and holds a batch of them."""
+    megabytes = 128 + 4 * bytes_ // 2**20 + 8 * longest // 2**20
+    connection.execute(f"SET memory_limit = '{megabytes}MB'")
+    connection.execute("SET threads = 1")
+
+
+def _reader(table: Table, path: Path, longest: int, *, exact: bool) -> str:
+    """A subquery of the rows in a file of JSON lines."""
+    types = {column.name: column.type if exact or column.type not in WHOLE else "DOUBLE" for column in table.columns}
+    columns = ", ".join(f"'{name}': '{type_}'" for name, type_ in types.items())
+    chosen = ", ".join(
+        f'"{column.name}"'
+        if types[column.name] == column.type
+        else f'TRY_CAST("{column.name}" AS {column.type}) AS "{column.name}"'
+        for column in table.columns
+    )
+    options = f"format='newline_delimited', maximum_object_size={max(LINE_BYTES, longest + 1)}"
+    return f"(SELECT {chosen} FROM read_json({sql_text(_no_pattern(path))}, columns={{{columns}}}, {options}))"
+
+
+WHOLE = ("INTEGER", "BIGINT")
+
+
+def _no_pattern(path: Path) -> str:
+    """A path in which DuckDB finds no glob."""
+    return "".join(f"[{char}]" if char in "[*?" else char for char in str(path))
 
 
 def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str) -> None:
-    key = " AND ".join(f'old."{name}" IS NOT DISTINCT FROM new."{name}"' for name in table.key)
+    """Puts incoming rows in the place of those that have their key (of a session's events: of all of the session's)."""
+    names = table.key[:1] if table.name == "session_events" else table.key
+    key = " AND ".join(f'old."{name}" IS NOT DISTINCT FROM new."{name}"' for name in names)
     columns = ", ".join(f'"{name}"' for name in table.column_names)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE incoming AS SELECT {columns} FROM {source}")
     connection.execute(f'DELETE FROM "{table.name}" AS old USING incoming AS new WHERE {key}')

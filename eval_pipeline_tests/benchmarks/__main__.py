@@ -36,7 +36,6 @@ class Cost:
     cpu_s: float
     wall_s: float
     peak_mb: float
-    exit_code: int
 
 
 def timed(command: list[str], cwd: Path) -> Cost:
@@ -47,7 +46,9 @@ def timed(command: list[str], cwd: Path) -> Cost:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     wall = time.perf_counter() - begun
-    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024, process.returncode)
+    if process.returncode:
+        raise SystemExit(f"{command} ended with {process.returncode}: {(cwd / 'stderr.txt').read_text()[-2000:]}")
+    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import json
 import operator
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from eval_pipeline.errors import InputError
 from eval_pipeline.failures import TARGET_ERROR
 from eval_pipeline.plugins import canonical_name
-from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent
 from eval_pipeline.reports.normalizers.answer import answer_report
 from eval_pipeline.scores.decide import decide
 from eval_pipeline.scores.evaluate import Panel, evaluate
@@ -27,12 +27,13 @@ TEXT_KINDS = frozenset({
     "ends-with", "equals", "regex", "is-json",
 })  # fmt: skip
 MEASURE_KINDS = frozenset({"latency", "cost", "token-usage"})
-BUILT_KINDS = TEXT_KINDS | MEASURE_KINDS
+SESSION_KINDS = frozenset({"execution-metrics", "tool-trajectory", "skill-trigger"})
+BUILT_KINDS = TEXT_KINDS | MEASURE_KINDS | SESSION_KINDS | {"field-accuracy"}
 UNBUILT_KINDS = frozenset({
     "rubrics", "llm-grader", "llm-rubric", "agent-rubric", "code-grader", "script", "javascript", "python", "webhook",
-    "similar", "composite", "assert-set", "tool-trajectory", "field-accuracy", "execution-metrics", "skill-trigger",
-    "skill-used", "not-skill-used", "inline-assert", "code-judge", "llm-judge", "trajectory:tool-used",
-    "trajectory:tool-args-match", "trajectory:tool-sequence", "trajectory:step-count", "trajectory:goal-success",
+    "similar", "composite", "assert-set", "skill-used", "not-skill-used", "inline-assert", "code-judge", "llm-judge",
+    "trajectory:tool-used", "trajectory:tool-args-match", "trajectory:tool-sequence", "trajectory:step-count",
+    "trajectory:goal-success",
 })  # fmt: skip
 STATUSES = {Status.PASSED: "ok", Status.FAILED: "quality_failure", Status.ERROR: "execution_error"}
 PASS_MARK = 0.8
@@ -40,19 +41,46 @@ PASS_MARK = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the recorded target answered. `failure` is why it did not get that far."""
+    """What the recorded target answered, and what is told of the session: its messages, else a count of its calls.
+
+    `failure` is why it did not get that far.
+    """
 
     output: str
     duration_ms: float | None = None
     cost_usd: float | None = None
     token_usage: Mapping[str, int] | None = None
     failure: str | None = None
+    messages: Sequence[Mapping[str, Any]] | None = None
+    trace: Mapping[str, Any] | None = None
 
     def report(self) -> SessionReport:
-        said = {"output": self.output, "cost_usd": self.cost_usd, "token_usage": self.token_usage}
+        said = {"output": self.output, "cost_usd": self.cost_usd, "token_usage": self.token_usage,
+                "output_messages": self.messages}  # fmt: skip
         report = answer_report({name: value for name, value in said.items() if value is not None}, "execution")
         failure_class = TARGET_ERROR.id if self.failure is not None else None
-        return replace(report, duration_ms=self.duration_ms, failure_class=failure_class, error=self.failure)
+        return replace(
+            report,
+            events=report.events if self.trace is None or self.messages is not None else tuple(_traced(self.trace)),
+            model_calls=self._model_calls(),
+            duration_ms=self.duration_ms,
+            failure_class=failure_class,
+            error=self.failure,
+        )
+
+    def _model_calls(self) -> int | None:
+        """AgentV counts one call of the model for each message of the assistant."""
+        if self.messages is not None:
+            return [message["role"] for message in self.messages].count("assistant")
+        calls: int | None = (self.trace or {}).get("llm_call_count")
+        return calls
+
+
+def _traced(trace: Mapping[str, Any]) -> Iterator[Event]:
+    """The events that a summary of a session stands for: what was asked, and that many calls."""
+    yield MessageEvent(role="user", text="as recorded")
+    for tool, count in trace["tool_calls"].items():
+        yield from (ToolCallEvent(tool=tool) for _ in range(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +119,8 @@ def asked_test(row: Row) -> dict[str, Any]:
     common = {"id": "row", "criteria": "as recorded", "input": row.data.get("question") or "as recorded"}
     if row.kind in ("test-aggregate", "negate"):
         return {**common, "assertions": row.data["config"].get("assertions") or []}
-    return {**common, "assertions": [{"type": row.kind, **row.data["config"]}]}
+    expected = {"expected_output": row.data["expected_output"]} if "expected_output" in row.data else {}
+    return {**common, **expected, "assertions": [{"type": row.kind, **row.data["config"]}]}
 
 
 def answer_of(row: Row) -> Answer:
@@ -104,6 +133,8 @@ def answer_of(row: Row) -> Answer:
         cost_usd=data.get("cost_usd"),
         token_usage=data.get("token_usage"),
         failure=_output(data) if failed else None,
+        messages=data["output_messages"] if isinstance(data.get("output_messages"), list) else None,
+        trace=data.get("trace"),
     )
 
 

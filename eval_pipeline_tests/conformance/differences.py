@@ -7,8 +7,8 @@ same table; it says why, and how our own answer is checked in the reference's pl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import regex
@@ -17,7 +17,9 @@ from eval_pipeline.failures import GATE
 from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.conformance.agentv_rows import (
     BUILT_KINDS,
+    SESSION_KINDS,
     UNBUILT_KINDS,
+    Answer,
     agrees,
     answer_of,
     asked_list,
@@ -102,7 +104,63 @@ def _no_limit(item: Mapping[str, Any]) -> bool:
 
 
 def _nameless_measure(item: Mapping[str, Any]) -> bool:
-    return kind_of(item) in _MEASURES and "name" not in item
+    return kind_of(item) in _WITHOUT_MADE_UP_NAME and "name" not in item
+
+
+def _wrong_arguments(item: Mapping[str, Any]) -> bool:
+    """Calls, fields or a skill to look for that cannot be used."""
+    wrong = _WRONG_ARGUMENTS.get(kind_of(item))
+    return wrong is not None and wrong(item)
+
+
+def _wrong_trajectory(item: Mapping[str, Any]) -> bool:
+    if item.get("mode") == "any_order":
+        least = item.get("minimums")
+        counts = least.values() if isinstance(least, Mapping) else [None]
+        return not all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts)
+    expected = item.get("expected")
+    if item.get("mode") not in _SEQUENCE_MODES or not isinstance(expected, list):
+        return True
+    limited = any("max_duration_ms" in one for one in expected if isinstance(one, Mapping))
+    named = all(isinstance(one, Mapping) and isinstance(one.get("tool"), str) for one in expected)
+    return not named or (limited and item["mode"] in ("superset", "subset"))
+
+
+def _wrong_fields(item: Mapping[str, Any]) -> bool:
+    rules = item.get("fields")
+    return (
+        not isinstance(rules, list)
+        or not rules
+        or any(
+            not isinstance(rule, Mapping) or not rule.get("path") or rule.get("match") not in _MATCHES for rule in rules
+        )
+    )
+
+
+def _only_trajectory(row: Row) -> Mapping[str, Any]:
+    """The evaluator of a row that is about the tool calls of a session; empty for other rows."""
+    told = row.kind == "tool-trajectory" and isinstance(row.data.get("output_messages"), list)
+    return assertions_of(row)[0] if told else {}
+
+
+def _calls(answer: Answer) -> list[Mapping[str, Any]]:
+    return [call for message in answer.messages or () for call in message.get("tool_calls") or ()]
+
+
+def _more_calls_than_expected(row: Row) -> bool:
+    item = _only_trajectory(row)
+    return item.get("mode") == "exact" and len(_calls(answer_of(row))) > len(item["expected"])
+
+
+def _found_later(row: Row) -> list[Mapping[str, Any]]:
+    """Expected calls that the session makes, after it called the same tool with other arguments."""
+    item = _only_trajectory(row)
+    if item.get("mode") != "in_order":
+        return []
+    calls = _calls(answer_of(row))
+    made = [(one, [call.get("input") for call in calls if call["tool"] == one["tool"]]) for one in item["expected"]]
+    return [one for one, inputs in made if isinstance(one.get("args"), Mapping) and one["args"] in inputs[1:]
+            and inputs[0] != one["args"]]  # fmt: skip
 
 
 def _expects_empty_text(row: Row) -> bool:
@@ -114,8 +172,19 @@ def _expects_empty_text(row: Row) -> bool:
 def _lacks_measure(row: Row) -> bool:
     """A measure that an evaluator needs was not taken."""
     answer = answer_of(row)
-    missing = {kind for kind, name in _MEASURES.items() if getattr(answer, name) is None}
-    return any(kind_of(item) in missing and item.get("on_missing") != "fail" for item in assertions_of(row))
+    unmeasured = {name for name in _MEASURES.values() if getattr(answer, name) is None}
+    unmeasured |= {"session"} if answer.messages is None and answer.trace is None else set()
+    unmeasured |= {"model_calls"} if answer.report().model_calls is None else set()
+    unmeasured |= {"expected_output"} if not asked_test(row).get("expected_output") else set()
+    asked = (item for item in assertions_of(row) if item.get("on_missing") != "fail")
+    return any(not unmeasured.isdisjoint(_measures_of(item)) for item in asked)
+
+
+def _measures_of(item: Mapping[str, Any]) -> Sequence[str]:
+    kind = kind_of(item)
+    if kind == "execution-metrics":
+        return [measure for limit, measure in _METRICS.items() if item.get(limit) is not None]
+    return [_NEEDED[kind]] if kind in _NEEDED else []
 
 
 # What is checked instead
@@ -145,7 +214,7 @@ def _unscored_unless_asked(row: Row) -> None:
 
 
 def _counting(item: Any) -> Any:
-    return {**item, "on_missing": "fail"} if isinstance(item, Mapping) and kind_of(item) in _MEASURES else item
+    return {**item, "on_missing": "fail"} if isinstance(item, Mapping) and _measures_of(item) else item
 
 
 def _is_recorded(score: float | None, row: Row) -> bool:
@@ -168,11 +237,54 @@ def _kept_ones_agree(row: Row) -> None:
         assert carried.status == row.data["observed"]["execution_status"]
 
 
+def _extra_calls_count(row: Row) -> None:
+    """With only as many calls as expected we agree; each one more takes away from the score."""
+    test, answer = asked_test(row), answer_of(row)
+    calls = _calls(answer)
+    few = calls[: len(_only_trajectory(row)["expected"])]
+
+    (full,) = carry_out(test, answer).scores
+    (cut,) = carry_out(test, replace(answer, messages=[{"role": "assistant", "tool_calls": few}])).scores
+
+    assert agrees(cut.value, row)
+    assert full.value is not None
+    assert full.value < (cut.value or 1)
+    assert sum(not finding.passed for finding in full.findings) >= len(calls) - len(few)
+
+
+def _found_on_its_own(row: Row) -> None:
+    test = asked_test(row)
+    for expected in _found_later(row):
+        alone = {**_only_trajectory(row), "expected": [{"tool": expected["tool"], "args": expected["args"]}]}
+
+        (score,) = carry_out({**test, "assertions": [alone]}, answer_of(row)).scores
+
+        assert score.value == 1
+
+
 _MEASURES = {"latency": "duration_ms", "cost": "cost_usd", "token-usage": "token_usage"}
+_METRICS = {
+    "max_tool_calls": "session",
+    "max_llm_calls": "model_calls",
+    "max_tokens": "token_usage",
+    "max_cost_usd": "cost_usd",
+    "max_duration_ms": "duration_ms",
+    "target_exploration_ratio": "session",
+}
 _LIMITS = {
     "latency": ("threshold",),
     "cost": ("budget",),
     "token-usage": ("max_total", "max_input", "max_output"),
+    "execution-metrics": tuple(_METRICS),
+}
+_NEEDED = {**_MEASURES, "tool-trajectory": "session", "skill-trigger": "session", "field-accuracy": "expected_output"}
+_WITHOUT_MADE_UP_NAME = frozenset({*_MEASURES, *SESSION_KINDS, "field-accuracy"}) - {"skill-trigger"}
+_SEQUENCE_MODES = ("in_order", "exact", "superset", "subset")
+_MATCHES = ("exact", "numeric_tolerance", "date")
+_WRONG_ARGUMENTS: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
+    "tool-trajectory": _wrong_trajectory,
+    "field-accuracy": _wrong_fields,
+    "skill-trigger": lambda item: not isinstance(item.get("skill"), str) or not item["skill"],
 }
 _NOT_JAVASCRIPT = re.compile(r"(?<!\\)\(\?(?:P[<=>]|[aiLmsux-]+\)|#|>)")
 _TEXT_VALUE = frozenset({"contains", "icontains", "starts-with", "ends-with", "equals", "regex"})
@@ -213,6 +325,28 @@ DIFFERENCES: tuple[Difference, ...] = (
         _any(_no_limit),
         "AgentV leaves a budget evaluator without a usable limit out; it would seem to hold",
         _refused,
+    ),
+    Difference(
+        "wrong arguments",
+        "agentv",
+        _any(_wrong_arguments),
+        "AgentV leaves an evaluator of calls, fields or skills with unusable arguments out, or reads on without the "
+        "wrong part of them: less is measured than was asked",
+        _refused,
+    ),
+    Difference(
+        "extra calls",
+        "agentv",
+        _more_calls_than_expected,
+        "AgentV's `exact` gives the full score although more calls were made than expected (a defect in its spec)",
+        _extra_calls_count,
+    ),
+    Difference(
+        "found later",
+        "agentv",
+        lambda row: bool(_found_later(row)),
+        "AgentV's `in_order` stops looking for a call at the first of its tool, whatever its arguments (a defect)",
+        _found_on_its_own,
     ),
     Difference(
         "empty text expected",

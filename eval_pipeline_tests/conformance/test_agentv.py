@@ -11,6 +11,7 @@ from eval_pipeline.scores.evaluate import negated
 from eval_pipeline.scores.model import Finding, Outcome
 from eval_pipeline_tests.conformance.agentv_rows import (
     BUILT_KINDS,
+    SESSION_KINDS,
     UNBUILT_KINDS,
     agrees,
     answer_of,
@@ -61,9 +62,14 @@ def _what_failed(row: Row) -> str:
 def _lacks_its_own_measure(row: Row) -> bool:
     """Whole-test rows record scores of measures that the target reported, but not always the measures."""
     needed = {"latency": "duration_ms", "cost": "cost_usd", "token-usage": "token_usage"}
+    if row.kind != "test-aggregate":
+        return False
     scored = {score["type"]: score["score"] for score in row.data.get("evaluator_scores_observed") or ()}
     answer = answer_of(row)
-    return any(getattr(answer, name) is None and scored.get(kind) == 1 for kind, name in needed.items())
+    unmeasured = {kind for kind, name in needed.items() if getattr(answer, name) is None}
+    if answer.messages is None and answer.trace is None:
+        unmeasured |= SESSION_KINDS
+    return any(scored.get(kind) == 1 for kind in unmeasured)
 
 
 def _one_evaluator(row: Row) -> None:

@@ -112,6 +112,7 @@ def test_a_response_cut_before_any_answer_did_not_complete(
         pytest.param({"prompt_tokens": 0}, Usage(input_tokens=0), id="a-zero-is-known"),
         pytest.param({"prompt_tokens": None, "completion_tokens": "4"}, Usage(), id="no-numbers"),
         pytest.param({"prompt_tokens": -1, "completion_tokens": True}, Usage(), id="no-counts"),
+        pytest.param({"prompt_tokens": 2**63, "completion_tokens": 10**30}, Usage(), id="no-count-fits-so-many"),
         pytest.param({"prompt_tokens_details": [1], "prompt_tokens": 2}, Usage(input_tokens=2), id="odd-details"),
         pytest.param({"cost": 0.25}, Usage(cost_usd=0.25, cost_source="reported"), id="cost"),
         pytest.param({"cost": 0}, Usage(cost_usd=0.0, cost_source="reported"), id="no-cost-is-known"),
@@ -290,6 +291,15 @@ def test_a_stored_report_may_say_more_or_less_than_ours() -> None:
     report = report_of("replay", {"report": stored})
 
     assert (report.final_output, report.usage) == ("done", Usage(input_tokens=9))
+
+
+def test_what_a_stored_report_counts_is_known_only_when_it_is_a_number() -> None:
+    stored = {"usage": {"input_tokens": "many", "output_tokens": 4, "cost_usd": "dear"}, "model_calls": "few"}
+
+    report = report_of("replay", {"report": {**stored, "duration_ms": "long", "ttft_ms": -1}})
+
+    assert report.usage == Usage(output_tokens=4)
+    assert (report.model_calls, report.ttft_ms, report.duration_ms) == (None, None, 1_000)
 
 
 def test_a_stored_report_with_an_unknown_event_is_a_failed_report() -> None:

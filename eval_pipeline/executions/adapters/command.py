@@ -52,6 +52,9 @@ class Command:
         named = placeholders(command if isinstance(command, str) else "\n".join(command))
         implied = "argument" if "PROMPT" in named else "file" if "PROMPT_FILE" in named else "stdin"
         self._prompt = settings.choice(given, "prompt", PROMPT_WAYS, implied)
+        if self._prompt == "file" and "PROMPT_FILE" not in named:
+            raise InputError("the command does not say {PROMPT_FILE}, where the prompt would be", Place(field="prompt"))
+        self._reads_file = "PROMPT_FILE" in named
         self._writes_file = "OUTPUT_FILE" in named
         if self._prompt == "argument" and "PROMPT" not in named:
             command = f"{command} {{PROMPT}}" if isinstance(command, str) else [*command, "{PROMPT}"]
@@ -60,16 +63,14 @@ class Command:
     def content(self) -> Mapping[str, str]:
         """The program files that the command names: editing one makes its answers new."""
         words = _shell_words(self._command) if isinstance(self._command, str) else self._command
-        files = {word: self._cwd / word for word in words if "{" not in word and "\0" not in word}
-        return {
-            word: file_fingerprint(path) for word, path in files.items() if path.is_file() and not _is_interpreter(path)
-        }
+        files = {word: self._cwd / word for word in words if "{" not in word}
+        return {word: file_fingerprint(path) for word, path in files.items() if _is_content(path)}
 
     async def execute(self, call: Call) -> RawExecution:
         folder = call.folder
         folder.mkdir(parents=True, exist_ok=True)
         prompt = prompt_text(call.plan.case)
-        if self._prompt == "file":
+        if self._reads_file:
             (folder / "prompt.txt").write_text(prompt, encoding="utf-8", errors="replace")
         (folder / "output").unlink(missing_ok=True)  # what an interrupted run of this sweep left is no answer
         words, variables = self._arguments(call, prompt)
@@ -168,6 +169,11 @@ def _exit_codes(given: Mapping[str, Any]) -> frozenset[int]:
     return frozenset(codes)
 
 
-def _is_interpreter(path: Path) -> bool:
-    """Programs outside the project (python, node) are not content: their path is in the settings already."""
-    return path.is_absolute() and path.parts[1:2] in (("usr",), ("bin",), ("opt",))
+def _is_content(path: Path) -> bool:
+    """Whether a word names a file of the project; programs outside (python, node) are known by their path already."""
+    if path.parts[1:2] in (("usr",), ("bin",), ("opt",)):
+        return False
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a word that can be no name: a script on the command line
+        return False

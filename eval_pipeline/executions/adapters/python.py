@@ -19,11 +19,7 @@ from eval_pipeline.plugins import import_function
 
 _ANSWER_KEYS = ("output", "messages", "usage", "cost_usd", "latency_ms", "model", "metadata")
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-_BY_POSITION = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    inspect.Parameter.VAR_POSITIONAL,
-)
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
 
 
 @ADAPTERS.register("python")
@@ -87,9 +83,11 @@ def _offered(
     }
     free = [one for one in inspect.signature(function).parameters.values() if one.name not in arguments]
     named = {one.name: known[one.name] for one in free if one.name in known and one.kind in _BY_NAME}
-    if named or not free or free[0].kind not in _BY_POSITION:
-        return [], {**named, **arguments}
-    return [prompt], dict(arguments)
+    if not named and free and free[0].kind in _BY_POSITION:
+        return [prompt], dict(arguments)
+    if not named and free and free[0].kind in _BY_NAME:
+        named = {free[0].name: prompt}
+    return [], {**named, **arguments}
 
 
 def _payload(answer: Any) -> Mapping[str, Any]:

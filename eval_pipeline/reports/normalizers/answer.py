@@ -23,12 +23,12 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
     Usage,
     event_from_json,
-    usage_from_json,
 )
 from eval_pipeline.reports.normalize import NORMALIZERS, Material, json_amount, json_int, json_mapping
 from eval_pipeline.suites.model import content_text
 
 Number = TypeVar("Number", int, float)
+_STORED_COUNTS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 _STRUCTURED = ("output", "output_messages", "messages", "text")
 
 
@@ -86,6 +86,7 @@ def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport
         usage=answer_usage(answer),
         events=events,
         duration_ms=_first_known(answer, json_amount, "duration_ms", "latency_ms"),
+        model_calls=sum(message["role"] == "assistant" for message in messages) if messages else None,
     )
 
 
@@ -167,12 +168,22 @@ def stored_report(stored: Mapping[str, Any], execution_id: str) -> SessionReport
     report = SessionReport(**{**values, "execution_id": execution_id, "events": (), "skills": (), "usage": Usage()})
     return replace(
         report,
-        usage=usage_from_json(
-            {key: value for key, value in (stored.get("usage") or {}).items() if key != "total_tokens"}
-        ),
+        usage=_stored_usage(json_mapping(stored.get("usage"))),
+        duration_ms=json_amount(stored.get("duration_ms")),
+        ttft_ms=json_amount(stored.get("ttft_ms")),
+        model_calls=json_int(stored.get("model_calls")),
         events=tuple(event_from_json(event) for event in stored.get("events") or ()),
         skills=tuple(
             DetectedSkill(skill=skill["skill"], confidence=skill["confidence"], evidence=tuple(skill["evidence"]))
             for skill in stored.get("skills") or ()
         ),
+    )
+
+
+def _stored_usage(stored: Mapping[str, Any]) -> Usage:
+    cost = json_amount(stored.get("cost_usd"))
+    return Usage(
+        **{name: json_int(stored.get(name)) for name in _STORED_COUNTS},
+        cost_usd=cost,
+        cost_source=None if cost is None else "computed" if stored.get("cost_source") == "computed" else "reported",
     )

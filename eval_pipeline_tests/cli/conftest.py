@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline_tests.cli.desk import Desk, make_desk
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_environment() -> Iterator[None]:
+    """A wide terminal, and nothing of the caller's own setting up."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "200")
+        for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA", "FORCE_COLOR"):
+            patch.delenv(name, raising=False)
+        yield
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """The small project, in a folder of this test's own."""
+    return make_desk(tmp_path)

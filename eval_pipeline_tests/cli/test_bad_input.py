@@ -1,0 +1,132 @@
+"""Whatever a person writes wrongly is one message that names it, exit code 2, and never a stack trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline_tests.cli.desk import FILES, Desk
+
+RUN = ["run", "--quiet"]
+ARGUMENTS = {
+    "no such command": (["rnu"], "rnu"),
+    "no such option": ([*RUN, "--runer", "greeter"], "--runer"),
+    "no such suite": ([*RUN, "suites/greeting.yaml"], "no suite at"),
+    "a glob that matches nothing": ([*RUN, "suites/*.toml"], "no suite at"),
+    "no such runner": (
+        [*RUN, "--runner", "greter"],
+        "no runner 'greter'; there are: broken, greeter, parrot; did you mean 'greeter'?",
+    ),
+    "no such case": ([*RUN, "--case", "anne"], "no case 'anne'"),
+    "a tag that no case has": ([*RUN, "--tag", "nowhere"], "no case matches the selection"),
+    "a runner tag that no runner has": ([*RUN, "--runner-tag", "nowhere"], "nowhere"),
+    "an empty name": ([*RUN, "--tag", "short,"], "a name is empty"),
+    "no repetition": ([*RUN, "--repeat", "0"], "--repeat"),
+    "a threshold above one": ([*RUN, "--threshold", "1.5"], "--threshold"),
+    "no concurrency": ([*RUN, "--concurrency", "0"], "--concurrency"),
+    "no such policy": ([*RUN, "--refresh", "always"], "'always'"),
+    "no such project": ([*RUN, "--project", "nowhere.yaml"], "nowhere.yaml"),
+    "no such runners file": ([*RUN, "--runners", "nowhere.yaml"], "nowhere.yaml"),
+    "a data folder that is a file": ([*RUN, "--data", "greet.sh"], "greet.sh"),
+    "SQL before any run": (["sql", "SELECT 1"], "no results at"),
+    "a leaderboard before any run": (["leaderboard"], "no results at"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), ARGUMENTS.values(), ids=ARGUMENTS.keys())
+def test_a_wrong_argument_is_said_and_exits_2(desk: Desk, arguments: list[str], message: str) -> None:
+    answer = desk(*arguments)
+
+    assert answer.code == 2
+    assert message in answer.err
+    assert "Traceback" not in answer.said
+
+
+GREETINGS = FILES["suites/greetings.yaml"]
+CONTENT = {
+    "a suite that is not YAML": ("suites/greetings.yaml", "tests: [", "suites/greetings.yaml:"),
+    "a suite without tests": ("suites/broken.json", '{"name": "x", "tests": {}}', "expected a list of tests"),
+    "two suites of one name": ("suites/again.yaml", GREETINGS, "is taken by"),
+    "an unknown suite-level type": ("suites/greetings.yaml", "threshold: []\nexecution: 7\ntests: []", "execution"),
+    "runners that are no list": ("runners.yaml", "runners: {a: b}", "expected a list under 'runners'"),
+    "an unknown adapter": ("runners.yaml", "runners:\n- {name: a, adapter: comand}", "no adapter 'comand'"),
+    "a runner's unknown setting": (
+        "runners.yaml",
+        "runners:\n- {name: a, adapter: command, comand: [ls]}",
+        "runners.yaml:2: runners[0].comand: unknown setting",
+    ),
+    "a function that is not there": (
+        "runners.yaml",
+        'runners:\n- {name: a, adapter: python, function: "parrot:sing"}',
+        "cannot import 'parrot:sing'",
+    ),
+    "a recording that is not there": (
+        "runners.yaml",
+        "runners:\n- {name: a, adapter: replay, recording: gone.jsonl}",
+        "no recording at gone.jsonl",
+    ),
+    "a runner whose environment is not set": (
+        "runners.yaml",
+        "runners:\n"
+        "- {name: greeter, adapter: chat, base_url: 'http://127.0.0.1:9', model: m, api_key: '${{ DESK_NO_KEY }}'}\n"
+        '- {name: parrot, adapter: python, function: "parrot:say"}',
+        "needs the environment variable DESK_NO_KEY",
+    ),
+    "a runner that a suite names and nobody has": (
+        "runners.yaml",
+        'runners:\n- {name: parrot, adapter: python, function: "parrot:say"}',
+        "no runner 'greeter'",
+    ),
+    "an unknown project field": ("eval-pipeline.yaml", "suite: [suites]", "did you mean 'suites'?"),
+    "a project value of another type": ("eval-pipeline.yaml", "defaults: {repeat: many}", "eval-pipeline.yaml:1"),
+    "a project that names no runners": ("eval-pipeline.yaml", "runners: gone.yaml", "gone.yaml"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "message"), CONTENT.values(), ids=CONTENT.keys())
+def test_a_wrong_file_is_said_and_exits_2(desk: Desk, name: str, text: str, message: str) -> None:
+    desk.write(name, text)
+
+    answer = desk("run", "--quiet")
+
+    assert answer.code == 2
+    assert message in answer.err
+    assert "Traceback" not in answer.said
+
+
+def test_a_folder_without_anything_says_what_to_do(tmp_path: Path) -> None:
+    answer = Desk(tmp_path)("run")
+
+    assert answer.code == 2
+    assert "no suites: name files, folders or globs" in answer.err
+
+
+def test_every_bad_file_is_named_at_once(desk: Desk) -> None:
+    desk.write("suites/one.yaml", "tests: 1")
+    desk.write("suites/two.yaml", "tests: 2")
+
+    answer = desk("run", "--quiet")
+
+    assert "suites/one.yaml" in answer.err
+    assert "suites/two.yaml" in answer.err
+
+
+def test_a_results_file_that_is_no_database_is_said(desk: Desk) -> None:
+    desk.write("data/results.duckdb", "not a database")
+
+    answer = desk("sql", "SELECT 1")
+
+    assert answer.code == 2
+    assert "results.duckdb cannot be read" in answer.err
+    assert "Traceback" not in answer.said
+
+
+def test_a_warehouse_that_is_no_database_is_said(desk: Desk) -> None:
+    desk.write("data/warehouse.duckdb", "not a database")
+
+    answer = desk("plan")
+
+    assert answer.code == 2
+    assert "warehouse.duckdb cannot be opened" in answer.err
+    assert "Traceback" not in answer.said

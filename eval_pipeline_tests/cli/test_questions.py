@@ -1,0 +1,190 @@
+"""`sql`, `leaderboard`, `validate` and `plan`: what they answer about one finished run."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline_tests.cli.desk import GREETINGS, Desk, make_desk
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """A project that has been run once; nothing here changes it."""
+    desk = make_desk(tmp_path_factory.mktemp("asked"))
+    desk("run", "--quiet")
+    return desk
+
+
+def test_sql_answers_as_a_table(desk: Desk) -> None:
+    answer = desk("sql", "SELECT case_id, status FROM current_verdicts WHERE runner = 'greeter' ORDER BY case_id")
+
+    assert [line.split() for line in answer.out.splitlines()] == [
+        ["case_id", "status"], ["ann", "passed"], ["bob", "passed"], ["nobody", "failed"]
+    ]  # fmt: skip
+
+
+def test_sql_answers_as_json_lines(desk: Desk) -> None:
+    answer = desk("sql", "--json", "SELECT case_id, tags FROM cases WHERE suite = 'sums' ORDER BY case_id")
+
+    assert [json.loads(line) for line in answer.out.splitlines()] == [
+        {"case_id": "one", "tags": ["math"]},
+        {"case_id": "two", "tags": ["math", "even"]},
+    ]
+
+
+def test_sql_answers_as_csv(desk: Desk) -> None:
+    answer = desk("sql", "--csv", "SELECT 'a,b' AS x, 'two\nlines' AS y")
+
+    assert list(csv.reader(answer.out.splitlines(keepends=True))) == [["x", "y"], ["a,b", "two\nlines"]]
+
+
+def test_sql_without_a_query_says_what_there_is_to_ask(desk: Desk) -> None:
+    answer = desk("sql")
+
+    assert "case_matrix" in answer.out
+    assert "One row per execution: a cell carried out once." in answer.out
+
+
+@pytest.mark.parametrize("text", ["[/b] [red]", "[bold]x[/bold]"])
+def test_sql_shows_text_as_it_is(desk: Desk, text: str) -> None:
+    answer = desk("sql", f"SELECT '{text}' AS said")
+
+    assert text in answer.out
+
+
+@pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing", "DROP TABLE verdicts", "DELETE FROM verdicts", ""])
+def test_sql_that_cannot_be_answered_is_one_message(desk: Desk, query: str) -> None:
+    answer = desk("sql", query)
+
+    assert answer.code == 2
+    assert answer.err.startswith("error: SQL: ")
+
+
+def test_the_leaderboard_is_shown_again_as_it_was(desk: Desk) -> None:
+    answer = desk("leaderboard", "--suite", "sums")
+
+    assert answer.code == 0
+    assert answer.out.split()[0] == "sums"
+    assert "2/2" in answer.out
+
+
+def test_a_past_board_is_found_by_its_id(desk: Desk) -> None:
+    ((board,),) = desk.ask("SELECT DISTINCT board_id FROM leaderboards")
+
+    listed = desk("leaderboard", "--list")
+    answer = desk("leaderboard", "--board", board, "--json")
+
+    assert board in listed.out
+    assert {row["board_id"] for row in answer.document} == {board}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--board", "yesterday"], "no board 'yesterday'; there are: "), (["--suite", "sum"], "no suite 'sum'")],
+    ids=["board", "suite"],
+)
+def test_a_leaderboard_that_there_is_not_is_said(desk: Desk, arguments: list[str], message: str) -> None:
+    answer = desk("leaderboard", *arguments)
+
+    assert answer.code == 2
+    assert message in answer.err
+
+
+def test_the_picture_of_a_leaderboard_is_a_png(desk: Desk, tmp_path: Path) -> None:
+    picture = tmp_path / "board.png"
+
+    answer = desk("leaderboard", "--plot", str(picture))
+
+    assert answer.code == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_plan_says_what_would_be_reused(desk: Desk) -> None:
+    answer = desk("plan", "--json")
+
+    assert {row["suite"]: row["reused"] for row in answer.document if row["runner"] == "parrot"} == {
+        "greetings": 3,
+        "sums": 2,
+    }
+    assert sum(row["to_execute"] + row["to_rescore"] for row in answer.document) == 0
+
+
+def test_plan_foresees_what_a_policy_would_repeat(desk: Desk) -> None:
+    def to_execute(policy: str) -> int:
+        return sum(row["to_execute"] for row in desk("plan", "--json", "--refresh", policy).document)
+
+    assert (to_execute("missing"), to_execute("failed"), to_execute("all")) == (0, 1, 8)
+
+
+def test_plan_calls_nobody_and_writes_nothing(desk: Desk) -> None:
+    calls, results = desk.calls, (desk.root / "data" / "results.duckdb").stat()
+
+    desk("plan", "--refresh", "all")
+
+    assert desk.calls == calls
+    assert (desk.root / "data" / "results.duckdb").stat() == results
+
+
+def test_plan_shows_a_line_per_suite_and_runner_and_their_sum(desk: Desk) -> None:
+    lines = [line.split() for line in desk("plan", "--refresh", "failed").out.splitlines()]
+
+    assert ["greetings", "greeter", "3", "2", "1", "0", "–"] in lines
+    assert lines[-1][:5] == ["all", "8", "7", "1", "0"]
+
+
+def test_valid_suites_are_counted(desk: Desk) -> None:
+    answer = desk("validate")
+
+    assert answer.code == 0
+    assert answer.out.splitlines() == ["greetings: 3 cases", "sums: 2 cases", "0 errors, 0 warnings"]
+
+
+def test_validate_finds_everything_that_is_wrong_at_once(tmp_path: Path) -> None:
+    suite = GREETINGS + "  - {id: eve, input: 7, criteria: x}\n  - {id: ann, input: hi, criteria: x, colour: red}\n"
+    desk = make_desk(
+        tmp_path,
+        {"suites/greetings.yaml": suite, "suites/none.yaml": "tests: 1", "runners.yaml": "runners:\n- {name: a}\n"},
+    )
+
+    answer = desk("validate", "--json")
+
+    assert answer.code == 2
+    assert {(error["file"], error["line"], error["field"]) for error in answer.document["errors"]} == {
+        ("suites/greetings.yaml", 9, "tests[3].input"),
+        ("suites/greetings.yaml", 10, "tests[4].id"),
+        ("suites/none.yaml", 1, "tests"),
+        ("runners.yaml", 2, "runners[0].adapter"),
+    }
+    assert answer.document["suites"] == {"greetings": 3, "sums": 2}
+    assert len(answer.document["warnings"]) == 1
+
+
+def test_more_warnings_than_are_allowed_exit_2(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path, {"suites/greetings.yaml": GREETINGS + "colour: red\n"})
+
+    assert desk("validate").code == 0
+    assert desk("validate", "--max-warnings", "1").code == 0
+    assert desk("validate", "--max-warnings", "0").code == 2
+
+
+def test_an_error_that_quotes_brackets_is_shown_as_it_is(tmp_path: Path) -> None:
+    desk = make_desk(
+        tmp_path, {"suites/greetings.yaml": "tests: [{id: a, input: [{role: '[/red]', content: x}], criteria: x}]"}
+    )
+
+    answer = desk("validate")
+
+    assert answer.code == 2
+    assert "no role '[/red]'" in answer.out
+
+
+def test_help_names_every_command_and_the_exit_codes(desk: Desk) -> None:
+    answer = desk("--help")
+
+    assert answer.code == 0
+    assert {"run", "plan", "validate", "leaderboard", "sql", "dev"} <= set(answer.out.split())
+    assert "Exit codes: 0 done" in answer.out

@@ -1,0 +1,104 @@
+"""Standings for people: what is unknown is shown as unknown, and nothing breaks a table or a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from eval_pipeline.leaderboards.show import (
+    BOARD_HEAD,
+    amount,
+    board_picture,
+    board_rows,
+    interval,
+    markdown_table,
+    milliseconds,
+    money,
+    percent,
+)
+from eval_pipeline_tests.leaderboards.verdicts import board, many, verdict
+
+
+@pytest.mark.parametrize(
+    ("shown", "value", "text"),
+    [
+        (percent, None, "–"),
+        (percent, 0.0, "0.0 %"),
+        (percent, 0.2168, "21.7 %"),
+        (percent, 1.0, "100.0 %"),
+        (amount, None, "–"),
+        (amount, 0, "0"),
+        (amount, 1_234_567, "1,234,567"),
+        (milliseconds, None, "–"),
+        (milliseconds, 0.0, "0.0 ms"),
+        (milliseconds, 3.24, "3.2 ms"),
+        (milliseconds, 850.4, "850 ms"),
+        (milliseconds, 12_400.0, "12.4 s"),
+        (money, None, "–"),
+        (money, 0.0, "$0.0000"),
+        (money, 0.00001, "<$0.0001"),
+        (money, 0.1234, "$0.1234"),
+        (money, 1_234.5, "$1,234.50"),
+    ],
+)
+def test_numbers_read_well_and_the_unknown_is_a_dash(
+    shown: Callable[[float | None], str], value: float | None, text: str
+) -> None:
+    assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(None, None, "–"), (0.5, None, "–"), (0.0, 0.1611, "0.0–16.1"), (0.995, 1.0, "99.5–100.0")],
+)
+def test_an_interval_is_shown_when_both_ends_are_known(low: float | None, high: float | None, text: str) -> None:
+    assert interval(low, high) == text
+
+
+def test_a_board_has_a_row_per_runner_under_its_head() -> None:
+    standings = board(*many("best", 3, 1, duration_ms=20.0, input_tokens=5, output_tokens=5, cost_usd=0.5))
+
+    shown = dict(zip(BOARD_HEAD, board_rows(standings)[0], strict=True))
+
+    assert {name: text for name, text in shown.items() if name != "errors"} == {
+        "#": "1", "runner": "best", "pass rate": "75.0 %", "95 %": "30.1–95.4", "mean": "0.750", "graded": "4/4",
+        "p50": "20 ms", "p95": "20 ms", "tokens": "40", "cost": "$2.00",
+    }  # fmt: skip
+
+
+def test_a_runner_of_which_nothing_is_known_shows_dashes_and_its_errors() -> None:
+    row = dict(zip(BOARD_HEAD, board_rows(board(*many("broken", 0, errored=2)))[0], strict=True))
+
+    assert {name for name, text in row.items() if text == "–"} == {
+        "#", "pass rate", "95 %", "mean", "p50", "p95", "tokens", "cost",
+    }  # fmt: skip
+    assert (row["graded"], row["errors"]) == ("0/2", "2")
+
+
+def test_those_that_tie_with_the_best_are_marked() -> None:
+    standings = board(*many("best", 20), *many("near", 18, 2), *many("far", 2, 18))
+
+    assert [row[0] for row in board_rows(standings)[:3]] == ["1", "2=", "3"]
+
+
+def test_a_table_survives_bars_and_line_breaks_in_its_cells() -> None:
+    table = markdown_table(("name", "why"), [("a|b", "one\ntwo")])
+
+    assert table == "| name | why |\n| --- | --- |\n| a\\|b | one two |"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([*many("a", 2, 1), *many("b", 1, 2)], id="one-suite"),
+        pytest.param([verdict("a", "c1", suite=f"s{number}") for number in range(9)], id="many-suites"),
+        pytest.param(many("broken", 0, errored=1), id="nothing-known"),
+        pytest.param([], id="nothing-at-all"),
+        pytest.param(many("a_b.c-d" * 20, 1), id="a-long-name"),
+    ],
+)
+def test_every_board_has_a_picture(rows: list[dict[str, object]]) -> None:
+    picture = board_picture(board(*rows))
+
+    assert picture.startswith(b"\x89PNG")

@@ -1,0 +1,240 @@
+"""Verdicts → standings: who is ahead, how sure that is, and how much of it is known at all."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+import pytest
+
+from eval_pipeline.leaderboards.standings import OVERALL
+from eval_pipeline.leaderboards.statistics import mean_interval, wilson
+from eval_pipeline.warehouse.schema import BY_NAME
+from eval_pipeline_tests.leaderboards.verdicts import board, frame, many, row_of, verdict
+
+
+def ranks(standings: pl.DataFrame, suite: str = "s") -> dict[str, int | None]:
+    rows = standings.filter(pl.col("suite") == suite)
+    return dict(zip(rows["runner"], rows["rank"], strict=True))
+
+
+def test_the_better_pass_rate_ranks_first() -> None:
+    standings = board(*many("worse", 1, 3), *many("better", 3, 1))
+
+    assert ranks(standings) == {"better": 1, "worse": 2}
+    assert standings["runner"].to_list()[:2] == ["better", "worse"]
+
+
+def test_of_equal_pass_rates_the_better_mean_score_ranks_first() -> None:
+    standings = board(verdict("a", "c1", "failed", score=0.1), verdict("b", "c1", "failed", score=0.6))
+
+    assert ranks(standings) == {"b": 1, "a": 2}
+
+
+def test_equals_share_a_rank_and_the_next_one_is_skipped() -> None:
+    standings = board(*many("c", 0, 2), *many("b", 1, 1), *many("a", 1, 1))
+
+    assert ranks(standings) == {"a": 1, "b": 1, "c": 3}
+
+
+def test_rates_that_differ_in_their_last_bits_only_are_equal() -> None:
+    thirds = [verdict("a", f"c{case}", score=0.1 + 0.2) for case in range(3)]
+
+    standings = board(*thirds, *[verdict("b", f"c{case}", score=0.3) for case in range(3)])
+
+    assert ranks(standings) == {"a": 1, "b": 1}
+
+
+def test_a_runner_of_which_nothing_could_be_graded_has_no_rank_and_comes_last() -> None:
+    standings = board(*many("broken", 0, errored=2), *many("bad", 0, 2))
+
+    assert ranks(standings) == {"bad": 1, "broken": None}
+
+
+def test_a_runner_whose_interval_reaches_the_best_ones_is_tied_with_it() -> None:
+    standings = board(*many("best", 20), *many("near", 18, 2), *many("far", 2, 18))
+
+    tied = {runner: row_of(standings, runner)["tied_with_best"] for runner in ("best", "near", "far")}
+    assert tied == {"best": True, "near": True, "far": False}
+
+
+def test_nothing_is_said_of_a_tie_where_nothing_is_known() -> None:
+    standings = board(*many("best", 2), *many("broken", 0, errored=2))
+
+    assert row_of(standings, "broken")["tied_with_best"] is None
+
+
+def test_what_could_not_be_graded_enters_no_rate_and_stands_beside_it() -> None:
+    row = row_of(board(*many("a", 3, 1, errored=2), cells={("s", "a"): 10}), "a")
+
+    assert (row["planned"], row["graded"], row["passed"], row["failed"], row["errored"]) == (10, 4, 3, 1, 2)
+    assert (row["pass_rate"], row["mean_score"], row["coverage"]) == (0.75, 0.75, 0.4)
+    assert (row["pass_rate_worst"], row["pass_rate_best"]) == (0.3, 0.9)
+    assert (row["pass_rate_low"], row["pass_rate_high"]) == pytest.approx(wilson(3, 4))
+
+
+def test_more_cells_carried_out_than_the_suite_has_are_all_planned() -> None:
+    row = row_of(board(*many("a", 4), cells={("s", "a"): 2}), "a")
+
+    assert (row["planned"], row["coverage"]) == (4, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "counts"),
+    [
+        ("passed", {"graded": 1, "passed": 1, "failed": 0}),
+        ("failed", {"graded": 1, "passed": 0, "failed": 1}),
+        ("expected-failed", {"graded": 1, "passed": 1, "failed": 0, "expected_failed": 1}),
+        ("unexpected-passed", {"graded": 1, "passed": 0, "failed": 1, "unexpected_passed": 1}),
+        ("error", {"graded": 0, "passed": 0, "failed": 0, "errored": 1}),
+    ],
+)
+def test_every_status_is_counted_where_it_belongs(status: str, counts: dict[str, int]) -> None:
+    row = row_of(board(verdict("a", "c1", status)), "a")
+
+    none = dict.fromkeys(("graded", "passed", "failed", "expected_failed", "unexpected_passed", "errored"), 0)
+    assert {name: row[name] for name in none} == {**none, **counts}
+
+
+def test_what_nobody_measured_is_null_and_not_zero() -> None:
+    row = row_of(board(*many("a", 0, errored=1)), "a")
+
+    unknown = ("rank", "pass_rate", "pass_rate_low", "pass_rate_high", "mean_score", "mean_score_low",
+               "mean_score_high", "latency_p50_ms", "latency_p95_ms", "input_tokens", "output_tokens",
+               "cost_usd")  # fmt: skip
+    assert {name: row[name] for name in unknown} == dict.fromkeys(unknown)
+    assert row["cost_known"] == 0
+
+
+def test_sums_are_over_what_is_known_and_say_over_how_many() -> None:
+    known = verdict("a", "c1", cost_usd=0.5, input_tokens=0, output_tokens=3)
+    unknown = verdict("a", "c2")
+
+    row = row_of(board(known, unknown), "a")
+
+    assert (row["cost_usd"], row["cost_known"], row["input_tokens"], row["output_tokens"]) == (0.5, 1, 0, 3)
+
+
+def test_an_error_costs_money_but_its_time_says_nothing() -> None:
+    slow = verdict("a", "c1", "error", cost_usd=2.0, duration_ms=60_000.0)
+    quick = [verdict("a", f"c{case}", cost_usd=1.0, duration_ms=case * 100.0) for case in (2, 3, 4)]
+
+    row = row_of(board(slow, *quick), "a")
+
+    assert (row["cost_usd"], row["latency_p50_ms"], row["latency_p95_ms"]) == (5.0, 300.0, 390.0)
+
+
+def test_repetitions_of_a_case_are_averaged_before_cases_are() -> None:
+    often = [verdict("a", "often", repetition=number) for number in (1, 2, 3)]
+    once = verdict("a", "once", "failed")
+
+    row = row_of(board(*often, once), "a")
+
+    assert (row["mean_score"], row["pass_rate"]) == (0.5, 0.75)
+    assert (row["mean_score_low"], row["mean_score_high"]) == pytest.approx(mean_interval(0.5, math.sqrt(0.5), 2))
+
+
+def test_one_case_has_a_mean_but_no_interval() -> None:
+    row = row_of(board(verdict("a", "c1", repetition=1), verdict("a", "c1", "failed", repetition=2)), "a")
+
+    assert (row["mean_score"], row["mean_score_low"], row["mean_score_high"]) == (0.5, None, None)
+
+
+# Overall.
+
+
+def test_every_suite_counts_the_same_overall() -> None:
+    standings = board(*many("a", 1, suite="small"), *many("a", 0, 99, suite="large"))
+
+    row = row_of(standings, "a", OVERALL)
+    assert (row["scope"], row["suites"], row["pass_rate"], row["mean_score"]) == ("overall", 2, 0.5, 0.5)
+    assert (row["planned"], row["graded"], row["passed"], row["failed"]) == (100, 100, 1, 99)
+
+
+def test_over_one_suite_the_overall_standing_is_that_suites() -> None:
+    standings = board(*many("a", 3, 1, errored=1), *many("b", 1, 3))
+
+    same = ("rank", "planned", "graded", "pass_rate", "pass_rate_low", "pass_rate_high", "pass_rate_worst",
+            "pass_rate_best", "mean_score", "mean_score_low", "mean_score_high", "coverage")  # fmt: skip
+    for runner in ("a", "b"):
+        suite, overall = row_of(standings, runner), row_of(standings, runner, OVERALL)
+        assert [overall[name] for name in same] == pytest.approx([suite[name] for name in same])
+
+
+def test_the_overall_rate_lies_inside_its_interval_even_when_everything_passed() -> None:
+    standings = board(*many("a", 1, suite="s1"), *many("a", 2, suite="s2"), *many("b", 0, 3, suite="s1"))
+
+    for runner in ("a", "b"):
+        row = row_of(standings, runner, OVERALL)
+        assert row["pass_rate_low"] - 1e-12 <= row["pass_rate"] <= row["pass_rate_high"] + 1e-12
+
+
+def test_more_suites_make_the_overall_interval_narrower() -> None:
+    def width(suites: int) -> float:
+        rows = [row for number in range(suites) for row in many("a", 5, 5, suite=f"s{number}")]
+        row = row_of(board(*rows), "a", OVERALL)
+        return float(row["pass_rate_high"] - row["pass_rate_low"])
+
+    assert width(4) == pytest.approx(width(1) / 2)
+
+
+def test_a_suite_of_which_nothing_is_known_stays_out_of_the_overall_mean_but_in_its_bounds() -> None:
+    standings = board(*many("a", 2, suite="s1"), *many("a", 0, errored=2, suite="s2"))
+
+    row = row_of(standings, "a", OVERALL)
+    assert (row["pass_rate"], row["pass_rate_worst"], row["pass_rate_best"], row["coverage"]) == (1.0, 0.5, 1.0, 0.5)
+
+
+def test_a_mean_over_suites_has_no_interval_when_one_of_them_has_none() -> None:
+    standings = board(*many("a", 3, 1, suite="s1"), *many("a", 1, suite="s2"))
+
+    row = row_of(standings, "a", OVERALL)
+    assert (row["mean_score"], row["mean_score_low"], row["mean_score_high"]) == (0.875, None, None)
+
+
+def test_overall_sums_of_what_nobody_measured_are_null() -> None:
+    standings = board(*many("a", 1, suite="s1"), *many("a", 1, suite="s2", cost_usd=0.5))
+
+    row = row_of(standings, "a", OVERALL)
+    assert (row["cost_usd"], row["cost_known"], row["input_tokens"]) == (0.5, 1, None)
+
+
+# The frame itself.
+
+
+def test_the_standings_have_the_columns_of_their_table() -> None:
+    table = set(BY_NAME["leaderboards"].column_names) - {"board_id", "computed_at", "sweep_id"}
+
+    assert set(board(*many("a", 1)).columns) == table
+
+
+def test_no_verdicts_give_no_standings() -> None:
+    assert board().height == 0
+
+
+def test_no_number_is_ever_nan() -> None:
+    rows: list[dict[str, Any]] = [*many("a", 1), *many("b", 0, errored=1), *many("a", 0, errored=1, suite="t")]
+    standings = board(*rows)
+
+    nan = standings.select(pl.col(pl.Float64).is_nan().any()).row(0)
+    assert not any(nan)
+
+
+def test_the_order_in_which_verdicts_come_changes_no_bit() -> None:
+    rows = [
+        verdict("a", f"c{case}", score=case / 7, cost_usd=case / 3, repetition=rep)
+        for case in range(50)
+        for rep in (1, 2)
+    ]
+
+    assert board(*reversed(rows)).equals(board(*rows))
+
+
+def test_ranking_changes_nothing_of_its_input() -> None:
+    verdicts = frame(*many("a", 2, 1))
+    before = verdicts.clone()
+
+    board(*verdicts.to_dicts())
+
+    assert verdicts.equals(before)

@@ -1,0 +1,90 @@
+"""Intervals, against values that others have published."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import polars as pl
+import pytest
+
+from eval_pipeline.leaderboards.statistics import mean_interval, t_quantile, wilson, wilson_high, wilson_low
+
+TINY = 1e-12
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [
+        pytest.param(81, 263, 0.2553, 0.3662, id="newcombe-1998-first-example"),
+        pytest.param(15, 148, 0.0624, 0.1605, id="newcombe-1998-second-example"),
+        pytest.param(0, 20, 0.0, 0.1611, id="newcombe-1998-none"),
+        pytest.param(1, 29, 0.0061, 0.1718, id="newcombe-1998-one"),
+        pytest.param(1, 1, 0.2065, 1.0, id="one-of-one"),
+        pytest.param(0, 1, 0.0, 0.7935, id="none-of-one"),
+        pytest.param(5, 10, 0.2366, 0.7634, id="half"),
+    ],
+)
+def test_the_interval_of_a_rate_is_wilsons(successes: int, trials: int, low: float, high: float) -> None:
+    assert wilson(successes, trials) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_a_rate_of_nothing_has_no_interval() -> None:
+    assert wilson(0, 0) is None
+
+
+def test_the_expressions_agree_with_the_function_for_every_count() -> None:
+    counts = [(successes, trials) for trials in range(41) for successes in range(trials + 1)]
+    frame = pl.DataFrame(counts, schema=["successes", "trials"], orient="row")
+
+    found = frame.select(
+        low=wilson_low(pl.col("successes"), pl.col("trials")), high=wilson_high(pl.col("successes"), pl.col("trials"))
+    )
+
+    expected = [wilson(successes, trials) or (None, None) for successes, trials in counts]
+    assert found["low"].to_list() == pytest.approx([low for low, _ in expected])
+    assert found["high"].to_list() == pytest.approx([high for _, high in expected])
+
+
+def test_a_rate_lies_inside_its_interval_and_the_interval_inside_zero_and_one() -> None:
+    for trials in range(1, 200):
+        for successes in range(trials + 1):
+            low, high = wilson(successes, trials) or (1.0, 0.0)
+
+            assert 0 <= low <= successes / trials + TINY
+            assert successes / trials - TINY <= high <= 1
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"),
+    [(1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (29, 2.045), (30, 2.042), (31, 2.040), (40, 2.021), (60, 2.000),
+     (80, 1.990), (100, 1.984), (120, 1.980), (1_000, 1.962), (10**9, 1.960)],
+)  # fmt: skip
+def test_quantiles_of_students_t_are_those_of_printed_tables(degrees: int, quantile: float) -> None:
+    assert t_quantile(degrees) == pytest.approx(quantile, abs=5.1e-4)
+
+
+def test_quantiles_fall_with_every_degree_of_freedom() -> None:
+    quantiles = [t_quantile(degrees) for degrees in range(1, 500)]
+
+    assert all(greater > less for greater, less in pairwise(quantiles))
+
+
+def test_student_needs_a_degree_of_freedom() -> None:
+    with pytest.raises(ValueError, match="at least one degree"):
+        t_quantile(0)
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "count", "interval"),
+    [
+        pytest.param(0.5, 0.1, 4, (0.3409, 0.6591), id="by-hand"),
+        pytest.param(0.5, 0.0, 9, (0.5, 0.5), id="all-the-same"),
+        pytest.param(0.9, 0.4, 3, (0.0, 1.0), id="kept-within-zero-and-one"),
+        pytest.param(0.5, None, 1, None, id="one-case"),
+        pytest.param(None, None, 0, None, id="nothing"),
+    ],
+)
+def test_the_interval_of_a_mean_is_students(
+    mean: float | None, deviation: float | None, count: int, interval: tuple[float, float] | None
+) -> None:
+    assert mean_interval(mean, deviation, count) == (interval and pytest.approx(interval, abs=5e-5))

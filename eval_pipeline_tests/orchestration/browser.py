@@ -1,0 +1,109 @@
+"""A real browser without a window: opens a page, waits until it shows what is expected, and takes its picture.
+
+Spoken to by Chromium's own debugging protocol over a local WebSocket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
+    "--window-size=1600,1400",
+)  # fmt: skip
+PATIENCE_S = 60.0
+
+
+def find_chromium() -> str | None:
+    """The program, None where there is none."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """A running browser, by the address of its debugging server."""
+
+    address: str
+
+    def read(self, url: str, *expected: str, picture: Path | None = None) -> str:
+        """The text of a page once it shows everything that is expected. Raises AssertionError with what it shows."""
+        return asyncio.run(self._read(url, expected, picture))
+
+    async def _read(self, url: str, expected: tuple[str, ...], picture: Path | None) -> str:
+        async with aiohttp.ClientSession() as session:
+            async with session.put(f"{self.address}/json/new?about:blank") as answer:
+                target = await answer.json()
+            async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                page = _Page(socket)
+                await page.ask("Page.navigate", url=url)
+                try:
+                    return await page.text_with(expected)
+                finally:
+                    if picture is not None:
+                        shot = await page.ask("Page.captureScreenshot", format="png")
+                        picture.write_bytes(base64.b64decode(shot["data"]))
+
+
+class _Page:
+    """One tab, asked one thing after the other."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._numbers = itertools.count(1)
+
+    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        number = next(self._numbers)
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        while True:
+            answer = await self._socket.receive_json(timeout=PATIENCE_S)
+            if answer.get("id") == number:
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    async def text_with(self, expected: tuple[str, ...]) -> str:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            answer = await self.ask("Runtime.evaluate", expression="document.body ? document.body.innerText : ''")
+            text = str(answer["result"].get("value", ""))
+            missing = [part for part in expected if part not in text]
+            if not missing:
+                return text
+            assert time.monotonic() < deadline, f"{missing} not in: {text}"
+            await asyncio.sleep(0.2)
+
+
+@contextmanager
+def open_browser(program: str, profile: Path) -> Iterator[Browser]:
+    """Starts a browser with a profile of its own, and ends it."""
+    process = subprocess.Popen(
+        [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield Browser(f"http://127.0.0.1:{_port(profile / 'DevToolsActivePort', process)}")
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def _port(file: Path, process: subprocess.Popen[bytes]) -> str:
+    deadline = time.monotonic() + PATIENCE_S
+    while not file.exists() or not file.read_text().strip():
+        assert process.poll() is None, "the browser ended at once"
+        assert time.monotonic() < deadline, "the browser did not start"
+        time.sleep(0.05)
+    return file.read_text().split()[0]

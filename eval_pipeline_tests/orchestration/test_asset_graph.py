@@ -1,0 +1,181 @@
+"""The asset graph as it is shown to everyone who opens the UI: a change of it has to be a change of this file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from eval_pipeline.orchestration import definitions
+from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.warehouse.schema import TABLES
+from eval_pipeline_tests.orchestration.project_folder import ProjectFolder, make_project
+
+GRID = "runner[echo, parrot] × suite[dynamic suites]"
+
+ASSETS = {
+    "suites": {
+        "after": {},
+        "partitions": "dynamic suites",
+        "kinds": ["duckdb"],
+        "checks": ["suite_is_valid"],
+    },
+    "target_executions": {
+        "after": {"suites": "the suite's side"},
+        "partitions": GRID,
+        "kinds": ["duckdb"],
+        "checks": [],
+    },
+    "session_reports": {
+        "after": {"target_executions": "the same partition"},
+        "partitions": GRID,
+        "kinds": ["duckdb"],
+        "checks": [],
+    },
+    "evaluator_scores": {
+        "after": {"session_reports": "the same partition"},
+        "partitions": GRID,
+        "kinds": ["duckdb"],
+        "checks": ["coverage", "pass_rate"],
+    },
+    "failure_classes": {
+        "after": {"evaluator_scores": "the same partition"},
+        "partitions": GRID,
+        "kinds": ["duckdb", "polars"],
+        "checks": [],
+    },
+    "leaderboards": {
+        "after": {"evaluator_scores": "all partitions"},
+        "partitions": None,
+        "kinds": ["duckdb", "polars"],
+        "checks": [],
+    },
+}
+
+JOBS = {
+    "load_suites": ["suites"],
+    "rank": ["leaderboards"],
+    "rescore": ["evaluator_scores", "failure_classes", "session_reports"],
+    "sweep": ["evaluator_scores", "failure_classes", "session_reports", "target_executions"],
+}
+
+SCHEDULES = {"nightly_sweep": ("sweep", "0 2 * * *", "UTC", "STOPPED")}
+SENSORS = {"discover_suites": "RUNNING", "keep_leaderboards_current": "RUNNING"}
+
+MAPPINGS: dict[type, str] = {
+    dg.MultiToSingleDimensionPartitionMapping: "the suite's side",
+    dg.IdentityPartitionMapping: "the same partition",
+    dg.AllPartitionMapping: "all partitions",
+}
+
+
+@pytest.fixture(scope="module")
+def defs(tmp_path_factory: pytest.TempPathFactory) -> dg.Definitions:
+    folder = make_project(tmp_path_factory.mktemp("graph") / "project")
+    return build_definitions(folder.workbench(), ["echo", "parrot"])
+
+
+def test_the_definitions_can_be_loaded(defs: dg.Definitions) -> None:
+    dg.Definitions.validate_loadable(defs)
+
+
+def test_loading_them_prints_no_notice_of_dagsters_beta_features() -> None:
+    code = "import eval_pipeline.orchestration.build"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+
+    assert done.stderr == ""
+
+
+def test_the_assets_their_order_partitions_and_checks(defs: dg.Definitions) -> None:
+    graph = defs.resolve_asset_graph()
+
+    assert {key.to_user_string(): described(graph, key) for key in graph.get_all_asset_keys()} == ASSETS
+
+
+def described(graph: Any, key: dg.AssetKey) -> dict[str, Any]:
+    node = graph.get(key)
+    mappings = {parent: graph.get_partition_mapping(key, parent) for parent in node.parent_keys}
+    return {
+        "after": {parent.to_user_string(): MAPPINGS[type(mapping)] for parent, mapping in mappings.items()},
+        "partitions": partitions(node.partitions_def),
+        "kinds": sorted(node.kinds),
+        "checks": sorted(check.name for check in graph.asset_check_keys if check.asset_key == key),
+    }
+
+
+def partitions(definition: dg.PartitionsDefinition[str] | None) -> str | None:
+    """A partitions definition in one line."""
+    if isinstance(definition, dg.MultiPartitionsDefinition):
+        return " × ".join(f"{side.name}[{partitions(side.partitions_def)}]" for side in definition.partitions_defs)
+    if isinstance(definition, dg.DynamicPartitionsDefinition):
+        return f"dynamic {definition.name}"
+    return ", ".join(definition.get_partition_keys()) if definition is not None else None
+
+
+def test_every_asset_is_described_in_one_group_and_named_as_a_table(defs: dg.Definitions) -> None:
+    tables = {table.name for table in TABLES}
+
+    for spec in defs.resolve_all_asset_specs():
+        assert spec.group_name == "evaluation"
+        assert spec.description
+        assert spec.code_version
+        assert spec.key.to_user_string() in tables
+
+
+def test_the_jobs_and_what_they_select(defs: dg.Definitions) -> None:
+    jobs = [job for job in defs.get_repository_def().get_all_jobs() if not job.name.startswith("__")]
+
+    selected = {job.name: sorted(key.to_user_string() for key in job.asset_layer.selected_asset_keys) for job in jobs}
+    assert selected == JOBS
+    assert all(job.description for job in jobs)
+    assert {job.executor_def.name for job in jobs} == {"in_process"}
+
+
+def test_the_schedules_and_sensors(defs: dg.Definitions) -> None:
+    repository = defs.get_repository_def()
+
+    assert {
+        schedule.name: (
+            schedule.job_name,
+            schedule.cron_schedule,
+            schedule.execution_timezone,
+            schedule.default_status.value,
+        )
+        for schedule in repository.schedule_defs
+    } == SCHEDULES
+    assert {sensor.name: sensor.default_status.value for sensor in repository.sensor_defs} == SENSORS
+
+
+def test_only_the_leaderboards_follow_by_themselves(defs: dg.Definitions) -> None:
+    automated = [spec.key.to_user_string() for spec in defs.resolve_all_asset_specs() if spec.automation_condition]
+
+    assert automated == ["leaderboards"]
+
+
+def test_fixed_suites_make_a_static_grid(folder: ProjectFolder) -> None:
+    fixed = build_definitions(folder.workbench(), ["echo"], ["sums"])
+
+    graph = fixed.resolve_asset_graph()
+    assert partitions(graph.get(dg.AssetKey("evaluator_scores")).partitions_def) == "runner[echo] × suite[sums]"
+
+
+def test_the_code_location_serves_the_project_of_the_current_folder(
+    folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.root)
+
+    served = definitions.load()
+
+    graph = served.resolve_asset_graph()
+    assert partitions(graph.get(dg.AssetKey("evaluator_scores")).partitions_def) == GRID.replace(", parrot", "")
+
+
+def test_a_project_without_runners_can_still_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    dg.Definitions.validate_loadable(definitions.load())

@@ -1,0 +1,405 @@
+"""Real Dagster runs: what a run of each job materializes, stores and says, and that the command line does the same.
+
+Runs are in this process and on instances of their own; only what has to be killed is a process.
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.orchestration.assets import CELL_ASSETS, SweepConfig
+from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.instance import open_instance
+from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
+from eval_pipeline.orchestration.run import RunResult, run_sweep
+from eval_pipeline.orchestration.sweep import STAGES, SweepOptions
+from eval_pipeline_tests.orchestration.project_folder import (
+    ProjectFolder,
+    a_runner_entry,
+    a_test,
+    contains,
+    make_project,
+    published,
+)
+from eval_pipeline_tests.orchestration.test_sweep import wait_until
+
+QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run that is over: its id, whether it succeeded, and the events that its instance keeps of it."""
+
+    run_id: str
+    success: bool
+    events: list[dg.DagsterEvent]
+
+    def materializations(self, asset: str) -> dict[str | None, dg.AssetMaterialization]:
+        """What was said of an asset, by partition."""
+        found = [
+            event.step_materialization_data.materialization for event in self.events if event.is_step_materialization
+        ]
+        return {each.partition: each for each in found if each.asset_key == dg.AssetKey(asset)}
+
+    def checks(self, name: str) -> dict[str | None, dg.AssetCheckEvaluation]:
+        found = [event.event_specific_data for event in self.events]
+        evaluations = [data for data in found if isinstance(data, dg.AssetCheckEvaluation)]
+        return {each.partition: each for each in evaluations if each.check_name == name}
+
+    @property
+    def failure(self) -> str:
+        """What the failed step says to its reader."""
+        (event,) = [event for event in self.events if event.is_step_failure]
+        user = event.step_failure_data.user_failure_data
+        assert user is not None, "the step failed by an accident, not by saying why"
+        return user.description or ""
+
+
+def run_job(
+    folder: ProjectFolder,
+    job: str,
+    *,
+    suites: Sequence[str] = ("sums",),
+    runners: Sequence[str] = ("echo",),
+    config: Mapping[str, Any] | None = None,
+) -> Ran:
+    """A run of a job over suites × runners, as the UI or the schedule asks for it."""
+    definitions = build_definitions(folder.workbench(), runners)
+    ops = {"ops": {"evaluate": {"config": dict(config)}}} if config is not None else {}
+    tags = {} if job == "rank" else range_tags(suites, runners)
+    if job == "load_suites":
+        tags = {RANGE_START: suites[0], RANGE_END: suites[-1]}
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions(SUITES, list(suites))
+        result = definitions.resolve_job_def(job).execute_in_process(
+            instance=instance, tags=tags, run_config={**QUIET, **ops}, raise_on_error=False
+        )
+        logs = instance.all_logs(result.run_id)
+        return Ran(result.run_id, result.success, [log.dagster_event for log in logs if log.dagster_event is not None])
+
+
+# One sweep over a whole box
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> ProjectFolder:
+    """Two suites × two runners; one case fails, one crashes its target."""
+    folder = make_project(tmp_path_factory.mktemp("runs") / "project", defaults={"min_pass_rate": 0.6})
+    folder.write_runners(a_runner_entry("echo"), a_runner_entry("parrot"))
+    folder.write_suite(a_test("a"), a_test("b", contains("9")))
+    folder.write_suite(a_test("x"), a_test("boom"), name="more")
+    folder.write_answers(boom="crash")
+    return folder
+
+
+CELLS = ["echo|more", "echo|sums", "parrot|more", "parrot|sums"]
+
+
+@pytest.fixture(scope="module")
+def swept(box: ProjectFolder) -> Ran:
+    return run_job(box, "sweep", suites=["sums", "more"], runners=["echo", "parrot"])
+
+
+@pytest.fixture(scope="module")
+def by_command_line(box: ProjectFolder) -> Iterator[tuple[RunResult, ProjectFolder, dg.DagsterInstance]]:
+    """The same sweep as the command line makes it, in another data folder, with its Dagster instance still open."""
+    workbench = box.workbench(box.root / "data-of-the-command-line")
+    result = run_sweep(workbench, workbench.load_suites(), ["echo", "parrot"], {})
+    with open_instance(workbench.project.data) as instance:
+        yield result, box, instance
+
+
+@pytest.mark.parametrize("asset", CELL_ASSETS)
+def test_one_run_materializes_every_asset_of_every_cell(swept: Ran, asset: str) -> None:
+    assert swept.success
+    assert sorted(map(str, swept.materializations(asset))) == CELLS
+
+
+def test_a_materialization_says_what_it_holds_and_where_it_comes_from(swept: Ran, box: ProjectFolder) -> None:
+    scores = swept.materializations("evaluator_scores")["echo|sums"]
+
+    said = {name: value.value for name, value in scores.metadata.items()}
+    assert said == {
+        "dagster/row_count": 2, "reused": 0, "executed": 2, "rescored": 0, "passed": 1, "failed": 1, "errored": 0,
+        "pass_rate": 0.5, "coverage": 1.0,
+    }  # fmt: skip
+    assert scores.tags is not None
+    revision = box.workbench().suite("sums").suite.revision
+    assert scores.tags["dagster/data_version"].endswith(revision[:16])
+    assert scores.tags["dagster/code_version"]
+    reports = swept.materializations("session_reports")["echo|sums"].tags or {}
+    assert scores.tags["dagster/input_data_version/session_reports"] == reports["dagster/data_version"]
+
+
+def test_data_versions_tell_cells_apart(swept: Ran) -> None:
+    versions = {each.tags["dagster/data_version"] for each in swept.materializations("session_reports").values()
+                if each.tags is not None}  # fmt: skip
+
+    assert len(versions) == len(CELLS)
+
+
+def test_failure_classes_are_a_table_with_examples(swept: Ran) -> None:
+    classes = swept.materializations("failure_classes")["echo|more"].metadata["classes"].value
+
+    assert "| Target crashed | target | 1 | 50.0 % | boom |" in str(classes)
+
+
+def test_checks_are_evaluated_for_every_cell_and_only_warn(swept: Ran) -> None:
+    coverage, rate = swept.checks("coverage"), swept.checks("pass_rate")
+
+    assert {key: check.passed for key, check in coverage.items()} == {
+        "echo|sums": True, "parrot|sums": True, "echo|more": False, "parrot|more": False,
+    }  # fmt: skip
+    assert rate["echo|sums"].passed is False
+    assert rate["echo|sums"].metadata["value"].value == 0.5
+    assert rate["echo|sums"].metadata["least"].value == 0.6
+    assert rate["echo|more"].passed is True
+    assert {check.severity for check in (*coverage.values(), *rate.values())} == {dg.AssetCheckSeverity.WARN}
+
+
+def test_a_sweep_is_written_down_with_its_dagster_run(swept: Ran, box: ProjectFolder) -> None:
+    assert box.ask("SELECT status, dagster_run_id, refresh FROM sweeps") == [("finished", swept.run_id, "missing")]
+
+
+def test_the_command_line_stores_the_same_rows_as_a_run_of_the_ui(
+    swept: Ran, box: ProjectFolder, by_command_line: tuple[RunResult, ProjectFolder, dg.DagsterInstance]
+) -> None:
+    assert run_job(box, "load_suites", suites=["sums", "more"]).success
+    assert run_job(box, "rank").success
+
+    ours, theirs = published(box.data), published(box.root / "data-of-the-command-line")
+    for table in ours:
+        assert ours[table] == theirs[table], table
+    assert len(ours["verdicts"]) == 8
+
+
+def test_what_the_command_line_ran_can_be_seen_in_the_ui_afterwards(
+    by_command_line: tuple[RunResult, ProjectFolder, dg.DagsterInstance],
+) -> None:
+    result, _, instance = by_command_line
+
+    assert result.problem is None
+    assert sorted((outcome.cell.name.runner, outcome.cell.name.suite) for outcome in result.outcomes) == [
+        ("echo", "more"), ("echo", "sums"), ("parrot", "more"), ("parrot", "sums"),
+    ]  # fmt: skip
+    assert [(run.job_name, run.status.value) for run in instance.get_runs()] == [
+        ("rank", "SUCCESS"),
+        ("sweep", "SUCCESS"),
+    ]
+    assert sorted(instance.get_materialized_partitions(dg.AssetKey("evaluator_scores"))) == CELLS
+    assert sorted(instance.get_materialized_partitions(dg.AssetKey("suites"))) == ["more", "sums"]
+    assert sorted(instance.get_dynamic_partitions(SUITES)) == ["more", "sums"]
+    assert instance.get_latest_materialization_event(dg.AssetKey("leaderboards")) is not None
+
+
+# What goes wrong
+
+
+def test_a_cell_whose_storage_fails_fails_the_run_and_the_others_are_materialized(folder: ProjectFolder) -> None:
+    folder.write_answers(b="y" * 200_000)
+    folder.write_suite(a_test("x"), name="other")
+    assert run_job(folder, "sweep", suites=["sums", "other"]).success
+    (payload,) = folder.data.rglob("payload.json")
+    payload.write_bytes(b"cut off")
+    folder.write_suite(a_test("a", contains("apples")), a_test("b", contains("y")))
+
+    ran = run_job(folder, "sweep", suites=["sums", "other"])
+
+    assert not ran.success
+    assert list(ran.materializations("evaluator_scores")) == ["echo|other"]
+    assert ran.failure.startswith("1 of 2 partitions failed\necho|sums: ")
+
+
+def test_a_suite_that_is_gone_fails_the_run_and_the_others_are_carried_out(folder: ProjectFolder) -> None:
+    ran = run_job(folder, "sweep", suites=["sums", "summs"])
+
+    assert list(ran.materializations("evaluator_scores")) == ["echo|sums"]
+    assert (
+        ran.failure == "1 of 2 partitions failed\necho|summs: no suite 'summs'; there are: sums; did you mean 'sums'?"
+    )
+
+
+def test_nothing_usable_is_a_failure_and_no_sweep(folder: ProjectFolder) -> None:
+    folder.write_runners(a_runner_entry("echo", arguments={"runner": "${{ NOT_SET }}"}))
+
+    ran = run_job(folder, "sweep")
+
+    assert "needs the environment variable NOT_SET" in ran.failure
+    assert not folder.ask("SELECT * FROM sweeps")
+
+
+def test_a_failing_target_leaves_the_run_green(folder: ProjectFolder) -> None:
+    folder.write_answers(a="crash", b="crash")
+
+    assert run_job(folder, "sweep").success
+
+
+BAD_CONFIG: dict[str, tuple[dict[str, Any], str]] = {
+    "refresh": ({"refresh": "mising"}, "no refresh policy 'mising'; there are: all, failed, missing; did you mean"),
+    "repetitions": ({"repetitions": -1}, "repetitions: expected a number of at least 0, got -1"),
+    "concurrency": ({"concurrency": -2}, "concurrency: expected a number of at least 0, got -2"),
+    "budget": ({"budget_usd": -1.0}, "budget_usd: expected a number of at least 0, got -1.0"),
+    "threshold": ({"threshold": 80.0}, "threshold: expected a number of at most 1, got 80.0"),
+}
+
+
+@pytest.mark.parametrize(("config", "said"), BAD_CONFIG.values(), ids=BAD_CONFIG)
+def test_a_value_that_makes_no_sense_is_named_with_what_was_expected(
+    folder: ProjectFolder, config: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        SweepConfig(**config).options(folder.workbench().project, STAGES)
+
+    assert str(raised.value).startswith(said)
+
+
+BAD_SELECTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "refresh": ({"refresh": "sometimes"}, "no refresh policy 'sometimes'; there are: all, failed, missing"),
+    "case": ({"cases": ["aa"]}, "no case 'aa'; there are: a, b; did you mean 'a'?"),
+    "tag": ({"tags": ["absent"]}, "no case matches the selection"),
+}
+
+
+@pytest.mark.parametrize(("config", "said"), BAD_SELECTIONS.values(), ids=BAD_SELECTIONS)
+def test_a_launchpad_that_asks_for_what_is_not_there_is_told_so(
+    folder: ProjectFolder, config: dict[str, Any], said: str
+) -> None:
+    ran = run_job(folder, "sweep", config=config)
+
+    assert ran.failure == said
+    assert folder.take_calls() == []
+
+
+def test_a_field_that_the_launchpad_does_not_know_is_refused(folder: ProjectFolder) -> None:
+    with pytest.raises(dg.DagsterInvalidConfigError, match='unexpected config entry "repetition"'):
+        run_job(folder, "sweep", config={"repetition": 3})
+
+
+# The launchpad
+
+
+def test_everything_that_the_launchpad_says_becomes_an_option(folder: ProjectFolder) -> None:
+    config = SweepConfig(
+        refresh="failed", tags=["t"], cases=["a"], repetitions=3, concurrency=4, threshold=0.25, budget_usd=1.5,
+        any_runner=True, resume="20260101T000000",
+    )  # fmt: skip
+
+    assert config.options(folder.workbench().project, STAGES) == SweepOptions(
+        refresh="failed", cases=CaseFilter(ids=frozenset({"a"}), tags=frozenset({"t"})), repetitions=3, concurrency=4,
+        threshold=0.25, budget_usd=1.5, any_runner=True, resume="20260101T000000",
+    )  # fmt: skip
+
+
+def test_what_the_launchpad_leaves_open_is_the_projects_default(folder: ProjectFolder) -> None:
+    defaults = {"repeat": 2, "refresh": "all", "concurrency": 3, "threshold": 0, "budget_usd": 9}
+    project = make_project(folder.root / "inner", defaults=defaults).workbench().project
+
+    assert SweepConfig().options(project, STAGES) == SweepOptions(
+        refresh="all", repetitions=2, concurrency=3, threshold=0.0, budget_usd=9.0
+    )
+
+
+def test_a_launchpad_config_arrives_in_the_run(folder: ProjectFolder) -> None:
+    folder.write_suite(a_test("a", tags=["t"]), a_test("b", tags=["t"]), a_test("c"))
+
+    ran = run_job(folder, "sweep", config={"tags": ["t"], "cases": ["b", "c"], "repetitions": 2, "refresh": "all"})
+
+    assert folder.take_calls() == ["echo/b", "echo/b"]
+    assert ran.materializations("target_executions")["echo|sums"].metadata["dagster/row_count"].value == 2
+    assert folder.ask("SELECT refresh, selection->>'$.repetitions' FROM sweeps") == [("all", "2")]
+
+
+# The other jobs
+
+
+def test_rescore_scores_what_is_stored_without_calling_a_target(folder: ProjectFolder) -> None:
+    run_job(folder, "sweep")
+    folder.take_calls()
+    folder.write_suite(a_test("a", contains("pears")), a_test("b"), a_test("never-executed"))
+
+    ran = run_job(folder, "rescore")
+
+    assert ran.success
+    assert folder.take_calls() == []
+    assert folder.ask("SELECT case_id, status FROM current_verdicts ORDER BY 1") == [("a", "failed"), ("b", "passed")]
+    assert not ran.materializations("target_executions")
+    assert ran.materializations("evaluator_scores")["echo|sums"].metadata["rescored"].value == 1
+
+
+def test_rank_shows_the_standings_as_a_table_and_as_a_picture(folder: ProjectFolder) -> None:
+    folder.sweep()
+
+    board = run_job(folder, "rank").materializations("leaderboards")[None]
+
+    assert "| 1 | echo | 100.0 % |" in str(board.metadata["standings"].value)
+    assert board.metadata["best_pass_rate"].value == 1.0
+    picture = str(board.metadata["picture"].value).split("base64,")[1].rstrip(")")
+    assert base64.b64decode(picture).startswith(PNG)
+
+
+def test_rank_before_anything_was_graded_says_so(folder: ProjectFolder) -> None:
+    board = run_job(folder, "rank").materializations("leaderboards")[None]
+
+    assert board.metadata["standings"].value == "nothing graded yet"
+    assert "best_pass_rate" not in board.metadata
+
+
+def test_load_suites_stores_suites_and_says_which_cases_are_invalid(folder: ProjectFolder) -> None:
+    folder.write_suite(a_test("good"), {"id": "no-input"}, name="half")
+
+    ran = run_job(folder, "load_suites", suites=["sums", "half"])
+
+    assert ran.success
+    half = ran.materializations("suites")["half"].metadata
+    assert (half["dagster/row_count"].value, half["invalid_cases"].value) == (1, 1)
+    assert "has no input" in str(half["problems"].value)
+    assert {key: check.passed for key, check in ran.checks("suite_is_valid").items()} == {"sums": True, "half": False}
+    assert folder.ask("SELECT suite, case_count, invalid_cases FROM suites ORDER BY 1") == [
+        ("half", 1, 1),
+        ("sums", 2, 0),
+    ]
+
+
+# Killed
+
+
+RUNS_ON_ITS_OWN = """
+import pathlib, sys
+from eval_pipeline.orchestration.run import run_sweep
+from eval_pipeline_tests.orchestration.project_folder import ProjectFolder
+workbench = ProjectFolder(pathlib.Path(sys.argv[1])).workbench()
+run_sweep(workbench, workbench.load_suites(), ["echo"], {})
+"""
+
+
+def test_a_sweep_after_a_killed_one_does_not_wait_for_it_and_says_that_it_failed(folder: ProjectFolder) -> None:
+    folder.write_answers(b="hang")
+    process = subprocess.Popen([sys.executable, "-c", RUNS_ON_ITS_OWN, str(folder.root)])
+    calls = folder.root / "calls.txt"
+    wait_until(lambda: "echo/b" in calls.read_text(), calls)
+    process.kill()
+    process.wait()
+    folder.write_answers()
+
+    workbench = folder.workbench()
+    result = run_sweep(workbench, workbench.load_suites(), ["echo"], {})
+
+    assert result.problem is None
+    with open_instance(folder.data) as instance:
+        assert [(run.job_name, run.status.value) for run in instance.get_runs()] == [
+            ("rank", "SUCCESS"),
+            ("sweep", "SUCCESS"),
+            ("sweep", "FAILURE"),
+        ]
+    assert folder.ask("SELECT status FROM sweeps ORDER BY sweep_id") == [("interrupted",), ("finished",)]

@@ -1,0 +1,233 @@
+"""What the sensors notice and what the schedule asks for, tick by tick, without a daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import dagster as dg
+import pytest
+
+from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES
+from eval_pipeline_tests.orchestration.project_folder import ProjectFolder, a_test
+
+TWO_O_CLOCK = datetime(2026, 1, 15, 2, 0, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Ticking:
+    """A sensor that ticks as the daemon would have it: its answer is carried out and its cursor kept."""
+
+    folder: ProjectFolder
+    instance: dg.DagsterInstance
+    cursor: str | None = None
+
+    def tick(self) -> dg.SensorResult | dg.SkipReason:
+        sensor = build_definitions(self.folder.workbench(), ["echo"]).resolve_sensor_def("discover_suites")
+        context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor)
+        answer = sensor(context)
+        assert isinstance(answer, (dg.SensorResult, dg.SkipReason))
+        if isinstance(answer, dg.SensorResult):
+            self._carry_out(answer)
+        return answer
+
+    def _carry_out(self, answer: dg.SensorResult) -> None:
+        self.cursor = answer.cursor
+        for request in answer.dynamic_partitions_requests or ():
+            if isinstance(request, dg.AddDynamicPartitionsRequest):
+                self.instance.add_dynamic_partitions(SUITES, list(request.partition_keys))
+            else:
+                for key in request.partition_keys:
+                    self.instance.delete_dynamic_partition(SUITES, key)
+
+    @property
+    def suites(self) -> list[str]:
+        return list(self.instance.get_dynamic_partitions(SUITES))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def ticking(folder: ProjectFolder, instance: dg.DagsterInstance) -> Ticking:
+    return Ticking(folder, instance)
+
+
+def reported(answer: dg.SensorResult | dg.SkipReason) -> list[str | None]:
+    """The suites that a tick says are materialized."""
+    assert isinstance(answer, dg.SensorResult)
+    return [event.partition for event in answer.asset_events if isinstance(event, dg.AssetMaterialization)]
+
+
+def skipped(answer: dg.SensorResult | dg.SkipReason) -> str:
+    assert isinstance(answer, dg.SkipReason)
+    return answer.skip_message or ""
+
+
+# Suites come, change and go
+
+
+def test_a_new_suite_becomes_a_partition_and_is_stored_without_a_run(ticking: Ticking) -> None:
+    answer = ticking.tick()
+
+    assert reported(answer) == ["sums"]
+    assert isinstance(answer, dg.SensorResult)
+    assert not answer.run_requests
+    assert ticking.suites == ["sums"]
+    assert ticking.folder.ask("SELECT suite, case_count FROM suites") == [("sums", 2)]
+
+
+def test_nothing_new_is_a_skip_with_a_reason(ticking: Ticking) -> None:
+    ticking.tick()
+
+    assert skipped(ticking.tick()) == "suites unchanged"
+
+
+def test_a_changed_suite_is_reported_at_its_new_revision_and_the_others_are_not(ticking: Ticking) -> None:
+    ticking.folder.write_suite(a_test("x"), name="other")
+    ticking.tick()
+    ticking.folder.write_suite(a_test("a"))
+
+    answer = ticking.tick()
+
+    assert reported(answer) == ["sums"]
+    assert isinstance(answer, dg.SensorResult)
+    (event,) = answer.asset_events
+    assert isinstance(event, dg.AssetMaterialization)
+    revision = ticking.folder.workbench().suite("sums").suite.revision
+    assert event.tags is not None
+    assert event.tags["dagster/data_version"] == revision[:32]
+    assert ticking.suites == ["other", "sums"]
+
+
+def test_a_vanished_suite_is_no_partition_any_more(ticking: Ticking) -> None:
+    ticking.folder.write_suite(a_test("x"), name="other")
+    ticking.tick()
+    (ticking.folder.root / "suites" / "other.yaml").unlink()
+
+    ticking.tick()
+
+    assert ticking.suites == ["sums"]
+    assert skipped(ticking.tick()) == "suites unchanged"
+
+
+def test_a_suite_that_someone_ran_from_elsewhere_stays(ticking: Ticking) -> None:
+    ticking.instance.add_dynamic_partitions(SUITES, ["elsewhere"])
+
+    ticking.tick()
+    ticking.tick()
+
+    assert ticking.suites == ["elsewhere", "sums"]
+
+
+def test_a_partition_that_someone_removed_comes_back(ticking: Ticking) -> None:
+    ticking.tick()
+    ticking.instance.delete_dynamic_partition(SUITES, "sums")
+
+    ticking.tick()
+
+    assert ticking.suites == ["sums"]
+
+
+# Suites that cannot be read
+
+
+def test_a_broken_suite_is_said_and_the_others_are_taken(ticking: Ticking) -> None:
+    (ticking.folder.root / "suites" / "broken.yaml").write_text("tests: [\n")
+
+    assert reported(ticking.tick()) == ["sums"]
+    assert "broken.yaml" in skipped(ticking.tick())
+
+
+def test_a_suite_that_breaks_keeps_its_partition_and_what_is_known_of_it(ticking: Ticking) -> None:
+    ticking.tick()
+    ticking.folder.write_suite(a_test("x"), name="other")
+    (ticking.folder.root / "suites" / "sums.yaml").write_text("tests: [\n")
+    ticking.tick()
+    assert ticking.suites == ["sums", "other"]
+
+    ticking.folder.write_suite(a_test("a"), a_test("b"))
+
+    assert skipped(ticking.tick()) == "suites unchanged"
+
+
+def test_a_suite_that_was_broken_and_then_deleted_is_no_partition_any_more(ticking: Ticking) -> None:
+    ticking.tick()
+    (ticking.folder.root / "suites" / "sums.yaml").write_text("tests: [\n")
+    ticking.folder.write_suite(a_test("x"), name="other")
+    ticking.tick()
+    (ticking.folder.root / "suites" / "sums.yaml").unlink()
+
+    ticking.tick()
+
+    assert ticking.suites == ["other"]
+
+
+def test_a_second_suite_of_the_same_name_is_said_and_the_first_one_stands(ticking: Ticking) -> None:
+    ticking.folder.write_suite(a_test("a"), a_test("b"), name="sums")
+    copy = ticking.folder.root / "suites" / "zcopy.yaml"
+    copy.write_text('{"name": "sums", "tests": [{"id": "c", "input": "x", "assertions": ["good"]}]}')
+
+    ticking.tick()
+
+    assert ticking.folder.ask("SELECT case_count FROM suites") == [(2,)]
+    said = skipped(ticking.tick())
+    assert "zcopy.yaml" in said
+    assert "'sums' is taken" in said
+
+
+def test_a_suites_folder_that_is_not_there_is_a_skip_that_says_so(ticking: Ticking) -> None:
+    for file in (ticking.folder.root / "suites").iterdir():
+        file.unlink()
+    (ticking.folder.root / "suites").rmdir()
+
+    assert "no suite at 'suites'" in skipped(ticking.tick())
+
+
+# The nightly sweep
+
+
+def tonight(folder: ProjectFolder, suites: list[str], runners: list[str]) -> object:
+    """What the schedule asks for at two o'clock where these suites are known, in the order they became so."""
+    schedule = build_definitions(folder.workbench(), runners).resolve_schedule_def("nightly_sweep")
+    with dg.DagsterInstance.local_temp() as instance:  # a schedule opens its instance anew, so it has to be on disk
+        instance.add_dynamic_partitions(SUITES, suites)
+        return schedule(dg.build_schedule_context(instance=instance, scheduled_execution_time=TWO_O_CLOCK))
+
+
+def test_the_nightly_sweep_is_one_run_over_the_whole_box_that_calls_everything_anew(folder: ProjectFolder) -> None:
+    request = tonight(folder, ["zoo", "middle", "apples"], ["echo", "middle", "zebra"])
+
+    assert isinstance(request, dg.RunRequest)
+    assert (request.tags[RANGE_START], request.tags[RANGE_END]) == ("echo|zoo", "zebra|apples")
+    assert request.run_config["ops"]["evaluate"]["config"]["refresh"] == "all"
+    assert request.run_key == TWO_O_CLOCK.isoformat()
+
+
+SKIPS = {
+    "no-suites": ([], ["echo"], "no suites are known yet"),
+    "no-runners": (["sums"], [], "there are no runners"),
+}
+
+
+@pytest.mark.parametrize(("suites", "runners", "reason"), SKIPS.values(), ids=SKIPS)
+def test_the_nightly_sweep_says_why_it_does_nothing(
+    folder: ProjectFolder, suites: list[str], runners: list[str], reason: str
+) -> None:
+    answer = tonight(folder, suites, runners)
+
+    assert isinstance(answer, dg.SkipReason)
+    assert answer.skip_message == reason
+
+
+def test_the_project_says_when_the_nightly_sweep_runs(folder: ProjectFolder) -> None:
+    (folder.root / "eval-pipeline.yaml").write_text('{"suites": ["suites"], "schedule": "30 4 * * 1"}')
+
+    schedule = build_definitions(folder.workbench(), ["echo"]).resolve_schedule_def("nightly_sweep")
+
+    assert schedule.cron_schedule == "30 4 * * 1"

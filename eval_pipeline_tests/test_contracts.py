@@ -1,0 +1,360 @@
+"""What every part has to keep, whoever adds one: evaluators, adapters, normalizers and formats.
+
+A new part needs an entry in EVALUATOR_ARGUMENTS, ADAPTER_SETTINGS or SUITES here; a test says so when it has none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import dataclasses
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.model import RawExecution, Runner
+from eval_pipeline.executions.runners import load_runners
+from eval_pipeline.plugins import PluginError, Registry, canonical_name
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.reports.normalize import NORMALIZERS, normalize, normalizer_version
+from eval_pipeline.scores.evaluate import EVALUATORS, Panel, ask, build, evaluate
+from eval_pipeline.scores.model import Score, Subject
+from eval_pipeline.suites.load import FORMATS, load_suite
+from eval_pipeline.suites.model import Case, EvaluatorSpec
+from eval_pipeline_tests.building import a_call, a_case, a_plan, a_runner, an_evaluator, an_execution
+from eval_pipeline_tests.local_server import chat_reply, serve
+
+REGISTRIES: list[Registry[Any]] = [EVALUATORS, ADAPTERS, NORMALIZERS, FORMATS]
+PARTS = [pytest.param(part, id=f"{registry.kind}-{name}") for registry in REGISTRIES for name, part in registry]
+
+ODD_TEXT = "é 😀 \" ' : # - | {x} \\n"
+EVALUATOR_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "contains": {"value": ODD_TEXT},
+    "contains-all": {"value": ["yes", ODD_TEXT]},
+    "contains-any": {"value": ["yes", ODD_TEXT]},
+    "cost": {"budget": 0.1, "on_missing": "fail"},
+    "ends-with": {"value": ODD_TEXT},
+    "equals": {"value": "yes"},
+    "execution-metrics": {"max_tool_calls": 3, "target_exploration_ratio": 0.5},
+    "field-accuracy": {"fields": [{"path": "a[0].b", "match": "numeric_tolerance", "tolerance": 0.1}]},
+    "icontains": {"value": ODD_TEXT},
+    "icontains-all": {"value": ["no", "off", "1", "null"]},
+    "icontains-any": {"value": ["~", "0x10", "2026-01-15", "1_000"]},
+    "is-json": {},
+    "latency": {"threshold": 1500},
+    "python": {"function": "checks:check", "arguments": {"limit": 3, "words": [ODD_TEXT, None, True]}},
+    "regex": {"value": r"^\s*(?<answer>\d+)\b: #\\", "flags": "im"},
+    "skill-trigger": {"skill": "tidy", "should_trigger": False},
+    "starts-with": {"value": "  yes"},
+    "tool-trajectory": {"mode": "in_order", "expected": [{"tool": "read", "args": {"path": [ODD_TEXT, 1, None]}}]},
+    "token-usage": {"max_total": 100, "max_output": 10.5},
+}
+ADAPTER_SETTINGS: dict[str, dict[str, Any]] = {
+    "chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "temperature": 0.5, "stop": ["\n"], "body": {"n": 1}},
+    "command": {"command": [sys.executable, "program.py", "{CASE_ID}"], "env": {"GREETING": ODD_TEXT}},
+    "python": {"function": "answers:answer", "arguments": {"extra": ODD_TEXT}},
+    "replay": {"recording": "recording.jsonl"},
+}
+SUITES: dict[str, str] = {
+    "agentv-yaml": "name: small\ntests:\n  - id: c1\n    input: hi\n    assertions: [{type: contains, value: hi}]\n",
+    "agentv-jsonl": '{"id": "c1", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}\n',
+}
+USER_FILES = {
+    "checks.py": "def check(output, limit, words): return len(output) <= limit\n",
+    "answers.py": "def answer(prompt, extra): return prompt + extra\n",
+    "program.py": "import os, sys\nprint(sys.argv[1] + os.environ['GREETING'])\n",
+    "recording.jsonl": '{"case": "c1", "output": "4"}\n',
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A user's folder with the files that the settings and arguments above name."""
+    for name, text in USER_FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+# All parts.
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_says_what_it_does(part: Any) -> None:
+    module = inspect.getmodule(part)
+
+    assert part.__doc__
+    assert not part.__doc__.startswith(f"{part.__name__}(")  # what a dataclass would say of itself
+    assert module is not None
+    assert module.__doc__
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_names_are_canonical_and_taken_once(registry: Registry[Any]) -> None:
+    names = registry.names()
+
+    assert names == [canonical_name(name) for name in names]
+    for name in names:
+        with pytest.raises(PluginError, match=f"two parts claim the {registry.kind} '{name}'"):
+            registry.register(name)(object())
+
+
+@pytest.mark.parametrize(
+    ("registry", "examples"),
+    [(EVALUATORS, EVALUATOR_ARGUMENTS), (ADAPTERS, ADAPTER_SETTINGS), (FORMATS, SUITES)],
+    ids=["evaluators", "adapters", "formats"],
+)
+def test_every_part_has_an_example_here(registry: Registry[Any], examples: dict[str, Any]) -> None:
+    assert sorted(examples) == registry.names()
+
+
+# Evaluators.
+
+ALL_EVALUATORS = pytest.mark.parametrize("name", EVALUATOR_ARGUMENTS)
+EMPTY = SessionReport(execution_id="e1")
+FULL = SessionReport(execution_id="e1", final_output="yes", duration_ms=10.0, unknown_events={"odd": 1})
+
+
+def spec_of(name: str, **changes: Any) -> EvaluatorSpec:
+    return dataclasses.replace(an_evaluator(name, **EVALUATOR_ARGUMENTS[name]), **changes)
+
+
+def score(spec: EvaluatorSpec, report: SessionReport, folder: Path, case: Case | None = None) -> Score:
+    case = case or a_case()
+    (found,) = evaluate(Subject(case, report, folder), [ask(spec, case, folder)])
+    return found._replace(duration_ms=None)
+
+
+@ALL_EVALUATORS
+def test_an_evaluator_is_a_frozen_dataclass_that_says_what_its_scores_depend_on(name: str) -> None:
+    part = EVALUATORS.get(name)
+
+    assert dataclasses.is_dataclass(part)
+    assert part.__dataclass_params__.frozen
+    assert part.version
+    assert set(part.reads) <= {field.name for field in dataclasses.fields(Case)}
+
+
+@ALL_EVALUATORS
+def test_an_evaluators_arguments_survive_yaml_and_back(name: str, folder: Path) -> None:
+    spec = spec_of(name)
+    test = {"id": "c1", "input": "hi", "assertions": [{"type": name, "name": "mine", **spec.config}]}
+    (folder / "suite.yaml").write_text(yaml.safe_dump({"tests": [test]}, allow_unicode=True), encoding="utf-8")
+
+    suite = load_suite(folder / "suite.yaml")
+    (asked,) = Panel(suite).of(suite.cases[0])
+
+    assert suite.warnings == ()
+    assert asked.evaluator == build(spec)
+
+
+@ALL_EVALUATORS
+def test_an_evaluator_refuses_an_argument_it_does_not_know(name: str) -> None:
+    with pytest.raises(InputError, match=f"^{name} nobody_knows_this: unknown argument; "):
+        build(an_evaluator(name, **EVALUATOR_ARGUMENTS[name], nobody_knows_this=1))
+
+
+@ALL_EVALUATORS
+@pytest.mark.parametrize("report", [EMPTY, FULL], ids=["empty", "full"])
+def test_an_evaluator_changes_nothing_and_gives_the_same_answer_twice(
+    name: str, report: SessionReport, folder: Path
+) -> None:
+    case = a_case(metadata={"deep": [1, {"a": 2}]}, evaluators=(spec_of(name),))
+    before = copy.deepcopy((case, report))
+
+    first, second = (score(case.evaluators[0], report, folder, case) for _ in range(2))
+
+    assert first == second
+    assert (case, report) == before
+
+
+@ALL_EVALUATORS
+def test_an_evaluator_gives_a_reason_even_for_an_empty_report(name: str, folder: Path) -> None:
+    found = score(spec_of(name), EMPTY, folder)
+
+    assert found.reason
+    assert "evaluator broke" not in found.reason
+    assert found.value is None or 0 <= found.value <= 1
+
+
+@ALL_EVALUATORS
+@pytest.mark.parametrize("report", [EMPTY, FULL], ids=["empty", "full"])
+def test_an_evaluator_and_its_opposite_add_up_to_one_or_neither_can_tell(
+    name: str, report: SessionReport, folder: Path
+) -> None:
+    value, opposite = (score(spec_of(name, negate=negate), report, folder).value for negate in (False, True))
+
+    assert opposite == (None if value is None else 1 - value)
+
+
+# Adapters.
+
+ALL_ADAPTERS = pytest.mark.parametrize("name", ADAPTER_SETTINGS)
+
+
+def runner_of(name: str, folder: Path, **settings: Any) -> Runner:
+    return a_runner(adapter=name, settings={**ADAPTER_SETTINGS[name], **settings}, folder=folder)
+
+
+@ALL_ADAPTERS
+def test_an_adapter_says_its_version_and_how_patient_it_is(name: str) -> None:
+    part = ADAPTERS.get(name)
+
+    assert part.version
+    assert part.default_timeout_s > 0
+    assert isinstance(part.retries_timeouts, bool)
+    assert set(ADAPTER_SETTINGS[name]) <= part.settings
+
+
+@ALL_ADAPTERS
+def test_an_adapters_settings_survive_yaml_and_back(name: str, folder: Path) -> None:
+    entry = {"name": "mine", "adapter": name, **ADAPTER_SETTINGS[name]}
+    (folder / "runners.yaml").write_text(yaml.safe_dump({"runners": [entry]}, allow_unicode=True), encoding="utf-8")
+
+    (runner,) = load_runners(folder / "runners.yaml", {})
+
+    assert (runner.adapter, runner.settings) == (name, ADAPTER_SETTINGS[name])
+
+
+@ALL_ADAPTERS
+def test_an_adapter_without_settings_names_the_one_that_is_missing(name: str, folder: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        ADAPTERS.get(name)(a_runner(adapter=name, folder=folder))
+
+    assert raised.value.place.field in ADAPTERS.get(name).settings
+
+
+@pytest.fixture(scope="module")
+def model_server() -> Iterator[str]:
+    with serve(chat_reply("4")) as server:
+        yield server.url
+
+
+@ALL_ADAPTERS
+def test_an_adapter_changes_nothing_and_its_answer_can_be_read(name: str, folder: Path, model_server: str) -> None:
+    plan = a_plan(a_case(), runner_of(name, folder, **({"base_url": model_server} if name == "chat" else {})))
+    before = copy.deepcopy(plan)
+
+    contents, reports = asyncio.run(carried_out_twice(plan, folder))
+
+    assert plan == before
+    assert contents[0] == contents[1]
+    assert reports[0].final_output
+    assert reports[0].failure_class is None
+    assert reports[0] == reports[1]
+
+
+async def carried_out_twice(plan: Any, folder: Path) -> tuple[list[Any], list[SessionReport]]:
+    """What an adapter says its answers depend on, and the reports of two answers to one case."""
+    adapter = ADAPTERS.get(plan.runner.adapter)(plan.runner)
+    contents, reports = [], []
+    for attempt in (1, 2):
+        contents.append(adapter.content())
+        raw = await adapter.execute(a_call(folder / "files", plan, attempt=attempt))
+        reports.append(normalize(an_execution(plan, raw=raw), plan.case, plan.runner))
+    await adapter.close()
+    return contents, reports
+
+
+# Normalizers.
+
+RAW_TEXTS = {
+    "nothing": None,
+    "empty": b"",
+    "blank-lines": b"\n\n",
+    "odd-bytes": b"\xff\xfe\x00\n",
+    "words": b"hello\n",
+    "other-json": b'{"type": "nobody-knows", "deep": {"a": [1]}}\n[1]\n42\nnull\n',
+    "half-json": b'{"type": "result", "resu',
+    "empty-objects": b"{}\n{}\n",
+}
+
+
+@pytest.mark.parametrize("name", NORMALIZERS.names())
+@pytest.mark.parametrize("content", RAW_TEXTS.values(), ids=RAW_TEXTS)
+def test_a_normalizer_takes_anything_changes_nothing_and_gives_the_same_report_twice(
+    name: str, content: bytes | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "stdout"
+    path.write_bytes(content or b"")
+    files = {} if content is None else {"stdout": path, "stderr": path}
+    raw = RawExecution(format=name, payload={"deep": [1, {"a": 2}]}, files=files, exit_code=0)
+    before = copy.deepcopy(raw)
+
+    first, second = (normalize(an_execution(raw=raw), a_case(), a_runner()) for _ in range(2))
+
+    assert first == second
+    assert raw == before
+    assert path.read_bytes() == (content or b"")
+    assert first.failure_class is None or first.error
+
+
+@pytest.mark.parametrize("name", NORMALIZERS.names())
+def test_a_report_of_nothing_says_why_it_has_no_output(name: str) -> None:
+    report = normalize(an_execution(raw=RawExecution(format=name)), a_case(), a_runner())
+
+    assert report.usage.total_tokens is None
+    assert report.final_output in (None, "")
+    assert report.failure_class is None or report.error
+
+
+@pytest.mark.parametrize("name", NORMALIZERS.names())
+def test_a_normalizer_says_its_version(name: str) -> None:
+    assert normalizer_version(name) == f"{name}/{NORMALIZERS.get(name)().version}"
+
+
+# Formats.
+
+ALL_FORMATS = pytest.mark.parametrize("name", SUITES)
+
+
+def suffix_of(name: str) -> str:
+    return FORMATS.get(name)().suffixes[0]
+
+
+@ALL_FORMATS
+def test_a_formats_suffixes_are_suffixes(name: str) -> None:
+    assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in FORMATS.get(name)().suffixes)
+
+
+@ALL_FORMATS
+def test_a_format_recognizes_its_own_suites_and_loads_them_the_same_twice(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"small{suffix_of(name)}"
+    path.write_text(SUITES[name], encoding="utf-8")
+
+    first, second = load_suite(path), load_suite(path)
+
+    assert first == second
+    assert (first.format, first.name, first.errors, first.warnings) == (name, "small", (), ())
+    assert [case.id for case in first.cases] == ["c1"]
+    assert path.read_text(encoding="utf-8") == SUITES[name]
+
+
+@ALL_FORMATS
+@pytest.mark.parametrize("cut", [0.0, 0.3, 0.6, 0.9])
+def test_a_format_loads_half_a_suite_or_says_where_it_went_wrong(name: str, cut: float, tmp_path: Path) -> None:
+    path = tmp_path / f"small{suffix_of(name)}"
+    path.write_text(SUITES[name][: int(len(SUITES[name]) * cut)], encoding="utf-8")
+
+    try:
+        errors = list(load_suite(path).errors)
+    except InputError as error:
+        errors = [error]
+
+    assert all(str(path) in str(error) for error in errors)
+
+
+@ALL_FORMATS
+def test_changing_a_suite_changes_its_revision(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"small{suffix_of(name)}"
+    path.write_text(SUITES[name], encoding="utf-8")
+    before = load_suite(path).revision
+    path.write_text(SUITES[name].replace("hi", "ho"), encoding="utf-8")
+
+    assert load_suite(path).revision != before

@@ -1,0 +1,132 @@
+"""The examples: valid, small, without network or key, and ranking as they always did.
+
+The agents' sessions and the solvers' answers are recordings, the programs compute; so every standing is known.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline_tests.cli.desk import Answer, Desk
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+STANDINGS = {
+    # suite, runner: (rank, passed, graded, planned)
+    ("coding-agents", "codex-gpt55"): (1, 4, 4, 4),
+    ("coding-agents", "claude-code"): (2, 8, 8, 11),
+    ("coding-agents", "codex"): (3, 9, 9, 10),
+    ("gsm8k", "solver-175b-verification"): (1, 35, 60, 60),
+    ("gsm8k", "solver-6b-verification"): (2, 20, 60, 60),
+    ("gsm8k", "solver-175b-finetuning"): (3, 18, 60, 60),
+    ("gsm8k", "solver-6b-finetuning"): (4, 11, 60, 60),
+    ("log-triage", "assistant-v2"): (1, 6, 6, 6),
+    ("log-triage", "estimator"): (2, 3, 5, 6),
+    ("log-triage", "assistant-v1"): (3, 1, 6, 6),
+    ("unit-conversion", "assistant-v2"): (1, 20, 22, 22),
+    ("unit-conversion", "assistant-v1"): (2, 12, 20, 22),
+    ("unit-conversion", "estimator"): (3, 5, 22, 22),
+}
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    root = tmp_path_factory.mktemp("repository") / "examples"
+    shutil.copytree(EXAMPLES, root)
+    return Desk(root)
+
+
+@pytest.fixture(scope="module")
+def run(desk: Desk) -> Answer:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA"):
+            patch.delenv(name, raising=False)
+        return desk("run", "--json")
+
+
+def ask(desk: Desk, query: str) -> list[tuple[Any, ...]]:
+    """What the results say; the examples keep their data beside them."""
+    return Desk(desk.root.parent).ask(query)
+
+
+def test_every_suite_and_runner_is_valid(desk: Desk) -> None:
+    answer = desk("validate", "--max-warnings", "0", "--json")
+
+    assert answer.code == 0
+    assert answer.document["errors"] == answer.document["warnings"] == []
+
+
+def test_they_stay_small() -> None:
+    assert sum(path.stat().st_size for path in EXAMPLES.rglob("*") if path.is_file()) < 1_500_000
+
+
+def test_the_data_they_take_from_others_comes_with_its_licence() -> None:
+    assert "MIT License" in (EXAMPLES / "recordings" / "gsm8k" / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_every_runner_ranks_as_it_should(run: Answer) -> None:
+    board = run.document["leaderboard"]
+
+    standings = {
+        (row["suite"], row["runner"]): (row["rank"], row["passed"], row["graded"], row["planned"])
+        for row in board
+        if row["scope"] == "suite"
+    }
+
+    assert standings == STANDINGS
+
+
+def test_the_run_reaches_the_pass_rate_that_the_project_asks_for(run: Answer) -> None:
+    assert run.code == 0
+
+
+def test_only_the_runners_that_a_suite_asks_for_carry_it_out(run: Answer) -> None:
+    assert {(cell["suite"], cell["runner"]) for cell in run.document["cells"]} == set(STANDINGS)
+
+
+def test_what_could_not_be_graded_says_whose_fault_it_was(desk: Desk, run: Answer) -> None:
+    rows = ask(desk, "SELECT DISTINCT failure_class, origin FROM failure_classes WHERE origin <> 'quality'")
+
+    assert set(rows) == {
+        ("target-crash", "target"),
+        ("timeout", "target"),
+        ("max-steps", "target"),
+        ("rate-limited", "infrastructure"),
+    }
+
+
+def test_cost_is_computed_where_there_are_prices_and_unknown_elsewhere(desk: Desk, run: Answer) -> None:
+    rows = dict(ask(desk, "SELECT runner, cost_known > 0 FROM cost_by_runner"))
+
+    assert {runner for runner, known in rows.items() if known} == {
+        "assistant-v2",
+        "claude-code",
+        "codex",
+        "codex-gpt55",
+    }
+    assert len(rows) == 10
+
+
+def test_a_known_weakness_counts_as_passed(desk: Desk, run: Answer) -> None:
+    rows = ask(desk, "SELECT DISTINCT case_id FROM current_verdicts WHERE status = 'expected-failed' ORDER BY case_id")
+
+    assert rows == [("edit-without-permission",), ("root-cause",), ("words",)]
+
+
+def test_a_sampled_runner_passes_a_case_only_sometimes(desk: Desk, run: Answer) -> None:
+    assert ask(desk, "SELECT runner, case_id, passed, failed FROM flaky_cases") == [("estimator", "flour", 1, 1)]
+
+
+def test_an_agent_session_tells_commands_files_and_skills(desk: Desk, run: Answer) -> None:
+    events = ask(
+        desk,
+        """SELECT runner, list(DISTINCT kind ORDER BY kind) FROM session_events WHERE suite = 'coding-agents'
+           AND kind IN ('command', 'file_read', 'skill') GROUP BY runner ORDER BY runner""",
+    )
+
+    assert events == [(runner, ["command", "file_read", "skill"]) for runner in ("claude-code", "codex", "codex-gpt55")]

@@ -1,0 +1,82 @@
+"""The layer rule of design.md: data flows right, imports point left; dagster and duckdb stay in their rooms."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import eval_pipeline
+
+HOUSE = Path(eval_pipeline.__file__).parent
+GROUND_FLOOR = ("errors", "failures", "fingerprints", "plugins")
+ROOMS = (
+    "llm", "suites", "executions", "reports", "scores", "leaderboards", "warehouse", "orchestration", "cli",
+)  # fmt: skip
+LEVELS = {**dict.fromkeys(GROUND_FLOOR, 0), **{room: level for level, room in enumerate(ROOMS, start=1)}}
+OUTSIDERS = {"dagster": {"orchestration", "cli"}, "duckdb": {"warehouse", "cli"}}
+MODULES = sorted(HOUSE.rglob("*.py"))
+
+
+def imported(source: str) -> Iterator[str]:
+    """The absolute names of the modules that a source imports, wherever in it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: imports name whole things"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room_of(module: str) -> str | None:
+    """`eval_pipeline.suites.model` stands in `suites`; what is not ours stands in no room."""
+    package, _, rest = module.partition(".")
+    return rest.partition(".")[0] if package == "eval_pipeline" and rest else None
+
+
+def trespasses(room: str, source: str) -> list[str]:
+    """What a module of this room imports and must not."""
+    names = sorted(set(imported(source)))
+    rightward = [name for name in names if (other := room_of(name)) and LEVELS[other] > LEVELS[room]]
+    foreign = [name for name in names if room not in OUTSIDERS.get(name.partition(".")[0], {room})]
+    return rightward + foreign
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(HOUSE)))
+def test_a_module_imports_only_from_its_own_room_and_rooms_to_its_left(file: Path) -> None:
+    room = file.relative_to(HOUSE).with_suffix("").parts[0]
+
+    assert room == "__init__" or trespasses(room, file.read_text(encoding="utf-8")) == []
+
+
+def test_every_room_of_the_house_has_its_place_in_the_order() -> None:
+    found = {file.relative_to(HOUSE).with_suffix("").parts[0] for file in MODULES} - {"__init__"}
+
+    assert found == set(LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("room", "source", "expected"),
+    [
+        ("suites", "from eval_pipeline.errors import InputError", []),
+        ("suites", "from eval_pipeline.suites.model import Case", []),
+        ("suites", "from eval_pipeline.scores.model import Score", ["eval_pipeline.scores.model"]),
+        ("suites", "import eval_pipeline.cli.main", ["eval_pipeline.cli.main"]),
+        ("suites", "from eval_pipeline import reports", ["eval_pipeline.reports"]),
+        ("suites", "def f():\n    from eval_pipeline.cli import main", ["eval_pipeline.cli"]),
+        ("errors", "from eval_pipeline.llm.client import ChatClient", ["eval_pipeline.llm.client"]),
+        ("scores", "import dagster as dg", ["dagster"]),
+        ("orchestration", "import dagster as dg", []),
+        ("leaderboards", "from duckdb import Error", ["duckdb", "duckdb.Error"]),
+        ("cli", "import duckdb", []),
+        ("scores", "import dagsterly", []),
+    ],
+)
+def test_the_rule_tells_left_from_right(room: str, source: str, expected: list[str]) -> None:
+    found = trespasses(room, source)
+
+    assert [name for name in expected if name not in found] == []
+    assert bool(found) == bool(expected)
