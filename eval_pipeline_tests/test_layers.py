@@ -45,11 +45,26 @@ def trespasses(room: str, source: str) -> list[str]:
     return rightward + foreign
 
 
+def used_of(module: str, source: str) -> set[str]:
+    """The attributes of a module that a source takes, by `from` or by a dot."""
+    nodes = list(ast.walk(ast.parse(source)))
+    named = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) and node.module == module
+             for alias in node.names}  # fmt: skip
+    dotted = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+              and node.value.id == module}  # fmt: skip
+    return named | dotted
+
+
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(HOUSE)))
 def test_a_module_imports_only_from_its_own_room_and_rooms_to_its_left(file: Path) -> None:
     room = file.relative_to(HOUSE).with_suffix("").parts[0]
 
     assert room == "__init__" or trespasses(room, file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("file", sorted((HOUSE / "cli").glob("*.py")), ids=lambda file: file.name)
+def test_the_command_line_asks_nothing_of_duckdb_but_how_things_are_called(file: Path) -> None:
+    assert used_of("duckdb", file.read_text(encoding="utf-8")) <= {"Error", "DuckDBPyConnection"}
 
 
 def test_every_room_of_the_house_has_its_place_in_the_order() -> None:
@@ -80,3 +95,16 @@ def test_the_rule_tells_left_from_right(room: str, source: str, expected: list[s
 
     assert [name for name in expected if name not in found] == []
     assert bool(found) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "used"),
+    [
+        ("import duckdb\nduckdb.connect()", {"connect"}),
+        ("from duckdb import Error, sql", {"Error", "sql"}),
+        ("import duckdb\ntry: f()\nexcept duckdb.Error: pass", {"Error"}),
+        ("import other\nother.duckdb.connect()", set()),
+    ],
+)
+def test_the_rule_sees_what_is_used(source: str, used: set[str]) -> None:
+    assert used_of("duckdb", source) == used

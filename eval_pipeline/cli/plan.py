@@ -41,10 +41,11 @@ def _rows(foreseen: list[Foreseen]) -> Iterator[tuple[object, ...]]:
         yield one.cell.suite, one.cell.runner, tally.planned, tally.reused, tally.executed, tally.rescored, cost
     if len(foreseen) > 1:
         tallies = [one.tally for one in foreseen]
-        known = [one.estimated_cost_usd for one in foreseen if one.estimated_cost_usd is not None]
+        costs = [one.estimated_cost_usd for one in foreseen]
+        total = None if None in costs else sum(cost for cost in costs if cost is not None)
         yield (
             "all", "", sum(t.planned for t in tallies), sum(t.reused for t in tallies),
-            sum(t.executed for t in tallies), sum(t.rescored for t in tallies), money(sum(known) if known else None),
+            sum(t.executed for t in tallies), sum(t.rescored for t in tallies), money(total),
         )  # fmt: skip
 
 

@@ -92,7 +92,7 @@ def _failed(outcome: CellOutcome, min_pass_rate: float | None) -> bool:
     tally = outcome.tally
     if outcome.error is not None:
         return True
-    if min_pass_rate is None:
+    if min_pass_rate is None or not tally.planned:
         return bool(tally.failed or tally.errored)
     graded = tally.passed + tally.failed
     return not graded or tally.passed / graded < min_pass_rate

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import inspect
+import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,11 +20,20 @@ from typing import Any, Protocol
 
 from eval_pipeline.executions.adapters import Adapter, Call
 from eval_pipeline.executions.limits import AdaptiveLimit
-from eval_pipeline.executions.model import Attempt, Execution, Plan, RawExecution, RetryPolicy, Runner, TargetFailure
+from eval_pipeline.executions.model import (
+    DEFAULT_CONCURRENCY,
+    Attempt,
+    Execution,
+    Plan,
+    RawExecution,
+    RetryPolicy,
+    Runner,
+    TargetFailure,
+)
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import ADAPTER, BUDGET_EXCEEDED, RATE_LIMITED, TIMEOUT
 
-DEFAULT_CONCURRENCY = 10
+_LOG = logging.getLogger(__name__)
 
 
 class Sink(Protocol):
@@ -143,7 +153,14 @@ class _LaneRun:
                         return
                     await self._wait_for_change()
         finally:
+            await self._close_adapter()
+
+    async def _close_adapter(self) -> None:
+        # The other end of the boundary to adapters: what was executed stays, even if one cannot let go.
+        try:
             await self._lane.adapter.close()
+        except Exception as error:  # noqa: BLE001 — see above
+            _LOG.warning("adapter '%s' did not close: %s: %s", self._lane.runner.adapter, type(error).__name__, error)
 
     async def _take_place(self) -> None:
         await self._limit.acquire()

@@ -12,6 +12,8 @@ from eval_pipeline.failures import FailureClass
 from eval_pipeline.suites.model import Case
 
 JsonMap = Mapping[str, Any]
+DEFAULT_CONCURRENCY = 10
+"""Attempts of a runner at once, where nobody says how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class Runner:
 
     name: str
     adapter: str
-    settings: JsonMap = field(default_factory=dict)
+    settings: JsonMap = field(default_factory=dict, repr=False)
     public_settings: JsonMap = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     folder: Path = Path()

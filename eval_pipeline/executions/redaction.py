@@ -15,8 +15,8 @@ import orjson
 
 from eval_pipeline.executions.model import Attempt, Execution, RawExecution
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.suites.secrets import REDACTED
 
-REDACTED = "***"
 SHORTEST_SECRET = 8
 
 

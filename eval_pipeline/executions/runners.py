@@ -13,18 +13,12 @@ from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.agentv_targets import runner_entry
 from eval_pipeline.executions.model import RetryPolicy, Runner
 from eval_pipeline.suites.environment import interpolate, names_in
+from eval_pipeline.suites.secrets import REDACTED, SECRET_KEY, redacted, secrets_in
 from eval_pipeline.suites.source import FieldPath, Source, show_path, yaml_source
 from eval_pipeline.suites.yaml_text import parse_yaml
 
 RUNNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-REDACTED = "***"
-_SECRET_KEY = re.compile(
-    r"((api|access|private)[-_]?key|token|secret|password|passwd|passphrase|authorization|credential|cookie|[-_]pat)s?\Z",
-    re.IGNORECASE,
-)
-_SCHEME = re.compile(r"(bearer|basic|token)\s+", re.IGNORECASE)
 _MOST = 1e15
-_TOKEN_COUNTS = frozenset({"max_tokens", "max_output_tokens", "max_completion_tokens"})
 _COMMON_KEYS = frozenset({"name", "adapter", "tags", "timeout_s", "concurrency", "retries", "prices", "description"})
 _PRICES = ("input_per_million", "cached_input_per_million", "cache_write_per_million", "output_per_million", "per_call")
 
@@ -92,7 +86,7 @@ def _runner(raw: Any, at: FieldPath, source: Source, environment: Mapping[str, s
     factory = ADAPTERS.get(adapter, source.place((*at, "adapter")))
     filled = interpolate(raw, environment)
     named = list(dict.fromkeys(_names(raw)))
-    hidden = {name: environment[name] for name in named if name in environment and _SECRET_KEY.search(name)}
+    hidden = {name: environment[name] for name in named if name in environment and SECRET_KEY.search(name)}
     public = interpolate(raw, {**environment, **dict.fromkeys(hidden, REDACTED)})
     settings = {key: value for key, value in filled.items() if key not in _COMMON_KEYS}
     _check_settings(settings, factory.settings, at, source)
@@ -150,30 +144,6 @@ def _check_settings(settings: Mapping[str, Any], known: frozenset[str], at: Fiel
             )
 
 
-def redacted(value: Any) -> Any:
-    """`value` with everything under a secret-looking key replaced by `***`."""
-    if isinstance(value, Mapping):
-        return {key: REDACTED if _is_secret(key, item) else redacted(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [redacted(item) for item in value]
-    return value
-
-
-def secrets_in(value: Any) -> list[str]:
-    """The secret texts in settings: what must never be stored. Of `Bearer abc`, `abc` alone is one, too."""
-    if isinstance(value, Mapping):
-        found = [item for key, item in value.items() if _is_secret(key, item)]
-        found += [_SCHEME.sub("", item, count=1) for item in found if _SCHEME.match(item)]
-        return found + [secret for item in value.values() if not isinstance(item, str) for secret in secrets_in(item)]
-    if isinstance(value, list):
-        return [secret for item in value for secret in secrets_in(item)]
-    return []
-
-
-def _is_secret(key: str, value: Any) -> bool:
-    return isinstance(value, str) and bool(value) and key not in _TOKEN_COUNTS and bool(_SECRET_KEY.search(key))
-
-
 def _tags(raw: Any, at: FieldPath, source: Source) -> tuple[str, ...]:
     if raw is None:
         return ()
@@ -228,4 +198,9 @@ def _prices(raw: Any, at: FieldPath, source: Source) -> dict[str, float]:
     for key in raw:
         if key not in _PRICES:
             raise UnknownName("price", key, _PRICES, source.place((*at, key)))
-    return {key: _number(raw, key, at, source, above=-1e-12) or 0.0 for key in raw}
+    prices = {key: price for key in raw if (price := _number(raw, key, at, source, above=-1e-12)) is not None}
+    needed = {"input_per_million", "output_per_million"}
+    if prices.keys() - {"per_call"} and not needed <= prices.keys():
+        missing = ", ".join(sorted(needed - prices.keys()))
+        raise source.error(at, f"prices of tokens need {missing}, too: a price that is not given is not 0")
+    return prices

@@ -18,6 +18,7 @@ from eval_pipeline.orchestration.partitions import SUITES, range_tags
 from eval_pipeline.orchestration.sweep import CellOutcome, Listener, ReadySuite
 from eval_pipeline.orchestration.workbench import Workbench
 
+INTERRUPTED = "interrupted; what was executed is kept, and the same command goes on from there"
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -94,6 +95,8 @@ def _root_message(error: Any) -> str:
     """What the innermost error of a step says; Dagster wraps it in its own."""
     while error is not None and error.cause is not None:
         error = error.cause
+    if error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
+        return INTERRUPTED
     return error.message.strip() if error is not None else "a step failed"
 
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.adapters import ADAPTERS
-from eval_pipeline.executions.engine import DEFAULT_CONCURRENCY, Engine, Lane
-from eval_pipeline.executions.model import Execution, Plan, Runner
+from eval_pipeline.executions.engine import Engine, Lane
+from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
 from eval_pipeline.executions.planning import CaseFilter, cell_cases, plan_cell
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.fingerprints import fingerprint
@@ -32,7 +32,7 @@ from eval_pipeline.scores.model import Score, Status, Subject
 from eval_pipeline.suites.model import Case, Suite
 from eval_pipeline.warehouse import journal as journals
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.cells import Known, known_cells, load_stored, rebind, select_again
+from eval_pipeline.warehouse.cells import Known, displaced_by_later, known_cells, load_stored, rebind, select_again
 from eval_pipeline.warehouse.journal import CellName, Journal, journal_folder, keep_artifacts
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -244,15 +244,22 @@ class _Sweep:
     def _plans(self, runs: list[_CellRun]) -> Iterator[Plan]:
         """The plans of a lane that need the target, cell after cell."""
         for run in runs:
-            for plan in run.plans_to_execute():
-                run.under_way += 1
-                yield plan
+            try:
+                for plan in run.plans_to_execute():
+                    run.under_way += 1
+                    yield plan
+            except Exception as error:  # noqa: BLE001 — a cell whose past cannot be read must not take the others along
+                run.fault = run.fault or error
             run.exhausted = True
             self._finish_if_done(run)
 
     async def _sink(self, plan: Plan, execution: Execution) -> float | None:
         run = self._by_name[CellName(plan.suite, plan.runner.name)]
-        cost = run.take(plan, execution)
+        cost = None
+        try:
+            cost = run.take(plan, execution)
+        except Exception as error:  # noqa: BLE001 — a cell that cannot be written must not take the others along
+            run.fault = run.fault or error
         run.under_way -= 1
         self._finish_if_done(run)
         return cost
@@ -289,6 +296,7 @@ class _CellRun:
         self.tally = Tally()
         self.under_way = 0
         self.exhausted = False
+        self.fault: Exception | None = None
         self._options = options
         self._warehouse = warehouse
         self._sweep_id = sweep_id
@@ -312,6 +320,8 @@ class _CellRun:
         self._known = known_cells(self._warehouse, self.cell.name)
         self._listener.cell_planned(self.cell, self._count_plans())
         for plan in planned_cells(self.cell, self._options):
+            if self.fault is not None:
+                return
             self.tally.planned += 1
             known = self._known.get(plan.key)
             if known is None or needs_execution(known, self._options):
@@ -360,6 +370,9 @@ class _CellRun:
     def store(self) -> CellOutcome:
         """Scores anew what has to be, and takes everything into the warehouse."""
         try:
+            if self.fault is not None:
+                self._journal.close()
+                raise self.fault
             for rescore, execution, report, scores in load_stored(
                 self._warehouse, self._rescores, lambda one: one.known
             ):
@@ -424,8 +437,10 @@ class _CellRun:
         current = self._report(execution, case) if stale or report is None else report
         status = None
         if STAGES[2] in self._options.stages:
-            status = self._judge(case, execution, current, {} if stale else scores)
+            outdated = stale or rescore.known.normalizer != _normalizer(execution)
+            status = self._judge(case, execution, current, {} if outdated else scores)
         self.tally.rescored += 1
+        self._reused.append(rescore.known.execution_id)
         self._listener.plan_reused(self.cell, status)
 
     def _rebind(self) -> None:
@@ -433,8 +448,11 @@ class _CellRun:
         now = datetime.now(UTC)
         if self._rebinds:
             rebind(self._warehouse, self._rebinds, self.cell.ready.suite.revision, self._sweep_id, now)
-        if self._reused and len(self._known) > self.tally.planned:
+        if self._reused:
             select_again(self._warehouse, self._reused, now)
+        displaced = displaced_by_later(self._warehouse, self._reused) if self._reused else []
+        if displaced:
+            rebind(self._warehouse, displaced, self.cell.ready.suite.revision, self._sweep_id, now)
 
     def _write_cell_row(self) -> None:
         suite, tally = self.cell.ready.suite, self.tally

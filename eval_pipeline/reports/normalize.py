@@ -96,17 +96,26 @@ def with_cost(usage: Usage, prices: Mapping[str, float], calls: int | None) -> U
 
     Cache reads and writes are priced apart when their prices are given, as ordinary input otherwise.
     """
-    if usage.cost_usd is not None or not prices or usage.input_tokens is None or usage.output_tokens is None:
+    if usage.cost_usd is not None or not prices:
         return usage
-    input_price = prices.get("input_per_million", 0.0)
+    tokens = _token_cost(usage, prices) if "input_per_million" in prices else 0.0
+    if tokens is None:
+        return usage
+    cost = tokens + prices.get("per_call", 0.0) * (1 if calls is None else calls)
+    return replace(usage, cost_usd=cost, cost_source="computed")
+
+
+def _token_cost(usage: Usage, prices: Mapping[str, float]) -> float | None:
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    input_price = prices["input_per_million"]
     cached, written = usage.cached_input_tokens or 0, usage.cache_write_tokens or 0
-    cost = (
+    return (
         (usage.input_tokens - cached - written) * input_price
         + cached * prices.get("cached_input_per_million", input_price)
         + written * prices.get("cache_write_per_million", input_price)
-        + usage.output_tokens * prices.get("output_per_million", 0.0)
-    ) / _MILLION + prices.get("per_call", 0.0) * (calls or 1)
-    return replace(usage, cost_usd=cost, cost_source="computed")
+        + usage.output_tokens * prices["output_per_million"]
+    ) / _MILLION
 
 
 def _first_known(*values: Known | None) -> Known | None:

@@ -29,6 +29,11 @@ def names_in(value: Any) -> list[str]:
     return _PLACEHOLDER.findall(value) if isinstance(value, str) else []
 
 
+def unset_names(text: str, environment: Mapping[str, str]) -> list[str]:
+    """The names that a file's text mentions and that have no value, each once."""
+    return [name for name in dict.fromkeys(names_in(text)) if name not in environment]
+
+
 def read_environment(folder: Path) -> dict[str, str]:
     """The process environment over the nearest `.env` found from `folder` upward (an exported value wins)."""
     found: dict[str, str] = {}

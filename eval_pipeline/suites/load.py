@@ -6,12 +6,13 @@ import fnmatch
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from eval_pipeline.errors import InputError, InputErrors, Place
 from eval_pipeline.plugins import Registry
+from eval_pipeline.suites.environment import unset_names
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.source import show_path
 
@@ -97,6 +98,16 @@ def find_suite_files(patterns: Iterable[str], folder: Path) -> list[Path]:
                 )
         found.update(dict.fromkeys(Path(os.path.normpath(match)) for match in matches))
     return list(found)
+
+
+def with_unset_names(suite: Suite, text: str, reading: Reading) -> Suite:
+    """The suite with a warning for each `${{ NAME }}` that has no value and became an empty text."""
+    unset = unset_names(text, reading.environment) if "${{" in text else []
+    said = [
+        f"{show_path(suite.path)}: {name} is not set in the environment; ${{{{ {name} }}}} became an empty text"
+        for name in unset
+    ]
+    return replace(suite, warnings=(*suite.warnings, *said)) if said else suite
 
 
 def _formats() -> list[Format]:

@@ -145,7 +145,7 @@ def _raw(row: Mapping[str, Any], artifacts: Path) -> Any:
     payload = kept.pop("payload", None)
     if raw is not None and payload is not None and payload.is_file():
         raw = {**raw, "payload": orjson.loads(payload.read_bytes())}
-    return rows.raw_from_row(raw, row, {role: path for role, path in kept.items() if path.is_file()})
+    return rows.raw_from_row(raw, row, kept)
 
 
 def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sweep_id: str, now: datetime) -> None:
@@ -164,6 +164,23 @@ def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sw
                 FROM verdicts SEMI JOIN wanted USING (execution_id)) WHERE newest = 1""",
             values,
         )
+
+
+def displaced_by_later(warehouse: Warehouse, execution_ids: Sequence[str]) -> list[str]:
+    """Those executions whose cell's newest verdict, at the same revisions, is about another execution."""
+    with warehouse.transaction() as connection:
+        _want(connection, execution_ids)
+        found = connection.execute(
+            """WITH newest AS (
+                   SELECT suite, suite_revision, runner, runner_revision, case_id, repetition,
+                          arg_max(execution_id, decided_at) AS execution_id
+                   FROM verdicts GROUP BY ALL)
+               SELECT DISTINCT v.execution_id FROM verdicts v
+               SEMI JOIN wanted USING (execution_id)
+               JOIN newest n USING (suite, suite_revision, runner, runner_revision, case_id, repetition)
+               WHERE n.execution_id <> v.execution_id"""
+        ).fetchall()
+    return [execution_id for (execution_id,) in found]
 
 
 def select_again(warehouse: Warehouse, execution_ids: Sequence[str], now: datetime) -> None:

@@ -17,7 +17,8 @@ from eval_pipeline.reports.model import (
     event_from_json,
 )
 from eval_pipeline.scores.model import Finding, Score, Verdict
-from eval_pipeline.suites.model import Suite
+from eval_pipeline.suites.model import EvaluatorSpec, Suite
+from eval_pipeline.suites.secrets import redacted
 
 Row = dict[str, Any]
 
@@ -31,7 +32,7 @@ def suite_row(suite: Suite, errors: list[InputError], now: datetime) -> Row:
         "format": suite.format,
         "description": suite.description,
         "tags": suite.tags,
-        "metadata": suite.metadata,
+        "metadata": redacted(suite.metadata),
         "case_count": len(suite.cases),
         "invalid_cases": len(errors),
         "errors": [str(error) for error in errors],
@@ -53,11 +54,15 @@ def case_rows(suite: Suite) -> Iterator[Row]:
             "criteria": case.criteria,
             "expected_output": case.expected_output,
             "tags": case.tags,
-            "metadata": case.metadata,
-            "evaluators": case.evaluators,
+            "metadata": redacted(case.metadata),
+            "evaluators": [_evaluator(spec) for spec in case.evaluators],
             "threshold": case.threshold,
             "expected_fail": case.expected_fail,
         }
+
+
+def _evaluator(spec: EvaluatorSpec) -> Row:
+    return {name: getattr(spec, name) for name in spec.__dataclass_fields__} | {"config": redacted(spec.config)}
 
 
 def runner_row(runner: Runner, revision: str, now: datetime) -> Row:

@@ -50,7 +50,7 @@ def _table(name: str, comment: str, key: tuple[str, ...], *columns: tuple[str, s
 _SUITE = ("suite", "VARCHAR", "Name of the suite")
 _RUNNER = ("runner", "VARCHAR", "Name of the runner")
 _CASE = ("case_id", "VARCHAR", "Id of the case within its suite")
-_REPETITION = ("repetition", "INTEGER", "Planned sample of the cell, from 1")
+_REPETITION = ("repetition", "INTEGER", "Which of the planned repetitions, from 1")
 _EXECUTION = ("execution_id", "VARCHAR", "Execution this row is about")
 _SWEEP = ("sweep_id", "VARCHAR", "Sweep that wrote this row")
 _REVISION = ("suite_revision", "VARCHAR", "Hash of the suite's content")

@@ -347,6 +347,20 @@ def test_a_lane_without_plans_is_over_at_once() -> None:
     assert adapter.closed == 1
 
 
+class Clinging(Simulated):
+    """Cannot let go."""
+
+    async def close(self) -> None:
+        raise OSError("still in use")
+
+
+def test_an_adapter_that_cannot_be_closed_loses_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    sink = carry_out(lane(a_runner(), Clinging(), plans(3)), lane(a_runner("other"), Simulated(), plans(3)))
+
+    assert len(sink.kept) == 6
+    assert caplog.messages == ["adapter 'replay' did not close: OSError: still in use"]
+
+
 def test_cancelling_stops_every_attempt_and_closes_every_adapter() -> None:
     adapters = [Simulated(lambda call: 100.0), Simulated(failing(1, refusal(100.0)))]
     lanes = [lane(a_runner(str(number)), adapter, plans(5), 3) for number, adapter in enumerate(adapters)]

@@ -6,6 +6,7 @@ Runs are in this process and on instances of their own; only what has to be kill
 from __future__ import annotations
 
 import base64
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from eval_pipeline.orchestration.assets import CELL_ASSETS, SweepConfig
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
-from eval_pipeline.orchestration.run import RunResult, run_sweep
+from eval_pipeline.orchestration.run import INTERRUPTED, RunResult, run_sweep
 from eval_pipeline.orchestration.sweep import STAGES, SweepOptions
 from eval_pipeline_tests.orchestration.project_folder import (
     ProjectFolder,
@@ -371,7 +372,7 @@ def test_load_suites_stores_suites_and_says_which_cases_are_invalid(folder: Proj
     ]
 
 
-# Killed
+# Interrupted and killed
 
 
 RUNS_ON_ITS_OWN = """
@@ -379,17 +380,34 @@ import pathlib, sys
 from eval_pipeline.orchestration.run import run_sweep
 from eval_pipeline_tests.orchestration.project_folder import ProjectFolder
 workbench = ProjectFolder(pathlib.Path(sys.argv[1])).workbench()
-run_sweep(workbench, workbench.load_suites(), ["echo"], {})
+print(run_sweep(workbench, workbench.load_suites(), ["echo"], {}).problem)
 """
 
 
-def test_a_sweep_after_a_killed_one_does_not_wait_for_it_and_says_that_it_failed(folder: ProjectFolder) -> None:
+def hanging_sweep(folder: ProjectFolder) -> subprocess.Popen[str]:
+    """The command line's sweep in another process, hanging in `b`."""
     folder.write_answers(b="hang")
-    process = subprocess.Popen([sys.executable, "-c", RUNS_ON_ITS_OWN, str(folder.root)])
+    command = [sys.executable, "-c", RUNS_ON_ITS_OWN, str(folder.root)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     calls = folder.root / "calls.txt"
     wait_until(lambda: "echo/b" in calls.read_text(), calls)
+    return process
+
+
+def test_an_interrupted_sweep_says_so_and_ends_at_once(folder: ProjectFolder) -> None:
+    process = hanging_sweep(folder)
+
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+
+    assert said.strip() == INTERRUPTED
+    assert folder.ask("SELECT status FROM sweeps") == [("interrupted",)]
+
+
+def test_a_sweep_after_a_killed_one_does_not_wait_for_it_and_says_that_it_failed(folder: ProjectFolder) -> None:
+    process = hanging_sweep(folder)
     process.kill()
-    process.wait()
+    process.communicate()
     folder.write_answers()
 
     workbench = folder.workbench()

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from eval_pipeline.errors import InputError, Place
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
-from eval_pipeline.executions.engine import DEFAULT_CONCURRENCY
-from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
+from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, RawExecution, Runner, TargetFailure
 from eval_pipeline.llm.client import ChatClient, ModelError
 from eval_pipeline.suites.model import Case, Message
 

@@ -54,7 +54,9 @@ class CommandNormalizer:
     def normalize(self, material: Material) -> SessionReport:
         text = material.text("output")
         if text is None:
-            text = material.text("stdout") or ""
+            text = material.text("stdout")
+        if text is None:
+            raise ValueError("neither output nor stdout was kept")
         answer = _structured(text)
         if answer is not None:
             return answer_report(answer, material.execution_id)

@@ -21,6 +21,8 @@ class ChatNormalizer:
 
     def normalize(self, material: Material) -> SessionReport:
         response = material.raw.payload.get("response")
+        if response is None and "error" not in material.raw.payload:
+            raise ValueError("the response was not kept")
         if not isinstance(response, Mapping):
             return SessionReport(execution_id=material.execution_id)
         choice = response["choices"][0]

@@ -10,7 +10,7 @@ import orjson
 
 from eval_pipeline.suites.agentv import read_suite
 from eval_pipeline.suites.environment import interpolate
-from eval_pipeline.suites.load import FORMATS, Reading
+from eval_pipeline.suites.load import FORMATS, Reading, with_unset_names
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.source import FieldPath, Source, jsonl_source
 from eval_pipeline.suites.yaml_text import MAX_DEPTH
@@ -27,7 +27,7 @@ class AgentVJsonl:
 
     def load(self, path: Path, text: str, reading: Reading) -> Suite:
         source = jsonl_source(path)
-        return read_suite({}, _rows(text, source, reading), source, "agentv-jsonl")
+        return with_unset_names(read_suite({}, _rows(text, source, reading), source, "agentv-jsonl"), text, reading)
 
 
 def _rows(text: str, source: Source, reading: Reading) -> Iterator[tuple[FieldPath, Any]]:

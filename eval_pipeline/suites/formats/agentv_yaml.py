@@ -9,7 +9,7 @@ from typing import Any
 
 from eval_pipeline.suites.agentv import TEST_KEYS, read_suite
 from eval_pipeline.suites.environment import interpolate
-from eval_pipeline.suites.load import FORMATS, Reading
+from eval_pipeline.suites.load import FORMATS, Reading, with_unset_names
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.source import Source, show_path
 from eval_pipeline.suites.yaml_text import read_yaml
@@ -41,7 +41,8 @@ class AgentVYaml:
         tests: Any = document[key]
         if not isinstance(tests, list):
             raise source.error((key,), "expected a list of tests")
-        return read_suite(document, (((key, index), test) for index, test in enumerate(tests)), source, "agentv-yaml")
+        rows = (((key, index), test) for index, test in enumerate(tests))
+        return with_unset_names(read_suite(document, rows, source, "agentv-yaml"), text, reading)
 
 
 def _json_as_yaml(text: str) -> str:

@@ -1,0 +1,201 @@
+"""The Dagster UI as people use it: `eval-pipeline dev` on a project with a finished sweep, its pages in a real browser,
+and a materialization started from there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from eval_pipeline.orchestration.run import run_sweep
+from eval_pipeline_tests.orchestration.browser import Browser, find_chromium, open_browser
+from eval_pipeline_tests.orchestration.project_folder import (
+    ProjectFolder,
+    a_runner_entry,
+    a_test,
+    contains,
+    make_project,
+    published,
+)
+
+PATIENCE_S = 120.0
+LOCATION = "eval_pipeline.orchestration.definitions"
+
+LAUNCH = """
+mutation Launch($params: ExecutionParams!) {
+  launchRun(executionParams: $params) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on RunConfigValidationInvalid { errors { message } }
+    ... on PythonError { message }
+  }
+}"""
+STATUS = "query Status($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
+PARTITION = """
+query Partition($asset: AssetKeyInput!, $key: String!) {
+  assetNodeOrError(assetKey: $asset) {
+    ... on AssetNode {
+      staleStatusByPartition(partitions: [$key])
+      latestMaterializationByPartition(partitions: [$key]) { runId }
+    }
+  }
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ui:
+    """The running UI of a project."""
+
+    url: str
+    folder: ProjectFolder
+    command_line_run: str
+
+    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        """The data that GraphQL answers."""
+        answer = httpx.post(f"{self.url}/graphql", json={"query": query, "variables": variables}, timeout=60).json()
+        assert "errors" not in answer, answer
+        data: dict[str, Any] = answer["data"]
+        return data
+
+    def materialize(self, partition: str) -> str:
+        """Materializes every asset of one cell, as the launchpad does; returns how the run ended."""
+        selector = {"repositoryLocationName": LOCATION, "repositoryName": "__repository__", "jobName": "sweep"}
+        tags = [{"key": "dagster/partition", "value": partition}]
+        params = {"selector": selector, "runConfigData": {}, "executionMetadata": {"tags": tags}}
+        launched = self.ask(LAUNCH, params=params)["launchRun"]
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        return self._ended(launched["run"]["runId"])
+
+    def _ended(self, run_id: str) -> str:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            status = str(self.ask(STATUS, id=run_id)["runOrError"]["status"])
+            if status in ("SUCCESS", "FAILURE", "CANCELED"):
+                return status
+            assert time.monotonic() < deadline, f"the run is still {status}"
+            time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
+    """A project of two runners, and `eval-pipeline dev` on it.
+
+    The command line has carried out `echo` there, and `parrot` in another data folder, while the server starts.
+    """
+    folder = make_project(tmp_path_factory.mktemp("ui") / "project")
+    folder.write_runners(a_runner_entry("echo"), a_runner_entry("parrot"))
+    folder.write_suite(a_test("a"), a_test("b", contains("9")))
+    run_id = sweep_by_command_line(folder, folder.data, "echo")
+    port = free_port()
+    with dev_server(folder, port) as (process, log):
+        sweep_by_command_line(folder, elsewhere(folder), "parrot")
+        wait_until_served(f"http://127.0.0.1:{port}/server_info", process, log)
+        yield Ui(f"http://127.0.0.1:{port}", folder, run_id)
+
+
+def elsewhere(folder: ProjectFolder) -> Path:
+    return folder.root / "data-of-the-command-line"
+
+
+def sweep_by_command_line(folder: ProjectFolder, data: Path, runner: str) -> str:
+    workbench = folder.workbench(data)
+    result = run_sweep(workbench, workbench.load_suites(), [runner], {})
+    assert result.problem is None
+    assert result.run_id is not None
+    return result.run_id
+
+
+@contextlib.contextmanager
+def dev_server(folder: ProjectFolder, port: int) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """`eval-pipeline dev` as a process in a session of its own; yields it with the file of what it says.
+
+    Nothing of it is worth an orderly end, which takes seconds: all its processes are killed together.
+    """
+    dev = "from eval_pipeline.cli.main import main; main()"
+    command = [sys.executable, "-c", dev, "dev", "--project", str(folder.root), "--port", str(port)]
+    log = folder.root / "dev.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        yield process, log
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE_S)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until_served(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        assert process.poll() is None, log.read_text(errors="replace")
+        assert time.monotonic() < deadline, log.read_text(errors="replace")
+        try:
+            if httpx.get(url).is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no chromium on this machine: the pages of the UI are looked at in it")
+    with open_browser(program, tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+def test_the_leaderboards_page_shows_the_standings(ui: Ui, browser: Browser, tmp_path: Path) -> None:
+    text = browser.read(
+        f"{ui.url}/assets/leaderboards", "standings", "pass rate", "50.0 %", picture=tmp_path / "leaderboards.png"
+    )
+
+    assert "echo" in text
+    assert "best_pass_rate" in text
+    assert (tmp_path / "leaderboards.png").stat().st_size > 10_000
+
+
+def test_the_scores_page_shows_a_partition_with_its_numbers_and_the_run_that_made_it(ui: Ui, browser: Browser) -> None:
+    page = f"{ui.url}/assets/evaluator_scores?view=partitions&partition=echo%7Csums"
+
+    text = browser.read(page, "echo|sums", "Materialized", "pass_rate", ui.command_line_run[:8])
+
+    assert "Unsynced" not in text
+
+
+def test_a_run_of_the_command_line_is_listed(ui: Ui, browser: Browser) -> None:
+    browser.read(f"{ui.url}/runs", ui.command_line_run[:8], "sweep", "Success")
+
+
+def test_a_materialization_started_in_the_ui_gives_the_rows_of_the_command_line(ui: Ui) -> None:
+    assert ui.materialize("parrot|sums") == "SUCCESS"
+
+    theirs, ours = published(elsewhere(ui.folder), "parrot"), published(ui.folder.data, "parrot")
+    assert len(ours["verdicts"]) == 2
+    for table in ours:
+        assert ours[table] == theirs[table], table
+
+
+@pytest.mark.parametrize("asset", ["target_executions", "evaluator_scores", "failure_classes"])
+def test_what_the_command_line_materialized_is_up_to_date_in_the_ui(ui: Ui, asset: str) -> None:
+    node = ui.ask(PARTITION, asset={"path": [asset]}, key="echo|sums")["assetNodeOrError"]
+
+    assert node["staleStatusByPartition"] == ["FRESH"]
+    assert node["latestMaterializationByPartition"] == [{"runId": ui.command_line_run}]
