@@ -374,24 +374,27 @@ def test_the_targets_own_time_goes_before_the_attempts(
     assert report_of("python", {"output": "4", **answer}, duration_ms=raw_ms).duration_ms == duration_ms
 
 
+PRICES = {"input_per_million": 1, "output_per_million": 1}
+
+
 @pytest.mark.parametrize(
     ("usage", "prices", "cost", "source"),
     [
         pytest.param(Usage(input_tokens=2_000_000, output_tokens=1_000_000),
                      {"input_per_million": 1, "output_per_million": 2}, 4.0, "computed", id="input-and-output"),
         pytest.param(Usage(input_tokens=1_000_000, output_tokens=0, cached_input_tokens=400_000),
-                     {"input_per_million": 1, "cached_input_per_million": 0.5, "output_per_million": 1}, 0.8, "computed", id="cached-apart"),
+                     {**PRICES, "cached_input_per_million": 0.5}, 0.8, "computed", id="cached-apart"),
         pytest.param(Usage(input_tokens=1_000_000, output_tokens=0, cached_input_tokens=400_000),
-                     {"input_per_million": 1, "output_per_million": 1}, 1.0, "computed", id="cached-as-input-without-a-price"),
+                     PRICES, 1.0, "computed", id="cached-as-input-without-a-price"),
         pytest.param(Usage(input_tokens=1_000_000, output_tokens=0, cache_write_tokens=500_000),
-                     {"input_per_million": 1, "cache_write_per_million": 2, "output_per_million": 1}, 1.5, "computed", id="cache-writes-apart"),
+                     {**PRICES, "cache_write_per_million": 2}, 1.5, "computed", id="cache-writes-apart"),
         pytest.param(Usage(input_tokens=0, output_tokens=0), {"per_call": 0.25}, 0.75, "computed", id="per-call"),
         pytest.param(Usage(input_tokens=1, output_tokens=1, cost_usd=9.0, cost_source="reported"),
                      {"input_per_million": 1}, 9.0, "reported", id="what-is-reported-stays"),
         pytest.param(Usage(input_tokens=1, output_tokens=1, cost_usd=0.0, cost_source="reported"),
                      {"input_per_million": 1}, 0.0, "reported", id="a-reported-zero-stays"),
         pytest.param(Usage(input_tokens=1, output_tokens=1), {}, None, None, id="no-prices"),
-        pytest.param(Usage(input_tokens=1), {"input_per_million": 1, "output_per_million": 1}, None, None, id="output-unknown"),
+        pytest.param(Usage(input_tokens=1), PRICES, None, None, id="output-unknown"),
         pytest.param(Usage(), {"per_call": 1}, 3.0, "computed", id="a-price-per-call-needs-no-tokens"),
     ],
 )  # fmt: skip
