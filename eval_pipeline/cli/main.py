@@ -60,3 +60,7 @@ def main(arguments: list[str] | None = None) -> Any:
     except EvalPipelineError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(EXIT_USAGE)
+    except OSError as error:
+        # A path of the user's that cannot be read or written, wherever it was used.
+        click.echo(f"error: {error.filename or 'a file'}: {error.strerror or error}", err=True)
+        sys.exit(EXIT_USAGE)

@@ -75,6 +75,14 @@ class Selection:
         """Suites × runners, suite by suite."""
         return [CellName(ready.suite.name, runner.name) for ready in self.suites for runner in self.runners]
 
+    def require_cases(self) -> None:
+        """Raises InputError when there is nothing to carry out, and says why."""
+        if self.suites and any(ready.suite.cases for ready in self.suites):
+            return
+        narrowed = self.options.cases.ids or self.options.cases.tags
+        why = "no case matches the selection" if narrowed else "the suites have no cases"
+        raise InputError("no case can be carried out" if self.problems else why)
+
     @property
     def problems(self) -> list[InputError]:
         """Cases that cannot be carried out."""

@@ -23,6 +23,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     The cost is estimated from what executions of the same runner cost so far.
     """
     selection = select(**selected)
+    selection.require_cases()
     foreseen = list(foresee(selection.workbench, selection.cells, selection.options))
     if as_json:
         click.echo(to_json([_as_json(one) for one in foreseen]).decode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import polars as pl
@@ -17,6 +17,9 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.orchestration.sweep import CellOutcome
 from eval_pipeline.suites.source import show_path
+
+if TYPE_CHECKING:
+    from eval_pipeline.orchestration.run import RunResult
 
 MOST_PROBLEMS = 20
 WHY = 'eval-pipeline sql "SELECT * FROM failure_summary"'
@@ -38,8 +41,7 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
     selection = select(**selected)
     console = Console(stderr=True)
     _show_problems(console, selection.problems)
-    if not any(ready.suite.cases for ready in selection.suites):
-        raise InputError("no case matches the selection" if not selection.problems else "no case can be carried out")
+    selection.require_cases()
     from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
 
     with choose_progress(console, quiet or as_json) as progress:
@@ -50,7 +52,7 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
     code = exit_code(result.outcomes, selection.problems, least, result.problem)
     standings = _standings(selection)
     if as_json:
-        _print_json(result.outcomes, standings, selection, result.run_id, code)
+        _print_json(result, standings, selection, code)
     else:
         print_boards(table_console(), standings)
         _show_outcome(console, selection, result.outcomes, result.problem)
@@ -136,12 +138,11 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[CellOut
     say(console, where, style="dim")
 
 
-def _print_json(
-    outcomes: list[CellOutcome], standings: pl.DataFrame, selection: Selection, run_id: str | None, code: int
-) -> None:
+def _print_json(result: RunResult, standings: pl.DataFrame, selection: Selection, code: int) -> None:
     document = {
         "exit_code": code,
-        "dagster_run_id": run_id,
+        "problem": result.problem,
+        "dagster_run_id": result.run_id,
         "cells": [
             {
                 "suite": outcome.cell.name.suite,
@@ -149,7 +150,7 @@ def _print_json(
                 **{name: getattr(outcome.tally, name) for name in outcome.tally.__dataclass_fields__},
                 "error": outcome.error,
             }
-            for outcome in outcomes
+            for outcome in result.outcomes
         ],
         "invalid_cases": [str(error) for error in selection.problems],
         "leaderboard": standings.to_dicts(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,6 +12,8 @@ from rich.console import Console
 from eval_pipeline.cli.options import EXISTING_FILE, open_project, project_options
 from eval_pipeline.cli.tables import say
 from eval_pipeline.errors import InputError, InputErrors
+from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.orchestration.sweep import ReadySuite, make_ready
 from eval_pipeline.orchestration.workbench import Workbench
@@ -71,12 +74,20 @@ def _runner_errors(workbench: Workbench) -> list[InputError]:
     if workbench.project.runners is None:
         return []
     try:
-        workbench.load_runners()
+        runners = workbench.load_runners()
     except InputErrors as errors:
         return list(errors.errors)
     except InputError as error:
         return [error]
-    return []
+    return [error for runner in runners if not runner.unset for error in _content_errors(runner)]
+
+
+def _content_errors(runner: Runner) -> Iterator[InputError]:
+    """What is wrong with the files a runner's answers come from (a recording's rows)."""
+    try:
+        runner_revision(runner)
+    except InputError as error:
+        yield error
 
 
 def _finding(error: InputError) -> dict[str, object]:

@@ -13,7 +13,7 @@ from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.agentv_targets import runner_entry
 from eval_pipeline.executions.model import RetryPolicy, Runner
 from eval_pipeline.suites.environment import interpolate, names_in
-from eval_pipeline.suites.secrets import REDACTED, SECRET_KEY, redacted, secrets_in
+from eval_pipeline.suites.secrets import REDACTED, SECRET_KEY, blotted, redacted, secrets_in
 from eval_pipeline.suites.source import FieldPath, Source, show_path, yaml_source
 from eval_pipeline.suites.yaml_text import parse_yaml
 
@@ -94,7 +94,7 @@ def _runner(raw: Any, at: FieldPath, source: Source, environment: Mapping[str, s
         name=name,
         adapter=adapter.replace("_", "-"),
         settings=settings,
-        public_settings=redacted({key: value for key, value in public.items() if key in settings}),
+        public_settings=blotted(redacted({key: public[key] for key in settings}), secrets_in(settings)),
         tags=_tags(filled.get("tags"), (*at, "tags"), source),
         folder=source.path.parent.absolute(),
         timeout_s=_number(filled, "timeout_s", at, source, above=0),

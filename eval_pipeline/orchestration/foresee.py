@@ -18,7 +18,7 @@ from eval_pipeline.orchestration.sweep import (
 from eval_pipeline.orchestration.workbench import Workbench
 from eval_pipeline.scores.evaluate import Panel
 from eval_pipeline.warehouse.cells import known_cells
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import CellName, recover
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,7 @@ def foresee(workbench: Workbench, names: Iterable[CellName], options: SweepOptio
 
 
 def _tally(workbench: Workbench, cell: Cell, options: SweepOptions) -> Tally:
+    recover(workbench.warehouse.folder, workbench.warehouse, cell.name, except_sweep="")
     known_by_key = known_cells(workbench.warehouse, cell.name)
     threshold = threshold_of(cell, options)
     panel = Panel(cell.ready.suite)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
+from filelock import FileLock
 
 CONFIG = """\
 # Dagster's own settings for this project (docs.dagster.io, "dagster.yaml"); written once, yours to change.
@@ -58,4 +59,6 @@ def open_instance(data: Path) -> dg.DagsterInstance:
     quiet = {
         "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
     }
-    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(prepare_home(data)), overrides=quiet))
+    home = prepare_home(data)
+    with FileLock(home / "opening.lock"):  # two first runs must not both make Dagster's tables
+        return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=quiet))

@@ -115,13 +115,14 @@ def _case(raw: Any, path: FieldPath, reading: _Reading) -> Case:
         raise source.error(path, f"expected a test (a mapping), got {_kind(raw)}")
     if not _CASE_KEYS.issuperset(raw):
         _warn_unknown(raw, _CASE_KEYS, path, reading, "test")
+    id_ = _case_id(raw, path, source)
     execution = _mapping(raw, "execution", path, source)
     inherits = execution.get("skip_defaults") is not True
     own_input = _case_input(raw, path, source)
     evaluators = _evaluators(raw, path, reading)
     _need_something_to_judge(raw, path, source)
     return Case(
-        id=_case_id(raw, path, source),
+        id=id_,
         input=reading.input + own_input if inherits else own_input,
         criteria=_text(raw, "criteria", path, source) or _text(raw, "expected_outcome", path, source),
         expected_output=_expected_output(raw.get("expected_output"), (*path, "expected_output"), source),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 REDACTED = "***"
@@ -33,6 +33,17 @@ def secrets_in(value: Any) -> list[str]:
     if isinstance(value, list):
         return [secret for item in value for secret in secrets_in(item)]
     return []
+
+
+def blotted(value: Any, secrets: Sequence[str]) -> Any:
+    """`value` with each of `secrets` replaced by `***` wherever its texts hold one."""
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, REDACTED)
+        return value
+    if isinstance(value, Mapping):
+        return {key: blotted(item, secrets) for key, item in value.items()}
+    return [blotted(item, secrets) for item in value] if isinstance(value, list) else value
 
 
 def _is_secret(key: str, value: Any) -> bool:

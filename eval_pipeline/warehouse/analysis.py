@@ -24,6 +24,7 @@ def open_results(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     except duckdb.Error as error:
         raise WarehouseError(f"{path} cannot be read: {error}") from None
     try:
+        connection.execute("SET enable_external_access = false")  # a question writes no files
         yield connection
     finally:
         connection.close()

@@ -264,6 +264,8 @@ class Traces:
         async with asyncio.timeout(20):
             while not there():
                 await asyncio.sleep(0.01)
+        for _ in range(20):  # a program may be quicker than the loop that started it
+            await asyncio.sleep(0)
 
     async def until_said(self, *names: str) -> None:
         await self.until(lambda: all((self.folder / name).exists() for name in names))

@@ -371,3 +371,16 @@ def test_what_is_wrong_in_a_targets_file_is_said(target: str, problem: str) -> N
     (said,) = errors_of(f"targets: [{target}]", "targets.yaml")
 
     assert problem in said
+
+
+def test_a_secret_is_hidden_under_every_key_it_stands_under(tmp_path: Path) -> None:
+    path = tmp_path / "runners.yaml"
+    path.write_text(
+        "runners:\n- name: r\n  adapter: command\n  command: [echo]\n"
+        "  env: {API_KEY: '${{ MODEL_KEY }}', THE_ONE: 'x-${{ MODEL_KEY }}'}\n",
+        encoding="utf-8",
+    )
+
+    (runner,) = load_runners(path, {"MODEL_KEY": "sk-0123456789abcdef"})
+
+    assert runner.public_settings["env"] == {"API_KEY": "***", "THE_ONE": "x-***"}
