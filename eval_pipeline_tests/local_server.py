@@ -99,6 +99,7 @@ def serve(answer: Answer | Reply) -> Iterator[LocalServer]:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
 
     def take_up(self, running: LocalServer, reply_to: Answer, closing: threading.Event) -> None:
         self.running, self.reply_to, self.closing = running, reply_to, closing

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 import dagster as dg
+import polars as pl
 from pydantic import Field
 
 from eval_pipeline.errors import EvalPipelineError, InputError, Place, UnknownName
@@ -241,7 +242,8 @@ class _Reporter(Listener):
         self._workbench.listener.cell_finished(outcome)
 
     def _materialize(self, outcome: CellOutcome, key: dg.MultiPartitionKey) -> None:
-        failures = self._workbench.update_failure_classes(outcome.cell.name)
+        planned = outcome.tally.planned
+        failures = self._workbench.update_failure_classes(outcome.cell.name) if planned else pl.DataFrame()
         version, ready = cell_version(outcome.cell), outcome.cell.ready
         upstream = made_from("suites", suite_version(ready), self._suite_event(ready.suite.name))
         for asset in CELL_ASSETS:

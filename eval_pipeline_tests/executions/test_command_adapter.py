@@ -311,7 +311,7 @@ async def carry_out(runner: Runner, sink: Sink, folder: Path) -> None:
 @on_linux
 def test_time_that_runs_out_ends_the_whole_family_even_who_ignores_it(tmp_path: Path, traces: Traces) -> None:
     sink = Sink()
-    runner = a_traced_runner(traces, FAMILY, timeout_s=1.0)
+    runner = a_traced_runner(traces, FAMILY, timeout_s=1.5)
 
     asyncio.run(carry_out(runner, sink, tmp_path))
 
