@@ -36,6 +36,7 @@ class FailureClass:
 
 ASSERTION = FailureClass("assertion", "Assertion failure", Origin.QUALITY)
 GATE = FailureClass("gate", "Required evaluator below its minimum", Origin.QUALITY)
+DEPENDENCY = FailureClass("dependency", "A case it depends on failed", Origin.QUALITY)
 UNEXPECTED_PASSED = FailureClass("unexpected-passed", "Unexpected pass", Origin.QUALITY)
 
 TIMEOUT = FailureClass("timeout", "Timeout", Origin.TARGET)
@@ -55,6 +56,9 @@ CONNECTION = FailureClass("connection", "Connection failed", Origin.INFRASTRUCTU
 
 CANCELLED = FailureClass("cancelled", "Cancelled", Origin.HARNESS)
 BUDGET_EXCEEDED = FailureClass("budget-exceeded", "Budget exceeded", Origin.HARNESS)
+WORKSPACE = FailureClass("workspace", "Workspace could not be prepared", Origin.HARNESS)
+DEPENDENCY_FAILED = FailureClass("dependency-failed", "A case it depends on was not carried out", Origin.HARNESS)
+STOPPED = FailureClass("stopped", "Not started after an earlier error", Origin.HARNESS)
 RECORDING_MISSING = FailureClass("recording-missing", "No recording for this case", Origin.HARNESS)
 ADAPTER = FailureClass("adapter", "Adapter failed", Origin.HARNESS)
 NORMALIZATION = FailureClass("normalization", "Report normalization", Origin.HARNESS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +15,13 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A request: its method, path, headers (names in lower case) and body."""
+    """A request: its method, path, headers (names in lower case), body, and the port that the client asked from."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
+    port: int = 0
 
     @property
     def json(self) -> Any:
@@ -30,13 +32,14 @@ class Received:
 class Reply:
     """An answer. `chunks` are sent one by one instead of `body`; with `cut` the connection ends before the answer does.
 
-    `hang` keeps the client waiting until the server is closed.
+    `pause_s` lies between one chunk and the next. `hang` keeps the client waiting until the server is closed.
     """
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     chunks: Sequence[bytes] | None = None
+    pause_s: float = 0.0
     cut: bool = False
     hang: bool = False
 
@@ -104,6 +107,11 @@ class _Server(ThreadingHTTPServer):
     def take_up(self, running: LocalServer, reply_to: Answer, closing: threading.Event) -> None:
         self.running, self.reply_to, self.closing = running, reply_to, closing
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -112,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers.get("content-length") or 0)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        request = Received(self.command, self.path, headers, self.rfile.read(length))
+        request = Received(self.command, self.path, headers, self.rfile.read(length), self.client_address[1])
         self.server.running.requests.append(request)
         reply = self.server.reply_to(request)
         if reply.hang:
@@ -137,4 +145,5 @@ class _Handler(BaseHTTPRequestHandler):
         for piece in pieces:
             self.wfile.write(piece)
             self.wfile.flush()
+            self.server.closing.wait(reply.pause_s)
         self.close_connection = reply.cut

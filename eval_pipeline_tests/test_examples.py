@@ -58,7 +58,7 @@ def test_every_suite_and_runner_is_valid(desk: Desk) -> None:
     answer = desk("validate", "--max-warnings", "0", "--json")
 
     assert answer.code == 0
-    assert answer.document["errors"] == answer.document["warnings"] == []
+    assert answer.document == []
 
 
 def test_they_stay_small() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from eval_pipeline.executions.engine import Clock
+from eval_pipeline.executions.attempts import Clock
 from eval_pipeline_tests.building import NOON
 
 Value = TypeVar("Value")

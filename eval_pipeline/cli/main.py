@@ -10,15 +10,23 @@ from typing import Any
 import click
 
 from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.fingerprints import to_json
 
 COMMANDS = {
     "run": "Carry out suites × runners and show the leaderboard.",
     "plan": "Say what a run would do: reused, to execute, to score again, estimated cost.",
     "validate": "Check suites and runners without carrying anything out.",
     "leaderboard": "Show the standings as they were last computed.",
+    "compare": "Compare runners, sweeps or results files case by case.",
+    "trend": "Fit a line through the mean scores of sweeps.",
+    "export": "Write results for other tools: AgentV, JUnit, OpenTelemetry, JSON.",
     "sql": "Ask the published results a question in SQL.",
+    "import": "Import sessions of coding agents: Claude Code, Codex, Copilot CLI.",
+    "convert": "Write a suite in another format: YAML, JSONL, JSON, evals.json.",
     "dev": "Open the Dagster UI on this project.",
 }
+MODULES = {"import": "import_sessions"}
+"""The module of a command whose name cannot be one."""
 EXIT_USAGE = 2
 COLLECT_RARELY = (100_000, 50, 100)
 """Garbage collection thresholds: a run makes many small values and hardly a cycle (6 % of start-up, measured)."""
@@ -33,8 +41,9 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"eval_pipeline.cli.{cmd_name}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        name = MODULES.get(cmd_name, cmd_name)
+        module = importlib.import_module(f"eval_pipeline.cli.{name}")
+        command: click.Command = getattr(module, f"{name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -48,7 +57,7 @@ def cli() -> None:
     """Evaluate LLM applications and coding agents: suites × runners → leaderboards, in Dagster and DuckDB.
 
     Exit codes: 0 done and nothing failed; 1 something failed, or a threshold was missed; 2 usage or invalid input;
-    3 nothing could be graded.
+    3 nothing could be graded; 130 interrupted.
     """
 
 
@@ -58,9 +67,16 @@ def main(arguments: list[str] | None = None) -> Any:
     try:
         return cli.main(args=arguments, prog_name="eval-pipeline", standalone_mode=True)
     except EvalPipelineError as error:
-        click.echo(f"error: {error}", err=True)
+        _say_error(str(error), arguments)
         sys.exit(EXIT_USAGE)
     except OSError as error:
         # A path of the user's that cannot be read or written, wherever it was used.
-        click.echo(f"error: {error.filename or 'a file'}: {error.strerror or error}", err=True)
+        _say_error(f"{error.filename or 'a file'}: {error.strerror or error}", arguments)
         sys.exit(EXIT_USAGE)
+
+
+def _say_error(text: str, arguments: list[str] | None) -> None:
+    """An error on stderr, and for a program that asked for JSON as JSON on stdout, too."""
+    click.echo(f"error: {text}", err=True)
+    if "--json" in (sys.argv[1:] if arguments is None else arguments):
+        click.echo(to_json({"exit_code": EXIT_USAGE, "error": text}).decode())

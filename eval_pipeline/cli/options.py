@@ -9,12 +9,14 @@ from typing import Any, TypeVar
 
 import click
 
-from eval_pipeline.errors import InputError, Place, UnknownName
+from eval_pipeline.errors import InputError, InputErrors, Place, UnknownName
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import CaseFilter, cell_cases, check_case_ids
 from eval_pipeline.executions.runners import require_environment, select_runners
+from eval_pipeline.orchestration.cells import ReadySuite, SweepOptions
+from eval_pipeline.orchestration.grading import ungradable
 from eval_pipeline.orchestration.project import Project, load_project
-from eval_pipeline.orchestration.sweep import ReadySuite, SweepOptions
+from eval_pipeline.orchestration.sweep import make_graders
 from eval_pipeline.orchestration.workbench import Workbench
 from eval_pipeline.suites.source import show_path
 from eval_pipeline.warehouse.journal import CellName
@@ -50,6 +52,7 @@ def selection_options(command: Command) -> Command:
         click.option("--concurrency", type=click.IntRange(1), help="Attempts at once, all runners together."),
         click.option("--threshold", type=click.FloatRange(0, 1), help="Least score that passes (default 0.8)."),
         click.option("--budget", type=click.FloatRange(0, min_open=True), help="Most USD to spend."),
+        click.option("--grader", help="Runner that grades everything a model has to grade."),
         click.option("--resume", is_flag=True, help="Count what an interrupted run executed as done."),
         click.option("--tag", "tags", multiple=True, callback=_listed, help=f"Only cases so tagged ({_COMMA})."),
         click.option("--case", "cases", multiple=True, callback=_listed, help=f"Only these cases ({_COMMA})."),
@@ -85,8 +88,8 @@ class Selection:
 
     @property
     def problems(self) -> list[InputError]:
-        """Cases that cannot be carried out."""
-        return [error for ready in self.suites for error in ready.errors]
+        """Files and cases that cannot be carried out."""
+        return [*self.workbench.broken, *(error for ready in self.suites for error in ready.errors)]
 
 
 def open_project(project: Path | None, data: Path | None, runners_file: Path | None = None) -> Project:
@@ -112,6 +115,7 @@ def select(
     concurrency: int | None,
     threshold: float | None,
     budget: float | None,
+    grader: str | None,
     resume: bool,
 ) -> Selection:
     """Loads what the options name. Raises InputError and InputErrors."""
@@ -125,6 +129,8 @@ def select(
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
     wanted = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
     used = {cell for each in ready for cell in _cells(each, chosen, wanted, bool(runners))}
+    if not used and not cases and not tags:
+        _check_cases_runners(ready, chosen)
     chosen = [runner for runner in chosen if runner.name in {name for _, name in used}]
     ready = [each for each in ready if each.suite.name in {name for name, _ in used} or each.errors]
     require_environment(chosen)
@@ -132,14 +138,33 @@ def select(
     options = SweepOptions(
         refresh=refresh or defaults.refresh,
         cases=wanted,
-        repetitions=repeat or (defaults.repeat if defaults.repeat > 1 else None),
-        concurrency=concurrency or defaults.concurrency,
-        threshold=threshold if threshold is not None else defaults.threshold,
-        budget_usd=budget or defaults.budget_usd,
+        repetitions=repeat,
+        concurrency=concurrency,
+        threshold=threshold,
+        budget_usd=budget,
+        grader=workbench.runner(grader).name if grader is not None else None,
         resume=workbench.interrupted_sweep() if resume else None,
         any_runner=bool(runners),
+        defaults=defaults,
     )
+    _check_graders(workbench, ready, chosen, options, used)
     return Selection(workbench=workbench, suites=ready, runners=chosen, options=options)
+
+
+def _check_graders(
+    workbench: Workbench,
+    suites: list[ReadySuite],
+    runners: list[Runner],
+    options: SweepOptions,
+    used: set[tuple[str, str]],
+) -> None:
+    """Raises InputErrors for suites × runners that nobody could grade, before anything costs money."""
+    graders = make_graders(options, workbench.warehouse, workbench.runner)
+    pairs = [(ready, runner) for ready in suites for runner in runners if (ready.suite.name, runner.name) in used]
+    errors = [ungradable(ready.suite, runner, graders) for ready, runner in pairs]
+    missing = {str(error): error for error in errors if error is not None}
+    if missing:
+        raise InputErrors(list(missing.values()))
 
 
 def _cells(ready: ReadySuite, runners: list[Runner], wanted: CaseFilter, any_runner: bool) -> Iterator[tuple[str, str]]:
@@ -147,6 +172,14 @@ def _cells(ready: ReadySuite, runners: list[Runner], wanted: CaseFilter, any_run
     for runner in runners:
         if next(cell_cases(ready.suite, runner, wanted, any_runner=any_runner), None) is not None:
             yield ready.suite.name, runner.name
+
+
+def _check_cases_runners(suites: list[ReadySuite], chosen: list[Runner]) -> None:
+    """Cases that name runners of their own are carried out on those only: said when nothing else is left."""
+    named = sorted({name for each in suites for case in each.suite.cases for name in case.runners or ()})
+    if named:
+        wanted = ", ".join(runner.name for runner in chosen)
+        raise InputError(f"no case is for {wanted}: each names the runners it is for ({', '.join(named)})")
 
 
 def _check_suite_runners(suites: list[ReadySuite], workbench: Workbench) -> None:

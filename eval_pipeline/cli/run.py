@@ -15,13 +15,15 @@ from eval_pipeline.cli.progress import choose_progress
 from eval_pipeline.cli.tables import print_boards, say, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.orchestration.sweep import CellOutcome
+from eval_pipeline.orchestration.outcomes import INTERRUPTED, CellOutcome
 from eval_pipeline.suites.source import show_path
 
 if TYPE_CHECKING:
     from eval_pipeline.orchestration.run import RunResult
 
 MOST_PROBLEMS = 20
+EXIT_INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
 WHY = 'eval-pipeline sql "SELECT * FROM failure_summary"'
 
 
@@ -36,7 +38,7 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
     """Carry out SUITES (files, folders or globs; default: the project's) with every runner, and rank them.
 
     What was executed before and is unchanged is reused (--refresh missing). Exit codes: 0 done and nothing failed;
-    1 something failed, or a threshold was missed; 2 invalid input; 3 nothing could be graded.
+    1 something failed, or a threshold was missed; 2 invalid input; 3 nothing could be graded; 130 interrupted.
     """
     selection = select(**selected)
     console = Console(stderr=True)
@@ -70,6 +72,7 @@ def sweep_config(selection: Selection) -> dict[str, Any]:
         "concurrency": options.concurrency,
         "threshold": options.threshold,
         "budget_usd": options.budget_usd,
+        "grader": options.grader,
         "resume": options.resume,
         "any_runner": options.any_runner or None,
     }
@@ -79,8 +82,10 @@ def sweep_config(selection: Selection) -> dict[str, Any]:
 def exit_code(
     outcomes: list[CellOutcome], problems: list[InputError], min_pass_rate: float | None, problem: str | None
 ) -> int:
-    """0, 1, 2 or 3, as `eval-pipeline --help` says; the worst of what happened."""
+    """0, 1, 2, 3 or 130, as `eval-pipeline --help` says; the worst of what happened."""
     graded = sum(outcome.tally.passed + outcome.tally.failed for outcome in outcomes)
+    if problem == INTERRUPTED:
+        return EXIT_INTERRUPTED
     if problems:
         return 2
     if not graded:
@@ -151,6 +156,7 @@ def _print_json(result: RunResult, standings: pl.DataFrame, selection: Selection
                 "error": outcome.error,
             }
             for outcome in result.outcomes
+            if outcome.tally.planned or outcome.error is not None
         ],
         "invalid_cases": [str(error) for error in selection.problems],
         "leaderboard": standings.to_dicts(),

@@ -1,4 +1,4 @@
-"""Plans → Executions: concurrency, retries, time limits, budget and cancellation.
+"""Plans → Executions: which attempt is made when. Concurrency, retries, budget, fallbacks and cancellation.
 
 One lane per runner, all lanes at once under a global limit. A lane starts an attempt whenever its limit has a place;
 an attempt that may be repeated waits for its delay outside that place. Each finished execution goes to the sink at
@@ -9,73 +9,63 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import inspect
 import logging
-import random
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 from eval_pipeline.executions.adapters import Adapter, Call
-from eval_pipeline.executions.limits import AdaptiveLimit
-from eval_pipeline.executions.model import (
-    DEFAULT_CONCURRENCY,
-    Attempt,
-    Execution,
-    Plan,
-    RawExecution,
-    RetryPolicy,
-    Runner,
-    TargetFailure,
+from eval_pipeline.executions.attempts import (
+    Attempts,
+    Clock,
+    Job,
+    Surroundings,
+    Workspaces,
+    attempt_record,
+    executed,
 )
-from eval_pipeline.executions.threads import in_thread
-from eval_pipeline.failures import ADAPTER, BUDGET_EXCEEDED, RATE_LIMITED, TIMEOUT
+from eval_pipeline.executions.conversations import Conversations
+from eval_pipeline.executions.limits import AdaptiveLimit
+from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner, TargetFailure
+from eval_pipeline.failures import BUDGET_EXCEEDED
 
 _LOG = logging.getLogger(__name__)
+ExecuteBatch = Callable[[Sequence[Call]], Awaitable[list[RawExecution | TargetFailure]]]
+
+
+class Taken(NamedTuple):
+    """What the sink says of an execution: its cost in USD (None: not known), and whether its cell passed."""
+
+    cost_usd: float | None = None
+    passed: bool = True
 
 
 class Sink(Protocol):
-    """Takes each finished execution, makes it durable, and returns its cost in USD (None: not known)."""
+    """Takes each finished execution and makes it durable. Its workspace is let go afterwards."""
 
-    async def __call__(self, plan: Plan, execution: Execution) -> float | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """Where the engine takes time and chance from."""
-
-    monotonic: Callable[[], float]
-    now: Callable[[], datetime]
-    random: random.Random
-
-    @staticmethod
-    def real() -> Clock:
-        loop = asyncio.get_running_loop()
-        return Clock(loop.time, lambda: datetime.now(UTC), random.Random())
+    async def __call__(self, plan: Plan, execution: Execution) -> Taken: ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Lane:
-    """The work of one runner: its adapter, its plans in order, and how many attempts may run at once."""
+    """The work of one runner: its adapter, its plans in order, and how many attempts may run at once.
+
+    `plans` that ran out is asked again after every finished execution: what depends on others comes later.
+    `fallbacks` are asked in turn, once each, when the runner's own attempts failed.
+    """
 
     runner: Runner
     adapter: Adapter
     plans: Iterator[Plan]
     concurrency: int = DEFAULT_CONCURRENCY
-
-
-@dataclass(slots=True)
-class Job:
-    """A plan on its way: the attempts so far."""
-
-    plan: Plan
-    attempts: list[Attempt] = field(default_factory=list)
+    fallbacks: Sequence[tuple[Runner, Adapter]] = ()
 
 
 class Engine:
-    """Carries out lanes. `folder_of(plan)` names the folder an execution may keep files in."""
+    """Carries out lanes. `folder_of(plan)` names the folder an execution may keep files in; `refuse(plan)` says why a
+    plan is not to be executed any more, None when it is."""
 
     def __init__(
         self,
@@ -86,24 +76,30 @@ class Engine:
         budget_usd: float | None = None,
         clock: Clock | None = None,
         on_start: Callable[[Plan], None] = lambda plan: None,
+        refuse: Callable[[Plan], TargetFailure | None] = lambda plan: None,
+        workspaces: Workspaces | None = None,
+        conversations: Conversations | None = None,
     ) -> None:
         self._sink = sink
-        self._folder_of = folder_of
         self._places = asyncio.Semaphore(concurrency) if concurrency else None
         self._budget_usd = budget_usd
-        self._clock = clock or Clock.real()
-        self._on_start = on_start
+        self._refuse = refuse
+        self.around = Surroundings(folder_of=folder_of, workspaces=workspaces, conversations=conversations)
+        self.clock = clock or Clock.real()
+        self.started = on_start
         self.spent_usd = 0.0
 
     async def carry_out(self, lanes: list[Lane]) -> None:
         """Carries out every plan of every lane. Cancelling it stops all attempts and leaves no child process."""
         async with asyncio.TaskGroup() as group:
             for lane in lanes:
-                group.create_task(_LaneRun(self, lane, self._clock).run(), name=f"lane {lane.runner.name}")
+                group.create_task(_LaneRun(self, lane).run(), name=f"lane {lane.runner.name}")
 
-    @property
-    def over_budget(self) -> bool:
-        return self._budget_usd is not None and self.spent_usd >= self._budget_usd
+    def refusal(self, plan: Plan) -> TargetFailure | None:
+        """Why a plan is not to be executed any more."""
+        if self._budget_usd is not None and self.spent_usd >= self._budget_usd:
+            return TargetFailure(BUDGET_EXCEEDED, "not executed: the budget is spent")
+        return self._refuse(plan)
 
     async def take_place(self) -> None:
         if self._places is not None:
@@ -113,33 +109,41 @@ class Engine:
         if self._places is not None:
             self._places.release()
 
-    def started(self, plan: Plan) -> None:
-        self._on_start(plan)
-
-    def folder_of(self, plan: Plan) -> Path:
-        return self._folder_of(plan)
-
-    async def finish(self, plan: Plan, execution: Execution) -> None:
-        cost = await self._sink(plan, execution)
-        self.spent_usd += cost or 0.0
+    async def finish(self, job: Job, execution: Execution) -> None:
+        """Hands an execution on, and lets its workspace go when it has been looked at."""
+        passed = False
+        try:
+            if job.lease is not None:
+                execution = replace(execution, workspace=await job.lease.finished())
+            taken = await self._sink(job.plan, execution)
+            self.spent_usd += taken.cost_usd or 0.0
+            passed = taken.passed
+        finally:
+            await Attempts.release(job, failed=not passed)
 
 
 class _LaneRun:
     """One lane while it runs: who waits for a retry, who is under way."""
 
-    def __init__(self, engine: Engine, lane: Lane, clock: Clock) -> None:
+    def __init__(self, engine: Engine, lane: Lane) -> None:
         self._engine = engine
         self._lane = lane
-        self._clock = clock
-        self._limit = AdaptiveLimit(lane.concurrency, clock.monotonic)
+        self._clock = engine.clock
+        self._limit = AdaptiveLimit(lane.concurrency, engine.clock.monotonic)
+        self._attempts = Attempts(lane.runner, lane.adapter, self._limit, engine.clock, engine.around)
+        self._fallbacks = [
+            (runner, Attempts(runner, adapter, AdaptiveLimit(lane.concurrency, engine.clock.monotonic),
+                              engine.clock, engine.around))
+            for runner, adapter in lane.fallbacks
+        ]  # fmt: skip
         self._retries: list[tuple[float, int, Job]] = []
         self._retry_number = 0
         self._under_way = 0
         self._changed = asyncio.Event()
-        self._execute = _awaitable(lane.adapter)
 
     async def run(self) -> None:
         try:
+            await self._run_batches()
             async with asyncio.TaskGroup() as group:
                 while True:
                     await self._take_place()
@@ -153,14 +157,8 @@ class _LaneRun:
                         return
                     await self._wait_for_change()
         finally:
-            await self._close_adapter()
-
-    async def _close_adapter(self) -> None:
-        # The other end of the boundary to adapters: what was executed stays, even if one cannot let go.
-        try:
-            await self._lane.adapter.close()
-        except Exception as error:  # noqa: BLE001 — see above
-            _LOG.warning("adapter '%s' did not close: %s: %s", self._lane.runner.adapter, type(error).__name__, error)
+            for attempts in (self._attempts, *(attempts for _, attempts in self._fallbacks)):
+                await attempts.close()
 
     async def _take_place(self) -> None:
         await self._limit.acquire()
@@ -194,132 +192,122 @@ class _LaneRun:
 
     async def _attempt(self, job: Job) -> None:
         try:
-            outcome = await self._one_attempt(job)
-        finally:
-            self._give_place()
-        try:
+            try:
+                outcome = await self._one_attempt(job)
+            finally:
+                self._give_place()
             if outcome is not None:
-                await self._engine.finish(job.plan, outcome)
+                await self._engine.finish(job, outcome)
         finally:
+            await Attempts.release(job, failed=True)
             self._under_way -= 1
             self._changed.set()
 
     async def _one_attempt(self, job: Job) -> Execution | None:
         """The finished execution, or None when the job was put back to be tried again."""
-        if self._engine.over_budget and not job.attempts:
-            return _unexecuted(job.plan, self._clock.now())
+        refusal = self._engine.refusal(job.plan) if not job.attempts else None
+        if refusal is not None:
+            return executed(job, refusal, self._clock.now())
         if not job.attempts:
             self._engine.started(job.plan)
-        ticket, started_at, begun = self._limit.begun(), self._clock.now(), self._clock.monotonic()
-        result = await self._try(job)
-        duration_ms = (self._clock.monotonic() - begun) * 1000
-        failure = result if isinstance(result, TargetFailure) else None
-        refused = failure is not None and failure.failure is RATE_LIMITED
-        asked = (failure.retry_after_s if failure is not None else None) or 0.0
-        pause_s = min(asked, self._lane.runner.retries.max_retry_after_s)
-        self._limit.answered(ticket, refused=refused, retry_after_s=pause_s)
-        job.attempts.append(_attempt_record(started_at, duration_ms, failure))
-        if failure is not None and failure.retryable and self._put_back(job, failure):
+        result = await self._attempts.make(job)
+        delay_s = self._attempts.delay_before_next(job, result)
+        if delay_s is not None:
+            await Attempts.release(job, undo=True)  # others may work in it while this one waits
+            self._put_back(job, delay_s)
             return None
-        return _execution(job, result, started_at, self._clock.now(), duration_ms)
+        if isinstance(result, TargetFailure) and self._fallbacks:
+            return await self._fall_back(job, result)
+        return self._attempts.execution(job, result)
 
-    async def _try(self, job: Job) -> RawExecution | TargetFailure:
-        runner, number = self._lane.runner, len(job.attempts) + 1
-        timeout_s = job.plan.case.timeout_s or runner.timeout_s or self._lane.adapter.default_timeout_s
-        call = Call(plan=job.plan, attempt=number, timeout_s=timeout_s, files=lambda: self._engine.folder_of(job.plan))
-        limit = asyncio.timeout(timeout_s)
-        try:
-            async with limit:
-                return await self._execute(call)
-        except TargetFailure as failure:
-            return failure
-        # The one boundary to adapters: whatever they raise becomes a row, even an exit or a cancellation of their own.
-        except (Exception, SystemExit, asyncio.CancelledError) as error:
-            if _is_cancelled():
-                raise
-            if limit.expired():
-                retryable = self._lane.adapter.retries_timeouts
-                return TargetFailure(TIMEOUT, f"no answer within {timeout_s:g} s", retryable=retryable)
-            return TargetFailure(ADAPTER, f"adapter '{runner.adapter}' failed: {type(error).__name__}: {error}")
-
-    def _put_back(self, job: Job, failure: TargetFailure) -> bool:
-        policy = self._lane.runner.retries
-        retries_done = len(job.attempts) - 1
-        if retries_done >= policy.max_retries:
-            return False
-        delay_s = retry_delay_s(policy, retries_done, failure.retry_after_s, self._clock.random)
+    def _put_back(self, job: Job, delay_s: float) -> None:
         self._retry_number += 1
         heapq.heappush(self._retries, (self._clock.monotonic() + delay_s, self._retry_number, job))
-        return True
+
+    async def _fall_back(self, job: Job, result: RawExecution | TargetFailure) -> Execution:
+        """The first fallback's answer; when they all fail, the failure of the last."""
+        by = None
+        for runner, attempts in self._fallbacks:
+            result, by = await attempts.make(job), runner.name
+            if not isinstance(result, TargetFailure):
+                break
+        return replace(self._attempts.execution(job, result), answered_by=by)
+
+    async def _run_batches(self) -> None:
+        """All plans of an adapter that answers many cases at once; when that breaks they go one by one."""
+        execute_batch = getattr(self._lane.adapter, "execute_batch", None)
+        if execute_batch is None or not getattr(self._lane.adapter, "batches", False):
+            return
+        plans = list(self._lane.plans)
+        alone = [plan for plan in plans if not _fits_a_batch(plan)]
+        for together in _batches(plan for plan in plans if _fits_a_batch(plan)):
+            jobs = await self._unrefused(together)
+            results = await self._batch(execute_batch, jobs) if jobs else []
+            if results is None:
+                alone += [job.plan for job in jobs]
+                continue
+            for job, result in zip(jobs, results, strict=True):
+                await self._engine.finish(job, executed(job, result, self._clock.now()))
+        self._lane.plans = _First(alone, self._lane.plans)
+
+    async def _batch(self, execute_batch: ExecuteBatch, jobs: list[Job]) -> list[RawExecution | TargetFailure] | None:
+        """What one call brought for each job; None when it brought nothing for any."""
+        timeout_s = self._lane.runner.timeout_s or self._lane.adapter.default_timeout_s
+        calls = [Call(plan=job.plan, attempt=1, timeout_s=timeout_s, files=_files(self._engine, job)) for job in jobs]
+        started_at, begun = self._clock.now(), self._clock.monotonic()
+        await self._engine.take_place()
+        try:
+            async with asyncio.timeout(timeout_s):
+                results = await execute_batch(calls)
+        except Exception as error:  # noqa: BLE001 — the boundary to adapters; the cases are then asked one by one
+            _LOG.warning("batch of runner '%s' failed: %s: %s", self._lane.runner.name, type(error).__name__, error)
+            return None
+        finally:
+            self._engine.give_place()
+        share_ms = (self._clock.monotonic() - begun) * 1000 / len(jobs)
+        for job, result in zip(jobs, results, strict=True):
+            failure = result if isinstance(result, TargetFailure) else None
+            job.attempts.append(attempt_record(started_at, share_ms, failure))
+        return results
+
+    async def _unrefused(self, plans: Sequence[Plan]) -> list[Job]:
+        jobs = []
+        for plan in plans:
+            job = Job(plan)
+            refusal = self._engine.refusal(plan)
+            if refusal is not None:
+                await self._engine.finish(job, executed(job, refusal, self._clock.now()))
+                continue
+            self._engine.started(plan)
+            jobs.append(job)
+        return jobs
 
 
-def retry_delay_s(policy: RetryPolicy, retries_done: int, retry_after_s: float | None, chance: random.Random) -> float:
-    """Seconds to wait before the next attempt (see RetryPolicy)."""
-    try:
-        backoff = min(policy.max_delay_s, policy.initial_delay_s * policy.factor**retries_done)
-    except OverflowError:
-        backoff = policy.max_delay_s
-    spread = backoff * (1 + policy.jitter * (2 * chance.random() - 1))
-    return max(spread, min(retry_after_s or 0.0, policy.max_retry_after_s))
+def _files(engine: Engine, job: Job) -> Callable[[], Path]:
+    return lambda: engine.around.folder_of(job.plan)
 
 
-def _awaitable(adapter: Adapter) -> Callable[[Call], Awaitable[RawExecution]]:
-    """The adapter's `execute` as a coroutine function: a plain function runs in a thread."""
-    execute: Any = adapter.execute
-    if inspect.iscoroutinefunction(execute):
-        return execute  # type: ignore[no-any-return]
-
-    async def execute_in_thread(call: Call) -> RawExecution:
-        return await in_thread(execute, call)
-
-    return execute_in_thread
+def _fits_a_batch(plan: Plan) -> bool:
+    return plan.case.workspace is None and plan.case.conversation is None
 
 
-def _is_cancelled() -> bool:
-    """Whether somebody cancelled the task that asks."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def _batches(plans: Iterable[Plan]) -> Iterable[list[Plan]]:
+    """One batch for each suite and repetition: within one, a case's id names it."""
+    groups: dict[tuple[str, int], list[Plan]] = {}
+    for plan in plans:
+        groups.setdefault((plan.suite, plan.repetition), []).append(plan)
+    return groups.values()
 
 
-def _attempt_record(started_at: datetime, duration_ms: float, failure: TargetFailure | None) -> Attempt:
-    if failure is None:
-        return Attempt(started_at=started_at, duration_ms=duration_ms)
-    return Attempt(
-        started_at=started_at,
-        duration_ms=duration_ms,
-        failure_class=failure.failure.id,
-        error=str(failure),
-        status=failure.status,
-        retry_after_s=failure.retry_after_s,
-    )
+class _First:
+    """Some plans before the others; the others may run out and later have more, which a generator cannot."""
 
+    def __init__(self, plans: Sequence[Plan], then: Iterator[Plan]) -> None:
+        self._plans = deque(plans)
+        self._then = then
 
-def _execution(
-    job: Job, result: RawExecution | TargetFailure, started_at: datetime, finished_at: datetime, duration_ms: float
-) -> Execution:
-    failure = result if isinstance(result, TargetFailure) else None
-    return Execution(
-        execution_id=execution_id(job.plan, started_at),
-        key=job.plan.key,
-        suite=job.plan.suite,
-        case_id=job.plan.case.id,
-        runner=job.plan.runner.name,
-        repetition=job.plan.repetition,
-        started_at=job.attempts[0].started_at if job.attempts else started_at,
-        finished_at=finished_at,
-        duration_ms=duration_ms,
-        attempts=tuple(job.attempts),
-        raw=failure.raw if failure is not None else result,  # type: ignore[arg-type]
-        failure_class=failure.failure.id if failure is not None else None,
-        error=str(failure) if failure is not None else None,
-    )
+    def __iter__(self) -> Iterator[Plan]:
+        return self
 
-
-def _unexecuted(plan: Plan, now: datetime) -> Execution:
-    failure = TargetFailure(BUDGET_EXCEEDED, "not executed: the budget is spent")
-    return _execution(Job(plan), failure, now, now, 0.0)
-
-
-def execution_id(plan: Plan, started_at: datetime) -> str:
-    """A name for one execution: the cell's key and the microsecond it began at."""
-    return f"{plan.key[:24]}-{int(started_at.timestamp() * 1_000_000):x}"
+    def __next__(self) -> Plan:
+        return self._plans.popleft() if self._plans else next(self._then)

@@ -21,7 +21,8 @@ class RetryPolicy:
     """How often and how patiently an attempt is repeated.
 
     Delay before retry n (from 0): `initial_delay_s · factor^n`, at most `max_delay_s`, spread evenly over
-    [1 - jitter, 1 + jitter]; a `Retry-After` of the provider is the least delay, up to `max_retry_after_s`.
+    [1 - jitter, 1 + jitter]; a `Retry-After` of the provider is the least delay, up to `max_retry_after_s`. `statuses`
+    are the HTTP statuses that are worth another attempt (None: those that the adapter takes for it).
     """
 
     max_retries: int = 5
@@ -30,6 +31,7 @@ class RetryPolicy:
     max_delay_s: float = 30.0
     jitter: float = 0.5
     max_retry_after_s: float = 120.0
+    statuses: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,8 @@ class Runner:
 
     `settings` are the adapter's own, placeholders filled in; `public_settings` the same without secrets, which is
     what identity and storage use. `folder` is where relative paths of the settings begin; `unset` are environment
-    names that the entry mentions and that have no value.
+    names that the entry mentions and that have no value. `grader` names the runner that grades its answers where an
+    evaluator names none; `fallbacks` are runners asked, in order, when every attempt of this one failed.
     """
 
     name: str
@@ -53,6 +56,8 @@ class Runner:
     prices: JsonMap = field(default_factory=dict)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     unset: tuple[str, ...] = ()
+    grader: str | None = None
+    fallbacks: tuple[str, ...] = ()
 
     @property
     def model(self) -> str | None:
@@ -63,13 +68,32 @@ class Runner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One cell to carry out: case × runner × repetition (from 1), with its identity `key`."""
+    """One cell to carry out: case × runner × repetition (from 1), with its identity `key`.
+
+    `after` are the keys of plans that have to be settled first: those of cases it depends on (of the same repetition).
+    """
 
     suite: str
     case: Case
     runner: Runner
     repetition: int
     key: str
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceTrace:
+    """What is left of the workspace that an execution worked in.
+
+    `path` is the folder as the target left it, for as long as graders look at it (None: it is gone); `kept` whether it
+    stays. `changes` is the unified diff between the begin and the end of the session (None: not known). `hooks` holds
+    what each hook printed, by its name.
+    """
+
+    path: Path | None = None
+    kept: bool = False
+    changes: str | None = None
+    hooks: JsonMap = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +137,8 @@ class Artifact:
 class Execution:
     """A plan carried out: its attempts, what the last one brought back, and why it failed when it did.
 
-    `duration_ms` is the last attempt's; `failure_class` is None when the target finished.
+    `duration_ms` is the last attempt's; `failure_class` is None when the target finished. `answered_by` names the
+    fallback runner that answered in the runner's place.
     """
 
     execution_id: str
@@ -129,6 +154,8 @@ class Execution:
     raw: RawExecution | None = None
     failure_class: str | None = None
     error: str | None = None
+    workspace: WorkspaceTrace | None = None
+    answered_by: str | None = None
 
     @property
     def completed(self) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import Plan, Runner
+from eval_pipeline.executions.runners import UnusableRunner
 from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.suites.model import Case, Suite
 
@@ -25,7 +26,12 @@ class CaseFilter:
 
 
 def runner_revision(runner: Runner) -> str:
-    """The identity of a runner: adapter and its version, settings without secrets, files its answers depend on."""
+    """The identity of a runner: adapter and its version, settings without secrets, files its answers depend on.
+
+    Raises InputError for a runner that cannot be used.
+    """
+    if isinstance(runner, UnusableRunner):
+        raise runner.problem
     factory = ADAPTERS.get(runner.adapter)
     return fingerprint([runner.adapter, factory.version, runner.public_settings, factory(runner).content()])
 
@@ -35,23 +41,50 @@ def plan_cell(
     runner: Runner,
     revision: str,
     *,
-    repetitions: int = 1,
+    repetitions: Callable[[Case], int] = lambda case: 1,
     wanted: CaseFilter | None = None,
     any_runner: bool = False,
 ) -> Iterator[Plan]:
-    """The plans of one suite × runner, case by case, repetitions (from 1) of a case together.
+    """The plans of one suite × runner, case by case, `repetitions(case)` (from 1) of a case together.
 
     `revision` is `runner_revision(runner)`. A plan's key is the SHA-256 of: runner revision, suite name, case id,
     what the target can see of the case, repetition.
     """
     prefix = hashlib.sha256(canonical_json([revision, suite.name]))
+    first = _first_cases(suite, runner, wanted, any_runner)
     for case in cell_cases(suite, runner, wanted, any_runner=any_runner):
-        case_hash = prefix.copy()
-        case_hash.update(canonical_json([case.id, case.visible()]))
-        for repetition in range(1, repetitions + 1):
-            cell = case_hash.copy()
-            cell.update(b"%d" % repetition)
-            yield Plan(suite=suite.name, case=case, runner=runner, repetition=repetition, key=cell.hexdigest())
+        own = _case_hash(prefix, case)
+        before = [first[id_] for id_ in case.depends_on if id_ in first]
+        others = [(_case_hash(prefix, other), repetitions(other)) for other in before]
+        for repetition in range(1, repetitions(case) + 1):
+            yield Plan(
+                suite=suite.name,
+                case=case,
+                runner=runner,
+                repetition=repetition,
+                key=_key(own, repetition),
+                after=tuple(_key(other, min(repetition, most)) for other, most in others),
+            )
+
+
+def _first_cases(suite: Suite, runner: Runner, wanted: CaseFilter | None, any_runner: bool) -> dict[str, Case]:
+    """The cases that others depend on and that are planned themselves, by id."""
+    named = {id_ for case in suite.cases for id_ in case.depends_on}
+    if not named:
+        return {}
+    return {case.id: case for case in cell_cases(suite, runner, wanted, any_runner=any_runner) if case.id in named}
+
+
+def _case_hash(prefix: hashlib._Hash, case: Case) -> hashlib._Hash:
+    case_hash = prefix.copy()
+    case_hash.update(canonical_json([case.id, case.visible()]))
+    return case_hash
+
+
+def _key(case_hash: hashlib._Hash, repetition: int) -> str:
+    cell = case_hash.copy()
+    cell.update(b"%d" % repetition)
+    return cell.hexdigest()
 
 
 def cell_cases(
@@ -59,12 +92,13 @@ def cell_cases(
 ) -> Iterator[Case]:
     """The cases of a suite that a runner is to carry out.
 
-    A case runs on the runners it names, else on those its suite names, else on all; `any_runner` sets that aside
-    (someone chose the runner by name).
+    A case runs on the runners it names, else on those its suite names, else on all; `any_runner` sets the suite's
+    choice aside (someone chose the runner by name), never a case's own.
     """
+    of_suite = () if any_runner else suite.settings.runners
     for case in suite.cases:
-        named = case.runners or suite.settings.runners
-        if (any_runner or not named or runner.name in named) and (wanted is None or wanted(case)):
+        named = case.runners or of_suite
+        if (not named or runner.name in named) and (wanted is None or wanted(case)):
             yield case
 
 

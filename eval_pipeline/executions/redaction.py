@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from eval_pipeline.executions.model import Attempt, Execution, RawExecution
+from eval_pipeline.executions.model import Attempt, Execution, RawExecution, WorkspaceTrace
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.suites.secrets import REDACTED
 
@@ -28,14 +28,28 @@ def without_secrets(execution: Execution, secrets: Sequence[str], own_files: Cal
     if execution.raw is None or execution.raw.files or len(execution.attempts) > 1:
         _clean_files(own_files(), secrets)
     raw = _clean_raw(execution.raw, secrets) if execution.raw is not None else None
-    if execution.error is None and raw is execution.raw and len(execution.attempts) == 1:
+    workspace = _clean_trace(execution.workspace, secrets) if execution.workspace is not None else None
+    untouched = raw is execution.raw and workspace is None
+    if execution.error is None and untouched and len(execution.attempts) == 1:
         return execution
     return replace(
         execution,
         raw=raw,
+        workspace=workspace,
         error=_clean_error(execution.error, secrets),
         attempts=tuple(_clean_attempt(attempt, secrets) for attempt in execution.attempts),
     )
+
+
+def _clean_trace(trace: WorkspaceTrace, secrets: Sequence[str]) -> WorkspaceTrace:
+    return replace(trace, changes=_clean_error(trace.changes, secrets), hooks=_clean_value(dict(trace.hooks), secrets))
+
+
+def cleaned(value: Any, secrets: Sequence[str]) -> Any:
+    """A value of JSON types with every secret text in it replaced; the very same value when it holds none."""
+    text = to_json(value)
+    found = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET and _escaped(secret) in text]
+    return _clean_value(orjson.loads(text), found) if found else value
 
 
 def _clean_error(text: str | None, secrets: Sequence[str]) -> str | None:

@@ -4,46 +4,70 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, InputErrors, Place, UnknownName, did_you_mean
-from eval_pipeline.executions.adapters import ADAPTERS
-from eval_pipeline.executions.agentv_targets import runner_entry
-from eval_pipeline.executions.model import RetryPolicy, Runner
+from eval_pipeline.executions import runner_fields as fields
+from eval_pipeline.executions.adapters import ADAPTERS, Adapter
+from eval_pipeline.executions.agentv_targets import Entry, runner_entry
+from eval_pipeline.executions.model import Runner
 from eval_pipeline.suites.environment import interpolate, names_in
 from eval_pipeline.suites.secrets import REDACTED, SECRET_KEY, blotted, redacted, secrets_in
-from eval_pipeline.suites.source import FieldPath, Source, show_path, yaml_source
+from eval_pipeline.suites.source import FieldPath, Source, dotted, show_path, yaml_source
 from eval_pipeline.suites.yaml_text import parse_yaml
 
 RUNNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-_MOST = 1e15
-_COMMON_KEYS = frozenset({"name", "adapter", "tags", "timeout_s", "concurrency", "retries", "prices", "description"})
-_PRICES = ("input_per_million", "cached_input_per_million", "cache_write_per_million", "output_per_million", "per_call")
+LONGEST_CHAIN = 10
+_COMMON_KEYS = frozenset({
+    "name", "adapter", "use", "tags", "timeout_s", "concurrency", "retries", "prices", "description", "grader",
+    "fallbacks",
+})  # fmt: skip
+_KINDS = {"runners": "runner (a mapping with name and adapter)", "targets": "target (a mapping with name and provider)"}
+_OWN_KEYS = frozenset({"name", "description"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableRunner(Runner):
+    """A runner whose entry is wrong, and what is wrong with it: others of its file do not suffer from that."""
+
+    problem: InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """A runners file being read: its entries by name, under `key`, and where `${{ NAME }}` has its value."""
+
+    source: Source
+    key: str
+    environment: Mapping[str, str]
+    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def use_key(self) -> str:
+        """What an entry says that takes another's settings."""
+        return "use_target" if self.key == "targets" else "use"
 
 
 def load_runners(path: Path, environment: Mapping[str, str]) -> list[Runner]:
-    """The runners of a file, in its order. Raises InputErrors that name every bad entry.
+    """The runners of a file, in its order. Raises InputErrors for entries that have no name.
 
-    An unset `${{ NAME }}` is remembered in `Runner.unset`, see `require_environment`.
+    What is wrong with an entry (`UnusableRunner`) and an unset `${{ NAME }}` (`Runner.unset`) matter when the runner
+    is used, see `require_environment`.
     """
     source, entries, key = _read(path)
-    errors: list[InputError] = []
-    runners: dict[str, Runner] = {}
-    for index, raw in enumerate(entries):
-        at: FieldPath = (key, index)
-        try:
-            entry = runner_entry(raw, at, source) if key == "targets" else raw
-            runner = _runner(entry, at, source, environment)
-            _check_by_adapter(runner, at, source)
-            if runner.name in runners:
-                raise source.error((*at, "name"), f"two runners are named '{runner.name}'")
-            runners[runner.name] = runner
-        except InputError as error:
-            errors.append(error)
+    errors = [error for index, raw in enumerate(entries) if (error := _name_error(raw, (key, index), source))]
     if errors:
         raise InputErrors(errors)
+    file = _File(source=source, key=key, environment=environment, entries={raw["name"]: raw for raw in entries})
+    runners: dict[str, Runner] = {}
+    for index, raw in enumerate(entries):
+        runner = _runner_or_problem(raw, (key, index), file)
+        if runners.pop(runner.name, None) is not None:
+            problem = source.error((key, index, "name"), f"two runners are named '{runner.name}'")
+            runner = UnusableRunner(name=runner.name, adapter=runner.adapter, tags=runner.tags, problem=problem)
+        runners[runner.name] = runner
     return list(runners.values())
 
 
@@ -72,38 +96,117 @@ def _read(path: Path) -> tuple[Source, list[Any], str]:
     return source, document[key], key
 
 
-def _runner(raw: Any, at: FieldPath, source: Source, environment: Mapping[str, str]) -> Runner:
+def _name_error(raw: Any, at: FieldPath, source: Source) -> InputError | None:
     if not isinstance(raw, Mapping):
-        raise source.error(at, "expected a runner (a mapping with name and adapter)")
+        return source.error(at, f"expected a {_KINDS[str(at[0])]}")
     name = raw.get("name")
     if not isinstance(name, str) or not RUNNER_NAME.match(name):
-        raise source.error((*at, "name"), f"a runner's name has letters, digits, '.', '_' and '-' only, got {name!r}")
-    adapter = raw.get("adapter")
-    if not isinstance(adapter, str):
-        raise source.error(
-            (*at, "adapter"), f"runner '{name}' needs an adapter; there are: {', '.join(ADAPTERS.names())}"
+        return source.error((*at, "name"), f"a runner's name has letters, digits, '.', '_' and '-' only, got {name!r}")
+    return None
+
+
+def _runner_or_problem(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
+    entry = Entry(values=raw)
+    try:
+        own = _with_used(raw, at, file)
+        entry = Entry(values=own) if file.key == "runners" else runner_entry(own, at, file.source, file.environment)
+        runner = _runner(entry.values, at, file)
+        _check_by_adapter(runner, at, file.source)
+    except InputError as error:
+        problem = _respelled(error, at, entry.spelled, file.source)
+        tags = raw.get("tags")
+        known = tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
+        return UnusableRunner(
+            name=raw["name"], adapter=str(entry.values.get("adapter", "")), tags=known, problem=problem
         )
-    factory = ADAPTERS.get(adapter, source.place((*at, "adapter")))
+    return runner
+
+
+def _respelled(error: InputError, at: FieldPath, spelled: Mapping[str, str], source: Source) -> InputError:
+    """The same error, its field as the file spells it."""
+    entry = f"{dotted(at)}."
+    ours = (error.place.field or "").removeprefix(entry)
+    theirs = spelled.get(ours)
+    return error if theirs is None or theirs == ours else error.at(source.place((*at, theirs)))
+
+
+def _with_used(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Mapping[str, Any]:
+    """An entry with the settings of the one that it uses, and of the one that this uses; its own go first."""
+    chain, merged, use = [raw["name"]], dict(raw), file.use_key
+    while merged.get(use) is not None:
+        name = _used_name(merged.pop(use), (*at, use), file)
+        chain.append(name)
+        if name in chain[:-1]:
+            raise file.source.error((*at, use), f"'{raw['name']}' uses itself: {' → '.join(chain)}")
+        if len(chain) > LONGEST_CHAIN + 1:
+            raise file.source.error(
+                (*at, use), f"more than {LONGEST_CHAIN} runners use one another: {' → '.join(chain)}"
+            )
+        used = {key: value for key, value in file.entries[name].items() if key not in _OWN_KEYS}
+        merged = {**used, **merged}
+    return {key: value for key, value in merged.items() if key != use}
+
+
+def _used_name(raw: Any, at: FieldPath, file: _File) -> str:
+    unset = [name for name in names_in(raw) if name not in file.environment]
+    if unset:
+        raise file.source.error(at, f"needs the environment variable {unset[0]}; export it or put it into .env")
+    name = interpolate(raw, file.environment)
+    if not isinstance(name, str):
+        raise file.source.error(at, f"expected the name of a runner, got {name!r}")
+    if name not in file.entries:
+        raise UnknownName("runner", name, file.entries, file.source.place(at))
+    return name
+
+
+def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
+    source, environment = file.source, file.environment
+    factory = _adapter(raw, at, source)
     filled = interpolate(raw, environment)
     named = list(dict.fromkeys(_names(raw)))
     hidden = {name: environment[name] for name in named if name in environment and SECRET_KEY.search(name)}
     public = interpolate(raw, {**environment, **dict.fromkeys(hidden, REDACTED)})
     settings = {key: value for key, value in filled.items() if key not in _COMMON_KEYS}
     _check_settings(settings, factory.settings, at, source)
+    incidental: frozenset[str] = getattr(factory, "incidental", frozenset())
+    shown = {key: public[key] for key in settings if key not in incidental}
     return Runner(
-        name=name,
-        adapter=adapter.replace("_", "-"),
+        name=raw["name"],
+        adapter=raw["adapter"].replace("_", "-"),
         settings=settings,
-        public_settings=blotted(redacted({key: public[key] for key in settings}), secrets_in(settings)),
-        tags=_tags(filled.get("tags"), (*at, "tags"), source),
+        public_settings=blotted(redacted(shown), secrets_in(settings)),
+        tags=fields.texts(filled.get("tags"), (*at, "tags"), source),
         folder=source.path.parent.absolute(),
-        timeout_s=_number(filled, "timeout_s", at, source, above=0),
-        concurrency=_whole(filled, "concurrency", at, source),
-        retries=_retries(filled.get("retries"), (*at, "retries"), source),
-        prices=_prices(filled.get("prices"), (*at, "prices"), source),
+        timeout_s=fields.number(filled, "timeout_s", at, source, above=0),
+        concurrency=fields.whole(filled, "concurrency", at, source),
+        retries=fields.retries(filled.get("retries"), (*at, "retries"), source),
+        prices=fields.prices(filled.get("prices"), (*at, "prices"), source),
         secrets=tuple(dict.fromkeys([*secrets_in(settings), *filter(None, hidden.values())])),
         unset=tuple(name for name in named if name not in environment),
+        grader=next(iter(_others(filled, raw, "grader", at, file)), None),
+        fallbacks=_others(filled, raw, "fallbacks", at, file),
     )
+
+
+def _adapter(raw: Mapping[str, Any], at: FieldPath, source: Source) -> type[Adapter]:
+    adapter = raw.get("adapter")
+    if not isinstance(adapter, str):
+        there_are = ", ".join(ADAPTERS.names())
+        raise source.error((*at, "adapter"), f"runner '{raw['name']}' needs an adapter; there are: {there_are}")
+    return ADAPTERS.get(adapter, source.place((*at, "adapter")))
+
+
+def _others(filled: Mapping[str, Any], raw: Mapping[str, Any], key: str, at: FieldPath, file: _File) -> tuple[str, ...]:
+    """The runners of the same file that an entry names under a key. Raises InputError for one that is not there."""
+    names = fields.texts(filled.get(key), (*at, key), file.source)
+    if key == "grader" and len(names) > 1:
+        raise file.source.error((*at, key), "expected the name of one runner")
+    for name, written in zip(names, fields.texts(raw.get(key), (*at, key), file.source), strict=True):
+        if name not in file.entries and all(known in file.environment for known in names_in(written)):
+            raise UnknownName("runner", name, file.entries, file.source.place((*at, key)))
+        if key == "fallbacks" and name == raw["name"]:
+            raise file.source.error((*at, key), f"'{name}' cannot be its own fallback")
+    return names
 
 
 def _names(raw: Any) -> Iterator[str]:
@@ -125,12 +228,15 @@ def _check_by_adapter(runner: Runner, at: FieldPath, source: Source) -> None:
 
 
 def require_environment(runners: Iterable[Runner]) -> None:
-    """Raises InputErrors for runners whose `${{ NAME }}` is not set: asked only of those about to be used."""
-    errors = [
-        InputError(f"runner '{runner.name}' needs the environment variable {name}; export it or put it into .env")
-        for runner in runners
-        for name in runner.unset
-    ]
+    """Raises InputErrors for runners that cannot be used, because their entry is wrong or a `${{ NAME }}` of it is not
+    set: asked only of those about to be used."""
+    errors: list[InputError] = []
+    for runner in runners:
+        if isinstance(runner, UnusableRunner):
+            errors.append(runner.problem)
+        for name in runner.unset:
+            cure = "export it or put it into .env"
+            errors.append(InputError(f"runner '{runner.name}' needs the environment variable {name}; {cure}"))
     if errors:
         raise InputErrors(errors)
 
@@ -142,65 +248,3 @@ def _check_settings(settings: Mapping[str, Any], known: frozenset[str], at: Fiel
             raise source.error(
                 (*at, key), f"unknown setting; there are: {', '.join(all_keys)}{did_you_mean(key, all_keys)}"
             )
-
-
-def _tags(raw: Any, at: FieldPath, source: Source) -> tuple[str, ...]:
-    if raw is None:
-        return ()
-    if isinstance(raw, str):
-        return (raw,)
-    if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
-        return tuple(raw)
-    raise source.error(at, "expected a list of texts")
-
-
-def _number(raw: Mapping[str, Any], key: str, at: FieldPath, source: Source, *, above: float) -> float | None:
-    value = raw.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not above < value < _MOST:
-        expected = f"a number above {above:g}" if above >= 0 else "a number of at least 0"
-        raise source.error((*at, key), f"expected {expected}, got {value!r}")
-    return float(value)
-
-
-def _whole(raw: Mapping[str, Any], key: str, at: FieldPath, source: Source, least: int = 1) -> int | None:
-    value = raw.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise source.error((*at, key), f"expected a whole number of at least {least}, got {value!r}")
-    return value
-
-
-def _retries(raw: Any, at: FieldPath, source: Source) -> RetryPolicy:
-    if raw is None:
-        return RetryPolicy()
-    if isinstance(raw, int) and not isinstance(raw, bool):
-        raw = {"max_retries": raw}
-    if not isinstance(raw, Mapping):
-        raise source.error(at, "expected a number of retries or a mapping")
-    known = [item.name for item in fields(RetryPolicy)]
-    for key in raw:
-        if key not in known:
-            raise UnknownName("retry setting", key, known, source.place((*at, key)))
-    values: dict[str, Any] = {key: _number(raw, key, at, source, above=-1e-9) for key in raw}
-    values["max_retries"] = _whole(raw, "max_retries", at, source, least=0)
-    return RetryPolicy(**{key: value for key, value in values.items() if value is not None})
-
-
-def _prices(raw: Any, at: FieldPath, source: Source) -> dict[str, float]:
-    """USD per million tokens (and per call), by which cost is computed where the target reports none."""
-    if raw is None:
-        return {}
-    if not isinstance(raw, Mapping):
-        raise source.error(at, f"expected a mapping with some of: {', '.join(_PRICES)}")
-    for key in raw:
-        if key not in _PRICES:
-            raise UnknownName("price", key, _PRICES, source.place((*at, key)))
-    prices = {key: price for key in raw if (price := _number(raw, key, at, source, above=-1e-12)) is not None}
-    needed = {"input_per_million", "output_per_million"}
-    if prices.keys() - {"per_call"} and not needed <= prices.keys():
-        missing = ", ".join(sorted(needed - prices.keys()))
-        raise source.error(at, f"prices of tokens need {missing}, too: a price that is not given is not 0")
-    return prices

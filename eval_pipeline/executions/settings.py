@@ -37,6 +37,14 @@ def flag(settings: Mapping[str, Any], key: str, default: bool = False) -> bool:
     return value
 
 
+def seconds(settings: Mapping[str, Any], key: str, default: float) -> float:
+    """A length of time above 0."""
+    value = settings.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+        raise _wrong(key, "a number of seconds above 0", value)
+    return float(value)
+
+
 def mapping(settings: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """A mapping, empty when it is not given."""
     value = settings.get(key)

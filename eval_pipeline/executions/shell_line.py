@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-PLACEHOLDER = r"(?<!\$)\{([A-Z][A-Z_]*)\}"
+PLACEHOLDER = r"(?<!\$)\{([A-Z][A-Z_]*(?:_\d+)?)\}"
 _VARIABLE = "EVAL_PIPELINE_{}"
 _PLAIN, _SINGLE, _DOUBLE = "", "'", '"'
 _TOKENS = {

@@ -12,13 +12,14 @@ EXAMPLES = 5
 def summarize_failures(verdicts: pl.DataFrame) -> pl.DataFrame:
     """One row per suite, runner and failure class, most frequent first.
 
-    `verdicts` as in `standings.VERDICT_COLUMNS`; `share` is the class's part of the cells carried out. The result has
-    the columns of the table `failure_classes`, without computed_at.
+    A failure that was expected is no reason for anybody to act. `verdicts` as in `standings.VERDICT_COLUMNS`; `share`
+    is the class's part of the cells carried out. The result has the columns of the table `failure_classes`, without
+    computed_at.
     """
     cell = ["suite", "runner", "suite_revision"]
     carried_out = verdicts.group_by(cell).agg(carried_out=pl.len())
     counted = (
-        verdicts.filter(pl.col("failure_class").is_not_null())
+        verdicts.filter(pl.col("failure_class").is_not_null() & (pl.col("status") != "expected-failed"))
         .sort("case_id", "repetition")
         .group_by([*cell, "failure_class"], maintain_order=True)
         .agg(

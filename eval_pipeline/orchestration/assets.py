@@ -14,7 +14,9 @@ from pydantic import Field
 
 from eval_pipeline.errors import EvalPipelineError, InputError, Place, UnknownName
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids
+from eval_pipeline.orchestration.cells import STAGES, Cell, SweepOptions, count_cells
 from eval_pipeline.orchestration.checks import cell_checks, checks_of_cell, suite_check, suite_checks
+from eval_pipeline.orchestration.grading import ungradable
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import (
     CODE_VERSION,
@@ -26,17 +28,10 @@ from eval_pipeline.orchestration.metadata import (
     suite_metadata,
     suite_version,
 )
+from eval_pipeline.orchestration.outcomes import CellOutcome, Forwarding
 from eval_pipeline.orchestration.partitions import by_suite, cell_name, partition_key
 from eval_pipeline.orchestration.project import Project, Refresh
-from eval_pipeline.orchestration.sweep import (
-    STAGES,
-    Cell,
-    CellOutcome,
-    Listener,
-    SweepOptions,
-    carry_out,
-    count_cells,
-)
+from eval_pipeline.orchestration.sweep import carry_out, make_graders
 from eval_pipeline.orchestration.workbench import Workbench
 
 GROUP = "evaluation"
@@ -53,39 +48,42 @@ _DESCRIPTIONS = {
 
 
 class SweepConfig(dg.Config):
-    """What a sweep does; everything here can be set in the launchpad."""
+    """What a sweep does; everything here can be set in the launchpad. What is left out is as suite or project say."""
 
-    refresh: str = Field(default="", description="missing, failed or all; empty: the project's default")
+    refresh: str | None = Field(default=None, description="missing, failed or all")
     tags: list[str] = Field(default=[], description="only cases with any of these tags")
     cases: list[str] = Field(default=[], description="only cases of these ids")
-    repetitions: int = Field(default=0, description="repetitions per case; 0: as the suite or project says")
-    concurrency: int = Field(default=0, description="attempts at once; 0: as runners and project say")
-    threshold: float = Field(default=-1.0, description="least score that passes; below 0: as suite or project says")
-    budget_usd: float = Field(default=0.0, description="stop calling targets after this much; 0: no limit")
-    any_runner: bool = Field(default=False, description="set aside which runners suites and cases ask for")
-    resume: str = Field(default="", description="id of an interrupted sweep whose executions count as done")
+    repetitions: int | None = Field(default=None, description="repetitions per case")
+    concurrency: int | None = Field(default=None, description="attempts at once, all runners together")
+    threshold: float | None = Field(default=None, description="least score that passes, from 0 to 1")
+    budget_usd: float | None = Field(default=None, description="stop calling targets after this much")
+    grader: str | None = Field(default=None, description="runner that grades everything")
+    any_runner: bool = Field(default=False, description="set aside which runners suites ask for")
+    resume: str | None = Field(default=None, description="id of an interrupted sweep whose executions count as done")
 
     def options(self, project: Project, stages: tuple[str, ...]) -> SweepOptions:
         """This configuration over the project's defaults. Raises InputError for a value that makes no sense."""
         self._check()
-        defaults = project.defaults
         return SweepOptions(
-            refresh=_refresh(self.refresh) if self.refresh else defaults.refresh,
+            refresh=_refresh(self.refresh) if self.refresh else project.defaults.refresh,
             cases=CaseFilter(ids=frozenset(self.cases), tags=frozenset(self.tags)),
-            repetitions=self.repetitions or (defaults.repeat if defaults.repeat > 1 else None),
-            concurrency=self.concurrency or defaults.concurrency,
-            threshold=self.threshold if self.threshold >= 0 else defaults.threshold,
-            budget_usd=self.budget_usd or defaults.budget_usd,
-            resume=self.resume or None,
+            repetitions=self.repetitions,
+            concurrency=self.concurrency,
+            threshold=self.threshold,
+            budget_usd=self.budget_usd,
+            grader=self.grader,
+            resume=self.resume,
             any_runner=self.any_runner,
             stages=stages,
+            defaults=project.defaults,
         )
 
     def _check(self) -> None:
-        for name in ("repetitions", "concurrency", "budget_usd"):
-            if getattr(self, name) < 0:
-                raise InputError(f"expected a number of at least 0, got {getattr(self, name)}", Place(field=name))
-        if self.threshold > 1:
+        for name, least in (("repetitions", 1), ("concurrency", 1), ("budget_usd", 0), ("threshold", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InputError(f"expected a number of at least {least}, got {value}", Place(field=name))
+        if self.threshold is not None and self.threshold > 1:
             raise InputError(f"expected a number of at most 1, got {self.threshold}", Place(field="threshold"))
 
 
@@ -163,8 +161,9 @@ def cell_assets(workbench: Workbench, partitions: dg.MultiPartitionsDefinition) 
         cells, unusable = workbench.usable_cells([cell_name(key) for key in context.partition_keys])
         reporter = _Reporter(context, workbench, selected)
         reporter.failed.update((str(partition_key(name)), reason) for name, reason in unusable.items())
+        cells = _gradable(cells, options, workbench, reporter.failed)
         if not cells:
-            raise _failure(reporter.failed, len(unusable))
+            raise _failure(reporter.failed, len(context.partition_keys))
         _or_fail(lambda: _check_selection(cells, options))
         with workbench.alone(context.log.info) as killed:
             end_killed_runs(context.instance, killed)
@@ -176,6 +175,14 @@ def cell_assets(workbench: Workbench, partitions: dg.MultiPartitionsDefinition) 
     return evaluate
 
 
+def _gradable(cells: Sequence[Cell], options: SweepOptions, workbench: Workbench, failed: dict[str, str]) -> list[Cell]:
+    """The cells whose graders are all there; why the others cannot be graded goes into `failed`."""
+    graders = make_graders(options, workbench.warehouse, workbench.runner)
+    errors = {cell.name: ungradable(cell.ready.suite, cell.runner, graders) for cell in cells}
+    failed.update((str(partition_key(name)), str(error)) for name, error in errors.items() if error is not None)
+    return [cell for cell in cells if errors[cell.name] is None]
+
+
 def _sweep(
     workbench: Workbench, cells: Sequence[Cell], options: SweepOptions, run_id: str, reporter: "_Reporter"
 ) -> None:
@@ -183,7 +190,14 @@ def _sweep(
     sweep_id = workbench.begin_sweep(cells, options, run_id)
     status = "interrupted"
     try:
-        carry_out(cells, options, warehouse=workbench.warehouse, sweep_id=sweep_id, listener=reporter)
+        carry_out(
+            cells,
+            options,
+            warehouse=workbench.warehouse,
+            sweep_id=sweep_id,
+            listener=reporter,
+            runner_named=workbench.runner,
+        )
         status = "finished"
     finally:
         workbench.end_sweep(sweep_id, status)
@@ -218,32 +232,31 @@ def _cell_specs() -> Iterator[dg.AssetSpec]:
         upstream = dg.AssetDep(name)
 
 
-class _Reporter(Listener):
-    """Turns finished cells into Dagster events, and passes everything on to the workbench's own listener."""
+class _Reporter(Forwarding):
+    """Turns finished cells into Dagster events, and passes everything on to the workbench's own listener.
+
+    A suite × runner with nothing to carry out is no event: a sweep is a box of both, and each event costs time.
+    """
 
     def __init__(self, context: dg.AssetExecutionContext, workbench: Workbench, selected: list[str]) -> None:
+        super().__init__(workbench.listener)
         self.failed: dict[str, str] = {}
         self._context = context
         self._workbench = workbench
         self._selected = selected
         self._suite_events: dict[str, int | None] = {}
-        onward = workbench.listener
-        self.cell_planned = onward.cell_planned  # type: ignore[method-assign]
-        self.plan_reused = onward.plan_reused  # type: ignore[method-assign]
-        self.plan_started = onward.plan_started  # type: ignore[method-assign]
-        self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
+        self._stored_failures: pl.DataFrame | None = None
 
     def cell_finished(self, outcome: CellOutcome) -> None:
         key = partition_key(outcome.cell.name)
         if outcome.error is not None:
             self.failed[str(key)] = outcome.error
-        else:
+        elif outcome.tally.planned:
             self._materialize(outcome, key)
-        self._workbench.listener.cell_finished(outcome)
+        super().cell_finished(outcome)
 
     def _materialize(self, outcome: CellOutcome, key: dg.MultiPartitionKey) -> None:
-        planned = outcome.tally.planned
-        failures = self._workbench.update_failure_classes(outcome.cell.name) if planned else pl.DataFrame()
+        failures = self._failures_of(outcome)
         version, ready = cell_version(outcome.cell), outcome.cell.ready
         upstream = made_from("suites", suite_version(ready), self._suite_event(ready.suite.name))
         for asset in CELL_ASSETS:
@@ -254,6 +267,15 @@ class _Reporter(Listener):
         for check in checks_of_cell(outcome, key, self._workbench.project.defaults):
             if check.asset_check_key in self._context.selected_asset_check_keys:
                 self._context.log_event(check)
+
+    def _failures_of(self, outcome: CellOutcome) -> pl.DataFrame:
+        """The failure classes of a cell: computed anew only where something changed."""
+        name = outcome.cell.name
+        if outcome.tally.changed:
+            return self._workbench.update_failure_classes(name)
+        if self._stored_failures is None:
+            self._stored_failures = self._workbench.stored_failure_classes()
+        return self._stored_failures.filter(suite=name.suite, runner=name.runner)
 
     def _suite_event(self, suite: str) -> int | None:
         """The newest materialization of a suite's partition, asked for once per suite."""

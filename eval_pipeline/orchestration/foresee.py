@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from eval_pipeline.orchestration.sweep import (
+from eval_pipeline.orchestration.cells import (
     Cell,
     SweepOptions,
-    Tally,
+    ends_early,
     is_stale,
     needs_execution,
     planned_cells,
     threshold_of,
     wanted_decision,
 )
+from eval_pipeline.orchestration.outcomes import Tally
+from eval_pipeline.orchestration.sweep import make_graders
 from eval_pipeline.orchestration.workbench import Workbench
 from eval_pipeline.scores.evaluate import Panel
+from eval_pipeline.scores.model import Status
 from eval_pipeline.warehouse.cells import known_cells
 from eval_pipeline.warehouse.journal import CellName, recover
 
@@ -31,7 +35,10 @@ class Foreseen:
 
 
 def foresee(workbench: Workbench, names: Iterable[CellName], options: SweepOptions) -> Iterator[Foreseen]:
-    """The plan of each cell: reused, to execute (`executed`), to score again (`rescored`)."""
+    """The plan of each cell: reused, to execute (`executed`), to score again (`rescored`).
+
+    A case that may end early is taken to need all its repetitions until one that is stored has settled it.
+    """
     for cell in workbench.cells(names):
         tally = _tally(workbench, cell, options)
         cost = _mean_cost(workbench, cell.name) if tally.executed else 0.0
@@ -43,12 +50,18 @@ def _tally(workbench: Workbench, cell: Cell, options: SweepOptions) -> Tally:
     recover(workbench.warehouse.folder, workbench.warehouse, cell.name, except_sweep="")
     known_by_key = known_cells(workbench.warehouse, cell.name)
     threshold = threshold_of(cell, options)
-    panel = Panel(cell.ready.suite)
+    graders = make_graders(options, workbench.warehouse, workbench.runner)
+    panel = Panel(cell.ready.suite, partial(graders.revision, cell.runner))
     tally = Tally()
+    passed: set[str] = set()
     for plan in planned_cells(cell, options):
-        tally.planned += 1
         known = known_by_key.get(plan.key)
-        if known is None or needs_execution(known, options):
+        if plan.case.id in passed and known is None and ends_early(cell, plan.case):
+            continue
+        tally.planned += 1
+        if known is not None and known.valid and known.status is not None and Status(known.status).as_expected:
+            passed.add(plan.case.id)
+        if known is None or needs_execution(known, cell, plan.case, options):
             tally.executed += 1
         elif is_stale(known, wanted_decision(plan.case, panel, threshold)):
             tally.rescored += 1

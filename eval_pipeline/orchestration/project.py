@@ -1,8 +1,8 @@
 """The project file `eval-pipeline.yaml`: which suites, runners, data folder and defaults belong together.
 
-Found upward from the current folder; `EVAL_PIPELINE_PROJECT` (a file or a folder) wins over that. Without one, the
-current folder is the project: its runners file is `runners.yaml` or AgentV's `targets.yaml`, its data folder `data`
-(or what `EVAL_PIPELINE_DATA` names).
+Found upward from the current folder; an exported `EVAL_PIPELINE_PROJECT` (a file or a folder) wins over that, one in a
+`.env` does unless the file found stands below it. Without one, the current folder is the project: its runners file is
+`runners.yaml` or AgentV's `targets.yaml`, its data folder `data` (or what `EVAL_PIPELINE_DATA` names).
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ class Defaults(BaseModel):
     min_pass_rate: float | None = Field(default=None, ge=0, le=1)
     min_coverage: float = Field(default=1.0, ge=0, le=1)
     budget_usd: float | None = Field(default=None, gt=0)
+    runners: list[str] = Field(default_factory=list)
+    grader: str | None = None
+    keep_workspaces: Literal["failures", "always", "never"] = "failures"
+    workspace_archive_mb: float = Field(default=20, ge=0)
+    pool_slots: int = Field(default=10, ge=1)
 
 
 class _ProjectFile(BaseModel):
@@ -77,7 +82,10 @@ def load_project(start: Path, explicit: Path | None = None) -> Project:
     start = start.absolute()
     environment = read_environment(start)
     named = start / explicit if explicit is not None else _named_by(environment, start)
-    file = _named_file(named) if named is not None else _found_upward(start)
+    nearer = _found_upward(start) if explicit is None else None
+    if nearer is not None and PROJECT_VARIABLE not in os.environ and _is_nearer(nearer, start):
+        named = nearer
+    file = _named_file(named) if named is not None else nearer
     if file is None:
         return _without_file(start, environment)
     environment = read_environment(file.parent)
@@ -92,6 +100,12 @@ def _named_by(environment: Mapping[str, str], start: Path) -> Path | None:
     if PROJECT_VARIABLE in os.environ:
         return start / named
     return next(folder for folder in (start, *start.parents) if (folder / ".env").is_file()) / named
+
+
+def _is_nearer(file: Path, start: Path) -> bool:
+    """Whether a project file stands nearer than the `.env` that may name another."""
+    holder = next((folder for folder in (start, *start.parents) if (folder / ".env").is_file()), None)
+    return holder is None or (file.parent != holder and file.parent.is_relative_to(holder))
 
 
 def _named_file(path: Path) -> Path:

@@ -12,13 +12,13 @@ from typing import Any
 import dagster as dg
 
 from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.cells import ReadySuite
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import provenance, suite_metadata, suite_version
+from eval_pipeline.orchestration.outcomes import INTERRUPTED, CellOutcome, Forwarding, Listener
 from eval_pipeline.orchestration.partitions import SUITES, range_tags
-from eval_pipeline.orchestration.sweep import CellOutcome, Listener, ReadySuite
 from eval_pipeline.orchestration.workbench import Workbench
 
-INTERRUPTED = "interrupted; what was executed is kept, and the same command goes on from there"
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -104,17 +104,13 @@ def _has_board(workbench: Workbench) -> bool:
     return bool(len(workbench.warehouse.frame("SELECT 1 FROM leaderboards LIMIT 1")))
 
 
-class _Collecting(Listener):
+class _Collecting(Forwarding):
     """Keeps every outcome, and passes everything on."""
 
     def __init__(self, onward: Listener, outcomes: list[CellOutcome]) -> None:
-        self._onward = onward
+        super().__init__(onward)
         self._outcomes = outcomes
-        self.cell_planned = onward.cell_planned  # type: ignore[method-assign]
-        self.plan_reused = onward.plan_reused  # type: ignore[method-assign]
-        self.plan_started = onward.plan_started  # type: ignore[method-assign]
-        self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
 
     def cell_finished(self, outcome: CellOutcome) -> None:
         self._outcomes.append(outcome)
-        self._onward.cell_finished(outcome)
+        super().cell_finished(outcome)

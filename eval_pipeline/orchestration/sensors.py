@@ -6,14 +6,12 @@ import json
 
 import dagster as dg
 
-from eval_pipeline.errors import EvalPipelineError, InputError
+from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.assets import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES, dynamic_suites
-from eval_pipeline.orchestration.sweep import make_ready
 from eval_pipeline.orchestration.workbench import Workbench
-from eval_pipeline.suites.load import find_suite_files, load_suite
+from eval_pipeline.suites.load import read_suites
 from eval_pipeline.suites.model import Suite
-from eval_pipeline.suites.source import show_path
 
 INTERVAL_S = 15
 
@@ -40,7 +38,7 @@ def discover_suites(workbench: Workbench) -> dg.SensorDefinition:
         gone = [name for name in known if name not in found and name in there] if not broken else []
         if not changed and not gone:
             return dg.SkipReason("; ".join(broken) or "suites unchanged")
-        workbench.suites = {name: make_ready(found[name]) for name in changed}
+        workbench.suites = {name: workbench.make_ready(found[name]) for name in changed}
         for ready in workbench.suites.values():
             workbench.store_suite(ready)
         added = dynamic_suites.build_add_request([name for name in changed if name not in there])
@@ -56,20 +54,8 @@ def discover_suites(workbench: Workbench) -> dg.SensorDefinition:
 
 def _suites_on_disk(workbench: Workbench) -> tuple[dict[str, Suite], list[str]]:
     """Every suite on disk by name, and what cannot be read or has a name that is taken."""
-    found: dict[str, Suite] = {}
-    broken: list[str] = []
-    for path in find_suite_files(workbench.project.suites, workbench.project.root):
-        try:
-            suite = load_suite(path, workbench.reading)
-        except InputError as error:
-            broken.append(str(error))
-            continue
-        if suite.name in found:
-            first = show_path(found[suite.name].path)
-            broken.append(f"{show_path(path)}: suite name '{suite.name}' is taken by {first}; give one a 'name:'")
-            continue
-        found[suite.name] = suite
-    return found, broken
+    suites, broken = read_suites(workbench.project.suites, workbench.project.root, workbench.reading)
+    return {suite.name: suite for suite in suites}, [str(error) for error in broken]
 
 
 def automation() -> dg.AutomationConditionSensorDefinition:

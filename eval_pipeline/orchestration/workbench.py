@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,9 +21,12 @@ from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runners import load_runners, require_environment
 from eval_pipeline.leaderboards.failure_classes import summarize_failures
 from eval_pipeline.leaderboards.standings import CELL_COLUMNS, VERDICT_COLUMNS, rank
+from eval_pipeline.orchestration.cells import Cell, ReadySuite, SweepOptions, make_ready
+from eval_pipeline.orchestration.outcomes import Listener
 from eval_pipeline.orchestration.project import Project
-from eval_pipeline.orchestration.sweep import Cell, Listener, ReadySuite, SweepOptions, make_ready
-from eval_pipeline.suites.load import Reading, find_suite_files, load_suite, load_suites
+from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.suites.load import Reading, find_suite_files, load_suite, read_suites
+from eval_pipeline.suites.model import Suite
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.journal import CellName
 from eval_pipeline.warehouse.schema import BY_NAME
@@ -37,11 +40,13 @@ _NEWEST_REVISION = """
 
 @dataclass
 class Workbench:
-    """A project with what has been loaded of it. `listener` is told how sweeps go on."""
+    """A project with what has been loaded of it. `broken` are files that should be suites and are none; `listener` is
+    told how sweeps go on."""
 
     project: Project
     suites: dict[str, ReadySuite] = field(default_factory=dict)
     runners: dict[str, Runner] = field(default_factory=dict)
+    broken: list[InputError] = field(default_factory=list)
     listener: Listener = field(default_factory=Listener)
 
     def __post_init__(self) -> None:
@@ -49,19 +54,35 @@ class Workbench:
 
     @property
     def reading(self) -> Reading:
-        return Reading(self.project.environment)
+        return Reading(self.project.environment, frozenset(EVALUATORS.names()))
 
     def load_suites(self, patterns: Sequence[str] | None = None) -> list[ReadySuite]:
-        """The suites of these patterns (of the project's without any). Raises InputErrors."""
+        """The suites of these patterns (of the project's without any); a file that is none joins `broken`.
+
+        Raises InputErrors when there is no suite at all.
+        """
         chosen = list(patterns if patterns is not None else self.project.suites)
         if not chosen:
             raise InputError("no suites: name files, folders or globs, or put 'suites:' into eval-pipeline.yaml")
-        folder = self.project.root
-        loaded = [make_ready(suite) for suite in load_suites(chosen, folder, self.reading)]
-        if not loaded:
-            raise InputError(f"no suite found in: {', '.join(chosen)}")
+        suites, self.broken = read_suites(chosen, self.project.root, self.reading)
+        if not suites:
+            raise InputErrors(self.broken or [InputError(f"no suite found in: {', '.join(chosen)}")])
+        loaded = [self.make_ready(suite) for suite in suites]
         self.suites.update((ready.suite.name, ready) for ready in loaded)
         return loaded
+
+    def make_ready(self, suite: Suite) -> ReadySuite:
+        """The suite with its evaluators checked. One that names no runner gets the project's, if that names some, else
+        the runner `default`, if there is one (as AgentV has it), else every runner."""
+        chosen = suite.settings.runners or self.project.defaults.runners
+        if not chosen and "default" in self._runner_names():
+            chosen = ("default",)
+        return make_ready(replace(suite, settings=replace(suite.settings, runners=tuple(chosen))))
+
+    def _runner_names(self) -> Iterable[str]:
+        with suppress(EvalPipelineError):  # whoever needs the runners is told why there are none
+            return self.runners or [runner.name for runner in self.load_runners()]
+        return ()
 
     def load_runners(self) -> list[Runner]:
         """The runners of the project's runners file. Raises InputErrors."""
@@ -90,7 +111,7 @@ class Workbench:
             except InputError as error:
                 errors.append(error)
                 continue
-            self.suites.setdefault(suite.name, make_ready(suite))
+            self.suites.setdefault(suite.name, self.make_ready(suite))
             if suite.name == name:
                 return
         if errors:
@@ -108,7 +129,8 @@ class Workbench:
         """The cells of these names, ready to be carried out. Raises InputErrors for runners that cannot be used."""
         wanted = list(names)
         chosen = {name.runner: self.runner(name.runner) for name in wanted}
-        require_environment(chosen.values())
+        helpers = {name for runner in chosen.values() for name in (*runner.fallbacks, runner.grader) if name}
+        require_environment([*chosen.values(), *(self.runner(name) for name in helpers - set(chosen))])
         revisions = {name: runner_revision(runner) for name, runner in chosen.items()}
         return [
             Cell(ready=self.suite(name.suite), runner=chosen[name.runner], revision=revisions[name.runner])
@@ -202,6 +224,10 @@ class Workbench:
         stored = summary.select(BY_NAME["failure_classes"].column_names)
         self.warehouse.replace_frame("failure_classes", stored, "suite = ? AND runner = ?", [cell.suite, cell.runner])
         return stored
+
+    def stored_failure_classes(self) -> pl.DataFrame:
+        """Why cells did not pass, as it was summarized last."""
+        return self.warehouse.frame("SELECT * FROM failure_classes ORDER BY suite, runner, count DESC, failure_class")
 
     def update_leaderboards(self, sweep_id: str | None = None) -> pl.DataFrame:
         """Computes all standings from what is current, stores them as a new board, and returns them."""

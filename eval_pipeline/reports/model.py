@@ -194,6 +194,7 @@ class SessionReport:
 
     `final_output` is the target's last words to the user, None when it never got there. `failure_class` and `error`
     tell why a session that ran did not complete (an agent that ended on an API error), None when it did.
+    `file_changes` is the unified diff of what the session changed in its workspace, None where it had none.
     `unknown_events` counts record types that the normalizer does not know; `unparsed_lines` those it could not read.
     """
 
@@ -216,6 +217,7 @@ class SessionReport:
     model_calls: int | None = None
     unknown_events: JsonMap = field(default_factory=dict)
     unparsed_lines: int = 0
+    file_changes: str | None = None
 
     @property
     def file_reads(self) -> tuple[str, ...]:

@@ -70,8 +70,16 @@ def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport
         error=execution.error or report.error,
         started_at=report.started_at or _iso(execution.started_at),
         ended_at=report.ended_at or _iso(execution.finished_at),
-        duration_ms=_first_known(own_duration, report.duration_ms, execution.duration_ms),
+        duration_ms=_first_known(own_duration, report.duration_ms, _elapsed_ms(execution)),
+        file_changes=execution.workspace.changes if execution.workspace is not None else report.file_changes,
     )
+
+
+def _elapsed_ms(execution: Execution) -> float | None:
+    """How long the target took as seen from outside: as the adapter says under `elapsed_ms` of its payload (None there:
+    it cannot know, what it brings was said at another time), else as long as the attempt."""
+    payload = execution.raw.payload if execution.raw is not None else {}
+    return json_amount(payload["elapsed_ms"]) if "elapsed_ms" in payload else execution.duration_ms
 
 
 def normalizer_version(format_: str) -> str:

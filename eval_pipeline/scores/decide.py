@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval_pipeline.failures import ASSERTION, EVALUATOR, GATE, NO_EVALUATORS, UNEXPECTED_PASSED, failure_class
+from eval_pipeline.failures import (
+    ASSERTION,
+    DEPENDENCY,
+    EVALUATOR,
+    GATE,
+    NO_EVALUATORS,
+    UNEXPECTED_PASSED,
+    failure_class,
+)
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score, Status, Verdict, at_least
 from eval_pipeline.suites.model import Case
@@ -19,6 +27,8 @@ def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold
     unless a gate has already failed, which no other score can mend.
     """
     limit = case.threshold if case.threshold is not None else threshold
+    if report.failure_class == DEPENDENCY.id:
+        return _expected(case, _failed_unasked(report, limit))
     if report.failure_class is not None:
         return _ungraded(report.failure_class, report.error or failure_class(report.failure_class).label, limit)
     if not scores:
@@ -28,28 +38,46 @@ def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold
     if failed_gate is not None:
         return _expected(case, _gated(failed_gate, mean, limit))
     if mean is None:
-        unscored = next(score for score in scores if score.value is None)
+        unscored = next(score for score in scores if score.value is None and counts(score))
         return _ungraded(EVALUATOR.id, f"{unscored.evaluator}: {unscored.reason}", limit)
     return _expected(case, _by_threshold(scores, mean, limit))
 
 
 def weighted_mean(scores: Sequence[Score]) -> float | None:
-    """Σ weight·value / Σ weight; None when a score has no value, 0 when all weights are 0 (AgentV, spec §3)."""
+    """Σ weight·value / Σ weight; 0 when all weights are 0 (AgentV, spec §3).
+
+    None when a score that counts has no value; one of weight 0 counts for nothing, whether it has a value or not.
+    """
     heaviest = max((score.weight for score in scores), default=0.0) or 1.0
     total = weights = 0.0
     for score in scores:
         if score.value is None:
-            return None
+            if counts(score):
+                return None
+            continue
         weight = score.weight / heaviest  # so that no sum of large weights overflows
         total += weight * score.value
         weights += weight
     return total / weights if weights else 0.0
 
 
+def counts(score: Score) -> bool:
+    """Whether a verdict depends on a score: it has a weight, or a gate."""
+    return score.weight > 0 or score.minimum is not None
+
+
 def _ungraded(class_id: str, reason: str, limit: float) -> Verdict:
     return Verdict(
         status=Status.ERROR, score=None, ungated_score=None, threshold=limit, failure_class=class_id, reason=reason
     )
+
+
+def _failed_unasked(report: SessionReport, limit: float) -> Verdict:
+    """A case that counts as failed without being carried out, as its suite wants it."""
+    return Verdict(
+        status=Status.FAILED, score=0.0, ungated_score=None, threshold=limit, failure_class=report.failure_class,
+        reason=report.error or DEPENDENCY.label,
+    )  # fmt: skip
 
 
 def _gated(gate: Score, mean: float | None, limit: float) -> Verdict:
@@ -69,7 +97,7 @@ def _by_threshold(scores: Sequence[Score], mean: float, limit: float) -> Verdict
             status=Status.PASSED, score=mean, ungated_score=mean, threshold=limit, failure_class=None,
             reason=f"score {mean:g} reaches {limit:g}",
         )  # fmt: skip
-    worst = min(scores, key=lambda score: (score.weight == 0, score.value))
+    worst = min(scores, key=lambda score: (score.weight == 0, score.value is None, score.value or 0.0))
     return Verdict(
         status=Status.FAILED,
         score=mean,

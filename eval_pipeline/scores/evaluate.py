@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, Protocol, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, Place, did_you_mean
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.plugins import Registry
+from eval_pipeline.scores.desk import Desk, GraderFailure
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 from eval_pipeline.suites.source import show_path
@@ -34,6 +37,23 @@ class Evaluator(Protocol):
         """What it found; raising means that it could not tell."""
 
 
+class Asking(Protocol):
+    """An evaluator that needs the outside: a model, a program, other evaluators. It has `grade` for `evaluate`.
+
+    `graders` names the runners that it asks (None in it: the default one); they are part of a score's identity.
+    """
+
+    version: ClassVar[str]
+    reads: ClassVar[tuple[str, ...]]
+
+    @property
+    def graders(self) -> tuple[str | None, ...]:
+        """The names of the graders it asks; empty when it asks none."""
+
+    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
+        """What it found; raising means that it could not tell."""
+
+
 class RunsFiles(Protocol):
     """An evaluator whose scores depend on files beside the suite: editing one makes its scores new."""
 
@@ -41,11 +61,28 @@ class RunsFiles(Protocol):
         """Fingerprints of the files, by name. Raises InputError when one cannot be used."""
 
 
-EVALUATORS: Registry[type[Evaluator]] = Registry(
+AnyEvaluator = Evaluator | Asking
+
+
+def asks(evaluator: AnyEvaluator) -> TypeIs[Asking]:
+    """Whether an evaluator needs the outside."""
+    return hasattr(evaluator, "grade")
+
+
+GraderRevision = Callable[[str | None], str]
+"""The revision of the runner that grades: of this name, or the default one. Raises InputError when there is none."""
+
+
+def no_graders(name: str | None) -> str:
+    """Where no runners are known, a grader is known by its name."""
+    return name or "default"
+
+
+EVALUATORS: Registry[type[AnyEvaluator]] = Registry(
     "evaluator", folder="eval_pipeline.scores.evaluators", entry_point_group="eval_pipeline.evaluators"
 )
 
-_adapters: dict[type[Evaluator], TypeAdapter[Any]] = {}
+_adapters: dict[type[AnyEvaluator], TypeAdapter[Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +90,41 @@ class Asked:
     """An evaluator ready to be used: the spec, the part it names, and the identity of its score."""
 
     spec: EvaluatorSpec
-    evaluator: Evaluator
+    evaluator: AnyEvaluator
     key: str
 
+    @property
+    def needs_desk(self) -> bool:
+        """Whether it asks anything of the outside."""
+        return asks(self.evaluator)
 
-def ask(spec: EvaluatorSpec, case: Case, folder: Path) -> Asked:
+
+def ask(spec: EvaluatorSpec, case: Case, folder: Path, revision_of: GraderRevision = no_graders) -> Asked:
     """The evaluator that a spec asks for. Raises InputError naming the argument that is wrong."""
-    _, evaluator, content = _build_with_content(spec, folder)
-    return Asked(spec, evaluator, spec_key(spec, evaluator, case, content))
+    built = _build_with_content(spec, folder, revision_of)
+    return Asked(spec, built[1], spec_key(spec, built[1], case, built[2]))
 
 
-def build(spec: EvaluatorSpec) -> Evaluator:
+def build(spec: EvaluatorSpec) -> AnyEvaluator:
     """The evaluator of a spec, its arguments checked. Raises InputError."""
     part = EVALUATORS.get(spec.type, Place(field="type"))
     try:
-        evaluator: Evaluator = _adapter(part).validate_python(spec.config)
+        evaluator: AnyEvaluator = _adapter(part).validate_python(spec.config)
     except ValidationError as error:
         raise _argument_error(spec, part, error) from None
     return evaluator
 
 
-def spec_key(spec: EvaluatorSpec, evaluator: Evaluator, case: Case, content: Mapping[str, str]) -> str:
+def content_of(evaluator: AnyEvaluator, folder: Path) -> Mapping[str, str]:
+    """Fingerprints of the files that an evaluator runs; empty for one that runs none. Raises InputError."""
+    content = getattr(evaluator, "content", None)
+    found: Mapping[str, str] = content(folder) if content is not None else {}
+    return found
+
+
+def spec_key(spec: EvaluatorSpec, evaluator: AnyEvaluator, case: Case, content: Mapping[str, str]) -> str:
     """A score's identity beside its execution: the spec, the evaluator's version, what it reads of the case, and the
-    content of the files it runs."""
+    content of the files it runs and the graders it asks."""
     read = [getattr(case, name) for name in evaluator.reads]
     return fingerprint([
         spec.type, spec.name, spec.weight, spec.minimum, spec.negate, spec.failure_class, spec.config,
@@ -88,14 +137,20 @@ def evaluate(subject: Subject, asked: Iterable[Asked]) -> list[Score]:
     return [_score(subject, one) for one in asked]
 
 
+async def evaluate_with(desk: Desk, subject: Subject, asked: Iterable[Asked]) -> list[Score]:
+    """The same for evaluators that may need the outside; those that do run side by side."""
+    return list(await asyncio.gather(*(_score_with(desk, subject, one) for one in asked)))
+
+
 class Panel:
     """The evaluators of a suite's cases, built when they are asked for.
 
     Only the latest few are kept: those that many cases inherit are built once, and a suite of any size stays small.
     """
 
-    def __init__(self, suite: Suite) -> None:
+    def __init__(self, suite: Suite, revision_of: GraderRevision = no_graders) -> None:
         self._suite = suite
+        self._revision_of = revision_of
         self._folder = suite_folder(suite)
         self._built: dict[int, _Built] = {}
 
@@ -123,32 +178,57 @@ class Panel:
         if built is None:
             if len(self._built) >= _KEPT:
                 self._built.clear()
-            built = self._built[id(spec)] = _build_with_content(spec, self._folder)
+            built = self._built[id(spec)] = _build_with_content(spec, self._folder, self._revision_of)
         return built
 
 
 _KEPT = 256
-_Built = tuple[EvaluatorSpec, Evaluator, Mapping[str, str]]
+_Built = tuple[EvaluatorSpec, AnyEvaluator, Mapping[str, str]]
 
 
-def _build_with_content(spec: EvaluatorSpec, folder: Path) -> _Built:
+def _build_with_content(spec: EvaluatorSpec, folder: Path, revision_of: GraderRevision) -> _Built:
     evaluator = build(spec)
-    content = getattr(evaluator, "content", None)
-    return spec, evaluator, content(folder) if content is not None else {}
+    content = dict(content_of(evaluator, folder))
+    if asks(evaluator):
+        content |= {f"grader {name or ''}": revision_of(name) for name in evaluator.graders}
+    return spec, evaluator, content
 
 
 def _place(suite: Suite, case: Case, error: InputError) -> Place:
     field = f"case '{case.id}'" + (f" {error.place.field}" if error.place.field else "")
-    return Place(show_path(suite.path), case.line, field)
+    return Place(show_path(case.origin or suite.path), case.line, field)
 
 
 def _score(subject: Subject, asked: Asked) -> Score:
-    spec = asked.spec
     begun = perf_counter()
     try:
+        if asks(asked.evaluator):
+            raise TypeError("it asks the outside, which is not to be had here")
         outcome = _usable(asked.evaluator.evaluate(subject))
     except Exception as error:  # noqa: BLE001 — the one boundary to evaluators: one that breaks could not tell
-        outcome = Outcome(None, f"evaluator broke: {type(error).__name__}: {error}")
+        outcome = _broken(error)
+    return _as_score(subject, asked, outcome, begun)
+
+
+async def _score_with(desk: Desk, subject: Subject, asked: Asked) -> Score:
+    if not asks(asked.evaluator):
+        return _score(subject, asked)
+    begun = perf_counter()
+    try:
+        outcome = _usable(await asked.evaluator.grade(subject, desk))
+    except GraderFailure as failure:
+        outcome = Outcome(None, str(failure), details={"failure_class": failure.failure_class})
+    except Exception as error:  # noqa: BLE001 — the same boundary, for evaluators that ask the outside
+        outcome = _broken(error)
+    return _as_score(subject, asked, outcome, begun)
+
+
+def _broken(error: Exception) -> Outcome:
+    return Outcome(None, f"evaluator broke: {type(error).__name__}: {error}")
+
+
+def _as_score(subject: Subject, asked: Asked, outcome: Outcome, begun: float) -> Score:
+    spec = asked.spec
     if spec.negate:
         outcome = negated(outcome)
     return Score(
@@ -164,6 +244,8 @@ def _score(subject: Subject, asked: Asked) -> Score:
         findings=outcome.findings,
         details=outcome.details,
         duration_ms=(perf_counter() - begun) * 1000,
+        members=outcome.members,
+        passes=outcome.passes,
     )
 
 
@@ -182,10 +264,11 @@ def negated(outcome: Outcome) -> Outcome:
     if outcome.value is None:
         return outcome
     findings = tuple(Finding(finding.text, not finding.passed, finding.evidence) for finding in outcome.findings)
-    return Outcome(1.0 - outcome.value, f"not: {outcome.reason}", findings, outcome.details)
+    passes = None if outcome.passes is None else not outcome.passes
+    return Outcome(1.0 - outcome.value, f"not: {outcome.reason}", findings, outcome.details, outcome.members, passes)
 
 
-def _adapter(part: type[Evaluator]) -> TypeAdapter[Any]:
+def _adapter(part: type[AnyEvaluator]) -> TypeAdapter[Any]:
     adapter = _adapters.get(part)
     if adapter is None:
         adapter = _adapters[part] = TypeAdapter(part)
@@ -210,7 +293,7 @@ _EXPECTED = {
 }
 
 
-def _argument_error(spec: EvaluatorSpec, part: type[Evaluator], error: ValidationError) -> InputError:
+def _argument_error(spec: EvaluatorSpec, part: type[AnyEvaluator], error: ValidationError) -> InputError:
     """pydantic's finding in our words: which argument, what was expected. An unknown argument is said first."""
     found = error.errors(include_url=False)
     first = next((one for one in found if one["type"] == "unexpected_keyword_argument"), found[0])

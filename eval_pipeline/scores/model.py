@@ -21,11 +21,15 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an evaluator looks at: the case, the session report, and the folder of the suite's file."""
+    """What an evaluator looks at: the case, the session report, and the folder of the suite's file.
+
+    `workspace` is the folder that the target worked in, as it left it; None when there was none or it is gone.
+    """
 
     case: Case
     report: SessionReport
     folder: Path = Path()
+    workspace: Path | None = None
 
     @property
     def output(self) -> str:
@@ -42,13 +46,32 @@ class Finding:
     evidence: str | None = None
 
 
+class Member(NamedTuple):
+    """The part that one grader or one member has in a score that is made of several."""
+
+    name: str
+    type: str
+    value: float | None
+    reason: str
+    weight: float = 1.0
+    grader: str | None = None
+    details: Mapping[str, Any] = NOTHING
+
+
 class Outcome(NamedTuple):
-    """What an evaluator found: a value in [0, 1], or None when it could not tell, and why."""
+    """What an evaluator found: a value in [0, 1], or None when it could not tell, and why.
+
+    `members` are the parts of a value that is made of several; they are stored as rows of their own. `passes` is the
+    evaluator's own word on whether its gate holds (a checklist with a required point that failed), None: the value
+    decides.
+    """
 
     value: float | None
     reason: str
     findings: tuple[Finding, ...] = ()
     details: Mapping[str, Any] = NOTHING
+    members: tuple[Member, ...] = ()
+    passes: bool | None = None
 
 
 class Score(NamedTuple):
@@ -70,13 +93,22 @@ class Score(NamedTuple):
     findings: tuple[Finding, ...] = ()
     details: Mapping[str, Any] = NOTHING
     duration_ms: float | None = None
+    members: tuple[Member, ...] = ()
+    passes: bool | None = None
 
     @property
     def passes_gate(self) -> bool | None:
-        """Whether a required score reached its minimum; None when there is no gate or no value."""
+        """Whether a required score reached its minimum, and its evaluator does not say that it failed; None when there
+        is no gate or no value."""
         if self.minimum is None or self.value is None:
             return None
-        return at_least(self.value, self.minimum)
+        return at_least(self.value, self.minimum) and self.passes is not False
+
+    def passed(self, mark: float) -> bool | None:
+        """Whether this score counts as passed: by its own word, else by reaching `mark`; None without a value."""
+        if self.value is None:
+            return None
+        return self.passes if self.passes is not None else at_least(self.value, mark)
 
 
 class Status(StrEnum):

@@ -1,37 +1,70 @@
-"""`${{ NAME }}` in text that people write, filled in from the environment; and `.env` files."""
+"""`${{ NAME }}` and `{{ env.NAME }}` in text that people write, filled in from the environment; and `.env` files."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dotenv import dotenv_values
 
-_PLACEHOLDER = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+_PLACEHOLDER = re.compile(
+    r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}|(?<!\$)\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}"
+)
 
 
 def interpolate(value: Any, environment: Mapping[str, str]) -> Any:
-    """`value` with every `${{ NAME }}` in its strings replaced; an unset name becomes an empty text."""
+    """`value` with every `${{ NAME }}` and `{{ env.NAME }}` in its strings replaced; an unset name becomes empty."""
+    return with_texts_changed(value, lambda text: filled_in(text, environment) if "{{" in text else text)
+
+
+def filled_in(text: str, environment: Mapping[str, str]) -> str:
+    """A text with its placeholders replaced."""
+    return _PLACEHOLDER.sub(lambda match: environment.get(match[1] or match[2], ""), text)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text is one placeholder and nothing else."""
+    return _PLACEHOLDER.fullmatch(text.strip()) is not None
+
+
+def with_texts_changed(value: Any, change: Callable[[str], Any], known: dict[int, Any] | None = None) -> Any:
+    """`value` with `change` applied to every text in it, keys excepted.
+
+    What does not change is not copied, and what stands in several places (YAML's aliases) is changed once.
+    """
     if isinstance(value, str):
-        return _PLACEHOLDER.sub(lambda match: environment.get(match[1], ""), value) if "${{" in value else value
+        return change(value)
+    if not isinstance(value, (Mapping, list)):
+        return value
+    known = {} if known is None else known
+    if id(value) in known:
+        return known[id(value)]
     if isinstance(value, Mapping):
-        return {key: interpolate(item, environment) for key, item in value.items()}
-    if isinstance(value, list):
-        return [interpolate(item, environment) for item in value]
-    return value
+        changed: Any = {key: with_texts_changed(item, change, known) for key, item in value.items()}
+        same = all(changed[key] is item for key, item in value.items())
+    else:
+        changed = [with_texts_changed(item, change, known) for item in value]
+        same = all(new is old for new, old in zip(changed, value, strict=True))
+    known[id(value)] = value if same else changed
+    return known[id(value)]
 
 
 def names_in(value: Any) -> list[str]:
     """The environment names that a text mentions, in order."""
-    return _PLACEHOLDER.findall(value) if isinstance(value, str) else []
+    return [match[1] or match[2] for match in _PLACEHOLDER.finditer(value)] if isinstance(value, str) else []
 
 
-def unset_names(text: str, environment: Mapping[str, str]) -> list[str]:
-    """The names that a file's text mentions and that have no value, each once."""
-    return [name for name in dict.fromkeys(names_in(text)) if name not in environment]
+def unset_names(text: str, environment: Mapping[str, str]) -> dict[str, int]:
+    """The names that a file's text mentions and that have no value, each with the line of its first mention."""
+    unset: dict[str, int] = {}
+    for match in _PLACEHOLDER.finditer(text):
+        name = match[1] or match[2]
+        if name not in environment and name not in unset:
+            unset[name] = text.count("\n", 0, match.start()) + 1
+    return unset
 
 
 def read_environment(folder: Path) -> dict[str, str]:

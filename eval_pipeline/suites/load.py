@@ -6,13 +6,12 @@ import fnmatch
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from eval_pipeline.errors import InputError, InputErrors, Place
 from eval_pipeline.plugins import Registry
-from eval_pipeline.suites.environment import unset_names
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.source import show_path
 
@@ -22,9 +21,15 @@ _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "recordings"})
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a format may use besides the file: the environment that `${{ NAME }}` is filled in from."""
+    """What a format may use besides the file.
+
+    `environment` is what `${{ NAME }}` is filled in from. `evaluators` are the types that registered evaluators answer
+    to: an author's own script (`.agentv/assertions/<type>.py`) is looked for when a type is not among them, and never
+    when they are not given.
+    """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    evaluators: frozenset[str] = frozenset()
 
 
 class Format(Protocol):
@@ -34,6 +39,9 @@ class Format(Protocol):
 
     def recognizes(self, path: Path, head: str) -> bool:
         """Whether a file of these suffixes looks like a suite (`head`: its first 64 KiB)."""
+
+    def mentions(self, path: Path, head: str) -> Iterable[Path]:
+        """The files that a suite of this format takes its cases from, as far as its head tells."""
 
     def load(self, path: Path, text: str, reading: Reading) -> Suite:
         """The suite; raises InputError when nothing of it can be used."""
@@ -58,10 +66,20 @@ def load_suite(path: Path, reading: Reading | None = None) -> Suite:
 
 
 def load_suites(patterns: Sequence[str], folder: Path, reading: Reading | None = None) -> list[Suite]:
-    """The suites that paths, folders and globs name, sorted by path. Raises InputErrors that name every bad file.
+    """The suites that paths, folders and globs name, sorted by path. Raises InputErrors that name every bad file."""
+    suites, errors = read_suites(patterns, folder, reading)
+    if errors:
+        raise InputErrors(errors)
+    return suites
+
+
+def read_suites(
+    patterns: Sequence[str], folder: Path, reading: Reading | None = None
+) -> tuple[list[Suite], list[InputError]]:
+    """The suites that paths, folders and globs name, sorted by path, and an error for each file that is none.
 
     A file named outright must be a suite; files found in folders or by globs are passed over when they are not.
-    Two suites of one name are an error.
+    Two suites of one name are an error of the second.
     """
     errors: list[InputError] = []
     suites: dict[str, Suite] = {}
@@ -76,20 +94,23 @@ def load_suites(patterns: Sequence[str], folder: Path, reading: Reading | None =
             suites[suite.name] = suite
         except InputError as error:
             errors.append(error)
-    if errors:
-        raise InputErrors(errors)
-    return list(suites.values())
+    return list(suites.values()), errors
 
 
 def find_suite_files(patterns: Iterable[str], folder: Path) -> list[Path]:
-    """The suite files that `patterns` (paths, folders or globs, relative to `folder`) name, without repeats."""
+    """The suite files that `patterns` (paths, folders or globs, relative to `folder`) name, without repeats.
+
+    A file that another of them takes its cases from is no suite of its own, unless it is named outright.
+    """
     found: dict[Path, None] = {}
+    outright: set[Path] = set()
     for pattern in patterns:
         path = (folder / Path(pattern).expanduser()).absolute()
         if path.is_dir():
             matches = sorted(_suites_below(path))
         elif path.exists():
             matches = [path]
+            outright.add(Path(os.path.normpath(path)))
         else:
             matches = sorted(_globbed(pattern, folder))
             if not matches:
@@ -97,17 +118,19 @@ def find_suite_files(patterns: Iterable[str], folder: Path) -> list[Path]:
                     f"no suite at '{pattern}': no such file, folder or glob match (in {show_path(folder)})"
                 )
         found.update(dict.fromkeys(Path(os.path.normpath(match)) for match in matches))
-    return list(found)
+    parts = {part for path in found for part in _mentioned_by(path)} - outright if len(found) > 1 else set()
+    return [path for path in found if path not in parts]
 
 
-def with_unset_names(suite: Suite, text: str, reading: Reading) -> Suite:
-    """The suite with a warning for each `${{ NAME }}` that has no value and became an empty text."""
-    unset = unset_names(text, reading.environment) if "${{" in text else []
-    said = [
-        f"{show_path(suite.path)}: {name} is not set in the environment; ${{{{ {name} }}}} became an empty text"
-        for name in unset
-    ]
-    return replace(suite, warnings=(*suite.warnings, *said)) if said else suite
+def _mentioned_by(path: Path) -> set[Path]:
+    """The files that a suite takes its cases from, itself excepted."""
+    formats = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
+    head = _head(path)
+    if head is None:
+        return set()
+    return {file for format_ in formats if format_.recognizes(path, head) for file in format_.mentions(path, head)} - {
+        path
+    }
 
 
 def _formats() -> list[Format]:
@@ -138,12 +161,19 @@ def _looks_like_suite(path: Path) -> bool:
     formats = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
     if not formats or not path.is_file():
         return False
-    try:
-        with path.open("r", encoding="utf-8-sig", errors="replace") as file:
-            head = file.read(_HEAD)
-    except OSError:
+    head = _head(path)
+    if head is None:
         return True  # it may be one: loading it says what is wrong
     return any(format_.recognizes(path, head) for format_ in formats)
+
+
+def _head(path: Path) -> str | None:
+    """How a file begins; None when it cannot be read."""
+    try:
+        with path.open("r", encoding="utf-8-sig", errors="replace") as file:
+            return file.read(_HEAD)
+    except OSError:
+        return None
 
 
 def _read_text(path: Path) -> str:

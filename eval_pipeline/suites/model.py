@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import fingerprint, to_json
+from eval_pipeline.suites.workspace import WorkspaceSpec
 
 JsonMap = Mapping[str, Any]
+Strategy = Literal["pass_at_k", "pass_all", "mean", "confidence_interval"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message of a conversation.
 
-    `content` is text, a list of parts (`{"type": "text", "value": …}` and the like) or a plain object.
+    `content` is text, a list of parts or a plain object. Parts are `{"type": "text", "value": …}`, `{"type": "file",
+    "value": <path as shown>, "text": <content>, "resolved_path": …}` (a file that is not text has `sha256` instead of
+    `text`) and `{"type": "image", "value": <path as shown>, "media_type": …, "source": "data:…;base64,…"}`.
     """
 
     role: str
@@ -49,11 +54,28 @@ class EvaluatorSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A live conversation: what the user says, turn by turn, each after the target's real answer to the one before.
+
+    `input` of the case comes before the first turn. `window` keeps that many of the latest exchanges (None: all).
+    `on_failure` says whether the conversation goes on after a turn whose evaluators fail.
+    """
+
+    turns: tuple[tuple[Message, ...], ...]
+    window: int | None = None
+    on_failure: Literal["continue", "stop"] = "continue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One case of a suite.
 
     `threshold` is the least weighted mean score in [0, 1] that passes. `runners` restricts the case to runners of
-    these names. `line` is the 1-based line it begins at.
+    these names. `line` is the 1-based line it begins at. `depends_on` names cases of the suite that come first;
+    `on_dependency_failure` says what happens when one of them could not be carried out. `conversation_id` and `group`
+    (AgentV's `suite` of a test) are labels. `cache` is False for a case that is executed anew in every sweep.
+    `repetitions`, `strategy`, `early_exit` and `repeat_budget_usd` stand in place of the suite's (see `SuiteSettings`).
+    `origin` is the file that `line` is in, when that is not the suite's own.
     """
 
     id: str
@@ -67,22 +89,75 @@ class Case:
     runners: tuple[str, ...] | None = None
     timeout_s: float | None = None
     expected_fail: bool = False
+    conversation: Conversation | None = None
+    workspace: WorkspaceSpec | None = None
+    depends_on: tuple[str, ...] = ()
+    on_dependency_failure: Literal["skip", "fail", "run"] = "skip"
+    conversation_id: str | None = None
+    group: str | None = None
+    cache: bool | None = None
+    repetitions: int | None = None
+    strategy: Strategy | None = None
+    early_exit: bool | None = None
+    repeat_budget_usd: float | None = None
     line: int | None = None
+    origin: Path | None = None
 
     def visible(self) -> object:
         """What a target can see of the case, as canonical JSON takes it: part of a cell's identity."""
-        return [(message.role, message.content, message.name, message.tool_calls) for message in self.input]
+        seen: list[object] = [_seen(message) for message in self.input]
+        if self.conversation is not None:
+            turns = [[_seen(message) for message in turn] for turn in self.conversation.turns]
+            seen.append(["conversation", turns, self.conversation.window, self.conversation.on_failure])
+        if self.workspace is not None:
+            told = [self.id, self.metadata] if self.workspace.tells_of_case else None  # its hooks are told this
+            seen.append(["workspace", self.workspace.visible(), told])
+        return seen
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files attached to the input: absolute paths, in order, each once."""
+        parts = [part for message in self.input if isinstance(message.content, list) for part in message.content]
+        paths = (part.get("resolved_path") for part in parts if isinstance(part, Mapping))
+        return tuple(dict.fromkeys(path for path in paths if isinstance(path, str)))
+
+    @property
+    def question(self) -> str:
+        """What the user asks, as graders and hooks are told: the text parts of the user's messages, in one line."""
+        said = (text.strip() for message in self.input if message.role == "user" for text in _texts_in(message.content))
+        return " ".join(text for text in said if text)
+
+    @property
+    def reference_answer(self) -> str | None:
+        """What is expected, as graders are told: the last expected message, its tool calls if it has no content."""
+        if not self.expected_output:
+            return None
+        last = self.expected_output[-1]
+        if isinstance(last.content, str):
+            return last.content
+        return json.dumps(last.content if last.content is not None else last.tool_calls, indent=2, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteSettings:
-    """What a suite asks of its execution; None where it leaves the choice to the project or the command line."""
+    """What a suite asks of its execution; None where it leaves the choice to the project or the command line.
+
+    `strategy` says how the repetitions of a case become one answer about it: the best passes, all have to pass, their
+    mean, or the low end of the mean's 95 % interval. `early_exit` ends a case at its first passing repetition,
+    `repeat_budget_usd` when its repetitions cost that much. `stop_on_error` starts nothing any more after the first
+    execution that could not be graded. `cache` is False when nothing is to be reused.
+    """
 
     runners: tuple[str, ...] = ()
     repetitions: int | None = None
+    strategy: Strategy | None = None
+    early_exit: bool | None = None
+    repeat_budget_usd: float | None = None
     threshold: float | None = None
     concurrency: int | None = None
     budget_usd: float | None = None
+    stop_on_error: bool = False
+    cache: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +165,9 @@ class Suite:
     """A named set of cases, as loaded from one file.
 
     `revision` is the hash of its content (64 hex digits). `errors` are the cases that could not be loaded, one error
-    each: they are counted and shown, and the others run.
+    each: they are counted and shown, and the others run (`notices.problems_of` takes an error of several problems
+    apart). `warnings` that know their place are `notices.Notice`. `category` is named after the folders that the suite
+    lies in; `parts` are the other files that it was read from.
     """
 
     name: str
@@ -104,6 +181,23 @@ class Suite:
     settings: SuiteSettings = field(default_factory=SuiteSettings)
     errors: tuple[InputError, ...] = ()
     warnings: tuple[str, ...] = ()
+    category: str = "Uncategorized"
+    parts: tuple[Path, ...] = ()
+
+
+def _seen(message: Message) -> object:
+    """A message as a target sees it: where an attached file lies on this machine is not part of it."""
+    content = message.content
+    if isinstance(content, list):
+        content = [
+            {key: value for key, value in part.items() if key != "resolved_path"} if isinstance(part, Mapping) else part
+            for part in content
+        ]
+    return message.role, content, message.name, message.tool_calls
+
+
+def _texts_in(content: Any) -> list[str]:
+    return [_part_text(part) for part in content] if isinstance(content, list) else [content_text(content)]
 
 
 def content_text(content: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from yaml.reader import ReaderError
@@ -23,6 +23,7 @@ except ImportError:  # a PyYAML built without libyaml: slower, same events
 
 MAX_DEPTH = 100
 MAX_VALUES = 5_000_000
+_MAX_COMPOSED = 1_000_000
 _LONG_TEXT = 64  # so many characters of a text weigh as much as a value
 _MAX_DIGITS = 1_000
 _MERGE = object()
@@ -69,11 +70,17 @@ def read_yaml(text: str, file: str | None = None) -> tuple[Any, Lines]:
         raise InputError("not valid YAML: holds a lone surrogate (half a character)", Place(file)) from None
 
 
+class _ItemLine(NamedTuple):
+    line: int
+    steps: int
+
+
 class Lines:
     """Where the fields of a YAML text stand.
 
-    The items of the lists in the document (a suite's tests) are known from reading it. Only errors ask for others, so
-    the text is composed when the first of them does, instead of charging every load.
+    The items of the lists in the document (a suite's tests) are known from reading it, those of a root list under "".
+    Only errors ask for others, so the text is composed when the first of them does, instead of charging every load;
+    of a large text the line of the enclosing item has to do.
     """
 
     def __init__(self, text: str, item_lines: Mapping[str, Sequence[int]] | None = None) -> None:
@@ -82,12 +89,14 @@ class Lines:
 
     def of(self, path: Sequence[str | int]) -> int | None:
         """The 1-based line of the field at `path`, or of the nearest enclosing one; None for unreadable text."""
-        match path:
-            case (str(key), int(index)) if index < len(self._item_lines.get(key, ())):
-                return self._item_lines[key][index]
+        item = self._item_line(path)
+        if item is not None and (len(path) == item.steps or len(self._text) > _MAX_COMPOSED):
+            return item.line
+        if len(self._text) > _MAX_COMPOSED:
+            return self._line_of_key(path[0]) if path else None
         node = self._root
         if node is None:
-            return None
+            return item.line if item is not None else None
         line = node.start_mark.line + 1
         for step in path:
             found = _child(node, step)
@@ -95,6 +104,20 @@ class Lines:
                 break
             line, node = found
         return line
+
+    def _line_of_key(self, key: str | int) -> int | None:
+        """The line of a field of the document, as far as its text tells without being read again."""
+        match = re.search(rf"""^[ \t]*["']?{re.escape(str(key))}["']?\s*:""", self._text, re.MULTILINE)
+        return self._text.count("\n", 0, match.end()) + 1 if match is not None else None
+
+    def _item_line(self, path: Sequence[str | int]) -> _ItemLine | None:
+        """The line of the item that a path leads into, of a list in the document or of a root list."""
+        match path:
+            case (str(key), int(index), *_) if index < len(self._item_lines.get(key, ())):
+                return _ItemLine(self._item_lines[key][index], 2)
+            case (int(index), *_) if index < len(self._item_lines.get("", ())):
+                return _ItemLine(self._item_lines[""][index], 1)
+        return None
 
     @functools.cached_property
     def _root(self) -> yaml.Node | None:
@@ -148,7 +171,7 @@ class _Reader:
             if isinstance(loader.peek_event(), yaml.StreamEndEvent):
                 return None
             loader.get_event()  # document start
-            value, _, _ = self._value(loader.get_event(), 0)
+            value, _, _ = self._value(loader.get_event(), 0, "")
             loader.get_event()  # document end
             extra = loader.get_event()
             if not isinstance(extra, yaml.StreamEndEvent):

@@ -105,7 +105,7 @@ def _load_batch(
     score_lists = _grouped(scores, _score)
     return {
         row["execution_id"]: (
-            rows.stored_execution(row, _raw(row, warehouse.folder / "artifacts")),
+            rows.stored_execution(row, _raw(row, warehouse.folder / "artifacts"), decoded(row["workspace"], None)),
             _report(reports.get(row["execution_id"]), by_id.get(row["execution_id"], [])),
             {score.spec_key: score for score in score_lists.get(row["execution_id"], [])},
         )

@@ -22,7 +22,9 @@ from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.warehouse.rows import Row
 from eval_pipeline.warehouse.store import Warehouse
 
-TABLES = ("target_executions", "session_reports", "session_events", "evaluator_scores", "verdicts")
+TABLES = (
+    "target_executions", "session_reports", "session_events", "evaluator_scores", "member_scores", "verdicts",
+)  # fmt: skip
 INLINE_BYTES = 65_536
 SYNC_EVERY_S = 1.0
 BUFFER_BYTES = 2**20

@@ -1,18 +1,18 @@
 """How an older warehouse becomes this one: numbered steps, each applied once, in one transaction.
 
-Version 1 is the first published schema, made from `schema.py`. A change of the schema adds a step here that alters
-what exists; views are made anew with the last step, when every column they name is there, and need no step.
+Version 1 makes what `schema.py` describes. A change of the schema adds a step here that brings what an older version
+made to the same; views are made anew with the last step, when every column they name is there, and need no step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
-from eval_pipeline.warehouse.schema import create_statements, view_statements
+from eval_pipeline.warehouse.schema import BY_NAME, create_statements, table_statements, view_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,26 @@ class Migration:
     statements: tuple[str, ...]
 
 
-MIGRATIONS: tuple[Migration, ...] = (Migration(1, "first schema", tuple(create_statements())),)
+def _added(columns: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The statements that add columns to tables, as the schema describes them, where they are not yet."""
+    chosen = ((table, column) for table, names in columns.items() for column in BY_NAME[table].columns
+              if column.name in names)  # fmt: skip
+    return tuple(
+        f'ALTER TABLE "{table}" ADD COLUMN IF NOT EXISTS "{column.name}" {column.type}' for table, column in chosen
+    )
+
+
+_SECOND = {
+    "cases": ("conversation", "workspace", "depends_on", "conversation_id", "case_group", "strategy"),
+    "sweep_cells": ("strategy", "threshold", "skipped"),
+    "target_executions": ("workspace", "answered_by"),
+    "session_reports": ("file_changes",),
+    "evaluator_scores": ("passes",),
+}
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(1, "first schema", tuple(create_statements())),
+    Migration(2, "workspaces, conversations, members of scores", (*_added(_SECOND), *table_statements())),
+)
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration] = MIGRATIONS) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.executions.model import Artifact, Execution, RawExecution, Runner
+from eval_pipeline.executions.model import Artifact, Execution, RawExecution, Runner, WorkspaceTrace
 from eval_pipeline.reports.model import (
     DetectedSkill,
     Event,
@@ -58,6 +58,12 @@ def case_rows(suite: Suite) -> Iterator[Row]:
             "evaluators": [_evaluator(spec) for spec in case.evaluators],
             "threshold": case.threshold,
             "expected_fail": case.expected_fail,
+            "conversation": case.conversation,
+            "workspace": case.workspace.visible() if case.workspace is not None else None,
+            "depends_on": case.depends_on,
+            "conversation_id": case.conversation_id,
+            "case_group": case.group,
+            "strategy": case.strategy,
         }
 
 
@@ -107,10 +113,21 @@ def execution_row(
         if raw is not None
         else None,
         "artifacts": artifacts,
+        "workspace": _workspace(execution),
+        "answered_by": execution.answered_by,
     }
 
 
-def stored_execution(row: Mapping[str, Any], raw: RawExecution | None) -> Execution:
+def _workspace(execution: Execution) -> Row | None:
+    trace = execution.workspace
+    if trace is None:
+        return None
+    return {"path": str(trace.path) if trace.path else None, "changes": trace.changes, "hooks": trace.hooks}
+
+
+def stored_execution(
+    row: Mapping[str, Any], raw: RawExecution | None, workspace: Mapping[str, Any] | None
+) -> Execution:
     """An execution read back; its attempts stay in the table."""
     return Execution(
         execution_id=row["execution_id"],
@@ -126,7 +143,14 @@ def stored_execution(row: Mapping[str, Any], raw: RawExecution | None) -> Execut
         raw=raw,
         failure_class=row["failure_class"],
         error=row["error"],
+        workspace=_stored_workspace(workspace) if workspace is not None else None,
+        answered_by=row["answered_by"],
     )
+
+
+def _stored_workspace(stored: Mapping[str, Any]) -> WorkspaceTrace:
+    """What is known of a workspace later: its folder may be gone or hold another session's work."""
+    return WorkspaceTrace(changes=stored.get("changes"), hooks=stored.get("hooks") or {})
 
 
 def report_row(report: SessionReport, execution: Execution, normalizer: str, now: datetime) -> Row:
@@ -168,6 +192,7 @@ def report_row(report: SessionReport, execution: Execution, normalizer: str, now
         "ended_at": report.ended_at,
         "exit_code": report.exit_code,
         "selected_at": now,
+        "file_changes": report.file_changes,
     }
 
 
@@ -209,6 +234,7 @@ def stored_report(
     copied = (
         "execution_id", "final_output", "prompt", "session_id", "model", "agent_version", "exit_code",
         "failure_class", "error", "started_at", "ended_at", "duration_ms", "ttft_ms", "model_calls", "unparsed_lines",
+        "file_changes",
     )  # fmt: skip
     counted = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
     return SessionReport(
@@ -244,7 +270,32 @@ def score_row(score: Score, execution: Execution, sweep_id: str, now: datetime) 
         "duration_ms": score.duration_ms,
         "scored_at": now,
         "sweep_id": sweep_id,
+        "passes": score.passes,
     }
+
+
+def member_rows(score: Score, execution: Execution, sweep_id: str, now: datetime) -> Iterator[Row]:
+    """The `member_scores` rows of a score."""
+    for position, member in enumerate(score.members):
+        yield {
+            "execution_id": score.execution_id,
+            "suite": execution.suite,
+            "runner": execution.runner,
+            "case_id": execution.case_id,
+            "repetition": execution.repetition,
+            "spec_key": score.spec_key,
+            "evaluator": score.evaluator,
+            "position": position,
+            "member": member.name,
+            "type": member.type,
+            "grader": member.grader,
+            "value": member.value,
+            "reason": member.reason,
+            "weight": member.weight,
+            "details": dict(member.details),
+            "scored_at": now,
+            "sweep_id": sweep_id,
+        }
 
 
 def stored_score(row: Mapping[str, Any], findings: list[Mapping[str, Any]], details: Mapping[str, Any]) -> Score:
@@ -255,6 +306,7 @@ def stored_score(row: Mapping[str, Any], findings: list[Mapping[str, Any]], deta
         failure_class=row["failure_class"],
         findings=tuple(Finding(**finding) for finding in findings),
         details=details,
+        passes=row["passes"],
     )
 
 

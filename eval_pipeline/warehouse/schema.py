@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 1
+from eval_pipeline.warehouse.agreement import AGREEMENT_VIEWS
+
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,12 @@ TABLES: tuple[Table, ...] = (
         ("evaluators", "JSON", "Evaluators as the suite asks for them"),
         ("threshold", "DOUBLE", "Least score that passes, when the case sets one"),
         ("expected_fail", "BOOLEAN", "Whether failing is what is expected"),
+        ("conversation", "JSON", "The user's turns of a live conversation"),
+        ("workspace", "JSON", "What the case asks of its workspace"),
+        ("depends_on", "VARCHAR[]", "Cases that have to be carried out before"),
+        ("conversation_id", "VARCHAR", "Label of cases that belong to one conversation"),
+        ("case_group", "VARCHAR", "Label that the case gives itself beside its suite"),
+        ("strategy", "VARCHAR", "How its repetitions become one answer, when the case says so itself"),
     ),
     _table(
         "runners", "One row per runner and revision that was ever used.", ("runner", "runner_revision"),
@@ -116,6 +124,9 @@ TABLES: tuple[Table, ...] = (
         ("failed", "INTEGER", "Planned cells that failed"),
         ("errored", "INTEGER", "Planned cells that could not be graded"),
         ("repetitions", "INTEGER", "Repetitions planned per case"),
+        ("strategy", "VARCHAR", "How repetitions become one answer: pass_at_k, pass_all, mean, confidence_interval"),
+        ("threshold", "DOUBLE", "Least score that passes where a case sets none"),
+        ("skipped", "INTEGER", "Repetitions left out because an earlier one settled the case"),
         ("invalid_cases", "INTEGER", "Cases of the suite that could not be loaded"),
         ("finished_at", "TIMESTAMP", "When the cell was stored (UTC)"),
     ),
@@ -137,6 +148,8 @@ TABLES: tuple[Table, ...] = (
         ("format", "VARCHAR", "Raw format, which names the normalizer"),
         ("raw", "JSON", "What the adapter brought back, when small"),
         ("artifacts", "JSON", "Files under data/artifacts: role, path, bytes, sha256"),
+        ("workspace", "JSON", "Folder it worked in (it may be gone), changes (unified diff), what hooks printed"),
+        ("answered_by", "VARCHAR", "Fallback runner that answered in the runner's place"),
     ),
     _table(
         "session_reports", "One row per execution and normalizer: the normalized session.", ("execution_id",),
@@ -171,6 +184,7 @@ TABLES: tuple[Table, ...] = (
         ("ended_at", "VARCHAR", "End as the session reports it (ISO 8601)"),
         ("exit_code", "INTEGER", "Exit code of the agent's process"),
         ("selected_at", "TIMESTAMP", "When this report was made (UTC)"),
+        ("file_changes", "VARCHAR", "Unified diff of what the session changed in its workspace"),
     ),
     _table(
         "session_events", "One row per thing that happened in a session, in order.", ("execution_id", "position"),
@@ -196,6 +210,24 @@ TABLES: tuple[Table, ...] = (
         ("findings", "JSON", "What was checked, one entry each"),
         ("details", "JSON", "Whatever else the evaluator tells"),
         ("duration_ms", "DOUBLE", "Time the evaluator took, milliseconds"),
+        ("scored_at", "TIMESTAMP", "When (UTC)"),
+        _SWEEP,
+        ("passes", "BOOLEAN", "The evaluator's own word on whether it passed; NULL: its value decides"),
+    ),
+    _table(
+        "member_scores", "The parts of a score that is made of several: members of a composite, graders of a panel.",
+        ("execution_id", "spec_key", "position"),
+        _EXECUTION, _SUITE, _RUNNER, _CASE, _REPETITION,
+        ("spec_key", "VARCHAR", "Identity of the score it is part of"),
+        ("evaluator", "VARCHAR", "Name of the evaluator in the suite"),
+        ("position", "INTEGER", "Order within the score, from 0"),
+        ("member", "VARCHAR", "Name of the member"),
+        ("type", "VARCHAR", "Kind of evaluator"),
+        ("grader", "VARCHAR", "Runner that graded; NULL where none was asked"),
+        ("value", "DOUBLE", "Score in [0, 1]; NULL: could not tell"),
+        ("reason", "VARCHAR", "Why"),
+        ("weight", "DOUBLE", "Weight in the score"),
+        ("details", "JSON", "Whatever else it tells: prompt, reply, model, settings"),
         ("scored_at", "TIMESTAMP", "When (UTC)"),
         _SWEEP,
     ),
@@ -300,6 +332,18 @@ _CURRENT_CELLS = """
         FROM sweep_cells c)
     WHERE newest = 1"""
 
+_STUDENT_95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045,
+)  # fmt: skip
+"""Student's t, two-sided 95 %, for 1 to 29 degrees of freedom; above, the normal quantile is near enough."""
+
+
+def _student(degrees: str) -> str:
+    """The SQL for Student's t of an SQL expression of degrees of freedom."""
+    return f"coalesce({list(_STUDENT_95)}[{degrees}], 1.96)"
+
+
 VIEWS: tuple[View, ...] = (
     View("current_cells", "The newest sweep's row of each suite × runner.", _CURRENT_CELLS),
     View(
@@ -331,6 +375,7 @@ VIEWS: tuple[View, ...] = (
     SELECT s.* FROM evaluator_scores s
     JOIN current_verdicts v ON s.execution_id = v.execution_id AND list_contains(v.score_keys, s.spec_key)""",
     ),
+    *(View(*view) for view in AGREEMENT_VIEWS),
     View(
         "leaderboard",
         "The newest standing of each runner on each suite: who passes how much, with 95 % intervals and coverage.",
@@ -372,6 +417,32 @@ VIEWS: tuple[View, ...] = (
     ORDER BY suite, runner, case_id""",
     ),
     View(
+        "case_results",
+        "One row per case and runner: its repetitions and the one answer about it, by the strategy of its suite.",
+        f"""
+    SELECT *, CASE strategy WHEN 'pass_at_k' THEN best WHEN 'pass_all' THEN worst
+                            WHEN 'confidence_interval' THEN interval_low ELSE mean_score END AS score,
+           CASE WHEN graded = 0 THEN 'error'
+                WHEN strategy = 'pass_at_k' THEN if(passed > 0, 'passed', 'failed')
+                WHEN strategy = 'pass_all' OR repetitions = 1 THEN if(passed = graded, 'passed', 'failed')
+                WHEN strategy = 'confidence_interval' THEN if(interval_low >= threshold - 1e-9, 'passed', 'failed')
+                ELSE if(mean_score >= threshold - 1e-9, 'passed', 'failed') END AS status
+    FROM (
+        SELECT v.suite, v.runner, v.case_id, coalesce(k.strategy, c.strategy, 'mean') AS strategy,
+               count(*) AS repetitions,
+               count(*) FILTER (v.status <> 'error') AS graded,
+               count(*) FILTER (v.status IN ('passed', 'expected-failed')) AS passed,
+               avg(v.score) AS mean_score, min(v.score) AS worst, max(v.score) AS best,
+               CASE WHEN count(v.score) < 2 THEN avg(v.score) ELSE greatest(0.0, least(1.0,
+                   avg(v.score) - {_student("count(v.score) - 1")} * stddev_samp(v.score) / sqrt(count(v.score))))
+               END AS interval_low,
+               any_value(v.threshold) AS threshold
+        FROM current_verdicts v JOIN current_cells c USING (suite, runner)
+        LEFT JOIN cases k ON k.suite = v.suite AND k.suite_revision = v.suite_revision AND k.case_id = v.case_id
+        GROUP BY ALL)
+    ORDER BY suite, runner, case_id""",
+    ),
+    View(
         "failure_summary",
         "Failure classes over everything that is current: how often, where, and an example.",
         """
@@ -399,6 +470,11 @@ VIEWS: tuple[View, ...] = (
 
 def create_statements() -> list[str]:
     """Everything that makes an empty database this schema: tables with comments, then views."""
+    return table_statements() + view_statements()
+
+
+def table_statements() -> list[str]:
+    """The tables, where they are not there yet, and what they and their columns say."""
     statements: list[str] = []
     for table in TABLES:
         columns = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
@@ -407,7 +483,7 @@ def create_statements() -> list[str]:
         statements += [
             f'COMMENT ON COLUMN "{table.name}"."{column.name}" IS {_quoted(column.comment)}' for column in table.columns
         ]
-    return statements + view_statements()
+    return statements
 
 
 def view_statements() -> list[str]:

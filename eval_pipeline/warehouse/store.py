@@ -203,8 +203,9 @@ def _no_pattern(path: Path) -> str:
 
 
 def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str) -> None:
-    """Puts incoming rows in the place of those that have their key (of a session's events: of all of the session's)."""
-    names = table.key[:1] if table.name == "session_events" else table.key
+    """Puts incoming rows in the place of those that have their key; the last part of a `position` key is left aside:
+    a session's events, and a score's members, are replaced together."""
+    names = table.key[:-1] if table.key[-1] == "position" else table.key
     key = " AND ".join(f'old."{name}" IS NOT DISTINCT FROM new."{name}"' for name in names)
     columns = ", ".join(f'"{name}"' for name in table.column_names)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE incoming AS SELECT {columns} FROM {source}")

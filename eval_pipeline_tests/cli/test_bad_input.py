@@ -19,6 +19,10 @@ ARGUMENTS = {
         "no runner 'greter'; there are: broken, greeter, parrot; did you mean 'greeter'?",
     ),
     "no such case": ([*RUN, "--case", "anne"], "no case 'anne'"),
+    "a runner that no case is for": (
+        ["run", "suites/more", "--runner", "greeter"],
+        "no case is for greeter: each names the runners it is for (parrot)",
+    ),
     "a tag that no case has": ([*RUN, "--tag", "nowhere"], "no case matches the selection"),
     "a runner tag that no runner has": ([*RUN, "--runner-tag", "nowhere"], "nowhere"),
     "an empty name": ([*RUN, "--tag", "short,"], "a name is empty"),
@@ -44,26 +48,31 @@ def test_a_wrong_argument_is_said_and_exits_2(desk: Desk, arguments: list[str], 
 
 
 GREETINGS = FILES["suites/greetings.yaml"]
+PARROT = '\n- {name: parrot, adapter: python, function: "parrot:say"}'
 CONTENT = {
     "a suite that is not YAML": ("suites/greetings.yaml", "tests: [", "suites/greetings.yaml:"),
     "a suite without tests": ("suites/broken.json", '{"name": "x", "tests": {}}', "expected a list of tests"),
     "two suites of one name": ("suites/again.yaml", GREETINGS, "is taken by"),
     "an unknown suite-level type": ("suites/greetings.yaml", "threshold: []\nexecution: 7\ntests: []", "execution"),
     "runners that are no list": ("runners.yaml", "runners: {a: b}", "expected a list under 'runners'"),
-    "an unknown adapter": ("runners.yaml", "runners:\n- {name: a, adapter: comand}", "no adapter 'comand'"),
+    "an unknown adapter": (
+        "runners.yaml",
+        "runners:\n- {name: greeter, adapter: comand}" + PARROT,
+        "no adapter 'comand'",
+    ),
     "a runner's unknown setting": (
         "runners.yaml",
-        "runners:\n- {name: a, adapter: command, comand: [ls]}",
+        "runners:\n- {name: greeter, adapter: command, comand: [ls]}" + PARROT,
         "runners.yaml:2: runners[0].comand: unknown setting",
     ),
     "a function that is not there": (
         "runners.yaml",
-        'runners:\n- {name: a, adapter: python, function: "parrot:sing"}',
+        'runners:\n- {name: greeter, adapter: python, function: "parrot:sing"}' + PARROT,
         "cannot import 'parrot:sing'",
     ),
     "a recording that is not there": (
         "runners.yaml",
-        "runners:\n- {name: a, adapter: replay, recording: gone.jsonl}",
+        "runners:\n- {name: greeter, adapter: replay, recording: gone.jsonl}" + PARROT,
         "no recording at gone.jsonl",
     ),
     "a runner whose environment is not set": (

@@ -1,4 +1,4 @@
-"""`sql`, `leaderboard`, `validate` and `plan`: what they answer about one finished run."""
+"""`sql`, `leaderboard` and `plan`: what they answer about one finished run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.cli.desk import GREETINGS, Desk, make_desk
+from eval_pipeline_tests.cli.desk import Desk, make_desk
 
 
 @pytest.fixture(scope="module")
@@ -134,52 +134,6 @@ def test_plan_shows_a_line_per_suite_and_runner_and_their_sum(desk: Desk) -> Non
 
     assert ["greetings", "greeter", "3", "2", "1", "0", "–"] in lines
     assert lines[-1][:5] == ["all", "8", "7", "1", "0"]
-
-
-def test_valid_suites_are_counted(desk: Desk) -> None:
-    answer = desk("validate")
-
-    assert answer.code == 0
-    assert answer.out.splitlines() == ["greetings: 3 cases", "sums: 2 cases", "0 errors, 0 warnings"]
-
-
-def test_validate_finds_everything_that_is_wrong_at_once(tmp_path: Path) -> None:
-    suite = GREETINGS + "  - {id: eve, input: 7, criteria: x}\n  - {id: ann, input: hi, criteria: x, colour: red}\n"
-    desk = make_desk(
-        tmp_path,
-        {"suites/greetings.yaml": suite, "suites/none.yaml": "tests: 1", "runners.yaml": "runners:\n- {name: a}\n"},
-    )
-
-    answer = desk("validate", "--json")
-
-    assert answer.code == 2
-    assert {(error["file"], error["line"], error["field"]) for error in answer.document["errors"]} == {
-        ("suites/greetings.yaml", 9, "tests[3].input"),
-        ("suites/greetings.yaml", 10, "tests[4].id"),
-        ("suites/none.yaml", 1, "tests"),
-        ("runners.yaml", 2, "runners[0].adapter"),
-    }
-    assert answer.document["suites"] == {"greetings": 3, "sums": 2}
-    assert len(answer.document["warnings"]) == 1
-
-
-def test_more_warnings_than_are_allowed_exit_2(tmp_path: Path) -> None:
-    desk = make_desk(tmp_path, {"suites/greetings.yaml": GREETINGS + "colour: red\n"})
-
-    assert desk("validate").code == 0
-    assert desk("validate", "--max-warnings", "1").code == 0
-    assert desk("validate", "--max-warnings", "0").code == 2
-
-
-def test_an_error_that_quotes_brackets_is_shown_as_it_is(tmp_path: Path) -> None:
-    desk = make_desk(
-        tmp_path, {"suites/greetings.yaml": "tests: [{id: a, input: [{role: '[/red]', content: x}], criteria: x}]"}
-    )
-
-    answer = desk("validate")
-
-    assert answer.code == 2
-    assert "no role '[/red]'" in answer.out
 
 
 def test_help_names_every_command_and_the_exit_codes(desk: Desk) -> None:

@@ -21,10 +21,6 @@ SELECTIONS = {
     "two suites": (["suites/greetings.yaml", "suites/more"], EVERYTHING),
     "one suite named twice": (["suites/more", "suites/more/sums.jsonl"], {SUMS: 2}),
     "a runner": (["suites/greetings.yaml", "--runner", "greeter"], {GREETER: 3}),
-    "a runner that the named suite does not ask for": (
-        ["suites/more", "--runner", "greeter"],
-        {("sums", "greeter"): 2},
-    ),
     "two runners": (["suites/greetings.yaml", "--runner", "greeter", "--runner", "parrot"], {GREETER: 3, PARROT: 3}),
     "runners separated by commas": (["suites/greetings.yaml", "--runner", "greeter,parrot"], {GREETER: 3, PARROT: 3}),
     "a runner's tag": (["--runner-tag", "slow"], {GREETER: 3}),

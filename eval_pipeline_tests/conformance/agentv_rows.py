@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import operator
 import re
@@ -17,8 +18,9 @@ from eval_pipeline.plugins import canonical_name
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent
 from eval_pipeline.reports.normalizers.answer import answer_report
 from eval_pipeline.scores.decide import decide
-from eval_pipeline.scores.evaluate import Panel, evaluate
-from eval_pipeline.scores.model import Score, Status, Subject, Verdict
+from eval_pipeline.scores.desk import ScriptedDesk
+from eval_pipeline.scores.evaluate import Asked, Panel, evaluate_with
+from eval_pipeline.scores.model import NOTHING, Score, Status, Subject, Verdict
 from eval_pipeline.suites.load import Reading, load_suite
 from eval_pipeline_tests.conformance.facts import Row
 
@@ -28,8 +30,9 @@ TEXT_KINDS = frozenset({
 })  # fmt: skip
 MEASURE_KINDS = frozenset({"latency", "cost", "token-usage"})
 SESSION_KINDS = frozenset({"execution-metrics", "tool-trajectory", "skill-trigger"})
-BUILT_KINDS = TEXT_KINDS | MEASURE_KINDS | SESSION_KINDS | {"field-accuracy"}
-UNBUILT_KINDS = frozenset({
+# A row about one evaluator is carried out by test_agentv.py, or by agentv_graders.py and agentv_programs.py.
+KINDS_HERE = TEXT_KINDS | MEASURE_KINDS | SESSION_KINDS | {"field-accuracy"}
+KINDS_ELSEWHERE = frozenset({
     "rubrics", "llm-grader", "llm-rubric", "agent-rubric", "code-grader", "script", "javascript", "python", "webhook",
     "similar", "composite", "assert-set", "skill-used", "not-skill-used", "inline-assert", "code-judge", "llm-judge",
     "trajectory:tool-used", "trajectory:tool-args-match", "trajectory:tool-sequence", "trajectory:step-count",
@@ -37,6 +40,7 @@ UNBUILT_KINDS = frozenset({
 })  # fmt: skip
 STATUSES = {Status.PASSED: "ok", Status.FAILED: "quality_failure", Status.ERROR: "execution_error"}
 PASS_MARK = 0.8
+PROVIDER_ERROR = "provider_error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +100,45 @@ class Carried:
         return STATUSES.get(self.verdict.status) if self.verdict is not None else None
 
 
-def carry_out(test: Mapping[str, Any], answer: Answer) -> Carried:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What there is around a test: fields of its suite, files beside it, and what its graders' models say.
+
+    `replies` are those to each evaluator of the test, in order; one that is told none gets none.
+    """
+
+    suite: Mapping[str, Any] = NOTHING
+    files: Mapping[str, str] = NOTHING
+    replies: Sequence[Sequence[str]] = ()
+
+
+ALONE = Around()
+
+
+def carry_out(test: Mapping[str, Any], answer: Answer, around: Around = ALONE) -> Carried:
     """A test loaded as a suite of its own by the public loader, and the answer scored and decided."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "row.eval.json"
-        path.write_text(json.dumps({"tests": [test]}), "utf-8")
-        suite = load_suite(path, Reading({}))
-    panel = Panel(suite)
-    errors = panel.check()
-    if suite.errors or errors:
-        return Carried(errors=(*suite.errors, *errors.values()))
-    (case,) = suite.cases
-    report = answer.report()
-    scores = evaluate(Subject(case, report), panel.of(case))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in {"row.eval.json": json.dumps({**around.suite, "tests": [test]}), **around.files}.items():
+            (folder / file).write_text(text, "utf-8")
+        suite = load_suite(folder / "row.eval.json", Reading({}))
+        panel = Panel(suite)
+        errors = panel.check()
+        if suite.errors or errors:
+            return Carried(errors=(*suite.errors, *errors.values()))
+        (case,) = suite.cases
+        report = answer.report()
+        scores = asyncio.run(_scored(Subject(case, report, folder), panel.of(case), around.replies))
     return Carried(scores=tuple(scores), verdict=decide(case, report, scores))
+
+
+async def _scored(subject: Subject, asked: Sequence[Asked], replies: Sequence[Sequence[str]]) -> list[Score]:
+    """Each evaluator at a desk of its own, so that none is given another's reply."""
+    silent: list[Sequence[str]] = [()] * (len(asked) - len(replies))
+    scores: list[Score] = []
+    for one, said in zip(asked, [*replies, *silent], strict=True):
+        scores += await evaluate_with(ScriptedDesk(replies=list(said)), subject, [one])
+    return scores
 
 
 def asked_test(row: Row) -> dict[str, Any]:
@@ -125,7 +154,7 @@ def asked_test(row: Row) -> dict[str, Any]:
 
 def answer_of(row: Row) -> Answer:
     data = row.data
-    failed = data.get("failure_reason_code") == "provider_error"
+    failed = stop_of(row) == PROVIDER_ERROR
     observed = "observed" in data
     return Answer(
         output=_output(data),
@@ -136,6 +165,13 @@ def answer_of(row: Row) -> Answer:
         messages=data["output_messages"] if isinstance(data.get("output_messages"), list) else None,
         trace=data.get("trace"),
     )
+
+
+def stop_of(row: Row) -> str | None:
+    """AgentV's code for what kept a whole test from a score; what has none is the target's."""
+    if row.data.get("execution_status") != "execution_error":
+        return None
+    return str(row.data.get("failure_reason_code") or PROVIDER_ERROR)
 
 
 def _output(data: Mapping[str, Any]) -> str:

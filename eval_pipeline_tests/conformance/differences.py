@@ -16,9 +16,9 @@ import regex
 from eval_pipeline.failures import GATE
 from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.conformance.agentv_rows import (
-    BUILT_KINDS,
+    KINDS_ELSEWHERE,
+    KINDS_HERE,
     SESSION_KINDS,
-    UNBUILT_KINDS,
     Answer,
     agrees,
     answer_of,
@@ -57,7 +57,7 @@ def _any(wrong: Callable[[Mapping[str, Any]], bool]) -> Callable[[Row], bool]:
 
 
 def _unknown_kind(item: Mapping[str, Any]) -> bool:
-    return kind_of(item) not in BUILT_KINDS | UNBUILT_KINDS
+    return kind_of(item) not in KINDS_HERE | KINDS_ELSEWHERE
 
 
 def _wrong_common_field(item: Mapping[str, Any]) -> bool:

@@ -9,6 +9,10 @@ import pytest
 
 from eval_pipeline.scores.evaluate import negated
 from eval_pipeline.scores.model import Finding, Outcome
+from eval_pipeline_tests.conformance.agentv_graders import GRADER_KINDS
+from eval_pipeline_tests.conformance.agentv_loading import LOADING_KINDS
+from eval_pipeline_tests.conformance.agentv_outputs import OUTPUT_KINDS
+from eval_pipeline_tests.conformance.agentv_programs import is_about_programs
 from eval_pipeline_tests.conformance.agentv_rows import (
     BUILT_KINDS,
     SESSION_KINDS,
@@ -23,8 +27,18 @@ from eval_pipeline_tests.conformance.agentv_rows import (
 from eval_pipeline_tests.conformance.differences import difference_of
 from eval_pipeline_tests.conformance.facts import Row, row_params
 
+ELSEWHERE = GRADER_KINDS | OUTPUT_KINDS | LOADING_KINDS  # test_agentv_graders.py, _outputs.py, _loading.py
 
-@pytest.mark.parametrize("row", row_params("agentv"))
+
+def _is_own(row: Row | None) -> bool:
+    """What programs score is in test_agentv_programs.py."""
+    return row is None or not (row.kind in ELSEWHERE or is_about_programs(row))
+
+
+OWN_ROWS = [param for param in row_params("agentv") if _is_own(param.values[0])]
+
+
+@pytest.mark.parametrize("row", OWN_ROWS)
 def test_we_answer_as_agentv_does(row: Row, record_property: Callable[[str, object], None]) -> None:
     check = CHECKS.get(row.kind)
     if check is None:

@@ -1,4 +1,4 @@
-"""Models behind a chat-completions endpoint: a real server on 127.0.0.1 answers, refuses, breaks off and hangs."""
+"""Models behind a provider's endpoint: a real server on 127.0.0.1 answers, refuses, breaks off and hangs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ from eval_pipeline.executions.engine import Engine, Lane
 from eval_pipeline.executions.model import RawExecution, RetryPolicy, TargetFailure
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.executions.runners import load_runners
-from eval_pipeline.llm.client import ChatClient, ChatReply, ModelError, retry_after_s
+from eval_pipeline.llm.client import ChatClient, ChatReply
+from eval_pipeline.llm.errors import ModelError, retry_after_s
+from eval_pipeline.reports.model import MessageEvent, ToolCallEvent
+from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.suites.model import Case, Message
-from eval_pipeline_tests.building import NOON, a_call, a_case, a_plan, a_runner, plans
+from eval_pipeline_tests.building import NOON, a_call, a_case, a_plan, a_runner, an_execution, plans
 from eval_pipeline_tests.executions.simulated import Sink
+from eval_pipeline_tests.llm.providers import ANTHROPIC, OPENAI, PROVIDERS, RESPONSES, TEXT, Provider, plain, streamed
 from eval_pipeline_tests.local_server import (
     Answer,
     Received,
@@ -129,8 +133,174 @@ def test_a_conversation_is_sent_message_by_message() -> None:
     assert request.json["messages"] == [
         {"role": "user", "content": "a\nb", "name": "Ann"},
         {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "content": '{"sum":4}'},
+        {"role": "tool", "tool_call_id": "1", "content": '{"sum":4}'},
     ]
+
+
+AGENTV_CALL = {"tool": "add", "input": {"a": 2}, "output": {"sum": 4}}
+
+
+def called(id_: str, name: str = "add", arguments: str = '{"a":2}') -> dict[str, Any]:
+    return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.parametrize(
+    ("calls", "answers", "sent"),
+    [
+        pytest.param((AGENTV_CALL,), (), [("call_1", '{"sum":4}')], id="an answer beside its call"),
+        pytest.param(({**AGENTV_CALL, "output": [2, "two"]},), (), [("call_1", '[2,"two"]')], id="a list as an answer"),
+        pytest.param((AGENTV_CALL,), (Message(role="tool", content="4!"),), [("call_1", "4!")],
+                     id="a turn of the tool's goes before it"),
+        pytest.param(({"tool": "add", "input": {"a": 2}, "id": "x"},), (Message(role="tool", content="4"),),
+                     [("x", "4")], id="an id of the suite's own"),
+        pytest.param(({"function": {"name": "add", "arguments": {"a": 2}}},), (Message(role="tool", content="4"),),
+                     [("call_1", "4")], id="arguments as an object"),
+        pytest.param(({"name": "add", "arguments": '{"a":2}'},), (Message(role="tool", content="4"),),
+                     [("call_1", "4")], id="flat"),
+    ],
+)  # fmt: skip
+def test_a_tools_answer_names_the_call_it_answers(
+    calls: tuple[dict[str, Any], ...], answers: tuple[Message, ...], sent: list[tuple[str, str]]
+) -> None:
+    asked = Message(role="assistant", content="", tool_calls=calls)
+    case = a_case(input=(Message(role="user", content="?"), asked, *answers, Message(role="user", content="So?")))
+
+    _, request = ask(chat_reply(), case)
+
+    _, call, *results, last = request.json["messages"]
+    assert call["tool_calls"] == [called(sent[0][0])]
+    assert results == [{"role": "tool", "tool_call_id": id_, "content": text} for id_, text in sent]
+    assert last == {"role": "user", "content": "So?"}
+
+
+def test_answers_of_several_tools_find_their_calls_by_name_then_by_order() -> None:
+    calls = ({"tool": "add"}, {"tool": "now"}, {"tool": "add"})
+    answers = [("now", "noon"), (None, "first"), ("add", "second"), (None, "nobody asked")]
+    turns = tuple(Message(role="tool", content=text, name=name) for name, text in answers)
+    case = a_case(input=(Message(role="assistant", content="", tool_calls=calls), *turns))
+
+    _, request = ask(chat_reply(), case)
+
+    assert request.json["messages"][1:] == [
+        {"role": "tool", "tool_call_id": "call_2", "content": "noon"},
+        {"role": "tool", "tool_call_id": "call_1", "content": "first"},
+        {"role": "tool", "tool_call_id": "call_3", "content": "second"},
+        {"role": "user", "content": "@[Tool]:\nnobody asked"},
+    ]
+
+
+FILE = {"type": "file", "value": "src/a.py", "text": "x = 1", "resolved_path": "/nowhere/src/a.py"}
+IMAGE = {"type": "image", "value": "a.png", "media_type": "image/png", "source": "data:image/png;base64,iVBORw0KGgo="}
+SHOWN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "content"),
+    [
+        pytest.param([FILE, {"type": "text", "value": "Explain"}],
+                     '<file path="src/a.py">\nx = 1\n</file>\n\nExplain', id="a file"),
+        pytest.param([{"type": "text", "value": "See"}, IMAGE], [{"type": "text", "text": "See"}, SHOWN],
+                     id="an image"),
+        pytest.param([IMAGE, FILE, {"type": "text", "value": ""}],
+                     [SHOWN, {"type": "text", "text": '<file path="src/a.py">\nx = 1\n</file>'}], id="both"),
+        pytest.param([{"type": "file", "value": "a.bin", "sha256": "0"}, "look"], '<file: path="a.bin">\n\nlook',
+                     id="a file that is no text"),
+        pytest.param([{"type": "image", "value": "a.png"}], '<image: path="a.png">', id="an image without its bytes"),
+    ],
+)  # fmt: skip
+def test_files_are_written_out_and_images_shown(parts: list[Any], content: object) -> None:
+    _, request = ask(chat_reply(), a_case(input=(Message(role="user", content=parts),)))
+
+    assert request.json["messages"] == [{"role": "user", "content": content}]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streaming"])
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.wire)
+def test_every_providers_own_response_is_kept_and_reported_alike(provider: Provider, stream: bool) -> None:
+    reply = streamed(provider.stream(), pieces=3) if stream else plain(provider.response)
+
+    raw, _ = ask(reply, wire=provider.wire, stream=stream, max_output_tokens=9)
+    report = normalize(an_execution(raw=raw), a_case(), a_runner())
+
+    assert raw.payload.get("wire", "openai") == provider.wire
+    assert ("ttft_ms" in raw.payload) is stream
+    assert report.failure_class is None
+    assert (report.final_output, report.model, report.session_id) == (
+        TEXT, provider.reply.model, provider.reply.id
+    )  # fmt: skip
+    assert report.usage.input_tokens == 20
+    assert report.usage.output_tokens == 9
+    assert report.events == (
+        MessageEvent(role="assistant", text="Two and two", phase="thinking"),
+        MessageEvent(role="assistant", text=TEXT, phase="commentary"),
+        ToolCallEvent(tool="add", call_id="call_1", arguments={"a": 2, "b": 2}),
+    )
+
+
+def test_responses_of_openai_itself_are_kept_without_a_wire_as_they_always_were() -> None:
+    raw, _ = ask(plain(OPENAI.response))
+
+    assert raw.payload == {"response": OPENAI.response}
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        pytest.param({"api_format": "chat"}, "/v1/chat/completions", id="openai"),
+        pytest.param({"api_format": "responses"}, "/v1/responses", id="openai responses"),
+        pytest.param({"wire": "openai_responses", "api_format": "responses"}, "/v1/responses", id="said twice"),
+        pytest.param({"wire": "azure", "api_format": "responses"}, "/v1/openai/v1/responses", id="azure responses"),
+    ],
+)
+def test_the_format_of_openai_and_azure_can_be_chosen(given: dict[str, Any], path: str) -> None:
+    format_ = RESPONSES if "responses" in path else OPENAI
+
+    _, request = ask(plain(format_.response), **given)
+
+    assert request.path == path
+
+
+def test_a_system_setting_stands_where_the_provider_has_it() -> None:
+    case = a_case(input=(Message(role="system", content="Be kind"), Message(role="user", content="Hi")))
+
+    _, request = ask(plain(ANTHROPIC.response), case, wire="anthropic", system="Be brief", api_key=KEY)
+
+    assert request.json == {
+        "model": "m",
+        "max_tokens": 8_192,
+        "system": "Be brief\n\nBe kind",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+    }
+    assert request.headers["x-api-key"] == KEY
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        pytest.param({"wire": "anthropci"}, "wire: no wire 'anthropci'; there are: ", id="wire"),
+        pytest.param({"wire": "anthropci"}, "did you mean 'anthropic'?", id="near wire"),
+        pytest.param({"wire": 4}, "wire: expected a text, got 4", id="wire that is no text"),
+        pytest.param({"wire": "gemini", "api_format": "responses"}, "api_format: wire 'gemini' has no such format;"
+                     " openai and azure have", id="format"),
+        pytest.param({"api_format": "batch"}, "api_format: no api_format 'batch'; there are: chat, responses",
+                     id="unknown format"),
+        pytest.param({"wire": "anthropic", "seed": 4}, "seed: wire 'anthropic' has no such setting", id="setting"),
+        pytest.param({"wire": "anthropic", "thinking_budget": "2k"}, "thinking_budget: expected a whole number of"
+                     " tokens, got '2k'", id="tokens"),
+        pytest.param({"tools": {"add": {}}}, "tools: expected a list of tools, got {'add': {}}", id="tools"),
+        pytest.param({"max_tokens": True}, "max_tokens: expected a whole number of tokens, got True", id="truth value"),
+        pytest.param({"wire": "gemini", "model": "../x"}, "model: '../x' cannot be part of an address", id="model"),
+        pytest.param({"wire": "azure", "base_url": None}, "base_url: Azure needs the address or the name", id="azure"),
+        pytest.param({"model": None}, "model: expected a text, got nothing", id="no model"),
+    ],
+)  # fmt: skip
+def test_settings_that_cannot_be_used_are_found_before_anything_runs(fields: dict[str, Any], problem: str) -> None:
+    given = {"base_url": "http://127.0.0.1:1/v1", "model": "m", **fields}
+
+    with pytest.raises(InputError) as raised:
+        Chat(a_runner(adapter="chat", settings=given))
+
+    assert problem in str(raised.value)
 
 
 def test_text_that_json_cannot_hold_is_sent_all_the_same() -> None:
@@ -275,10 +445,10 @@ def test_an_endpoint_that_does_not_stream_when_asked_to_is_read_all_the_same() -
                      id="an error without a status"),
         pytest.param(json_reply({"error": "model is loading"}), "server-error", True, "model is loading",
                      id="an error that is just a text"),
-        pytest.param(json_reply({"choices": []}), "malformed-reply", True, "reply has no choices[0].message",
+        pytest.param(json_reply({"choices": []}), "malformed-reply", True, "reply is no response",
                      id="empty"),
-        pytest.param(json_reply([1]), "malformed-reply", True, "reply has no choices[0].message", id="no object"),
-        pytest.param(json_reply({"choices": [{"text": "4"}]}), "malformed-reply", True, "reply has no choices",
+        pytest.param(json_reply([1]), "malformed-reply", True, "reply is no response", id="no object"),
+        pytest.param(json_reply({"choices": [{"text": "4"}]}), "malformed-reply", True, "reply is no response",
                      id="another format"),
         pytest.param(Reply(body=b"{", headers={"content-type": "application/json"}), "malformed-reply", True,
                      "reply is not JSON", id="no JSON"),

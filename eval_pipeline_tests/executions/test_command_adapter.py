@@ -315,7 +315,10 @@ def test_time_that_runs_out_ends_the_whole_family_even_who_ignores_it(tmp_path: 
 
     asyncio.run(carry_out(runner, sink, tmp_path))
 
-    assert [execution.failure_class for execution in sink.kept] == ["timeout"]
+    (execution,) = sink.kept
+    assert (execution.failure_class, execution.error) == ("timeout", "no answer within 1.5 s")
+    assert execution.raw is not None
+    assert set(execution.raw.files) == {"stdout", "stderr"}
     assert (tmp_path / "stubborn").exists()
     assert traces.all_gone()
 
@@ -391,6 +394,19 @@ def test_being_cancelled_while_it_is_started_leaves_nothing(traces: Traces, step
 @on_linux
 def test_what_a_program_left_running_ends_with_it(traces: Traces) -> None:
     finished = asyncio.run(program(traces, "sleep 60 & sleep 60 & exit 0"))
+
+    assert finished.exit_code == 0
+    assert traces.all_gone()
+
+
+@on_linux
+@pytest.mark.parametrize("others", [0, 100], ids=["at once", "after many others"])
+def test_what_a_program_left_running_in_a_session_of_its_own_ends_with_it(traces: Traces, others: int) -> None:
+    line = (
+        f"for n in $(seq {others}); do (:); done; setsid sh -c 'touch left; sleep 60' & until [ -e left ]; do :; done"
+    )
+
+    finished = asyncio.run(program(traces, line))
 
     assert finished.exit_code == 0
     assert traces.all_gone()

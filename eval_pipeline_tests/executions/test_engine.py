@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.executions.adapters import Adapter, Call
-from eval_pipeline.executions.engine import Engine, Lane, retry_delay_s
+from eval_pipeline.executions.attempts import retry_delay_s
+from eval_pipeline.executions.engine import Engine, Lane
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, RetryPolicy, Runner
 from eval_pipeline.failures import AUTHENTICATION, TIMEOUT
 from eval_pipeline_tests.building import NOON, a_case, a_plan, a_runner, plans

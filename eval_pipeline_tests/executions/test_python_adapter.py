@@ -130,7 +130,6 @@ def test_arguments_of_the_runner_are_given_to_every_call(
         ("answers", {"output": "4", "usage": {"input_tokens": 8}, "cost_usd": 0.1, "latency_ms": 12}),
         ("a_mapping", {"output": {"sum": 4}}),
         ("a_number", {"output": 4}),
-        ("none", {"output": None}),
     ],
 )
 def test_a_function_returns_an_answer_or_a_mapping_with_output(
@@ -158,6 +157,13 @@ def test_a_function_that_fails_is_a_crash_of_the_target(call: Caller, function: 
 
     assert (raised.value.failure.id, raised.value.retryable) == ("target-crash", False)
     assert said in str(raised.value)
+
+
+def test_a_function_that_returns_nothing_gave_no_output(call: Caller) -> None:
+    with pytest.raises(TargetFailure, match="returned nothing") as raised:
+        call("none")
+
+    assert raised.value.failure.id == "output-missing"
 
 
 def test_a_function_may_say_itself_what_failed(call: Caller) -> None:

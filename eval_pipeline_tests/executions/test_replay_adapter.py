@@ -12,7 +12,9 @@ import pytest
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.adapters.replay import Replay
 from eval_pipeline.executions.model import RawExecution, TargetFailure
-from eval_pipeline_tests.building import a_call, a_case, a_plan, a_runner
+from eval_pipeline.reports.normalize import normalize
+from eval_pipeline.suites.model import Case, Message
+from eval_pipeline_tests.building import a_call, a_case, a_plan, a_runner, an_execution
 
 
 @pytest.fixture(autouse=True)
@@ -28,12 +30,12 @@ def record(*rows: Any, file: str = "recording.jsonl") -> Replay:
     return a_replay(file)
 
 
-def a_replay(recording: str) -> Replay:
-    return Replay(a_runner(settings={"recording": recording}, folder=Path.cwd()))
+def a_replay(recording: str, **settings: str) -> Replay:
+    return Replay(a_runner(settings={"recording": recording, **settings}, folder=Path.cwd()))
 
 
-def answer(replay: Replay, case: str = "a", suite: str = "math", repetition: int = 1) -> RawExecution:
-    plan = a_plan(a_case(case), suite=suite, repetition=repetition)
+def answer(replay: Replay, case: str | Case = "a", suite: str = "math", repetition: int = 1) -> RawExecution:
+    plan = a_plan(case if isinstance(case, Case) else a_case(case), suite=suite, repetition=repetition)
     return asyncio.run(replay.execute(a_call(Path("nowhere"), plan)))
 
 
@@ -46,8 +48,8 @@ def failure_of(replay: Replay, case: str = "a") -> TargetFailure:
 def test_a_row_answers_for_its_case() -> None:
     replay = record({"case": "a", "output": "1"}, {"case": "b", "output": "2", "usage": {"input_tokens": 3}})
 
-    assert answer(replay, "a") == RawExecution(format="replay", payload={"output": "1"})
-    assert answer(replay, "b").payload == {"output": "2", "usage": {"input_tokens": 3}}
+    assert answer(replay, "a") == RawExecution(format="replay", payload={"output": "1", "elapsed_ms": None})
+    assert answer(replay, "b").payload == {"output": "2", "usage": {"input_tokens": 3}, "elapsed_ms": None}
 
 
 ROWS = [
@@ -77,7 +79,7 @@ def test_the_most_specific_row_answers(rows: list[Any], suite: str, repetition: 
 
 
 def test_of_two_rows_alike_the_later_answers() -> None:
-    assert answer(record({"case": "a", "output": "1"}, {"case": "a", "output": "2"})).payload == {"output": "2"}
+    assert answer(record({"case": "a", "output": "1"}, {"case": "a", "output": "2"})).payload["output"] == "2"
 
 
 def test_a_folder_is_all_its_files() -> None:
@@ -89,7 +91,7 @@ def test_a_folder_is_all_its_files() -> None:
 
 
 def test_a_number_may_be_the_id_of_a_case() -> None:
-    assert answer(record({"case": 7, "output": "1"}), "7").payload == {"output": "1"}
+    assert answer(record({"case": 7, "output": "1"}), "7").payload["output"] == "1"
 
 
 def test_empty_lines_and_long_rows_are_fine() -> None:
@@ -109,7 +111,7 @@ def test_a_row_says_how_long_it_took_and_who_reads_it() -> None:
 
     assert raw == RawExecution(
         format="codex",
-        payload={"format": "codex", "latency_ms": 12.5, "exit_code": 3},
+        payload={"format": "codex", "latency_ms": 12.5, "exit_code": 3, "elapsed_ms": None},
         files={"stdout": Path("runs/a.txt").resolve()},
         exit_code=3,
         duration_ms=12.5,
@@ -208,4 +210,141 @@ def test_a_recording_can_be_read_again_after_it_was_closed() -> None:
 
     asyncio.run(replay.close())
 
-    assert answer(replay).payload == {"output": "1"}
+    assert answer(replay).payload["output"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("row", "duration_ms"),
+    [
+        pytest.param({"output": "4"}, None, id="not recorded"),
+        pytest.param({"output": "4", "latency_ms": 12.5}, 12.5, id="recorded"),
+        pytest.param({"output": "4", "duration_ms": 7}, 7, id="recorded by AgentV"),
+    ],
+)
+def test_how_long_a_recorded_answer_took_is_known_only_when_it_was_recorded(
+    row: Any, duration_ms: float | None
+) -> None:
+    raw = answer(record({"case": "a", **row}))
+
+    report = normalize(an_execution(raw=raw), a_case("a"), a_runner())
+
+    assert report.duration_ms == duration_ms
+
+
+# AgentV's fixtures and transcripts.
+
+
+def fixture(test_id: str = "a", text: str = "4", **fields: Any) -> dict[str, Any]:
+    """A row as AgentV writes it."""
+    return {
+        "schema_version": "agentv.replay_fixture.v1",
+        "suite": "math",
+        "test_id": test_id,
+        "source_target": "live",
+        "output": [{"role": "assistant", "content": text}],
+        **fields,
+    }
+
+
+def test_agentvs_fixture_answers_with_its_messages_and_what_they_cost() -> None:
+    call = {"tool": "add", "id": "t1", "input": {"a": 2}, "output": "4", "status": "ok", "duration_ms": 7}
+    messages = [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "assistant", "content": "4"}]
+    metrics: dict[str, Any] = {
+        "token_usage": {"input": 9, "output": 4, "cached": 1},
+        "cost_usd": 0.5,
+        "duration_ms": 980,
+    }
+    replay = record(fixture(output=messages, source={"provider": "codex", "model": "m-1"}, variant=None, **metrics))
+
+    report = normalize(an_execution(raw=answer(replay)), a_case("a"), a_runner())
+
+    assert (report.final_output, report.model, report.duration_ms) == ("4", "m-1", 980)
+    assert (report.usage.input_tokens, report.usage.cost_usd) == (10, 0.5)
+    assert [event.kind for event in report.events] == ["tool_call", "tool_result", "message"]
+
+
+def test_agentvs_attempts_count_from_nought_and_a_row_without_one_answers_for_any() -> None:
+    replay = record(fixture(text="any"), fixture(text="second", attempt=1))
+
+    said = [answer(replay, repetition=number).payload["output"][0]["content"] for number in (1, 2, 3)]
+
+    assert said == ["any", "second", "any"]
+
+
+@pytest.mark.parametrize(
+    ("row", "suite"),
+    [
+        pytest.param({"suite": "math"}, "math", id="its suite"),
+        pytest.param({"suite": "other", "eval_path": "evals/math.eval.yaml"}, "math", id="its file"),
+        pytest.param({"suite": None, "eval_path": "evals/math.yaml"}, "math", id="its file alone"),
+        pytest.param({"suite": None}, "whatever", id="any suite"),
+    ],
+)
+def test_agentvs_fixture_is_found_by_its_suite_or_its_file(row: Any, suite: str) -> None:
+    assert answer(record(fixture(**row)), suite=suite).payload["output"]
+
+
+def test_a_row_of_another_suite_is_none() -> None:
+    assert failure_of(record(fixture(suite="music"))).failure.id == "recording-missing"
+
+
+def test_a_runner_says_whose_recordings_and_which_suites_it_wants() -> None:
+    rows = [fixture(text="a", source_target="live"), fixture(text="b", source_target="old"), fixture(variant="v2")]
+    record(*rows)
+    replays = [a_replay("recording.jsonl", source_target=name) for name in ("live", "old")]
+    replays.append(a_replay("recording.jsonl", source_target="live", variant="v2", suite="math"))
+
+    said = [answer(replay, suite=suite).payload["output"][0]["content"]
+            for replay, suite in zip(replays, ("math", "math", "renamed"), strict=True)]  # fmt: skip
+
+    assert said == ["a", "b", "4"]
+
+
+def test_recordings_of_several_targets_have_to_be_told_apart() -> None:
+    replay = record(fixture(source_target="live"), fixture(source_target="old"))
+
+    with pytest.raises(InputError, match=r"recording.jsonl:2: source_target: the recording is of several targets"
+                       r" \(live, old\): say which under 'source_target'"):  # fmt: skip
+        replay.content()
+
+
+def test_rows_of_another_version_are_not_guessed_at() -> None:
+    replay = record(fixture(schema_version="agentv.replay_fixture.v9"))
+
+    with pytest.raises(InputError, match=r"recording\.jsonl:1: rows of 'agentv\.replay_fixture\.v9' are not read"):
+        replay.content()
+
+
+TRANSCRIPT = {
+    "input": "What is  2 + 2?\n",
+    "output": [{"role": "user", "content": "What is 2 + 2?"}, {"role": "assistant", "content": "4"}],
+    "token_usage": {"input": 9, "output": 4},
+    "duration_ms": 70,
+    "cost_usd": None,
+    "source": {"provider": "claude", "session_id": "s-1"},
+}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(TRANSCRIPT, id="a text"),
+        pytest.param({**TRANSCRIPT, "input": [{"role": "user", "content": "What is 2 + 2?"}]}, id="messages"),
+        pytest.param({**TRANSCRIPT, "input": "another question", "id": "a"}, id="an id"),
+    ],
+)
+def test_a_transcript_answers_for_the_case_that_it_names_or_whose_input_it_has(row: Any) -> None:
+    asked = a_case(
+        "a", input=(Message(role="system", content="Be brief."), Message(role="user", content="What is 2 + 2?"))
+    )
+    replay = record({**TRANSCRIPT, "input": "Who are you?"}, row)
+
+    report = normalize(an_execution(raw=answer(replay, asked)), asked, a_runner())
+
+    assert (report.final_output, report.duration_ms, report.usage.input_tokens) == ("4", 70, 9)
+
+
+def test_a_case_that_nobody_asked_has_no_transcript() -> None:
+    assert answer(record(TRANSCRIPT), a_case("z")).payload["output"]
+    with pytest.raises(TargetFailure, match="has no row for case 'z' of 'math'"):
+        answer(record(TRANSCRIPT), a_case("z", text="Who are you?"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
@@ -42,8 +41,9 @@ def load_one(fields: str, more: str = "", **environment: str) -> Runner:
 
 
 def errors_of(text: str, file: str = "runners.yaml", **environment: str) -> list[str]:
+    """What is said when all runners of a file are used."""
     with pytest.raises((InputErrors, InputError)) as raised:
-        load(text, file, **environment)
+        require_environment(load(text, file, **environment))
     return str(raised.value).split("\n")
 
 
@@ -101,6 +101,7 @@ def test_relative_paths_begin_at_the_file() -> None:
         pytest.param("retries: {max_retries: 1, initial_delay_s: 0, factor: 3, jitter: 0.1}",
                      RetryPolicy(max_retries=1, initial_delay_s=0.0, factor=3.0, jitter=0.1), id="a policy"),
         pytest.param("retries: {factor: null}", RetryPolicy(), id="nothing said"),
+        pytest.param("retries: {statuses: [429, 503]}", RetryPolicy(statuses=(429, 503)), id="statuses"),
     ],
 )  # fmt: skip
 def test_retries_are_a_number_or_a_policy(written: str, policy: RetryPolicy) -> None:
@@ -232,9 +233,11 @@ def test_a_runner_that_is_not_there_says_which_are() -> None:
                      id="retries"),
         pytest.param(entry(CHAT, "retries: {max_retrys: 1}"), "runners[0].retries.max_retrys: no retry setting"
                      " 'max_retrys'; there are: factor, initial_delay_s, jitter, max_delay_s, max_retries,"
-                     " max_retry_after_s; did you mean 'max_retries'?", id="retry setting"),
-        pytest.param(entry(CHAT, "retries: {max_retries: -1}"), "retries.max_retries: expected a number of at least 0,"
-                     " got -1", id="fewer than none"),
+                     " max_retry_after_s, statuses; did you mean 'max_retries'?", id="retry setting"),
+        pytest.param(entry(CHAT, "retries: {max_retries: -1}"), "retries.max_retries: expected a whole number of at"
+                     " least 0, got -1", id="fewer than none"),
+        pytest.param(entry(CHAT, "retries: {statuses: [200]}"), "retries.statuses: expected a list of HTTP statuses"
+                     " from 400 to 599, got [200]", id="statuses"),
         pytest.param(entry(CHAT, "retries: {jitter: -1}"), "retries.jitter: expected a number of at least 0, got -1",
                      id="jitter"),
         pytest.param(entry(CHAT, "prices: 5"), "runners[0].prices: expected a mapping with some of: input_per_million",
@@ -297,82 +300,6 @@ def test_a_file_that_is_not_there_is_named() -> None:
         load_runners(Path("nowhere.yaml"), {})
 
 
-TARGETS: list[tuple[str, Callable[[Runner], object], object]] = [
-    ("openai", lambda runner: (runner.adapter, runner.settings["base_url"]), ("chat", "https://api.openai.com/v1")),
-    ("openrouter", lambda runner: runner.settings["base_url"], "https://openrouter.ai/api/v1"),
-]
-
-
-@pytest.mark.parametrize(("provider", "part", "expected"), TARGETS, ids=["openai", "openrouter"])
-def test_agentvs_model_targets_are_chat_runners(
-    provider: str, part: Callable[[Runner], object], expected: object
-) -> None:
-    (runner,) = load(
-        f"""\
-        targets:
-          - name: gpt
-            provider: {provider}
-            model: ${{{{ MODEL }}}}
-            api_key: ${{{{ OPENAI_API_KEY }}}}
-            temperature: 0
-            max_output_tokens: 200
-            workers: 4
-            max_retries: 2
-            retry_initial_delay_ms: 250
-            retry_max_delay_ms: 4000
-            retry_backoff_factor: 3
-            grader_target: other
-        """,
-        "targets.yaml",
-        MODEL="m",
-        OPENAI_API_KEY="sk-123456",
-    )
-
-    assert part(runner) == expected
-    assert {key: value for key, value in runner.settings.items() if key != "base_url"} == {
-        "model": "m", "api_key": "sk-123456", "temperature": 0, "max_tokens": 200,
-    }  # fmt: skip
-    assert (runner.concurrency, runner.secrets) == (4, ("sk-123456",))
-    assert runner.retries == RetryPolicy(max_retries=2, initial_delay_s=0.25, max_delay_s=4.0, factor=3.0)
-
-
-def test_agentvs_endpoint_is_the_base_url() -> None:
-    (runner,) = load(
-        "targets: [{name: a, provider: openai, endpoint: http://127.0.0.1:1/v1, model: m}]", "targets.yaml"
-    )
-
-    assert runner.settings["base_url"] == "http://127.0.0.1:1/v1"
-
-
-def test_agentvs_cli_targets_are_command_runners() -> None:
-    (runner,) = load(
-        "targets: [{name: a, provider: cli, command: 'agent {PROMPT} > {OUTPUT_FILE}', timeout_seconds: 90, cwd: .}]",
-        "targets.yaml",
-    )
-
-    assert (runner.adapter, runner.timeout_s) == ("command", 90.0)
-    assert runner.settings == {"command": "agent {PROMPT} > {OUTPUT_FILE}", "cwd": "."}
-
-
-@pytest.mark.parametrize(
-    ("target", "problem"),
-    [
-        pytest.param("{name: a, provider: opneai}", "targets.yaml:1: targets[0].provider: provider 'opneai' is not"
-                     " supported yet; there are: ", id="provider"),
-        pytest.param("{name: a, provider: opneai}", "; did you mean 'openai'?", id="near provider"),
-        pytest.param("{name: a}", "provider '' is not supported yet", id="no provider"),
-        pytest.param("a", "targets.yaml:1: targets[0]: expected a target (a mapping with name and provider)",
-                     id="no mapping"),
-        pytest.param("{name: a, provider: cli, comand: x}", "targets[0].comand: setting is not supported for 'cli'; did"
-                     " you mean 'command'?", id="setting"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_in_a_targets_file_is_said(target: str, problem: str) -> None:
-    (said,) = errors_of(f"targets: [{target}]", "targets.yaml")
-
-    assert problem in said
-
-
 def test_a_secret_is_hidden_under_every_key_it_stands_under(tmp_path: Path) -> None:
     path = tmp_path / "runners.yaml"
     path.write_text(
@@ -384,3 +311,93 @@ def test_a_secret_is_hidden_under_every_key_it_stands_under(tmp_path: Path) -> N
     (runner,) = load_runners(path, {"MODEL_KEY": "sk-0123456789abcdef"})
 
     assert runner.public_settings["env"] == {"API_KEY": "***", "THE_ONE": "x-***"}
+
+
+# Runners that lean on others.
+
+CAT = "{name: cat, adapter: command, command: cat, tags: [small]}"
+
+
+def runners_of(*entries: str, **environment: str) -> dict[str, Runner]:
+    lines = "".join(f"  - {one}\n" for one in entries)
+    return {runner.name: runner for runner in load(f"runners:\n{lines}", **environment)}
+
+
+def problems_of(*entries: str, **environment: str) -> list[str]:
+    lines = "".join(f"  - {one}\n" for one in entries)
+    return errors_of(f"runners:\n{lines}", **environment)
+
+
+def test_a_runner_that_uses_another_has_its_settings_and_says_what_is_different() -> None:
+    runners = runners_of(CAT, "{name: slow-cat, use: cat, timeout_s: 900}", "{name: dog, use: slow-cat, command: dog}")
+
+    assert runners["slow-cat"].settings == {"command": "cat"}
+    assert (runners["slow-cat"].tags, runners["slow-cat"].timeout_s) == (("small",), 900.0)
+    assert (runners["dog"].settings, runners["dog"].timeout_s) == ({"command": "dog"}, 900.0)
+
+
+def test_what_is_used_may_be_named_by_the_environment() -> None:
+    assert runners_of(CAT, "{name: mine, use: '${{ WHICH }}'}", WHICH="cat")["mine"].settings == {"command": "cat"}
+
+
+CHAIN = [f"{{name: r{number}, use: r{number + 1}}}" for number in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        pytest.param(["{name: a, use: b}", CAT], "runners.yaml:2: runners[0].use: no runner 'b'; there are: a, cat",
+                     id="nobody"),
+        pytest.param(["{name: a, use: cta}", CAT], "; did you mean 'cat'?", id="nearly"),
+        pytest.param(["{name: a, use: a}"], "runners[0].use: 'a' uses itself: a → a", id="itself"),
+        pytest.param(["{name: a, use: b}", "{name: b, use: a}"], "runners[0].use: 'a' uses itself: a → b → a",
+                     id="in a circle"),
+        pytest.param([*CHAIN, "{name: r12, adapter: command, command: cat}"], "runners[0].use: more than 10 runners use"
+                     " one another: r0 → r1 → r2", id="a long chain"),
+        pytest.param(["{name: a, use: [cat]}", CAT], "runners[0].use: expected the name of a runner, got ['cat']",
+                     id="several"),
+        pytest.param(["{name: a, use: '${{ WHICH }}'}"], "runners[0].use: needs the environment variable WHICH; export"
+                     " it or put it into .env", id="unset"),
+        pytest.param(["{name: a, adapter: command, command: cat, grader: judge}", CAT], "runners[0].grader: no runner"
+                     " 'judge'; there are: a, cat", id="no grader"),
+        pytest.param(["{name: a, adapter: command, command: cat, grader: [cat, a]}", CAT], "runners[0].grader: expected"
+                     " the name of one runner", id="several graders"),
+        pytest.param(["{name: a, adapter: command, command: cat, fallbacks: [cat, dog]}", CAT], "runners[0].fallbacks:"
+                     " no runner 'dog'; there are: a, cat", id="no fallback"),
+        pytest.param(["{name: a, adapter: command, command: cat, fallbacks: a}"], "runners[0].fallbacks: 'a' cannot be"
+                     " its own fallback", id="its own fallback"),
+    ],
+)  # fmt: skip
+def test_a_runner_that_leans_on_what_is_not_there_says_so(entries: list[str], problem: str) -> None:
+    assert problem in problems_of(*entries)[0]
+
+
+def test_a_runner_names_its_grader_and_its_fallbacks() -> None:
+    runners = runners_of(
+        CAT,
+        "{name: a, use: cat, grader: cat, fallbacks: [cat, '${{ OTHER }}']}",
+        CAT.replace("name: cat", "name: dog"),
+        OTHER="dog",
+    )
+
+    assert (runners["a"].grader, runners["a"].fallbacks) == ("cat", ("cat", "dog"))
+    assert runners["a"].settings == {"command": "cat"}
+
+
+def test_an_entry_that_is_wrong_leaves_the_others_usable() -> None:
+    good, bad = load(f"runners:\n  - {CAT}\n  - {{name: b, adapter: nothing, tags: [odd]}}\n")
+
+    require_environment([good])
+    with pytest.raises(InputErrors, match=r"runners.yaml:3: runners\[1\].adapter: no adapter 'nothing'"):
+        require_environment([good, bad])
+    with pytest.raises(InputError, match="no adapter 'nothing'"):
+        runner_revision(bad)
+    assert (bad.name, bad.adapter, bad.tags) == ("b", "nothing", ("odd",))
+
+
+def test_a_healthcheck_is_no_part_of_who_a_runner_is() -> None:
+    plain, checked = (
+        load_one("name: a\nadapter: command\ncommand: cat", more) for more in ("", "healthcheck: {command: x}")
+    )
+
+    assert runner_revision(plain) == runner_revision(checked)

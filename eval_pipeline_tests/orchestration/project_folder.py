@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.orchestration.project import load_project
-from eval_pipeline.orchestration.sweep import CellOutcome, SweepOptions, Tally, carry_out
+from eval_pipeline.orchestration.cells import SweepOptions
+from eval_pipeline.orchestration.outcomes import CellOutcome, Tally
+from eval_pipeline.orchestration.sweep import carry_out
 from eval_pipeline.orchestration.workbench import Workbench, new_id
 from eval_pipeline.warehouse.analysis import open_results
 from eval_pipeline.warehouse.journal import CellName
@@ -92,7 +94,11 @@ class ProjectFolder:
         workbench = self.workbench()
         sweep_id = new_id(datetime.now(UTC))
         outcomes = carry_out(
-            workbench.cells(cells), SweepOptions(**options), warehouse=workbench.warehouse, sweep_id=sweep_id
+            workbench.cells(cells),
+            SweepOptions(**options),
+            warehouse=workbench.warehouse,
+            sweep_id=sweep_id,
+            runner_named=workbench.runner,
         )
         return sweep_id, outcomes
 

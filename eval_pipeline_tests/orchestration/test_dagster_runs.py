@@ -22,8 +22,9 @@ from eval_pipeline.orchestration.assets import CELL_ASSETS, SweepConfig
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
-from eval_pipeline.orchestration.run import INTERRUPTED, RunResult, run_sweep
-from eval_pipeline.orchestration.sweep import STAGES, SweepOptions
+from eval_pipeline.orchestration.cells import STAGES, SweepOptions
+from eval_pipeline.orchestration.outcomes import INTERRUPTED
+from eval_pipeline.orchestration.run import RunResult, run_sweep
 from eval_pipeline_tests.orchestration.project_folder import (
     ProjectFolder,
     a_runner_entry,
@@ -248,8 +249,8 @@ def test_a_failing_target_leaves_the_run_green(folder: ProjectFolder) -> None:
 
 BAD_CONFIG: dict[str, tuple[dict[str, Any], str]] = {
     "refresh": ({"refresh": "mising"}, "no refresh policy 'mising'; there are: all, failed, missing; did you mean"),
-    "repetitions": ({"repetitions": -1}, "repetitions: expected a number of at least 0, got -1"),
-    "concurrency": ({"concurrency": -2}, "concurrency: expected a number of at least 0, got -2"),
+    "repetitions": ({"repetitions": -1}, "repetitions: expected a number of at least 1, got -1"),
+    "concurrency": ({"concurrency": -2}, "concurrency: expected a number of at least 1, got -2"),
     "budget": ({"budget_usd": -1.0}, "budget_usd: expected a number of at least 0, got -1.0"),
     "threshold": ({"threshold": 80.0}, "threshold: expected a number of at most 1, got 80.0"),
 }
@@ -306,9 +307,7 @@ def test_what_the_launchpad_leaves_open_is_the_projects_default(folder: ProjectF
     defaults = {"repeat": 2, "refresh": "all", "concurrency": 3, "threshold": 0, "budget_usd": 9}
     project = make_project(folder.root / "inner", defaults=defaults).workbench().project
 
-    assert SweepConfig().options(project, STAGES) == SweepOptions(
-        refresh="all", repetitions=2, concurrency=3, threshold=0.0, budget_usd=9.0
-    )
+    assert SweepConfig().options(project, STAGES) == SweepOptions(refresh="all", defaults=project.defaults)
 
 
 def test_a_launchpad_config_arrives_in_the_run(folder: ProjectFolder) -> None:

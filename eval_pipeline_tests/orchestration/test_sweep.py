@@ -15,7 +15,7 @@ import pytest
 
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.fingerprints import file_fingerprint
-from eval_pipeline.orchestration.sweep import STAGES
+from eval_pipeline.orchestration.cells import STAGES
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import Material
 from eval_pipeline.reports.normalizers.answer import AnswerNormalizer

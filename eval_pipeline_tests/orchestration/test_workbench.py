@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from eval_pipeline.errors import InputError, InputErrors, UnknownName
-from eval_pipeline.orchestration.sweep import SweepOptions
+from eval_pipeline.orchestration.cells import SweepOptions
 from eval_pipeline.warehouse.journal import CellName
 from eval_pipeline_tests.orchestration.project_folder import ProjectFolder, a_runner_entry, a_test
 

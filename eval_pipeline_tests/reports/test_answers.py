@@ -95,6 +95,54 @@ def test_a_response_cut_before_any_answer_did_not_complete(
 
 
 @pytest.mark.parametrize(
+    ("wire", "response", "error"),
+    [
+        pytest.param("openai", {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}]},
+                     "the provider's content filter held the answer back", id="openai"),
+        pytest.param("anthropic", {"content": [], "stop_reason": "refusal", "stop_details": {"explanation": "Unsafe"}},
+                     "the provider's content filter held the answer back: Unsafe", id="anthropic"),
+        pytest.param("gemini", {"candidates": [{"finishReason": "SAFETY"}]},
+                     "the provider's content filter held the answer back", id="gemini: the answer"),
+        pytest.param("gemini", {"promptFeedback": {"blockReason": "SAFETY"}},
+                     "the provider's content filter held the answer back", id="gemini: the question"),
+        pytest.param("gemini", {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]},
+                     "the model ended with 'MALFORMED_FUNCTION_CALL' and without an answer", id="gemini: its own word"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_was_held_back_is_no_wrong_answer(wire: str, response: dict[str, Any], error: str) -> None:
+    report = report_of("chat", {"response": response, "wire": wire})
+
+    assert (report.failure_class, report.error) == ("target-error", error)
+
+
+def test_what_was_said_before_the_filter_stepped_in_is_the_answer() -> None:
+    report = chat({"content": "half an ans"}, finish="content_filter")
+
+    assert (report.final_output, report.failure_class) == ("half an ans", None)
+
+
+def test_a_response_that_was_not_kept_is_a_failed_report() -> None:
+    report = report_of("chat", {})
+
+    assert (report.failure_class, report.error) == ("normalization", "chat: ValueError: the response was not kept")
+
+
+def test_a_refused_request_has_no_answer_to_report() -> None:
+    execution = an_execution(raw=RawExecution(format="chat", payload={"error": "slow down"}), failure_class="timeout")
+
+    report = normalize(execution, a_case(), a_runner())
+
+    assert (report.final_output, report.failure_class, report.model_calls) == (None, "timeout", None)
+
+
+def test_a_response_of_a_wire_that_is_not_installed_is_a_failed_report() -> None:
+    report = report_of("chat", {"response": {"text": "4"}, "wire": "telegraph"})
+
+    assert report.failure_class == "normalization"
+    assert "no wire 'telegraph'; there are: anthropic, azure, " in str(report.error)
+
+
+@pytest.mark.parametrize(
     ("raw", "usage"),
     [
         pytest.param(None, Usage(), id="none"),
@@ -179,7 +227,7 @@ def test_a_response_that_is_none_is_a_failed_report_not_an_answer(response: dict
         ),
     ],
 )
-@pytest.mark.parametrize("format_", ["replay", "python"])
+@pytest.mark.parametrize("format_", ["replay", "python", "mock"])
 def test_an_answer_may_be_a_text_a_value_or_a_conversation(
     format_: str, answer: dict[str, Any], output: str | None
 ) -> None:
@@ -211,6 +259,61 @@ def test_messages_and_their_tool_calls_become_events_in_order() -> None:
         ToolCallEvent(tool="read", arguments=["f"]),
         MessageEvent(role="assistant", text="found", phase="final", at="T2"),
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "results"),
+    [
+        pytest.param({}, [], id="nothing-known"),
+        pytest.param({"duration_ms": 7}, [("", None, 7)], id="duration"),
+        pytest.param({"duration_ms": -7}, [], id="negative-duration"),
+        pytest.param({"duration_ms": "long", "output": 4}, [("4", None, None)], id="duration-that-is-none"),
+        pytest.param({"start_time": "2026-01-01T00:00:00Z", "end_time": "2026-01-01T00:00:01.500Z"},
+                     [("", None, 1500)], id="from-begin-to-end"),
+        pytest.param({"start_time": "2026-01-01T00:00:00Z", "end_time": "2026-01-01T00:00:09Z", "duration_ms": 7},
+                     [("", None, 7)], id="duration-before-begin-and-end"),
+        pytest.param({"start_time": "2026-01-01T00:00:01Z", "end_time": "2026-01-01T00:00:00Z"}, [], id="backwards"),
+        pytest.param({"start_time": "2026-01-01T00:00:01Z", "end_time": "2026-01-01T00:00:02"}, [], id="odd-zones"),
+        pytest.param({"start_time": "then", "end_time": 3}, [], id="no-times"),
+        pytest.param({"status": "ok"}, [("", False, None)], id="ok"),
+        pytest.param({"status": "error", "output": "no"}, [("no", True, None)], id="error"),
+        pytest.param({"status": "timeout"}, [("", True, None)], id="timeout"),
+        pytest.param({"status": "unknown"}, [], id="unknown-status"),
+    ],
+)  # fmt: skip
+def test_what_a_tool_answered_is_what_its_call_says_of_it(
+    call: dict[str, Any], results: list[tuple[str, bool | None, float | None]]
+) -> None:
+    report = report_of("replay", {"messages": [{"role": "assistant", "tool_calls": [{"tool": "add", **call}]}]})
+
+    found = [event for event in report.events if isinstance(event, ToolResultEvent)]
+    assert [(event.output, event.is_error, event.duration_ms) for event in found] == results
+
+
+@pytest.mark.parametrize("calls", ["add", {"tool": "add"}, [None, "add", 3], None])
+def test_tool_calls_that_are_none_are_left_out(calls: Any) -> None:
+    report = report_of("replay", {"messages": [{"role": "assistant", "content": "4", "tool_calls": calls}]})
+
+    assert (report.final_output, report.tool_calls, report.failure_class) == ("4", (), None)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        pytest.param("it broke", "it broke", id="text"),
+        pytest.param({"message": "it broke", "code": 3}, "it broke", id="message"),
+        pytest.param({"code": 3}, '{"code":3}', id="mapping"),
+    ],
+)
+def test_an_answer_that_says_it_failed_did_not_complete(error: Any, said: str) -> None:
+    report = report_of("python", {"output": "half", "error": error})
+
+    assert (report.failure_class, report.error, report.final_output) == ("target-error", said, "half")
+
+
+@pytest.mark.parametrize("error", [None, "", False, 0])
+def test_no_error_is_none(error: Any) -> None:
+    assert report_of("python", {"output": "4", "error": error}).failure_class is None
 
 
 def test_an_answer_without_messages_is_one_message() -> None:
@@ -323,6 +426,7 @@ def fields_of(report: SessionReport) -> dict[str, Any]:
         pytest.param(b"", "", id="nothing"),
         pytest.param(b'{"output": "4"}\n', "4", id="the-protocols-json"),
         pytest.param(b'{"text": "4", "cost_usd": 1}', "4", id="text-key"),
+        pytest.param(b'{"error": "not found"}', '{"error": "not found"}', id="an-error-alone-may-be-the-answer"),
         pytest.param(b'{"answer": 4}\n', '{"answer": 4}', id="json-that-is-the-answer"),
         pytest.param(b'{"output": "4"} trailing', '{"output": "4"} trailing', id="json-and-more"),
         pytest.param(b'["output"]', '["output"]', id="list"),
@@ -366,10 +470,13 @@ def test_a_commands_json_may_tell_tokens_money_and_time(tmp_path: Path) -> None:
         pytest.param(0.0, {}, 0, id="no-time-at-all-is-known"),
         pytest.param(None, {"duration_ms": -1}, 1_000, id="a-negative-time-is-none"),
         pytest.param(None, {}, 1_000, id="else-as-the-attempt-took"),
+        pytest.param(None, {"elapsed_ms": 20}, 20, id="or-as-the-adapter-measured"),
+        pytest.param(None, {"elapsed_ms": None}, None, id="or-unknown-when-the-adapter-cannot-know"),
+        pytest.param(None, {"elapsed_ms": 20, "duration_ms": 70}, 70, id="the-answers-own-before-what-was-measured"),
     ],
 )
 def test_the_targets_own_time_goes_before_the_attempts(
-    raw_ms: float | None, answer: dict[str, Any], duration_ms: float
+    raw_ms: float | None, answer: dict[str, Any], duration_ms: float | None
 ) -> None:
     assert report_of("python", {"output": "4", **answer}, duration_ms=raw_ms).duration_ms == duration_ms
 

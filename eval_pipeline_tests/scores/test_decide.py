@@ -38,7 +38,7 @@ def verdict_on(*scores: Score, report: Any = None, threshold: float = DEFAULT_TH
         pytest.param([a_score(1.0, LARGEST), a_score(0.0, LARGEST)], 0.5, id="weights-whose-sum-overflows"),
         pytest.param([a_score(1.0, 5e-324), a_score(1.0, 5e-324)], 1.0, id="weights-next-to-zero"),
         pytest.param([a_score(1.0), a_score(None)], None, id="one-without-a-value"),
-        pytest.param([a_score(1.0), a_score(None, 0)], None, id="one-without-a-value-nor-weight"),
+        pytest.param([a_score(1.0), a_score(None, 0)], 1.0, id="one-without-a-value-nor-weight"),
     ],
 )
 def test_the_score_is_the_weighted_mean(scores: list[Score], mean: float | None) -> None:

@@ -4,54 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from textwrap import dedent, indent
 from typing import Any
 
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.suites.load import Reading, load_suite
-from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite, SuiteSettings
+from eval_pipeline.suites.agentv_files.suite import category_of
+from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, SuiteSettings
+from eval_pipeline_tests.suites.written import document, error_of, load, load_test, said
 
-
-@pytest.fixture(autouse=True)
-def _in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def load(text: str, file: str = "math.yaml", **environment: str) -> Suite:
-    """The suite in a file of this text."""
-    Path(file).write_text(dedent(text), encoding="utf-8")
-    return load_suite(Path(file), Reading(environment))
-
-
-def load_test(fields: str, suite_fields: str = "") -> Case:
-    """The one case of a suite whose test has these fields beside an id, input and criteria where it has none."""
-    suite = load(document(fields, suite_fields))
-    assert suite.errors == ()
-    return suite.cases[0]
-
-
-def document(fields: str, suite_fields: str = "") -> str:
-    test = dedent(fields).strip()
-    defaults = {"id": "id: t1", "input": "input: Hello", "criteria": "criteria: Is polite"}
-    missing = [line for key, line in defaults.items() if not any(row.startswith(key) for row in test.split("\n"))]
-    block = indent("\n".join([*missing, *([test] if test else [])]), "    ")
-    return f"{dedent(suite_fields)}\ntests:\n  -\n{block}\n".lstrip()
-
-
-def error_of(text: str) -> str:
-    """The one error of a suite: of its file or of its only bad case."""
-    try:
-        errors = load(text).errors
-    except InputError as error:
-        return str(error)
-    assert len(errors) == 1
-    return str(errors[0])
-
-
-def said(*texts: str) -> tuple[Message, ...]:
-    return tuple(Message(role="user", content=text) for text in texts)
+pytestmark = pytest.mark.usefixtures("in_the_folder")
+DEFAULT_GRADER = EvaluatorSpec(type="llm-grader", name="llm-grader")
 
 
 def test_the_simplest_suite() -> None:
@@ -71,6 +34,7 @@ def test_the_simplest_suite() -> None:
             input=(Message(role="user", content="What is 15 + 27?"),),
             criteria="Correctly calculates 15 + 27 = 42",
             expected_output=(Message(role="assistant", content="42"),),
+            evaluators=(DEFAULT_GRADER,),
             line=2,
         ),
     )
@@ -87,6 +51,7 @@ def test_the_same_suite_in_jsonl() -> None:
             input=said("What is 15 + 27?"),
             criteria="Is 42",
             expected_output=(Message(role="assistant", content="42"),),
+            evaluators=(DEFAULT_GRADER,),
             line=2,
         ),
     )
@@ -261,7 +226,7 @@ def test_plain_texts_among_the_assertions_are_the_criteria_of_one_evaluator() ->
         pytest.param(
             "evaluators: [{type: is-json}]\nexecution: {evaluators: [{type: regex, value: a}]}", ["regex"], id="last"
         ),
-        pytest.param("assertions: []\nassert: [{type: is-json}]", [], id="an empty list is present, too"),
+        pytest.param("assertions: []\nassert: [{type: is-json}]", ["llm-grader"], id="an empty list is present, too"),
     ],
 )
 def test_of_the_spellings_of_assertions_the_first_present_wins(written: str, types: list[str]) -> None:
@@ -278,6 +243,55 @@ def test_what_a_test_says_of_its_execution() -> None:
     assert (case.threshold, case.runners, case.timeout_s, case.expected_fail) == (0.7, ("gpt", "claude"), 2.5, True)
 
 
+def test_labels_and_reuse_of_a_test() -> None:
+    case = load_test("conversation_id: talk-1\nsuite: german\nexecution: {cache: false}")
+
+    assert (case.conversation_id, case.group, case.cache) == ("talk-1", "german", False)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("repeat: 3", (3, "pass_at_k", None, None)),
+        ("execution: {trials: {count: 3, strategy: pass_any}}", (3, "pass_at_k", None, None)),
+        ("execution: {trials: {count: 2, strategy: mean, costLimitUsd: 1.5}}", (2, "mean", None, 1.5)),
+        ("repeat: {count: 2, strategy: pass_all, early_exit: false}", (2, "pass_all", False, None)),
+        ("execution: {repeat: {count: 4, strategy: confidence_interval}}", (4, "confidence_interval", None, None)),
+    ],
+)
+def test_repetitions_are_asked_for_by_a_suite_or_by_a_test(written: str, expected: tuple[object, ...]) -> None:
+    case, settings = load_test(written), load(document("", written)).settings
+
+    assert (case.repetitions, case.strategy, case.early_exit, case.repeat_budget_usd) == expected
+    assert (
+        settings.repetitions, settings.strategy, settings.early_exit, settings.repeat_budget_usd
+    ) == expected  # fmt: skip
+
+
+def test_a_suites_execution_may_be_written_in_camel_case() -> None:
+    written = "execution: {totalBudgetUsd: 2, failOnError: true, skipDefaults: false}"
+
+    assert load(document("", written)).settings == SuiteSettings(budget_usd=2.0, stop_on_error=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "category"),
+    [
+        ("math.yaml", "Uncategorized"),
+        ("evals/math.yaml", "Uncategorized"),
+        ("evals/sums/easy/math.yaml", "sums/easy"),
+        ("shop/evals/math.yaml", "shop"),
+        ("", "Uncategorized"),
+    ],
+)
+def test_a_category_is_named_after_the_folders(path: str, category: str) -> None:
+    assert category_of(path) == category
+
+
+def test_a_suite_knows_its_category() -> None:
+    assert load(document(""), "evals/sums/math.yaml").category == "sums"
+
+
 def test_a_test_may_name_one_target() -> None:
     assert load_test("execution: {target: gpt}").runners == ("gpt",)
 
@@ -288,9 +302,12 @@ def test_a_test_may_name_one_target() -> None:
         pytest.param("target: gpt", SuiteSettings(runners=("gpt",)), id="target"),
         pytest.param("execution: {target: gpt}", SuiteSettings(runners=("gpt",)), id="execution.target"),
         pytest.param("execution: {targets: [a, b]}", SuiteSettings(runners=("a", "b")), id="targets"),
+        pytest.param("execution: {targets: [{name: a}, ' b ']}", SuiteSettings(runners=("a", "b")), id="mappings"),
         pytest.param("execution: {workers: 4}", SuiteSettings(concurrency=4), id="workers"),
         pytest.param("execution: {threshold: 1}", SuiteSettings(threshold=1.0), id="threshold"),
-        pytest.param("execution: {trials: {count: 3}}", SuiteSettings(repetitions=3), id="trials"),
+        pytest.param(
+            "execution: {trials: {count: 3}}", SuiteSettings(repetitions=3, strategy="pass_at_k"), id="trials"
+        ),
         pytest.param("execution: {total_budget_usd: 2.5}", SuiteSettings(budget_usd=2.5), id="budget"),
         pytest.param("execution: {budget_usd: 2}", SuiteSettings(budget_usd=2.0), id="budget, newer name"),
     ],
@@ -362,10 +379,11 @@ def test_an_unknown_field_is_ignored_with_a_warning_that_names_the_nearest() -> 
                      id="a text among the messages"),
         pytest.param("input: [{role: sytem, content: x}]", "tests[0].input[0].role: no role 'sytem'; there are: system,"
                      " user, assistant, tool; did you mean 'system'?", id="role"),
-        pytest.param("input: [{role: [user], content: x}]", "input[0].role: no role '['user']'", id="role of a kind"),
-        pytest.param("input: [{role: user}]", "tests[0].input[0]: a message needs content", id="no content"),
-        pytest.param("input: [{role: user, content: [{type: image, value: a.png}]}]", "tests[0].input[0].content[0]"
-                     ".type: content parts of type 'image' are not supported yet", id="image"),
+        pytest.param("input: [{role: [user], content: x}]", "input[0].role: no role a list", id="role of a kind"),
+        pytest.param("input: [{role: user}]", "tests[0].input[0].content: a message needs content",
+                     id="no content"),
+        pytest.param("input: [{role: user, content: [{type: audio, value: a}]}]", "tests[0].input[0].content[0]"
+                     ".type: no content part 'audio'; there are: text, file, image", id="kind of part"),
         pytest.param("input: [{role: user, content: [3]}]", "content[0]: expected a content part with a type,"
                      " got a number (3)", id="part"),
         pytest.param("input: [{role: user, content: x, name: 3}]", "input[0].name: expected a text, got a number (3)",
@@ -387,14 +405,22 @@ def test_an_unknown_field_is_ignored_with_a_warning_that_names_the_nearest() -> 
         pytest.param("timeout_s: 0", "tests[0].timeout_s: expected a number above 0, got a number (0)", id="timeout"),
         pytest.param("timeout_s: " + "9" * 900, "tests[0].timeout_s: expected a number above 0, got a number",
                      id="huge"),
+        pytest.param("execution: {trials: {count: 2, strategy: best}}", "execution.trials.strategy: expected one of"
+                     " pass_at_k, pass_any, pass_all, mean, confidence_interval; got a text ('best')", id="strategy"),
+        pytest.param("execution: {trials: {strategy: mean}}", "execution.trials.count: expected how many repetitions,"
+                     " got nothing", id="no count"),
+        pytest.param("execution: {trials: {count: 2, stategy: mean}}", "execution.trials.stategy: unknown field; there"
+                     " are: count, strategy, cost_limit_usd, early_exit; did you mean 'strategy'?", id="trials"),
+        pytest.param("execution: {targets: [{name: a, hooks: {}}]}", "tests[0].execution.targets[0]: 'hooks': write"
+                     " this of the target in the runners file", id="target"),
         pytest.param("expected_fail: maybe", "tests[0].expected_fail: expected true or false, got a text ('maybe')",
                      id="flag"),
         pytest.param("assertions: {type: equals}", "tests[0].assertions: expected a list of evaluators, got a mapping",
                      id="assertions"),
         pytest.param("assertions: [3]", "tests[0].assertions[0]: expected an evaluator with a type, got a number (3)",
                      id="assertion"),
-        pytest.param("assertions: [{value: x}]", "tests[0].assertions[0]: expected an evaluator with a type,"
-                     " got a mapping", id="type"),
+        pytest.param("assertions: [{value: x}]", "tests[0].assertions[0].type: expected an evaluator with a type,"
+                     " got nothing", id="type"),
         pytest.param("assertions: [{type: is-json, weight: -1}]", "assertions[0].weight: expected a number of at"
                      " least 0, got a number (-1)", id="weight"),
         pytest.param("assertions: [{type: is-json, weight: .inf}]", "assertions[0].weight: expected a number of at"
@@ -405,7 +431,7 @@ def test_an_unknown_field_is_ignored_with_a_warning_that_names_the_nearest() -> 
                      " 0 to 1, got a number (2)", id="min_score"),
         pytest.param("assertions: [{type: is-json, negate: 1}]", "assertions[0].negate: expected true or false,"
                      " got a number (1)", id="negate"),
-        pytest.param("turns: []", "tests[0].turns: 'turns' is not supported yet", id="not yet"),
+        pytest.param("preprocessors: []", "tests[0].preprocessors: 'preprocessors' is not supported yet", id="not yet"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_a_test_is_said(fields: str, problem: str) -> None:
@@ -419,10 +445,10 @@ def test_what_is_wrong_in_a_test_is_said(fields: str, problem: str) -> None:
                      id="no mapping"),
         pytest.param("tests:\n  - criteria: c\n    input: i\n", "math.yaml:2: tests[0].id: every test needs an id"
                      " (a text), got nothing", id="no id"),
-        pytest.param("tests:\n  - id: a\n    criteria: c\n    imput: i\n", "math.yaml:2: tests[0]: test 'a' has no"
-                     " input; did you mean 'imput'?", id="no input"),
+        pytest.param("tests:\n  - id: a\n    criteria: c\n    imput: i\n", "math.yaml:2: tests[0].input: test 'a' has"
+                     " no input; did you mean 'imput'?", id="no input"),
         pytest.param("tests: 3", "math.yaml:1: tests: expected a list of tests", id="tests"),
-        pytest.param("name: x", "math.yaml:1: no tests: expected a list under 'tests'", id="no tests"),
+        pytest.param("name: x", "math.yaml:1: tests: no tests: expected a list under 'tests'", id="no tests"),
         pytest.param("- a", "math.yaml:1: expected a mapping with a list of tests", id="a list"),
         pytest.param("", "math.yaml: expected a mapping with a list of tests", id="empty"),
         pytest.param("a: [", "not valid YAML", id="no YAML"),
@@ -432,14 +458,24 @@ def test_what_is_wrong_in_a_test_is_said(fields: str, problem: str) -> None:
                      " whole number of at least 1, got a number (0)", id="trials"),
         pytest.param("tests: []\nexecution: {budget_usd: free}", "execution.budget_usd: expected a number above 0,"
                      " got a text ('free')", id="budget"),
-        pytest.param("tests: []\nassertions: [{type: 3}]", "math.yaml:2: assertions[0]: expected an evaluator with a"
-                     " type", id="assertions of the suite"),
-        pytest.param("tests: []\nworkspace: {}", "math.yaml:2: workspace: 'workspace' is not supported yet",
-                     id="not yet"),
+        pytest.param("tests: []\nassertions: [{type: 3}]", "math.yaml:2: assertions[0].type: expected an evaluator with"
+                     " a type, got a number (3)", id="assertions of the suite"),
+        pytest.param("tests: []\npreprocessors: []", "math.yaml:2: preprocessors: 'preprocessors' is not supported"
+                     " yet", id="not yet"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_a_suite_is_said(text: str, problem: str) -> None:
     assert problem in error_of(text)
+
+
+def test_everything_that_is_wrong_in_a_suite_is_said_at_once() -> None:
+    problem = error_of("name: [x]\ntags: 3\nexecution: {threshold: 7}\nworkspace: 4\ntests: []")
+
+    assert problem == (
+        "math.yaml:2: tags: expected a list of texts, got a number (3)"
+        "; also workspace: expected a mapping, got a number (4)"
+        "; also execution.threshold: expected a number from 0 to 1, got a number (7)"
+    )
 
 
 def test_a_bad_case_never_takes_the_others_along() -> None:
@@ -448,16 +484,16 @@ def test_a_bad_case_never_takes_the_others_along() -> None:
           - {id: a, criteria: c, input: i}
           - {id: b, criteria: c}
           - oops
-          - {id: c, criteria: c, input: i, turns: []}
+          - {id: c, criteria: c, input: i, preprocessors: []}
           - {id: d, criteria: c, input: i}
           - {id: a, criteria: another, input: i}
         """)
 
     assert [case.id for case in suite.cases] == ["a", "d"]
     assert [str(error) for error in suite.errors] == [
-        "math.yaml:3: tests[1]: test 'b' has no input",
+        "math.yaml:3: tests[1].input: test 'b' has no input",
         "math.yaml:4: tests[2]: expected a test (a mapping), got a text ('oops')",
-        "math.yaml:5: tests[3].turns: 'turns' is not supported yet",
+        "math.yaml:5: tests[3].preprocessors: 'preprocessors' is not supported yet",
         "math.yaml:7: tests[5].id: case id 'a' is taken (first at line 2)",
     ]
 
@@ -477,7 +513,7 @@ def test_a_bad_line_of_jsonl_never_takes_the_others_along() -> None:
     assert [case.id for case in suite.cases] == ["a", "e"]
     assert [str(error).partition(" (")[0] for error in suite.errors] == [
         "math.jsonl:2: not valid JSON: unexpected end of data: line 1 column 42",
-        "math.jsonl:3: test 'c' has no input",
+        "math.jsonl:3: input: test 'c' has no input",
         "math.jsonl:4: nested deeper than 100 levels",
         "math.jsonl:6: expected a test",
         "math.jsonl:7: id: case id 'a' is taken",

@@ -159,7 +159,7 @@ def test_suites_come_in_the_order_of_their_files(write: Write) -> None:
 def test_a_file_named_outright_must_be_a_suite(write: Write) -> None:
     write("runners.yaml", "runners: []\n")
 
-    assert errors_of("runners.yaml") == ["runners.yaml:1: no tests: expected a list under 'tests'"]
+    assert errors_of("runners.yaml") == ["runners.yaml:1: tests: no tests: expected a list under 'tests'"]
 
 
 def test_a_file_of_an_unknown_kind_says_which_are_known(write: Write) -> None:
@@ -177,7 +177,7 @@ def test_every_bad_file_is_named_at_once(write: Write) -> None:
     write("suites/d.yaml", "a: 1\ntests: []\na: 2\n")
 
     assert errors_of("suites") == [
-        "suites/a.yaml:1: tests: expected a list of tests",
+        "suites/a.yaml:1: tests: expected a list of tests, or the path of a file or folder with them; got a number (3)",
         "suites/b.yaml:3: not valid YAML: did not find expected node content",
         "suites/d.yaml:3: key 'a' appears twice in one mapping",
     ]
@@ -199,7 +199,7 @@ def test_a_bad_case_is_counted_and_the_suite_goes_on(write: Write) -> None:
 
     assert [case.id for case in suite.cases] == ["a"]
     assert [str(error) for error in suite.errors] == [
-        "suites/a.yaml:3: tests[1]: test 'b' has no input; did you mean 'imput'?"
+        "suites/a.yaml:3: tests[1].input: test 'b' has no input; did you mean 'imput'?"
     ]
 
 

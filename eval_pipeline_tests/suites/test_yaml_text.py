@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.suites.yaml_text import MAX_DEPTH, Lines, parse_yaml
+from eval_pipeline.suites.yaml_text import MAX_DEPTH, Lines, parse_yaml, read_yaml
 
 STEADY = settings(derandomize=True, deadline=None)
 SYNTAX = st.sampled_from(
@@ -269,3 +269,12 @@ def test_a_field_is_found_at_its_line(path: tuple[Any, ...], line: int) -> None:
 @pytest.mark.parametrize("text", ["", "# nothing", "a: [", "a: *x", "\ud800"])
 def test_a_text_without_fields_has_no_lines(text: str) -> None:
     assert Lines(text).of(("a",)) is None
+
+
+def test_of_a_large_text_the_line_of_the_enclosing_item_has_to_do() -> None:
+    text = "name: x\n" + "# note\n" * 200_000 + "tests:\n  - id: a\n    input: i\n  - id: b\n    input: i\n"
+
+    _, lines = read_yaml(text)
+
+    paths: list[tuple[str | int, ...]] = [("name",), ("tests",), ("tests", 1), ("tests", 1, "input"), ("none",), ()]
+    assert [lines.of(path) for path in paths] == [1, 200_002, 200_005, 200_005, None, None]

@@ -111,6 +111,7 @@ SCORES = st.builds(
     minimum=maybe(st.floats(0, 1)),
     failure_class=maybe(TEXTS.filter(bool)),
     findings=st.lists(st.builds(Finding, TEXTS, st.booleans(), maybe(TEXTS)), max_size=3).map(tuple),
+    members=st.just(()),
     details=st.dictionaries(TEXTS.filter(lambda name: name != "failure_class"), JSON, max_size=3),
     duration_ms=maybe(NUMBERS),
 )

@@ -16,12 +16,14 @@ class Call:
     """One attempt as an adapter is asked for it: attempt number (from 1), time limit, and a folder it may fill.
 
     `files` is where the execution keeps its files; the attempt's own `folder` below it is made by whoever writes there.
+    `workspace` is the folder that the target is to work in, when its case asks for one.
     """
 
     plan: Plan
     attempt: int
     timeout_s: float
     files: Callable[[], Path]
+    workspace: Path | None = None
 
     @property
     def folder(self) -> Path:

@@ -1,56 +1,57 @@
-"""`chat`: a model behind an OpenAI-compatible chat-completions endpoint."""
+"""`chat`: a model behind the API of OpenAI, Azure, Anthropic, Gemini, OpenRouter or anybody compatible with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from eval_pipeline.errors import InputError, Place
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, RawExecution, Runner, TargetFailure
-from eval_pipeline.llm.client import ChatClient, ModelError
-from eval_pipeline.suites.model import Case, Message
+from eval_pipeline.executions.prompt import attachment_text, is_attachment, message_text
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.llm.client import ChatClient, ChatReply
+from eval_pipeline.llm.errors import ModelError
+from eval_pipeline.llm.model import SETTINGS, Options
+from eval_pipeline.plugins import canonical_name
+from eval_pipeline.suites.model import Case, Message, content_text
 
-_PASSED_ON = (
-    "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "frequency_penalty",
-    "presence_penalty", "reasoning_effort", "response_format", "tools", "tool_choice", "parallel_tool_calls",
-)  # fmt: skip
 MAX_CONNECTIONS = 1_000
+_FORMATS = ("chat", "responses")
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "thinking_budget")
 
 
 @ADAPTERS.register("chat")
 class Chat:
     """Sends a case's messages to a model and brings back its response.
 
-    Settings: `base_url`, `model`, `api_key`, `headers`, `system` (a message put first), `stream`, `body` (extra fields
-    of the request), and the usual sampling fields (`temperature`, `max_tokens`, `tools`, …), passed on as they are.
+    Settings: `wire` (the provider's format: `openai`, `openai-responses`, `azure`, `azure-responses`, `anthropic`,
+    `gemini`, `openrouter`), `api_format` (`responses` for that form of `openai` and `azure`), `base_url`, `api_key`,
+    `api_version`, `headers`, `model`, `system` (a message put first), `stream`, `body` (extra fields of the request),
+    and the usual ones (`temperature`, `max_tokens`, `tools`, …), put where the provider has them.
     """
 
     version: ClassVar[str] = "1"
     settings: ClassVar[frozenset[str]] = frozenset(
-        {"base_url", "model", "api_key", "headers", "system", "stream", "body", *_PASSED_ON}
-    )
+        {"wire", "api_format", "base_url", "api_key", "api_version", "headers", "model", "system", "stream", "body",
+         *SETTINGS}
+    )  # fmt: skip
     default_timeout_s: ClassVar[float] = 120.0
     retries_timeouts: ClassVar[bool] = True
 
     def __init__(self, runner: Runner) -> None:
         given = runner.settings
-        base_url = settings.text(given, "base_url")
-        if not base_url.startswith(("http://", "https://")):
-            raise InputError(f"expected an http:// or https:// address, got '{base_url}'", Place(field="base_url"))
         self._client = ChatClient(
-            base_url,
+            settings.optional_text(given, "base_url"),
+            wire=_wire_name(given),
             api_key=settings.optional_text(given, "api_key"),
+            api_version=settings.optional_text(given, "api_version"),
             headers=settings.texts(given, "headers"),
             max_connections=max(runner.concurrency or DEFAULT_CONCURRENCY, MAX_CONNECTIONS),
         )
         self._system = settings.optional_text(given, "system")
-        self._fixed: dict[str, Any] = {"model": settings.text(given, "model")}
-        self._fixed |= {key: given[key] for key in _PASSED_ON if key in given}
-        if settings.flag(given, "stream"):
-            self._fixed |= {"stream": True, "stream_options": {"include_usage": True}}
-        self._fixed |= settings.mapping(given, "body")
+        self._model = self._client.model(_options(given))
 
     def content(self) -> Mapping[str, str]:
         return {}
@@ -60,7 +61,7 @@ class Chat:
         if self._system is not None:
             messages.insert(0, {"role": "system", "content": self._system})
         try:
-            reply = await self._client.complete({**self._fixed, "messages": messages}, timeout_s=call.timeout_s)
+            reply = await self._model.ask(messages, timeout_s=call.timeout_s)
         except ModelError as error:
             raise TargetFailure(
                 error.failure,
@@ -70,24 +71,143 @@ class Chat:
                 retry_after_s=error.retry_after_s,
                 raw=RawExecution(format="chat", payload={"error": error.body}) if error.body else None,
             ) from error
-        payload: dict[str, Any] = {"response": reply.response}
-        if reply.ttft_ms is not None:
-            payload["ttft_ms"] = reply.ttft_ms
-        return RawExecution(format="chat", payload=payload)
+        return RawExecution(format="chat", payload=_payload(reply))
 
     async def close(self) -> None:
         await self._client.close()
 
 
+def _payload(reply: ChatReply) -> dict[str, Any]:
+    """What is kept: the provider's own response, and whose format it has (unsaid: OpenAI's chat completions)."""
+    payload: dict[str, Any] = {"response": reply.response}
+    if reply.wire != "openai":
+        payload["wire"] = reply.wire
+    if reply.ttft_ms is not None:
+        payload["ttft_ms"] = reply.ttft_ms
+    return payload
+
+
+def _wire_name(given: Mapping[str, Any]) -> str:
+    name = canonical_name(settings.optional_text(given, "wire") or "openai")
+    responses = settings.choice(given, "api_format", _FORMATS, "chat") == "responses"
+    if not responses or name.endswith("-responses"):
+        return name
+    if name not in ("openai", "azure"):
+        raise InputError(f"wire '{name}' has no such format; openai and azure have", Place(field="api_format"))
+    return f"{name}-responses"
+
+
+def _options(given: Mapping[str, Any]) -> Options:
+    for key in _LIMITS:
+        value = given.get(key)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise InputError(f"expected a whole number of tokens, got {value!r}", Place(field=key))
+    if not isinstance(given.get("tools") or [], list):
+        raise InputError(f"expected a list of tools, got {given['tools']!r}", Place(field="tools"))
+    return Options(
+        model=settings.text(given, "model"),
+        stream=settings.flag(given, "stream"),
+        settings={key: given[key] for key in SETTINGS if key in given},
+        extra=settings.mapping(given, "body"),
+    )
+
+
 def wire_messages(case: Case) -> list[dict[str, Any]]:
-    """A case's input as chat-completions messages."""
-    return [_wire(message) for message in case.input]
+    """A case's input as chat messages (see `llm/model`): files written out, images as parts, tools' turns as turns."""
+    first = case.input[0] if len(case.input) == 1 else None
+    if first is not None and isinstance(first.content, str) and not first.tool_calls and first.role != "tool":
+        return [_said(first)]
+    return list(_Turns().of(case.input))
 
 
-def _wire(message: Message) -> dict[str, Any]:
-    wire: dict[str, Any] = {"role": message.role, "content": message.text}
+class _Turns:
+    """A conversation on its way to the wire: which tool calls wait for their answers.
+
+    Providers want every tool's answer to name its call. Where a suite names none, answers belong to the calls before
+    them in order; an answer that no call waits for is marked and stands in the user's place.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._open: list[dict[str, Any]] = []
+
+    def of(self, messages: tuple[Message, ...]) -> Iterator[dict[str, Any]]:
+        for message in messages:
+            if message.role != "tool":
+                yield from self._answered_in_place()
+                yield self._turn(message)
+                continue
+            yield self._answer(message)
+        yield from self._answered_in_place()
+
+    def _turn(self, message: Message) -> dict[str, Any]:
+        wire = _said(message)
+        if message.tool_calls:
+            calls = [self._call(raw) for raw in message.tool_calls]
+            wire["tool_calls"] = [call for call, _ in calls]
+            self._open = [
+                {"id": call["id"], "name": call["function"]["name"], "output": output} for call, output in calls
+            ]
+        return wire
+
+    def _call(self, raw: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        """A call as chat completions have it, and what came of it where the suite says so beside the call.
+
+        AgentV writes `{tool, input, output}`, others what chat completions have.
+        """
+        self._count += 1
+        function = raw["function"] if isinstance(raw.get("function"), Mapping) else raw
+        name, arguments = function.get("name", raw.get("tool")), function.get("arguments", raw.get("input"))
+        text = _json_text({} if arguments is None else arguments)
+        call = {"id": raw.get("id") or f"call_{self._count}", "type": "function"}
+        return {**call, "function": {"name": name, "arguments": text}}, raw.get("output")
+
+    def _answer(self, message: Message) -> dict[str, Any]:
+        named = [call for call in self._open if message.name and message.name in (call["id"], call["name"])]
+        call = next(iter(named or self._open), None)
+        said = message_text(message)
+        if call is None:
+            return {"role": "user", "content": f"@[Tool]:\n{said}"}
+        self._open.remove(call)
+        return {"role": "tool", "tool_call_id": call["id"], "content": said}
+
+    def _answered_in_place(self) -> Iterator[dict[str, Any]]:
+        """The answers that stand beside their calls, for calls that no message answered."""
+        for call in self._open:
+            if call["output"] is not None:
+                yield {"role": "tool", "tool_call_id": call["id"], "content": _json_text(call["output"])}
+        self._open = []
+
+
+def _json_text(value: Any) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else to_json(value).decode()
+
+
+def _said(message: Message) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role, "content": _content(message)}
     if message.name:
         wire["name"] = message.name
-    if message.tool_calls:
-        wire["tool_calls"] = list(message.tool_calls)
     return wire
+
+
+def _content(message: Message) -> Any:
+    """One text, unless there are images to be seen: then parts."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list) or not any(map(_image_url, content)):
+        return message_text(message)
+    return [part for part in map(_part, content) if part.get("text") != ""]
+
+
+def _image_url(part: Any) -> str | None:
+    source = part.get("source") if isinstance(part, Mapping) and part.get("type") == "image" else None
+    return source if isinstance(source, str) else None
+
+
+def _part(part: Any) -> dict[str, Any]:
+    if url := _image_url(part):
+        return {"type": "image_url", "image_url": {"url": url}}
+    text = attachment_text(part, "inline") if is_attachment(part) else content_text([part])
+    return {"type": "text", "text": text}

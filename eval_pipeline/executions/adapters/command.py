@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
-import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from eval_pipeline.errors import InputError, Place
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.batch import batch_answers, cases_file
+from eval_pipeline.executions.command_line import CommandLine, read_command_line
+from eval_pipeline.executions.healthcheck import read_healthcheck
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.process import Finished, run_program
 from eval_pipeline.executions.prompt import prompt_text
-from eval_pipeline.executions.shell_line import fill, fill_shell_line, placeholders
-from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH
+from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
 from eval_pipeline.fingerprints import file_fingerprint
 
 PROMPT_WAYS = ("argument", "stdin", "file")
-_PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "EVAL_ID", "CASE_ID", "SUITE", "ATTEMPT", "REPETITION", "OUTPUT_FILE")
 _STDERR_TAIL = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One run of the program: what its placeholders stand for, and where it works."""
+
+    folder: Path
+    cwd: Path
+    timeout_s: float | None
+    prompt: str
+    values: Mapping[str, str]
+    attached: Sequence[str] = ()
+    texts: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @ADAPTERS.register("command")
@@ -29,130 +44,194 @@ class Command:
     """Runs a program once per case and brings back what it wrote.
 
     Settings: `command` (a list of arguments, or a shell line), `prompt` (`argument`, `stdin` or `file`; default: the
-    placeholder the command uses, else `stdin`), `cwd`, `env`, `format` (the normalizer of its output, default
-    `command`), `ok_exit_codes` (default [0]). Placeholders in the command: {PROMPT} {PROMPT_FILE} {CASE_ID} {EVAL_ID}
-    {SUITE} {ATTEMPT} {REPETITION} {OUTPUT_FILE}; in a shell line each is one argument, with or without quotes around
+    placeholder the command uses, else `stdin`), `system` (a text put before every prompt), `cwd` (a case's workspace
+    goes before it), `env`, `format` (the normalizer of its output, default `command`), `ok_exit_codes` (default [0]),
+    `files_format` (an attached file in {FILES}: `{path}`, `{basename}`), `healthcheck` (`url` or `command`, asked once
+    before the first case), `retry_failures` (whether a run that failed may be repeated), `batch` (one run for all
+    cases). Placeholders in the command: {PROMPT} {PROMPT_FILE} {CASES_FILE} {FILES} {CASE_ID} {EVAL_ID} {SUITE}
+    {REPETITION} {ATTEMPT} {RETRY} {OUTPUT_FILE}; in a shell line each is one argument, with or without quotes around
     it. When the command names {OUTPUT_FILE}, the answer is read from that file, else from standard output.
     """
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[frozenset[str]] = frozenset(
-        {"command", "prompt", "cwd", "env", "format", "ok_exit_codes", "model"}
-    )
+    settings: ClassVar[frozenset[str]] = frozenset({
+        "command", "prompt", "system", "cwd", "env", "format", "ok_exit_codes", "model", "files_format", "healthcheck",
+        "retry_failures", "batch",
+    })  # fmt: skip
+    incidental: ClassVar[frozenset[str]] = frozenset({"healthcheck", "retry_failures"})
     default_timeout_s: ClassVar[float] = 600.0
     retries_timeouts: ClassVar[bool] = False
 
     def __init__(self, runner: Runner) -> None:
         given = runner.settings
-        command = _command(given)
+        line = read_command_line(given, files_format=settings.optional_text(given, "files_format") or "{path}")
+        self._prompt = _prompt_way(given, line)
+        self._line = line.with_last("PROMPT") if self._prompt == "argument" and "PROMPT" not in line.names else line
         self._cwd = (runner.folder / (settings.optional_text(given, "cwd") or ".")).resolve()
         self._env = settings.texts(given, "env")
+        self._system = settings.optional_text(given, "system")
         self._format = settings.optional_text(given, "format") or "command"
         self._ok = _exit_codes(given)
-        named = placeholders(command if isinstance(command, str) else "\n".join(command))
-        implied = "argument" if "PROMPT" in named else "file" if "PROMPT_FILE" in named else "stdin"
-        self._prompt = settings.choice(given, "prompt", PROMPT_WAYS, implied)
-        if self._prompt == "file" and "PROMPT_FILE" not in named:
-            raise InputError("the command does not say {PROMPT_FILE}, where the prompt would be", Place(field="prompt"))
-        self._reads_file = "PROMPT_FILE" in named
-        self._writes_file = "OUTPUT_FILE" in named
-        if self._prompt == "argument" and "PROMPT" not in named:
-            command = f"{command} {{PROMPT}}" if isinstance(command, str) else [*command, "{PROMPT}"]
-        self._command = command
+        self._retry = settings.flag(given, "retry_failures")
+        self._limit_s = runner.timeout_s
+        self._healthcheck = read_healthcheck(given, runner.folder, self._cwd)
+        self._health: asyncio.Future[tuple[FailureClass, str] | None] | None = None
+        self.batches = settings.flag(given, "batch")
+        if self.batches and self._format != "command":
+            raise InputError(
+                f"only output of the format 'command' is told apart, not '{self._format}'", Place(field="batch")
+            )
 
     def content(self) -> Mapping[str, str]:
         """The program files that the command names: editing one makes its answers new."""
-        words = _shell_words(self._command) if isinstance(self._command, str) else self._command
-        files = {word: self._cwd / word for word in words if "{" not in word}
-        return {word: file_fingerprint(path) for word, path in files.items() if _is_content(path)}
+        return {word: file_fingerprint(path) for word, path in self._line.program_files(self._cwd).items()}
 
     async def execute(self, call: Call) -> RawExecution:
-        folder = call.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        prompt = prompt_text(call.plan.case)
-        if self._reads_file:
-            (folder / "prompt.txt").write_text(prompt, encoding="utf-8", errors="replace")
-        (folder / "output").unlink(missing_ok=True)  # what an interrupted run of this sweep left is no answer
-        words, variables = self._arguments(call, prompt)
-        stdin = prompt.encode(errors="replace") if self._prompt == "stdin" else None
+        await self._be_healthy()
+        plan, folder = call.plan, call.folder
+        prompt = prompt_text(plan.case, files="reference")
+        prompt = prompt if self._system is None else f"{self._system}\n\n{prompt}"
+        texts = {"PROMPT_FILE": prompt.encode(errors="replace")}
+        if "CASES_FILE" in self._line.names:
+            texts["CASES_FILE"] = cases_file([call])
+        run = _Run(
+            folder=folder,
+            cwd=call.workspace or self._cwd,
+            timeout_s=call.timeout_s,
+            prompt=prompt,
+            values=_values(call, plan.case.id, prompt, folder / "prompt.txt"),
+            attached=plan.case.files,
+            texts=texts,
+        )
+        return await self._carried_out(run)
+
+    async def execute_batch(self, calls: Sequence[Call]) -> list[RawExecution | TargetFailure]:
+        """The answers to calls, in their order: one run of the program for each suite and repetition among them.
+
+        Raises TargetFailure when a run failed as a whole; nothing is known then about any of its cases. The time limit
+        of a run is the runner's, else what its calls have together.
+        """
+        await self._be_healthy()
+        runs: dict[tuple[str, int], list[int]] = {}
+        for index, call in enumerate(calls):
+            runs.setdefault((call.plan.suite, call.plan.repetition), []).append(index)
+        answers: dict[int, RawExecution | TargetFailure] = {}
+        for indexes in runs.values():
+            found = await self._one_batch([calls[index] for index in indexes])
+            answers.update(zip(indexes, found, strict=True))
+        return [answers[index] for index in range(len(calls))]
+
+    async def _one_batch(self, calls: Sequence[Call]) -> list[RawExecution | TargetFailure]:
+        folder, cases = calls[0].files() / "batch", cases_file(calls)
+        run = _Run(
+            folder=folder,
+            cwd=self._cwd,
+            timeout_s=None,
+            prompt=cases.decode(errors="replace") if self._prompt == "stdin" else "",
+            values=_values(calls[0], "batch", "", folder / "cases.jsonl"),
+            attached=tuple(dict.fromkeys(file for call in calls for file in call.plan.case.files)),
+            texts={"PROMPT_FILE": cases, "CASES_FILE": cases},
+        )
+        limit_s = self._limit_s or sum(call.timeout_s for call in calls)
+        try:
+            async with asyncio.timeout(limit_s):
+                raw = await self._carried_out(run)
+        except TimeoutError:
+            raise TargetFailure(TIMEOUT, f"the batch did not end within {limit_s:g} s") from None
+        try:
+            return batch_answers(raw.files.get("output", raw.files["stdout"]).read_bytes(), calls, self._format)
+        except TargetFailure as failure:
+            failure.raw = raw
+            raise
+
+    async def close(self) -> None:
+        if self._health is not None and not self._health.done():
+            self._health.cancel()
+            await asyncio.wait([self._health])
+        self._health = None
+
+    async def _be_healthy(self) -> None:
+        """Raises TargetFailure when the healthcheck failed, which is asked only once."""
+        if self._healthcheck is None:
+            return
+        if self._health is None:
+            self._health = asyncio.ensure_future(self._healthcheck.problem({**os.environ, **self._env}))
+        problem = await asyncio.shield(self._health)
+        if problem is not None:
+            raise TargetFailure(*problem)
+
+    async def _carried_out(self, run: _Run) -> RawExecution:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        for name in self._line.names & run.texts.keys():
+            Path(run.values[name]).write_bytes(run.texts[name])
+        (run.folder / "output").unlink(missing_ok=True)  # what an interrupted run of this sweep left is no answer
+        moved = self._line.program_files(self._cwd) if run.cwd != self._cwd else {}
+        words, variables = self._line.words(run.values, run.attached, moved)
         try:
             finished = await run_program(
                 words,
-                folder=folder,
-                cwd=self._cwd,
+                folder=run.folder,
+                cwd=run.cwd,
                 env={**os.environ, **self._env, **variables},
-                stdin=stdin,
+                stdin=run.prompt.encode(errors="replace") if self._prompt == "stdin" else None,
+                timeout_s=run.timeout_s,
             )
+        except TimeoutError:
+            problem = f"no answer within {run.timeout_s:g} s"
+            raise TargetFailure(TIMEOUT, problem, retryable=self._retry, raw=self._raw(run.folder, None)) from None
         except (OSError, ValueError) as error:
             too_long = isinstance(error, OSError) and error.errno == errno.E2BIG
             cure = "; give the prompt by stdin or file" if too_long else ""
             raise TargetFailure(TARGET_CRASH, f"cannot be started: {error}{cure}") from error
-        raw = self._raw(finished, folder)
+        raw = self._raw(run.folder, finished)
         self._check(finished, raw)
         return raw
 
-    async def close(self) -> None:
-        return None
-
-    def _arguments(self, call: Call, prompt: str) -> tuple[list[str], dict[str, str]]:
-        """The words of the command, and the environment variables that a shell line reads its values from."""
-        plan = call.plan
-        values = {
-            "PROMPT": prompt,
-            "PROMPT_FILE": str(call.folder / "prompt.txt"),
-            "EVAL_ID": plan.case.id,
-            "CASE_ID": plan.case.id,
-            "SUITE": plan.suite,
-            "ATTEMPT": str(call.attempt),
-            "REPETITION": str(plan.repetition),
-            "OUTPUT_FILE": str(call.folder / "output"),
-        }
-        if isinstance(self._command, str):
-            line, variables = fill_shell_line(self._command, values)
-            return ["sh", "-c", line], variables
-        return [fill(word, values) for word in self._command], {}
-
-    def _raw(self, finished: Finished, folder: Path) -> RawExecution:
-        files = {"stdout": finished.stdout, "stderr": finished.stderr}
-        if self._writes_file and (folder / "output").is_file():
-            files["output"] = folder / "output"
-        return RawExecution(format=self._format, files=files, exit_code=finished.exit_code)
+    def _raw(self, folder: Path, finished: Finished | None) -> RawExecution:
+        """What there is of the output; the time as the program's own, however long somebody took to look."""
+        roles = ("stdout", "stderr", "output") if "OUTPUT_FILE" in self._line.names else ("stdout", "stderr")
+        return RawExecution(
+            format=self._format,
+            payload={} if finished is None else {"elapsed_ms": finished.duration_ms},
+            files={role: folder / role for role in roles if (folder / role).is_file()},
+            exit_code=None if finished is None else finished.exit_code,
+        )
 
     def _check(self, finished: Finished, raw: RawExecution) -> None:
         if finished.exit_code not in self._ok:
             tail = _tail(finished.stderr)
             ended = f"exit code {finished.exit_code}" if finished.exit_code >= 0 else f"signal {-finished.exit_code}"
-            raise TargetFailure(TARGET_CRASH, f"{ended}{': ' + tail if tail else ''}", raw=raw)
-        if self._writes_file and "output" not in raw.files:
-            raise TargetFailure(OUTPUT_MISSING, "the program ended without writing {OUTPUT_FILE}", raw=raw)
+            said = f": {tail}" if tail else ""
+            raise TargetFailure(TARGET_CRASH, f"{ended}{said}", retryable=self._retry, raw=raw)
+        if "OUTPUT_FILE" in self._line.names and "output" not in raw.files:
+            problem = "the program ended without writing {OUTPUT_FILE}"
+            raise TargetFailure(OUTPUT_MISSING, problem, retryable=self._retry, raw=raw)
 
 
-def _command(given: Mapping[str, Any]) -> str | list[str]:
-    command = given.get("command")
-    if isinstance(command, str) and command.strip():
-        _check_placeholders(command)
-        return command
-    if isinstance(command, list) and command and all(isinstance(word, (str, int, float)) for word in command):
-        words = [str(word) for word in command]
-        for word in words:
-            _check_placeholders(word)
-        return words
-    raise InputError("expected a program with its arguments (a list), or a shell line", Place(field="command"))
+def _values(call: Call, id_: str, prompt: str, prompt_file: Path) -> dict[str, str]:
+    """What the placeholders stand for."""
+    folder = prompt_file.parent
+    return {
+        "PROMPT": prompt,
+        "PROMPT_FILE": str(prompt_file),
+        "CASES_FILE": str(folder / "cases.jsonl"),
+        "EVAL_ID": id_,
+        "CASE_ID": id_,
+        "SUITE": call.plan.suite,
+        "REPETITION": str(call.plan.repetition),
+        "ATTEMPT": str(call.attempt),
+        "RETRY": str(call.attempt - 1),
+        "OUTPUT_FILE": str(folder / "output"),
+    }
 
 
-def _check_placeholders(text: str) -> None:
-    for name in placeholders(text):
-        if name not in _PLACEHOLDERS:
-            known = ", ".join(f"{{{known}}}" for known in _PLACEHOLDERS)
-            raise InputError(f"unknown placeholder {{{name}}}; there are: {known}", Place(field="command"))
-
-
-def _shell_words(line: str) -> list[str]:
-    """The words of a shell line, roughly when it holds what only a shell can read."""
-    try:
-        return shlex.split(line)
-    except ValueError:
-        return line.split()
+def _prompt_way(given: Mapping[str, Any], line: CommandLine) -> str:
+    in_file = not line.names.isdisjoint(("PROMPT_FILE", "CASES_FILE"))
+    implied = "argument" if "PROMPT" in line.names else "file" if in_file else "stdin"
+    way = settings.choice(given, "prompt", PROMPT_WAYS, implied)
+    if way == "file" and not in_file:
+        raise InputError("the command does not say {PROMPT_FILE}, where the prompt would be", Place(field="prompt"))
+    return way
 
 
 def _tail(path: Path) -> str:
@@ -167,13 +246,3 @@ def _exit_codes(given: Mapping[str, Any]) -> frozenset[int]:
     if not isinstance(codes, list) or not all(isinstance(code, int) for code in codes):
         raise InputError("expected a list of exit codes", Place(field="ok_exit_codes"))
     return frozenset(codes)
-
-
-def _is_content(path: Path) -> bool:
-    """Whether a word names a file of the project; programs outside (python, node) are known by their path already."""
-    if path.parts[1:2] in (("usr",), ("bin",), ("opt",)):
-        return False
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a word that can be no name: a script on the command line
-        return False

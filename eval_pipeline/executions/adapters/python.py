@@ -13,7 +13,7 @@ from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.threads import in_thread
-from eval_pipeline.failures import TARGET_CRASH
+from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.plugins import import_function
 
@@ -28,8 +28,9 @@ class Python:
 
     Settings: `function` (`module:callable`; the module is looked for beside the runners file first) and `arguments`
     (keyword arguments of every call). The function is given what its parameters name: `prompt` (text), `messages`
-    (list of role and content), `case` (the Case), `suite`, `repetition`; a first parameter of another name gets the
-    prompt. It returns a text, or a mapping with `output` and optionally `messages`, `usage`, `cost_usd`, `latency_ms`.
+    (list of role and content), `case` (the Case), `suite`, `repetition`, `workspace` (a Path, or None); a first
+    parameter of another name gets the prompt. It returns a text, or a mapping with `output` and optionally
+    `messages`, `usage`, `cost_usd`, `latency_ms`.
     """
 
     version: ClassVar[str] = "1"
@@ -80,6 +81,7 @@ def _offered(
         "case": plan.case,
         "suite": plan.suite,
         "repetition": plan.repetition,
+        "workspace": call.workspace,
     }
     free = [one for one in inspect.signature(function).parameters.values() if one.name not in arguments]
     named = {one.name: known[one.name] for one in free if one.name in known and one.kind in _BY_NAME}
@@ -91,6 +93,8 @@ def _offered(
 
 
 def _payload(answer: Any) -> Mapping[str, Any]:
+    if answer is None:
+        raise TargetFailure(OUTPUT_MISSING, "the function returned nothing")
     if isinstance(answer, Mapping):
         unknown = [key for key in answer if key not in _ANSWER_KEYS]
         if "output" in answer and not unknown:

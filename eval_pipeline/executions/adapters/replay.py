@@ -4,29 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
 from eval_pipeline.errors import InputError, Place
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
-from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
+from eval_pipeline.executions.model import Plan, RawExecution, Runner, TargetFailure
 from eval_pipeline.failures import FAILURE_CLASSES, RECORDING_MISSING, TARGET_ERROR
 from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.suites.model import Message, content_text
 from eval_pipeline.suites.source import show_path
 
-_Key = tuple[str | None, str, int | None]
+FIXTURE = "agentv.replay_fixture.v1"
 _RAW_FILES = ("stdout_file", "stderr_file", "session_file")
+_NUMBER = ("a number", (int, float))
 _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "suite": ("a text", str),
+    "eval_path": ("a text", str),
+    "source_target": ("a text", str),
+    "variant": ("a text", str),
     "repetition": ("a whole number", int),
-    "latency_ms": ("a number", (int, float)),
+    "attempt": ("a whole number", int),
+    "latency_ms": _NUMBER,
+    "duration_ms": _NUMBER,
+    "cost_usd": _NUMBER,
     "exit_code": ("a whole number", int),
     "format": ("a text", str),
     **dict.fromkeys(_RAW_FILES, ("the name of a file", str)),
 }
 _ANSWERS = frozenset({"output", "report", "messages", "error", *_RAW_FILES})
+_IDENTITY = frozenset({
+    "case", "test_id", "id", "suite", "eval_path", "repetition", "attempt", "source_target", "variant", "input",
+    "schema_version", "fixture_id", "recorded_at", "redaction", "transcript", *_RAW_FILES,
+})  # fmt: skip
+
+
+class _Key(NamedTuple):
+    """What a row answers for: a case by its id, or whichever case has this input; None: any."""
+
+    suite: str | None
+    case: str | None
+    repetition: int | None
+    input: str | None = None
+
+
+class _Spot(NamedTuple):
+    """Where a row stands: the rows themselves stay on disk, however many there are."""
+
+    path: Path
+    offset: int
+    length: int
 
 
 @ADAPTERS.register("replay")
@@ -38,18 +67,25 @@ class Replay:
     `repetition`, `messages`, `usage`, `cost_usd`, `latency_ms`, `exit_code`. The most specific row answers: one of
     this suite and repetition before one without; of two alike, the later. An `error` is a text, or `class` (one of
     our failure classes) and `message`.
+
+    AgentV's replay fixtures are read too (`test_id`, `suite` or `eval_path`, `attempt` from 0, `output` messages;
+    settings: `source_target` and `variant` choose among several), and so are its transcripts (`input` and `output`,
+    for the case that has that input).
     """
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[frozenset[str]] = frozenset({"recording", "model"})
+    settings: ClassVar[frozenset[str]] = frozenset({"recording", "model", "source_target", "variant", "suite"})
     default_timeout_s: ClassVar[float] = 600.0
     retries_timeouts: ClassVar[bool] = False
 
     def __init__(self, runner: Runner) -> None:
         self._path = runner.folder / settings.text(runner.settings, "recording")
+        self._source_target = settings.optional_text(runner.settings, "source_target")
+        self._variant = settings.optional_text(runner.settings, "variant")
+        self._suite = settings.optional_text(runner.settings, "suite")
         if not self._path.exists():
             raise InputError(f"no recording at {show_path(self._path)}", Place(field="recording"))
-        self._rows: dict[_Key, tuple[Path, int, int]] | None = None
+        self._rows: dict[_Key, _Spot] | None = None
 
     def content(self) -> Mapping[str, str]:
         """The recorded files; a row that cannot be used raises InputError here, before anything runs."""
@@ -58,11 +94,12 @@ class Replay:
 
     async def execute(self, call: Call) -> RawExecution:
         plan = call.plan
-        row, file = self._find(plan.suite, plan.case.id, plan.repetition)
-        if row is None:
+        spot = self._find(plan)
+        if spot is None:
             where = show_path(self._path)
             raise TargetFailure(RECORDING_MISSING, f"{where} has no row for case '{plan.case.id}' of '{plan.suite}'")
-        raw = _raw(row, file)
+        row = _row_at(spot)
+        raw = _raw(row, spot.path)
         if row.get("error") is not None:
             error = row["error"] if isinstance(row["error"], Mapping) else {"message": str(row["error"])}
             failure = FAILURE_CLASSES.get(str(error.get("class")), TARGET_ERROR)
@@ -72,27 +109,36 @@ class Replay:
     async def close(self) -> None:
         self._rows = None
 
-    def _find(self, suite: str, case: str, repetition: int) -> tuple[Mapping[str, Any] | None, Path]:
+    def _find(self, plan: Plan) -> _Spot | None:
         if self._rows is None:
             self._rows = dict(self._index())
-        for key in ((suite, case, repetition), (suite, case, None), (None, case, repetition), (None, case, None)):
-            spot = self._rows.get(key)
-            if spot is not None:
-                path, offset, length = spot
-                with path.open("rb") as file:
-                    file.seek(offset)
-                    return orjson.loads(file.read(length)), path
-        return None, self._path
+        rows, suite, case, repetition = self._rows, self._suite or plan.suite, plan.case.id, plan.repetition
+        keys = [_Key(suite, case, repetition), _Key(suite, case, None), _Key(None, case, repetition)]
+        keys += [_Key(None, case, None), _Key(None, None, None, _asked(plan.case.input))]
+        return next((rows[key] for key in keys if key in rows), None)
 
-    def _index(self) -> Iterator[tuple[_Key, tuple[Path, int, int]]]:
-        """Where each row stands: the rows themselves stay on disk, however many there are."""
+    def _index(self) -> Iterator[tuple[_Key, _Spot]]:
+        sources: set[str] = set()
         for path in self._files():
             offset = 0
             with path.open("rb") as file:
                 for number, line in enumerate(file, start=1):
-                    if line.strip():
-                        yield _row_key(line, path, number), (path, offset, len(line))
+                    spot = _Spot(path, offset, len(line))
                     offset += len(line)
+                    if not line.strip():
+                        continue
+                    row = _checked(line, path, number)
+                    if not self._is_wanted(row):
+                        continue
+                    sources.add(row.get("source_target") or "")
+                    if len(sources) > 1:
+                        raise _ambiguous(sources, path, number)
+                    yield from ((key, spot) for key in _keys(row))
+
+    def _is_wanted(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row is of the recorded target and variant that are asked for, if any are."""
+        other_target = self._source_target is not None and row.get("source_target") not in (None, self._source_target)
+        return not other_target and row.get("variant") == self._variant
 
     def _files(self) -> list[Path]:
         return sorted(self._path.glob("*.jsonl")) if self._path.is_dir() else [self._path]
@@ -101,19 +147,74 @@ class Replay:
         return sorted(path for path in self._path.rglob("*") if path.is_file()) if self._path.is_dir() else [self._path]
 
 
-def _row_key(line: bytes, path: Path, number: int) -> _Key:
+def _row_at(spot: _Spot) -> Mapping[str, Any]:
+    with spot.path.open("rb") as file:
+        file.seek(spot.offset)
+        row: Mapping[str, Any] = orjson.loads(file.read(spot.length))
+        return row
+
+
+def _keys(row: Mapping[str, Any]) -> Iterator[_Key]:
+    """What a row answers for; a suite may be named by its file."""
+    case = _case_of(row)
+    if case is None:
+        yield _Key(None, None, None, _asked(row["input"]))
+        return
+    repetition = row.get("repetition")
+    if repetition is None and row.get("attempt") is not None:
+        repetition = row["attempt"] + 1
+    file = row.get("eval_path")
+    names = [row.get("suite"), Path(file).stem.removesuffix(".eval") if file else None]
+    for name in dict.fromkeys(name for name in names if name) or [None]:
+        yield _Key(name, case, repetition)
+
+
+def _case_of(row: Mapping[str, Any]) -> str | None:
+    named = (row.get(key) for key in ("case", "test_id", "id"))
+    return next((str(id_) for id_ in named if isinstance(id_, (str, int)) and not isinstance(id_, bool)), None)
+
+
+def _asked(messages: Any) -> str:
+    """What the user asked, its white space evened out: by that a transcript is known again."""
+    if isinstance(messages, str):
+        return " ".join(messages.split())
+    said = []
+    for message in messages if isinstance(messages, (list, tuple)) else ():
+        if isinstance(message, Message):
+            message = {"role": message.role, "content": message.content}
+        if isinstance(message, Mapping) and message.get("role") == "user":
+            said.append(content_text(message.get("content")))
+    return " ".join(" ".join(said).split())
+
+
+def _checked(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
+    """A row that can be used. Raises InputError."""
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise InputError(f"not valid JSON: {error}", Place(show_path(path), number)) from None
-    case = row.get("case") if isinstance(row, dict) else None
-    if not isinstance(case, (str, int)) or isinstance(case, bool):
-        raise InputError("a recording row needs 'case', the id of a case", Place(show_path(path), number))
-    if _ANSWERS.isdisjoint(row):
-        problem = f"a recording row needs one of: {', '.join(sorted(_ANSWERS))}"
+    problem = _problem_of(row)
+    if problem is not None:
         raise InputError(problem, Place(show_path(path), number))
     _check_kinds(row, path, number)
-    return row.get("suite"), str(case), row.get("repetition")
+    usable: Mapping[str, Any] = row
+    return usable
+
+
+def _problem_of(row: Any) -> str | None:
+    """Why a row as a whole cannot be used, None when it can."""
+    if not isinstance(row, dict) or (_case_of(row) is None and not _is_transcript(row)):
+        return "a recording row needs 'case', the id of a case"
+    version = row.get("schema_version")
+    if version not in (None, FIXTURE):
+        return f"rows of '{version}' are not read; AgentV's replay fixtures are '{FIXTURE}'"
+    if _ANSWERS.isdisjoint(row):
+        return f"a recording row needs one of: {', '.join(sorted(_ANSWERS))}"
+    return None
+
+
+def _is_transcript(row: Mapping[str, Any]) -> bool:
+    return isinstance(row.get("input"), (str, list)) and bool(_asked(row["input"])) and "output" in row
 
 
 def _check_kinds(row: Mapping[str, Any], path: Path, number: int) -> None:
@@ -127,15 +228,24 @@ def _check_kinds(row: Mapping[str, Any], path: Path, number: int) -> None:
             raise InputError(f"no file {show_path(file)}", Place(show_path(path), number))
 
 
+def _ambiguous(sources: set[str], path: Path, number: int) -> InputError:
+    named = ", ".join(sorted(filter(None, sources))) + ("" if all(sources) else " and none")
+    problem = f"the recording is of several targets ({named}): say which under 'source_target'"
+    return InputError(problem, Place(show_path(path), number, "source_target"))
+
+
 def _raw_files(row: Mapping[str, Any], recording: Path) -> dict[str, Path]:
     """The files that a row names, by role."""
     return {key.removesuffix("_file"): _inside(recording, row[key]) for key in _RAW_FILES if row.get(key) is not None}
 
 
 def _raw(row: Mapping[str, Any], file: Path) -> RawExecution:
+    """The recorded answer; how long it takes to look it up says nothing about the target."""
+    payload = {key: value for key, value in row.items() if key not in _IDENTITY}
+    model = row["source"].get("model") if isinstance(row.get("source"), Mapping) else None
     return RawExecution(
         format=str(row.get("format", "replay")),
-        payload={key: value for key, value in row.items() if key not in ("suite", "case", "repetition", *_RAW_FILES)},
+        payload={**({"model": model} if model else {}), **payload, "elapsed_ms": None},
         files=_raw_files(row, file),
         exit_code=row.get("exit_code"),
         duration_ms=row.get("latency_ms"),

@@ -1,18 +1,21 @@
-"""`replay`, `python` and `command`: an answer with what its source says about it.
+"""`replay`, `python`, `mock` and `command`: an answer with what its source says about it.
 
 The fields are those of a recording row and of a function's returned mapping: `output`, `messages`, `usage`,
-`cost_usd`, `report`. A command's answer is its output file, else its standard output; JSON with those keys is read as
-them, anything else is the answer's text (AgentV's command protocol).
+`cost_usd`, `error`, `report`. A command's answer is its output file, else its standard output; JSON with those keys is
+read as them, anything else is the answer's text (AgentV's command protocol).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 import orjson
 
+from eval_pipeline.executions.answers import is_answer
+from eval_pipeline.failures import TARGET_ERROR
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.model import (
     DetectedSkill,
@@ -29,14 +32,14 @@ from eval_pipeline.suites.model import content_text
 
 Number = TypeVar("Number", int, float)
 _STORED_COUNTS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
-_STRUCTURED = ("output", "output_messages", "messages", "text")
+_TOOL_ERRORS = {"ok": False, "error": True, "timeout": True, "cancelled": True}
 
 
-@NORMALIZERS.register("replay", "python")
+@NORMALIZERS.register("replay", "python", "mock")
 class AnswerNormalizer:
     """A mapping with `output` and the like."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: Material) -> SessionReport:
         payload = material.raw.payload
@@ -49,7 +52,7 @@ class AnswerNormalizer:
 class CommandNormalizer:
     """A program's output file or standard output."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: Material) -> SessionReport:
         text = material.text("output")
@@ -71,12 +74,15 @@ def _structured(text: str) -> Mapping[str, Any] | None:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    return value if isinstance(value, dict) and any(key in value for key in _STRUCTURED) else None
+    return value if is_answer(value) else None
 
 
 def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport:
-    """The report of an answer mapping: `output` is a text, a value (kept as JSON) or a list of messages."""
-    messages = _messages(answer)
+    """The report of an answer mapping: `output` is a text, a value (kept as JSON) or a list of messages.
+
+    An `error` beside it is the target's own word that it did not complete.
+    """
+    messages, error = _messages(answer), _error(answer.get("error"))
     events = tuple(_events(messages))
     final = _final_output(answer, messages)
     if not events and final:
@@ -87,9 +93,17 @@ def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport
         model=answer.get("model") if isinstance(answer.get("model"), str) else None,
         usage=answer_usage(answer),
         events=events,
+        failure_class=TARGET_ERROR.id if error is not None else None,
+        error=error,
         duration_ms=_first_known(answer, json_amount, "duration_ms", "latency_ms"),
         model_calls=sum(message["role"] == "assistant" for message in messages) if messages else None,
     )
+
+
+def _error(value: Any) -> str | None:
+    if isinstance(value, Mapping):
+        value = value.get("message") or to_json(value).decode()
+    return value if isinstance(value, str) and value else None
 
 
 def _final_output(answer: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> str | None:
@@ -122,18 +136,35 @@ def _events(messages: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
         if text:
             phase = ("final" if index == last else "commentary") if message["role"] == "assistant" else None
             yield MessageEvent(role=str(message["role"]), text=text, phase=phase, at=_time(message))  # type: ignore[arg-type]
-        for call in message.get("tool_calls") or ():
+        for call in _items(message.get("tool_calls")):
             yield from _tool_events(call)
 
 
+def _items(value: Any) -> Sequence[Any]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else ()
+
+
 def _tool_events(call: Mapping[str, Any]) -> Iterator[Event]:
-    tool = str(call.get("tool") or call.get("name"))
-    call_id = call.get("id")
+    tool, call_id = str(call.get("tool") or call.get("name") or ""), call.get("id")
+    call_id = str(call_id) if call_id is not None else None
     yield ToolCallEvent(tool=tool, call_id=call_id, arguments=call.get("input", call.get("args")), at=_time(call))
-    output, duration = call.get("output"), call.get("duration_ms")
-    if output is not None or duration is not None:
+    output, duration = call.get("output"), _tool_duration_ms(call)
+    failed = _TOOL_ERRORS.get(str(call.get("status")))
+    if output is not None or duration is not None or failed is not None:
         text = output if isinstance(output, str) else "" if output is None else to_json(output).decode()
-        yield ToolResultEvent(tool=tool, call_id=call_id, output=text, duration_ms=duration)
+        yield ToolResultEvent(tool=tool, call_id=call_id, output=text, is_error=failed, duration_ms=duration)
+
+
+def _tool_duration_ms(call: Mapping[str, Any]) -> float | None:
+    """As the call says, else from its begin to its end, when both are times."""
+    said = json_amount(call.get("duration_ms"))
+    if said is not None:
+        return said
+    try:
+        span = datetime.fromisoformat(call["end_time"]) - datetime.fromisoformat(call["start_time"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return json_amount(span.total_seconds() * 1000)
 
 
 def _time(value: Mapping[str, Any]) -> str | None:

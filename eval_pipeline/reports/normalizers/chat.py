@@ -1,82 +1,77 @@
-"""`chat`: an OpenAI-compatible chat-completions response."""
+"""`chat`: a model's response, in whichever provider's format (`wire`) it was given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-import orjson
-
-from eval_pipeline.failures import TRUNCATED
+from eval_pipeline.failures import TARGET_ERROR, TRUNCATED, FailureClass
+from eval_pipeline.llm.client import read_response
+from eval_pipeline.llm.model import Reply, TokenUsage
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, Usage
-from eval_pipeline.reports.normalize import NORMALIZERS, Material, json_amount, json_int, json_mapping
-from eval_pipeline.suites.model import content_text
+from eval_pipeline.reports.normalize import NORMALIZERS, Material
+
+_ANSWERED = frozenset({None, "stop", "tool_calls", "function_call"})
+_NO_ANSWER: dict[str, tuple[FailureClass, str]] = {
+    "length": (TRUNCATED, "the token limit was reached before any answer"),
+    "content_filter": (TARGET_ERROR, "the provider's content filter held the answer back"),
+}
 
 
 @NORMALIZERS.register("chat")
 class ChatNormalizer:
-    """One response: its text is the final output, its tool calls are events."""
+    """One response: its text is the final output, its thinking and its tool calls are events."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: Material) -> SessionReport:
-        response = material.raw.payload.get("response")
-        if response is None and "error" not in material.raw.payload:
+        payload = material.raw.payload
+        response = payload.get("response")
+        if response is None and "error" not in payload:
             raise ValueError("the response was not kept")
         if not isinstance(response, Mapping):
             return SessionReport(execution_id=material.execution_id)
-        choice = response["choices"][0]
-        message = choice["message"]
-        text = content_text(message.get("content") or message.get("refusal") or "")
-        cut = choice.get("finish_reason") == "length" and not text
+        reply = read_response(payload.get("wire", "openai"), response)
+        text = reply.text or (reply.refusal if reply.finish != "content_filter" else None) or ""
+        failure, error = (None, None) if text else _why_nothing(reply)
         return SessionReport(
             execution_id=material.execution_id,
             final_output=text,
-            session_id=response.get("id"),
-            model=response.get("model"),
-            usage=chat_usage(response.get("usage")),
-            events=tuple(_events(message, text)),
-            failure_class=TRUNCATED.id if cut else None,
-            error="the token limit was reached before any answer" if cut else None,
-            ttft_ms=material.raw.payload.get("ttft_ms"),
+            session_id=reply.id,
+            model=reply.model,
+            usage=_usage(reply.usage),
+            events=tuple(_events(reply, text)),
+            failure_class=failure.id if failure else None,
+            error=error,
+            ttft_ms=payload.get("ttft_ms"),
             model_calls=1,
         )
 
 
-def _events(message: Mapping[str, Any], text: str) -> Iterator[Event]:
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if isinstance(reasoning, str):
-        yield MessageEvent(role="assistant", phase="thinking", text=reasoning)
-    calls = message.get("tool_calls") or ()
+def _why_nothing(reply: Reply) -> tuple[FailureClass | None, str | None]:
+    """Why a response holds no text; a model that stopped of itself, or to call a tool, answered all the same."""
+    if reply.finish in _ANSWERED:
+        return None, None
+    unknown = TARGET_ERROR, f"the model ended with '{reply.finish}' and without an answer"
+    failure, why = _NO_ANSWER.get(str(reply.finish), unknown)
+    return failure, f"{why}: {reply.refusal}" if reply.refusal else why
+
+
+def _events(reply: Reply, text: str) -> Iterator[Event]:
+    if reply.thinking:
+        yield MessageEvent(role="assistant", phase="thinking", text=reply.thinking)
     if text:
-        yield MessageEvent(role="assistant", phase="commentary" if calls else "final", text=text)
-    for call in calls:
-        function = call.get("function") or {}
-        yield ToolCallEvent(
-            tool=str(function.get("name")), call_id=call.get("id"), arguments=_arguments(function.get("arguments"))
-        )
+        yield MessageEvent(role="assistant", phase="commentary" if reply.tool_calls else "final", text=text)
+    for call in reply.tool_calls:
+        yield ToolCallEvent(tool=call.name, call_id=call.id, arguments=call.arguments)
 
 
-def _arguments(text: Any) -> Any:
-    """Arguments as JSON when they are JSON, as the text they are otherwise."""
-    try:
-        return orjson.loads(text)
-    except (orjson.JSONDecodeError, TypeError):
-        return text
-
-
-def chat_usage(raw: Any) -> Usage:
-    """Usage of a chat-completions response; `prompt_tokens` already includes cached tokens."""
-    if not isinstance(raw, Mapping):
-        return Usage()
-    prompt_details = json_mapping(raw.get("prompt_tokens_details"))
-    completion_details = json_mapping(raw.get("completion_tokens_details"))
-    cost = json_amount(raw.get("cost"))
+def _usage(tokens: TokenUsage) -> Usage:
     return Usage(
-        input_tokens=json_int(raw.get("prompt_tokens")),
-        cached_input_tokens=json_int(prompt_details.get("cached_tokens")),
-        output_tokens=json_int(raw.get("completion_tokens")),
-        reasoning_tokens=json_int(completion_details.get("reasoning_tokens")),
-        cost_usd=cost,
-        cost_source="reported" if cost is not None else None,
+        input_tokens=tokens.input_tokens,
+        cached_input_tokens=tokens.cached_input_tokens,
+        cache_write_tokens=tokens.cache_write_tokens,
+        output_tokens=tokens.output_tokens,
+        reasoning_tokens=tokens.reasoning_tokens,
+        cost_usd=tokens.cost_usd,
+        cost_source="reported" if tokens.cost_usd is not None else None,
     )

@@ -1,19 +1,22 @@
-"""AgentV eval files in JSONL: one test a line."""
+"""AgentV eval files in JSONL: one test a line, and a file beside it with the suite-level fields.
+
+That file is `<name>.yaml` or `<name>.eval.yaml`; it has no tests of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-import orjson
-
-from eval_pipeline.suites.agentv import read_suite
-from eval_pipeline.suites.environment import interpolate
-from eval_pipeline.suites.load import FORMATS, Reading, with_unset_names
+from eval_pipeline.suites.agentv_files.desk import Desk, desk_for
+from eval_pipeline.suites.agentv_files.documents import jsonl_tests, read_document
+from eval_pipeline.suites.agentv_files.fields import NOTHING, Map, Spot, kind
+from eval_pipeline.suites.agentv_files.suite import TEST_KEYS, read_suite
+from eval_pipeline.suites.load import FORMATS, Reading
 from eval_pipeline.suites.model import Suite
-from eval_pipeline.suites.source import FieldPath, Source, jsonl_source
-from eval_pipeline.suites.yaml_text import MAX_DEPTH
+from eval_pipeline.suites.source import jsonl_source
+
+_BESIDE = (".yaml", ".yml", ".eval.yaml", ".eval.yml")
 
 
 @FORMATS.register("agentv-jsonl")
@@ -25,35 +28,27 @@ class AgentVJsonl:
     def recognizes(self, path: Path, head: str) -> bool:
         return '"id"' in head and '"input"' in head
 
+    def mentions(self, path: Path, head: str) -> Iterable[Path]:
+        return ()
+
     def load(self, path: Path, text: str, reading: Reading) -> Suite:
-        source = jsonl_source(path)
-        return with_unset_names(read_suite({}, _rows(text, source, reading), source, "agentv-jsonl"), text, reading)
+        desk = desk_for(path, reading)
+        document, spot = _beside(path, desk)
+        return read_suite(document, spot, desk, "agentv-jsonl", jsonl_tests(path, text, desk))
 
 
-def _rows(text: str, source: Source, reading: Reading) -> Iterator[tuple[FieldPath, Any]]:
-    for number, line in enumerate(_lines(text), start=1):
-        if not line.strip():
+def _beside(path: Path, desk: Desk) -> tuple[Map, Spot]:
+    """The suite-level fields in the file beside a dataset; none when there is no such file."""
+    spot = Spot(jsonl_source(path))
+    base = path.stem.removesuffix(".eval") or path.stem
+    for suffix in _BESIDE:
+        beside = path.with_name(base + suffix)
+        if not beside.is_file():
             continue
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            yield (number,), source.error((number,), f"not valid JSON: {error}")
-            continue
-        if line.count("[") + line.count("{") > MAX_DEPTH and _deeper_than(MAX_DEPTH, row):
-            yield (number,), source.error((number,), f"nested deeper than {MAX_DEPTH} levels")
-            continue
-        yield (number,), interpolate(row, reading.environment) if "${{" in line else row
-
-
-def _lines(text: str) -> Iterator[str]:
-    """The lines of a text one at a time: a list of them would double the memory of a large suite."""
-    start = 0
-    while (end := text.find("\n", start)) >= 0:
-        yield text[start:end]
-        start = end + 1
-    yield text[start:]
-
-
-def _deeper_than(levels: int, value: Any) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels < 0 or any(_deeper_than(levels - 1, item) for item in inner)
+        document, there = read_document(beside, desk, spot)
+        if not isinstance(document, Mapping):
+            raise there.error(f"expected a mapping with the suite's fields, got {kind(document)}")
+        if not any(key in document for key in TEST_KEYS):
+            return document, there
+        del desk.parts[beside.absolute()]
+    return NOTHING, spot

@@ -1,21 +1,23 @@
-"""AgentV eval files in YAML (or JSON, which is YAML): suite-level fields and a list of tests."""
+"""AgentV eval files in YAML or JSON: suite-level fields and the tests, or what names them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from eval_pipeline.suites.agentv import TEST_KEYS, read_suite
-from eval_pipeline.suites.environment import interpolate
-from eval_pipeline.suites.load import FORMATS, Reading, with_unset_names
+from eval_pipeline.suites.agentv_files.desk import desk_for
+from eval_pipeline.suites.agentv_files.documents import parse_document
+from eval_pipeline.suites.agentv_files.suite import TEST_KEYS, read_suite
+from eval_pipeline.suites.load import FORMATS, Reading
 from eval_pipeline.suites.model import Suite
-from eval_pipeline.suites.source import Source, show_path
-from eval_pipeline.suites.yaml_text import read_yaml
+from eval_pipeline.suites.search import NotFound, SearchRoots, is_pattern, search_roots
 
-_TESTS = re.compile(rf"""(?:^|[{{,]\s*)["']?(?:{"|".join(TEST_KEYS)})["']?\s*:""", re.MULTILINE)
-_SURROGATE_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_KEY = rf"""["']?(?:{"|".join(TEST_KEYS)})["']?"""
+_NAMED = re.compile(
+    rf"""file://([^\s"',\]}}]+)|^[{{\s]*{_KEY}[ \t]*:[ \t]*["']?([^\s"'\[{{#|>&*!-][^"'\n#]*)""", re.MULTILINE
+)
+_TESTS = re.compile(rf"""(?:^|[{{,]\s*){_KEY}\s*:""", re.MULTILINE)
 
 
 @FORMATS.register("agentv-yaml")
@@ -27,29 +29,23 @@ class AgentVYaml:
     def recognizes(self, path: Path, head: str) -> bool:
         return bool(_TESTS.search(head))
 
+    def mentions(self, path: Path, head: str) -> Iterable[Path]:
+        if "file://" not in head and not _NAMED.search(head):
+            return ()
+        roots = search_roots(path.parent)
+        names = {match[1] or match[2] for match in _NAMED.finditer(head)}
+        return {file for name in names for file in _files(name.strip().removeprefix("file://"), roots)}
+
     def load(self, path: Path, text: str, reading: Reading) -> Suite:
-        text = _json_as_yaml(text) if path.suffix.lower() == ".json" else text
-        document, lines = read_yaml(text, show_path(path))
-        source = Source(path, show_path(path), lines.of)
+        desk = desk_for(path, reading)
+        document, spot = parse_document(path, text, desk)
         if not isinstance(document, Mapping):
-            raise source.error((), "expected a mapping with a list of tests")
-        if "${{" in text:
-            document = interpolate(document, reading.environment)
-        key = next((key for key in TEST_KEYS if key in document), None)
-        if key is None:
-            raise source.error((), "no tests: expected a list under 'tests'")
-        tests: Any = document[key]
-        if not isinstance(tests, list):
-            raise source.error((key,), "expected a list of tests")
-        rows = (((key, index), test) for index, test in enumerate(tests))
-        return with_unset_names(read_suite(document, rows, source, "agentv-yaml"), text, reading)
+            raise spot.error("expected a mapping with a list of tests")
+        return read_suite(document, spot, desk, "agentv-yaml")
 
 
-def _json_as_yaml(text: str) -> str:
-    """JSON text with what YAML reads otherwise: characters beyond U+FFFF written as two escapes become one."""
-    return _SURROGATE_PAIR.sub(lambda match: f"{match[1]}\\U{_character(match[2], match[3]):08X}", text)
-
-
-def _character(high: str, low: str) -> int:
-    """The code point of a surrogate pair, each half in hexadecimal."""
-    return 0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00
+def _files(name: str, roots: SearchRoots) -> list[Path]:
+    try:
+        return roots.matches(name) if is_pattern(name) else [roots.file(name)]
+    except NotFound:
+        return []

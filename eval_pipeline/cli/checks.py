@@ -1,0 +1,359 @@
+"""Files → findings: what `validate` has to say of suites, runners files and project configurations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from eval_pipeline.errors import NOWHERE, EvalPipelineError, InputError, InputErrors, Place, UnknownName, did_you_mean
+from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.planning import runner_revision
+from eval_pipeline.executions.runners import UnusableRunner, load_runners
+from eval_pipeline.orchestration.project import PROJECT_FILE, load_project
+from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.scores.evaluate import Panel
+from eval_pipeline.suites.load import find_suite_files, load_suite
+from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
+from eval_pipeline.suites.notices import Notice, problems_of
+from eval_pipeline.suites.review import EvaluatorPlaces, review
+from eval_pipeline.suites.source import FieldPath, Source, show_path, yaml_source
+from eval_pipeline.suites.yaml_text import parse_yaml
+
+Kind = Literal["suite", "runners", "project", "agentv-config"]
+_SCHEMAS: Mapping[str, Kind] = {
+    "agentv-eval": "suite", "agentv-targets": "runners", "agentv-config": "agentv-config",
+}  # fmt: skip
+_SCHEMA = re.compile(
+    r"""^[{\s]*["']?\$schema["']?\s*:\s*["']?([A-Za-z-]+?)(?:-v[\d.]+)?["']?\s*(?:,|$)""", re.MULTILINE
+)
+_RUNNERS_NAME = re.compile(r"(?:.*\.)?(?:runners|targets)\.ya?ml\Z")
+_CONFIG_NAME = re.compile(r"config\.ya?ml\Z")
+_HEAD = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong (`error`) or odd (`warning`), and where."""
+
+    severity: Literal["error", "warning"]
+    message: str
+    place: Place = NOWHERE
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "severity": self.severity,
+            "file": self.place.file,
+            "line": self.place.line,
+            "field": self.place.field,
+            "message": self.message,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if str(self.place) else self.message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What was checked: the findings, and how many usable cases each suite has."""
+
+    findings: Sequence[Finding]
+    suites: Mapping[str, int]
+
+
+def check_files(workbench: Workbench, names: Sequence[str], folder: Path) -> Checked:
+    """Checks files, folders and globs; without any, the project's suites. The project's runners are checked always."""
+    project = workbench.project
+    if not (names or project.suites):
+        raise InputError("no suites: name files, folders or globs, or put 'suites:' into eval-pipeline.yaml")
+    others = {path: kind_of(path) for name in names for path in _other_files(name, folder)}
+    runner_files = [path for path, kind in others.items() if kind == "runners"]
+    if project.runners is not None and project.runners not in runner_files:
+        runner_files.append(project.runners)
+    findings: list[Finding] = []
+    runners: dict[str, Runner] = {}
+    for path in runner_files:
+        findings += _check_runners(path, project.environment, runners)
+    for path, kind in others.items():
+        findings += _OTHERS[kind](path) if kind in _OTHERS else ()
+    suites = _Suites(workbench, runners if runner_files else None)
+    for path in _named_suites(names, folder) if names else find_suite_files(project.suites, project.root):
+        suites.check(path)
+    return Checked(findings=[*suites.findings, *findings], suites=suites.counts)
+
+
+def kind_of(path: Path) -> Kind:
+    """What a file is: as its `$schema` says, else as its name does, else a suite."""
+    try:
+        with path.open("r", encoding="utf-8-sig", errors="replace") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        head = ""  # reading it as what its name says will tell why
+    said = _SCHEMA.search(head)
+    if said is not None and said[1] in _SCHEMAS:
+        return _SCHEMAS[said[1]]
+    if path.name == PROJECT_FILE:
+        return "project"
+    if _CONFIG_NAME.match(path.name) and path.parent.name == ".agentv":
+        return "agentv-config"
+    return "runners" if _RUNNERS_NAME.match(path.name) else "suite"
+
+
+def _other_files(name: str, folder: Path) -> list[Path]:
+    """The files that a name or a glob stands for and that are no suites."""
+    path = folder / Path(name).expanduser()
+    if path.is_dir():
+        return []
+    found = [path] if path.is_file() else sorted(_globbed(path, folder))
+    return [file for file in found if file.is_file() and file.suffix in (".yaml", ".yml") and kind_of(file) != "suite"]
+
+
+def _globbed(pattern: Path, folder: Path) -> Iterator[Path]:
+    """What a glob stands for; the folder it begins in is no pattern, whatever is in its name."""
+    base = folder if pattern.is_relative_to(folder) else Path(pattern.anchor)
+    return base.glob(str(pattern.relative_to(base)))
+
+
+def _named_suites(names: Sequence[str], folder: Path) -> list[Path]:
+    """The suites that names, folders and globs stand for, without the other files among them."""
+    found: dict[Path, None] = {}
+    for name in names:
+        others = _other_files(name, folder)
+        try:
+            files = find_suite_files([name], folder)
+        except InputError:
+            if not others:
+                raise
+            files = []
+        found.update((file, None) for file in files if file not in others)
+    return list(found)
+
+
+def findings_of(error: EvalPipelineError) -> Iterator[Finding]:
+    """Each single problem that an error speaks of."""
+    for each in error.errors if isinstance(error, InputErrors) else [error]:
+        if isinstance(each, InputError):
+            for problem in problems_of(each):
+                yield Finding(severity="error", message=problem.problem, place=problem.place)
+        else:
+            yield Finding(severity="error", message=str(each))
+
+
+# Suites
+
+
+class _Suites:
+    """The suites that have been checked so far; `runners` are those that a suite may name, None when unknown."""
+
+    def __init__(self, workbench: Workbench, runners: Mapping[str, Runner] | None) -> None:
+        self.findings: list[Finding] = []
+        self.counts: dict[str, int] = {}
+        self._files: dict[str, Path] = {}
+        self._reading = workbench.reading
+        self._runners = runners
+
+    def check(self, path: Path) -> None:
+        try:
+            suite = load_suite(path, self._reading)
+        except EvalPipelineError as error:
+            self.findings += findings_of(error)
+            return
+        if suite.name in self._files:
+            taken = f"suite name '{suite.name}' is taken by {show_path(self._files[suite.name])}"
+            self.findings.append(Finding(severity="error", message=taken, place=Place(show_path(path))))
+            return
+        self._files[suite.name] = path
+        broken = Panel(suite).check()
+        self.counts[suite.name] = len(suite.cases) - len(broken)
+        for refused in suite.errors:
+            self.findings += findings_of(refused)
+        self.findings += _evaluator_errors(suite, [case for case in suite.cases if case.id in broken])
+        self.findings += self._runner_errors(suite)
+        self.findings += [_warning(warning) for warning in (*suite.warnings, *review(suite))]
+
+    def _runner_errors(self, suite: Suite) -> Iterator[Finding]:
+        """Runners that a suite asks for and that there are not."""
+        if self._runners is None:
+            return
+        for name in suite.settings.runners:
+            if name not in self._runners:
+                yield _unknown_runner(name, self._runners, _runner_place(suite))
+        for case in suite.cases:
+            place = Place(show_path(case.origin or suite.path), case.line, f"case '{case.id}' execution.target")
+            for name in case.runners or ():
+                if name not in self._runners:
+                    yield _unknown_runner(name, self._runners, place)
+
+
+def _warning(said: str) -> Finding:
+    if isinstance(said, Notice):
+        return Finding(severity="warning", message=said.problem, place=said.place)
+    return Finding(severity="warning", message=said)
+
+
+def _evaluator_errors(suite: Suite, cases: Sequence[Case]) -> Iterator[Finding]:
+    """Every evaluator that cannot be used; one that the suite gives to many cases is said once."""
+    places = EvaluatorPlaces(suite) if cases else None
+    seen: set[int] = set()
+    for case in cases:
+        for spec in case.evaluators:
+            if id(spec) in seen:
+                continue
+            seen.add(id(spec))
+            alone = replace(suite, cases=(replace(case, evaluators=(spec,)),))
+            for error in Panel(alone).check().values():
+                place = places.of(case, spec, _argument(error, case, spec)) if places is not None else None
+                yield from findings_of(error.at(place) if place is not None else error)
+
+
+def _argument(error: InputError, case: Case, spec: EvaluatorSpec) -> FieldPath:
+    """The argument of an evaluator that an error speaks of, without what says which evaluator it is."""
+    said = (error.place.field or "").removeprefix(f"case '{case.id}'").strip()
+    steps = said.removeprefix(spec.type).strip().split(".")
+    usable = all(step.isidentifier() or step.isdecimal() for step in steps)
+    return tuple(int(step) if step.isdecimal() else step for step in steps) if usable else ()
+
+
+def _unknown_runner(name: str, runners: Iterable[str], place: Place) -> Finding:
+    error = UnknownName("runner", name, runners, place)
+    return Finding(severity="error", message=error.problem, place=place)
+
+
+def _runner_place(suite: Suite) -> Place:
+    """Where a suite names its runners; its file when that is not found."""
+    if suite.path.suffix.lower() == ".jsonl":
+        return Place(show_path(suite.path), None, "execution.target")
+    source = yaml_source(suite.path, suite.path.read_text(encoding="utf-8-sig"))
+    document = parse_yaml(suite.path.read_text(encoding="utf-8-sig"))
+    execution = document.get("execution")
+    at = next((("execution", key) for key in ("targets", "target") if key in (execution or ())), ("target",))
+    return source.place(at)
+
+
+# Runners
+
+
+def _check_runners(path: Path, environment: Mapping[str, str], known: dict[str, Runner]) -> Iterator[Finding]:
+    """What is wrong with a runners file; the runners it names, usable or not, join `known`."""
+    try:
+        runners = load_runners(path, environment)
+    except EvalPipelineError as error:
+        yield from findings_of(error)
+        known.update(dict.fromkeys(_names_in(path), Runner(name="", adapter="")))
+        return
+    known.update((runner.name, runner) for runner in runners)
+    for runner in runners:
+        if isinstance(runner, UnusableRunner):
+            yield from findings_of(runner.problem)
+        elif not runner.unset:
+            yield from _content_errors(runner)
+
+
+def _content_errors(runner: Runner) -> Iterator[Finding]:
+    """What is wrong with the files a runner's answers come from (a recording's rows)."""
+    try:
+        runner_revision(runner)
+    except EvalPipelineError as error:
+        yield from findings_of(error)
+
+
+def _names_in(path: Path) -> Iterator[str]:
+    """The names that a broken runners file has all the same, so that suites that use them are not blamed."""
+    try:
+        document = parse_yaml(path.read_text(encoding="utf-8-sig"))
+    except (EvalPipelineError, OSError, UnicodeDecodeError):
+        return
+    entries = (document.get("runners") or document.get("targets")) if isinstance(document, Mapping) else None
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
+            yield entry["name"]
+
+
+# Configurations
+
+
+def _check_project(path: Path) -> Iterator[Finding]:
+    try:
+        load_project(path.parent, path)
+    except EvalPipelineError as error:
+        yield from findings_of(error)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _is_slots(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 50
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+Check = tuple[str, Callable[[Any], bool]]
+_FLAG: Check = ("true or false", _is_flag)
+_TEXT: Check = ("a text", _is_text)
+_CONFIG: Mapping[str, Check | Mapping[str, Check]] = {
+    "$schema": _TEXT,
+    "required_version": _TEXT,
+    "eval_patterns": ("a list of texts", _is_texts),
+    "execution": {
+        **dict.fromkeys(("verbose", "keep_workspaces", "export_otel", "otel_capture_content"), _FLAG),
+        **dict.fromkeys(("otel_group_turns", "pool_workspaces"), _FLAG),
+        **dict.fromkeys(("otel_file", "otel_backend"), _TEXT),
+        "pool_slots": ("a whole number from 1 to 50", _is_slots),
+    },
+    "studio": {"threshold": ("a number from 0 to 1", _is_share)},
+}
+"""AgentV's project configuration; what is wrong in it is ignored there, so it is a warning here."""
+
+
+def _check_config(path: Path) -> Iterator[Finding]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        source = yaml_source(path, text)
+        document = parse_yaml(text, source.shown)
+    except (OSError, UnicodeDecodeError) as error:
+        yield Finding(severity="error", message=f"cannot be read: {error}", place=Place(show_path(path)))
+        return
+    except InputError as error:
+        yield from findings_of(error)
+        return
+    if not isinstance(document, Mapping | None):
+        yield Finding(severity="error", message="expected a mapping", place=source.place(()))
+        return
+    yield from _check_fields(document or {}, _CONFIG, (), source)
+
+
+def _check_fields(
+    raw: Mapping[str, Any], known: Mapping[str, Check | Mapping[str, Check]], at: tuple[str, ...], source: Source
+) -> Iterator[Finding]:
+    for key, value in raw.items():
+        check, place = known.get(key), source.place((*at, key))
+        if check is None:
+            hint = did_you_mean(key, known)
+            yield Finding(severity="warning", message=f"unknown field, ignored{hint}", place=place)
+        elif isinstance(check, tuple):
+            if not check[1](value):
+                yield Finding(severity="warning", message=f"expected {check[0]}, got {value!r}; ignored", place=place)
+        elif isinstance(value, Mapping):
+            yield from _check_fields(value, check, (*at, key), source)
+        else:
+            yield Finding(severity="warning", message=f"expected a mapping, got {value!r}; ignored", place=place)
+
+
+_OTHERS: Mapping[Kind, Callable[[Path], Iterator[Finding]]] = {
+    "project": _check_project,
+    "agentv-config": _check_config,
+}

@@ -1,0 +1,144 @@
+"""`eval-pipeline convert`: a suite in another format."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from eval_pipeline.cli.options import EXISTING_FILE
+from eval_pipeline.cli.tables import say
+from eval_pipeline.cli.written import FileText, write_files
+from eval_pipeline.errors import EvalPipelineError, InputError
+from eval_pipeline.suites.conversion import (
+    Lost,
+    NewFile,
+    WrittenSuite,
+    as_agent_skills,
+    as_json,
+    as_jsonl,
+    as_yaml,
+    read_written,
+    with_tests_in_line,
+)
+from eval_pipeline.suites.load import load_suite
+from eval_pipeline.suites.model import Case, Suite
+from eval_pipeline.suites.source import show_path
+
+Writer = Callable[[WrittenSuite, Path], tuple[list[NewFile], Lost]]
+WRITERS: Mapping[str, Writer] = {"yaml": as_yaml, "jsonl": as_jsonl, "json": as_json, "agent-skills": as_agent_skills}
+_SUFFIXES = {"yaml": ".yaml", "jsonl": ".jsonl", "json": ".json", "agent-skills": ".evals.json"}
+_BY_SUFFIX = {".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".json": "json"}
+_IN_LINE = frozenset({"jsonl", "agent-skills"})
+_ELSEWHERE = frozenset({"line", "origin"})
+"""Where a case stands: another place in every file."""
+
+
+@click.command(name="convert")
+@click.argument("source", metavar="IN", type=EXISTING_FILE)
+@click.option("--to", type=click.Choice(list(WRITERS)), help="Format (default: by OUT's name; YAML and JSONL swap).")
+@click.option("-o", "--output", metavar="OUT", help="File to write (`-`: stdout; default: beside IN).")
+@click.option("--force", is_flag=True, help="Overwrite files that exist.")
+def convert_command(source: Path, to: str | None, output: str | None, force: bool) -> None:
+    """Convert the suite IN between YAML, JSONL, JSON and Agent-Skills' evals.json.
+
+    Placeholders and paths stay as they are written. What holds for a whole suite goes into a YAML file beside a JSONL
+    file. What cannot be carried over is said. Exit codes: 0 done; 1 done, but the suite reads differently now (a file
+    that it names is not found from there); 2 invalid input.
+    """
+    path = source.absolute()
+    console = Console(stderr=True)
+    format_ = to or _format(path, output)
+    suite = read_written(path)
+    if format_ in _IN_LINE:
+        suite = with_tests_in_line(suite)
+    target = path if output == "-" else Path(output).absolute() if output else _beside(path, format_)
+    files, lost = WRITERS[format_](suite, target)
+    if output == "-":
+        _print(files, console)
+    else:
+        _check_free(files, path, force)
+        write_files(FileText(file.path, file.text) for file in files)
+    different = [] if output == "-" or format_ == "agent-skills" else list(_differences(path, target))
+    _report(console, lost=[*suite.lost, *lost.notes()], other=[*suite.moved, *different])
+    if output != "-":
+        _report_files(console, files, path)
+    sys.exit(1 if different else 0)
+
+
+def _format(path: Path, output: str | None) -> str:
+    if output not in (None, "-"):
+        suffix = Path(output or "").suffix.lower()
+        if suffix not in _BY_SUFFIX:
+            raise InputError(f"--output: no suite format for '{suffix}' files; --to names one of {', '.join(WRITERS)}")
+        return _BY_SUFFIX[suffix]
+    return "jsonl" if path.suffix.lower() in (".yaml", ".yml") else "yaml"
+
+
+def _beside(path: Path, format_: str) -> Path:
+    """A file of another format beside IN; `.eval.yaml` where the file beside a JSONL file has the plain name."""
+    base = path.stem.removesuffix(".eval") or path.stem
+    plain = path.with_name(base + _SUFFIXES[format_])
+    return path.with_name(f"{base}.eval.yaml") if format_ == "yaml" and plain.exists() else plain
+
+
+def _check_free(files: list[NewFile], path: Path, force: bool) -> None:
+    for file in files:
+        if file.path == path:
+            raise InputError(f"{show_path(path)} would be written over itself; name another file with --output")
+        if file.path.exists() and not force:
+            raise InputError(f"{show_path(file.path)} exists; --force overwrites it, --output names another")
+
+
+def _print(files: list[NewFile], console: Console) -> None:
+    for piece in files[0].text:
+        click.echo(piece, nl=False)
+    for file in files[1:]:
+        say(console, f"not shown: {file.path.name}, with what holds for all tests", style="yellow")
+
+
+def _differences(path: Path, target: Path) -> Iterator[str]:
+    """How the converted suite reads differently (a file that is not found from there); nothing when it does not."""
+    try:
+        before, after = load_suite(path), load_suite(target)
+    except EvalPipelineError as error:
+        yield f"it could not be compared, as it cannot be loaded: {error}"
+        return
+    cases = {case.id: case for case in after.cases}
+    for case in before.cases:
+        changed = _changed(case, cases.pop(case.id, None))
+        if changed:
+            yield f"case '{case.id}' reads differently: {changed}"
+    yield from (f"case '{id_}' reads differently: it was refused before" for id_ in cases)
+    if before.settings != after.settings or _about(before) != _about(after):
+        yield "the suite's own fields read differently"
+
+
+def _changed(before: Case, after: Case | None) -> str:
+    if after is None:
+        return "it is refused now"
+    names = [each.name for each in fields(Case) if each.name not in _ELSEWHERE]
+    return ", ".join(name for name in names if getattr(before, name) != getattr(after, name))
+
+
+def _about(suite: Suite) -> tuple[Any, ...]:
+    return suite.name, suite.description, suite.tags, suite.metadata
+
+
+def _report(console: Console, *, lost: list[str], other: list[str]) -> None:
+    for note in lost:
+        say(console, note, mark="not carried over:", style="yellow")
+    for note in other:
+        say(console, note, style="yellow")
+
+
+def _report_files(console: Console, files: list[NewFile], path: Path) -> None:
+    for file in files:
+        say(console, f"→ {show_path(file.path)}")
+    if files[0].path.parent == path.parent:
+        say(console, f"{path.name} still stands beside it and has the same name: keep one of the two", style="dim")

@@ -1,0 +1,152 @@
+"""`eval-pipeline export`: results for other tools, as files or sent to a collector of traces."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import unquote
+
+import click
+import httpx
+
+from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.errors import InputError
+from eval_pipeline.leaderboards.agentv_results import iso
+from eval_pipeline.leaderboards.exports import EXPORTS, ExportFormat, ExportOptions, Piece
+from eval_pipeline.leaderboards.exports.otel import requests
+from eval_pipeline.leaderboards.records import Record
+from eval_pipeline.orchestration.project import Project
+from eval_pipeline.suites.source import show_path
+from eval_pipeline.warehouse.analysis import open_results
+from eval_pipeline.warehouse.exported import write_file, write_folder
+from eval_pipeline.warehouse.results import count_cells, read_records, select
+
+NOTHING = 3
+RETRIED = (429, 502, 503, 504)
+TRIES = 4
+HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+
+
+@click.command(name="export")
+@project_options
+@click.option("--format", "-f", "format_", type=click.Choice(EXPORTS.names()), required=True, help="What to write.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path),
+    help="File, or new folder for agentv (default: stdout, or .agentv/results/runs/TIME in the project).",
+)  # fmt: skip
+@click.option("--sweep", default="current", help="A sweep's id (or its begin, latest, previous); default: current.")
+@click.option("--board", help="What stood behind a past board, by its id.")
+@click.option("--suite", "suites", multiple=True, help="Only these suites (repeatable).")
+@click.option("--runner", "runners", multiple=True, help="Only these runners (repeatable).")
+@click.option("--content", is_flag=True, help="otel: with what was said, and with what tools were given and answered.")
+@click.option("--endpoint", help=f"otel: send to this OTLP/HTTP collector (headers from {HEADERS}).")
+def export_command(
+    project: Path | None,
+    data: Path | None,
+    format_: str,
+    output: Path | None,
+    sweep: str,
+    board: str | None,
+    suites: tuple[str, ...],
+    runners: tuple[str, ...],
+    content: bool,
+    endpoint: str | None,
+) -> None:
+    """Write results for other tools: an AgentV run folder, JUnit XML, OpenTelemetry traces, JSON or JSON lines.
+
+    Files appear whole or not at all. Without --sweep or --board: what is current. Exit codes: 0; 2 for bad input;
+    3 when there is nothing to export.
+    """
+    what = _what(sweep, board)
+    if endpoint is not None and format_ != "otel":
+        raise InputError("--endpoint takes traces: --format otel")
+    opened = open_project(project, data)
+    with open_results(opened.data) as connection:
+        selection = select(connection, what, suites=suites, runners=runners)
+        options = ExportOptions(name=selection.name, at=selection.at or datetime.now(UTC), content=content)
+        count = count_cells(connection, selection)
+        if not count:
+            click.echo(f"nothing to export: no cell of {selection.name} is chosen", err=True)
+            sys.exit(NOTHING)
+        records = read_records(connection, selection)
+        if endpoint is not None:
+            _send(requests(records, content=content), _traces_url(endpoint), _headers(opened.environment))
+            where = endpoint
+        else:
+            where = _write(format_, records, options, output, opened)
+    click.echo(f"exported {count} cells of {selection.name} to {where}", err=True)
+
+
+def _what(sweep: str, board: str | None) -> str:
+    if board is not None and sweep != "current":
+        raise InputError("name a sweep or a board, not both")
+    if board is not None:
+        return f"board:{board}"
+    return sweep if sweep == "current" or sweep.startswith("sweep:") else f"sweep:{sweep}"
+
+
+def _write(format_: str, records: Iterable[Record], options: ExportOptions, output: Path | None, to: Project) -> str:
+    format_class: type[ExportFormat] = EXPORTS.get(format_)
+    chosen = format_class()
+    pieces = chosen.pieces(records, options)
+    if chosen.folder:
+        path = output or to.root / ".agentv" / "results" / "runs" / _folder_name(options.at)
+        write_folder(pieces, path)
+    elif output is None or str(output) == "-":
+        _print(pieces)
+        return "stdout"
+    else:
+        path = output
+        write_file(pieces, path)
+    return show_path(path)
+
+
+def _print(pieces: Iterable[Piece]) -> None:
+    for piece in pieces:
+        click.echo(piece.data.decode(), nl=False)
+
+
+def _folder_name(at: datetime) -> str:
+    return (iso(at) or "").replace(":", "-").replace(".", "-")
+
+
+def _traces_url(endpoint: str) -> str:
+    """The address for traces of a collector's base address, or what already is one."""
+    if not endpoint.startswith(("http://", "https://")):
+        raise InputError(f"--endpoint: expected http://… or https://…, got '{endpoint}'")
+    base = endpoint.rstrip("/")
+    return base if base.endswith("/v1/traces") else f"{base}/v1/traces"
+
+
+def _headers(environment: Mapping[str, str]) -> dict[str, str]:
+    """Headers as OpenTelemetry's own exporters read them: `name=value,name=value`, percent-encoded."""
+    pairs = (pair.split("=", 1) for pair in environment.get(HEADERS, "").split(",") if "=" in pair)
+    return {name.strip(): unquote(value.strip()) for name, value in pairs}
+
+
+def _send(bodies: Iterable[bytes], url: str, headers: Mapping[str, str]) -> None:
+    """Posts every body; what a collector asks to be sent again is, a few times. Raises InputError."""
+    with httpx.Client(headers={**headers, "content-type": "application/json"}, timeout=30.0) as client:
+        for body in bodies:
+            for tried in range(1, TRIES + 1):
+                wait_s = _post(client, url, body, last=tried == TRIES)
+                if wait_s is None:
+                    break
+                time.sleep(wait_s)
+
+
+def _post(client: httpx.Client, url: str, body: bytes, *, last: bool) -> float | None:
+    """Sends one body; returns the seconds to wait before trying again, None when it was taken."""
+    try:
+        answer = client.post(url, content=body)
+    except httpx.HTTPError as error:
+        raise InputError(f"{url} cannot be reached: {error or type(error).__name__}") from None
+    if answer.is_success:
+        return None
+    if answer.status_code in RETRIED and not last:
+        asked = answer.headers.get("retry-after", "")
+        return min(float(asked), 30.0) if asked.replace(".", "", 1).isdigit() else 1.0
+    raise InputError(f"{url} answered {answer.status_code}: {answer.text[:200]}")

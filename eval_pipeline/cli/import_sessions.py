@@ -1,0 +1,288 @@
+"""`eval-pipeline import`: the sessions that coding agents keep on this machine → a transcript file, or a suite."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from eval_pipeline.cli.imported_suite import SUITE_NAME, SuiteFiles, check_suite_files, plan_suite_files
+from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.tables import print_rows, say, table_console
+from eval_pipeline.cli.written import FileText, write_files
+from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.failures import NORMALIZATION
+from eval_pipeline.reports.session_logs import (
+    AGENTS,
+    Agent,
+    Session,
+    SessionLog,
+    agents_of,
+    find_logs,
+    log_at,
+    logs_folder,
+    read_folder,
+    read_head,
+    read_session,
+)
+from eval_pipeline.reports.transcripts import transcript_line
+from eval_pipeline.suites.environment import names_in
+from eval_pipeline.suites.source import show_path
+from eval_pipeline.suites.writing import jsonl_text
+
+_AGE = re.compile(r"(\d{1,6})([mhdw])\Z")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_SHOWN_PROMPT = 80
+_SHOWN_ERROR = 160
+_LISTED = 50
+_DEFAULT_FOLDER = Path("recordings", "transcripts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which sessions are asked for. `since` is a moment, `cwd` a folder they were started in or below."""
+
+    names: tuple[str, ...] = ()
+    since: datetime | None = None
+    cwd: Path | None = None
+    last: int | None = None
+
+    @property
+    def nothing(self) -> bool:
+        return not self.names and self.since is None and self.cwd is None and self.last is None
+
+
+def _moment(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
+    """`7d`, `12h`, or an ISO date or time, of this machine's time zone when it names none."""
+    if value is None:
+        return None
+    if age := _AGE.match(value):
+        return datetime.now(UTC) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    try:
+        return datetime.fromisoformat(value).astimezone(UTC)
+    except ValueError:
+        raise click.BadParameter(f"expected a date, a time or an age such as 7d or 12h, got '{value}'") from None
+
+
+@click.command(name="import")
+@click.argument("agent", type=click.Choice(list(AGENTS)))
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+@click.option("--list", "listed", is_flag=True, help="List the sessions instead of importing them.")
+@click.option("--since", callback=_moment, help="Only sessions active since: a date, a time, or an age (7d, 12h).")
+@click.option("--cwd", type=click.Path(path_type=Path), help="Only sessions of this folder or one below it.")
+@click.option("--last", type=click.IntRange(1), help="Only so many, the newest.")
+@click.option("-o", "--output", help="Transcript file (`-`: stdout; default: recordings/transcripts/….jsonl).")
+@click.option("--suite", metavar="NAME", help="Also write a suite of the sessions and a runner that replays them.")
+@click.option("--force", is_flag=True, help="Overwrite files that exist.")
+@project_options
+def import_sessions_command(
+    *,
+    agent: str,
+    sessions: tuple[str, ...],
+    listed: bool,
+    since: datetime | None,
+    cwd: Path | None,
+    last: int | None,
+    output: str | None,
+    suite: str | None,
+    force: bool,
+    project: Path | None,
+    data: Path | None,
+) -> None:
+    """Import sessions of AGENT into a transcript file, one line a session.
+
+    SESSION is a session's id (or the beginning of it) or a log file. Logs are looked for where the agent keeps them:
+    ~/.claude (CLAUDE_CONFIG_DIR), ~/.codex (CODEX_HOME), ~/.copilot (COPILOT_HOME). Exit codes: 0 done; 1 some
+    sessions could not be imported; 2 none could, or invalid input.
+    """
+    wanted = Wanted(names=sessions, since=since, cwd=cwd, last=last)
+    logs = select_logs(AGENTS[agent], wanted, os.environ)
+    if listed:
+        _list(logs)
+        return
+    if wanted.nothing:
+        raise InputError("say which sessions: their ids, --last N, --since 7d or --cwd FOLDER (--list shows them)")
+    if suite is not None and not SUITE_NAME.match(suite):
+        raise InputError(f"--suite: expected lower-case letters, digits and hyphens (at most 64), got '{suite}'")
+    files = plan_suite_files(suite, open_project(project, data)) if suite is not None else None
+    target = _target(output, suite or _name(logs), open_project(project, data).root)
+    _check_free(target, files, force)
+    console = Console(stderr=True)
+    imported = _read(logs, console)
+    if not imported:
+        raise InputError("nothing was imported")
+    _write(imported, target, files, console)
+    sys.exit(0 if len(imported) == len(logs) else 1)
+
+
+# Which
+
+
+def select_logs(agent: Agent, wanted: Wanted, environment: Mapping[str, str]) -> list[SessionLog]:
+    """The logs that are asked for, the newest first; those named outright in the order of the names."""
+    home = Path.home()
+    kept = find_logs(agent, home, environment)
+    logs = [_named(agent, name, kept, environment) for name in wanted.names] if wanted.names else kept
+    logs = [log for log in logs if wanted.since is None or log.changed_at >= wanted.since]
+    if wanted.cwd is not None:
+        folder = wanted.cwd.expanduser().resolve()
+        logs = [log for log in logs if _is_below(log, folder)]
+    if not logs:
+        where = show_path(logs_folder(agent, home, environment))
+        raise InputError(f"no {agent.name} session matches, of {len(kept)} in {where}")
+    return logs[: wanted.last]
+
+
+def _named(agent: Agent, name: str, kept: Sequence[SessionLog], environment: Mapping[str, str]) -> SessionLog:
+    path = Path(name).expanduser()
+    if (path / "events.jsonl").is_file():
+        path = path / "events.jsonl"
+    if path.is_file():
+        return log_at(agent, path.absolute())
+    found = [log for log in kept if log.file_id.startswith(name)]
+    exact = [log for log in found if log.file_id == name]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    if found:
+        ids = ", ".join(log.file_id for log in found[:5])
+        raise InputError(f"'{name}' begins the ids of {len(found)} {agent.name} sessions: {ids}…; give more of it")
+    where = show_path(logs_folder(agent, Path.home(), environment))
+    hint = did_you_mean(name, [log.file_id for log in kept])
+    raise InputError(f"no {agent.name} session '{name}' among {len(kept)} in {where}, and no such file{hint}")
+
+
+def _is_below(log: SessionLog, folder: Path) -> bool:
+    try:
+        cwd = read_folder(log)
+    except OSError:
+        return False
+    return cwd is not None and Path(cwd).resolve().is_relative_to(folder)
+
+
+def _list(logs: Sequence[SessionLog]) -> None:
+    console = table_console()
+    print_rows(console, ("session", "last active (UTC)", "folder", "first words"), list(_rows(logs[:_LISTED])))
+    if len(logs) > _LISTED:
+        say(
+            console, f"… and {len(logs) - _LISTED} older ones (--since, --cwd and --last narrow them down)", style="dim"
+        )
+
+
+def _rows(logs: Sequence[SessionLog]) -> Iterator[tuple[object, ...]]:
+    for log in logs:
+        changed = f"{log.changed_at:%Y-%m-%d %H:%M}"
+        try:
+            head = read_head(log)
+        except OSError as error:
+            yield log.file_id, changed, None, f"cannot be read: {error.strerror}"
+            continue
+        words = " ".join((head.prompt or "").split())
+        yield head.session_id, changed, head.cwd, words[:_SHOWN_PROMPT] or None
+
+
+# Reading
+
+
+def _read(logs: Sequence[SessionLog], console: Console) -> list[Session]:
+    """The sessions of the logs; what cannot be imported is said and left out."""
+    sessions: dict[str, Session] = {}
+    with click.progressbar(logs, file=sys.stderr, hidden=not sys.stderr.isatty(), label="reading") as progress:
+        for log in progress:
+            session = _session(log, console)
+            if session is not None and session.session_id in sessions:
+                _skip(console, log, f"holds session {session.session_id} again")
+            elif session is not None:
+                sessions[session.session_id] = session
+    return list(sessions.values())
+
+
+def _session(log: SessionLog, console: Console) -> Session | None:
+    try:
+        session = read_session(log)
+    except OSError as error:
+        _skip(console, log, f"cannot be read: {error.strerror}")
+        return None
+    report = session.report
+    if session.prompt is None:
+        _skip(console, log, _why_nothing(log, session))
+        return None
+    if report.unparsed_lines:
+        say(
+            console,
+            f"{show_path(log.path)}: {report.unparsed_lines} lines are no JSON and were left out",
+            style="yellow",
+        )
+    if report.error is not None:
+        why = " ".join(report.error.split())[:_SHOWN_ERROR]
+        say(console, f"{session.session_id}: {report.failure_class}: {why}", style="dim")
+    return session
+
+
+def _why_nothing(log: SessionLog, session: Session) -> str:
+    if session.report.failure_class == NORMALIZATION.id:
+        return f"cannot be understood: {session.report.error}"
+    others = [name for name in agents_of(log) if name != log.agent.name]
+    if others and log.agent.name not in agents_of(log):
+        return f"is a log of {others[0]}: eval-pipeline import {others[0]} reads it"
+    unread = f" ({session.report.unparsed_lines} lines are no JSON)" if session.report.unparsed_lines else ""
+    return f"holds no words of a user: not a {log.agent.name} session, or an empty one{unread}"
+
+
+def _skip(console: Console, log: SessionLog, why: str) -> None:
+    say(console, f"{show_path(log.path)} {why}", mark="not imported:", style="yellow")
+
+
+# Writing
+
+
+def _name(logs: Sequence[SessionLog]) -> str:
+    """A name for the transcript file: the agent's, and the session's when it is one."""
+    return f"{logs[0].agent.name}-{logs[0].file_id[:8] if len(logs) == 1 else 'sessions'}"
+
+
+def _target(output: str | None, name: str, root: Path) -> Path | None:
+    """Where the transcript goes; None for stdout."""
+    if output == "-":
+        return None
+    return Path(output).absolute() if output is not None else root / _DEFAULT_FOLDER / f"{name}.jsonl"
+
+
+def _check_free(target: Path | None, files: SuiteFiles | None, force: bool) -> None:
+    """Raises before anything is read when a file would be overwritten."""
+    if not force and target is not None and target.exists():
+        raise InputError(f"{show_path(target)} exists; --force overwrites it, --output names another")
+    if files is not None:
+        check_suite_files(files, force=force)
+
+
+def _warn_of_placeholders(sessions: list[Session], console: Console) -> None:
+    """A suite has no way to say `${{ NAME }}` and mean it."""
+    for session in sessions:
+        names = names_in(session.prompt)
+        if names:
+            said = f"{session.session_id}: the suite fills in ${{{{ {names[0]} }}}} in the words of its user"
+            say(console, said, style="yellow")
+
+
+def _write(sessions: list[Session], target: Path | None, files: SuiteFiles | None, console: Console) -> None:
+    transcript = jsonl_text(transcript_line(session) for session in sessions)
+    if target is None:
+        for line in transcript:
+            click.echo(line, nl=False)
+    else:
+        write_files([FileText(target, transcript)])
+        say(console, f"{len(sessions)} sessions → {show_path(target)}")
+    if files is not None:
+        _warn_of_placeholders(sessions, console)
+        written = files.texts(sessions)
+        write_files(written)
+        for file in written:
+            say(console, f"{file.what} → {show_path(file.path)}")
+        say(console, files.next_step(), style="dim")

@@ -1,0 +1,93 @@
+"""What a person calls a set of results — a runner, `sweep:ID`, `board:ID`, a file — and the results behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+import duckdb
+import polars as pl
+
+from eval_pipeline.cli.options import open_project
+from eval_pipeline.errors import InputError, UnknownName, WarehouseError
+from eval_pipeline.leaderboards.results import Results
+from eval_pipeline.warehouse.analysis import open_results
+from eval_pipeline.warehouse.exported import read_result_file
+from eval_pipeline.warehouse.results import read_results, runner_names, select, sweep_ids
+
+KINDS = ("current", "sweep", "board")
+FORMS = "a runner, sweep:ID, board:ID, current, an AgentV run folder or a results file"
+
+
+@dataclass
+class ResultSources:
+    """Finds results by name; the project's own are opened only when a name needs them.
+
+    `suites` and `runners` narrow every set down (empty: all).
+    """
+
+    project: Path | None
+    data: Path | None
+    suites: Sequence[str] = ()
+    runners: Sequence[str] = ()
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _opened: duckdb.DuckDBPyConnection | None = None
+
+    def __enter__(self) -> ResultSources:
+        return self
+
+    def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._stack.close()
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        if self._opened is None:
+            self._opened = self._stack.enter_context(open_results(open_project(self.project, self.data).data))
+        return self._opened
+
+    def find(self, name: str) -> Results:
+        """The results of a name; a runner after `@` narrows them down to it. Raises InputError for what is none."""
+        if name.partition(":")[0] in KINDS or name.startswith("current@"):
+            what, _, runner = name.partition("@")
+            return self._stored(what, [runner] if runner else self.runners, name)
+        path = Path(name)
+        if path.exists() and ("/" in name or path.suffix in (".json", ".jsonl")):
+            return self._narrowed(read_result_file(path, name))
+        known = self._runners()
+        if name in known:
+            return self._stored("current", [name], name)
+        if path.exists():
+            return self._narrowed(read_result_file(path, name))
+        if "/" in name:
+            raise InputError(f"no file {name}")
+        raise UnknownName("runner", name, known) if known else InputError(f"'{name}' is not {FORMS}")
+
+    def newest(self, count: int) -> list[Results]:
+        """The newest sweeps that hold something of the chosen suites and runners, oldest first."""
+        ids = sweep_ids(self.connection, self.suites, self.runners)[:count]
+        if not ids:
+            wanted = ", ".join([*self.suites, *self.runners]) or "anything"
+            raise InputError(f"no sweep holds {wanted}; carry something out first (eval-pipeline run)")
+        return [self._stored(f"sweep:{id_}", self.runners, id_) for id_ in reversed(ids)]
+
+    def _runners(self) -> list[str]:
+        try:
+            return runner_names(self.connection)
+        except WarehouseError:
+            return []
+
+    def _stored(self, what: str, runners: Sequence[str], name: str) -> Results:
+        return read_results(self.connection, select(self.connection, what, suites=self.suites, runners=runners), name)
+
+    def _narrowed(self, results: Results) -> Results:
+        frame = results.frame
+        for kind, wanted in (("suite", self.suites), ("runner", self.runners)):
+            known = frame[kind].unique().to_list()
+            for one in wanted:
+                if one not in known:
+                    raise UnknownName(kind, one, known)
+            frame = frame.filter(pl.col(kind).is_in(list(wanted))) if wanted else frame
+        return Results(results.name, frame, results.at)

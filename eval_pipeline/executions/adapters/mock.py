@@ -1,0 +1,54 @@
+"""`mock`: answers written down in the runners file, for trying things out where there is no target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from eval_pipeline.errors import InputError, Place
+from eval_pipeline.executions import settings
+from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.answers import is_answer
+from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
+from eval_pipeline.failures import RECORDING_MISSING
+
+DEFAULT_RESPONSE = '{"answer":"canned"}'
+
+
+@ADAPTERS.register("mock")
+class Mock:
+    """Gives every case the same answer, or each case its own.
+
+    Settings: `response` (the answer) and `responses` (answers by case id, which go first). An answer is a text; a value
+    of another kind is given as JSON, but a mapping with `output`, `text` or `messages` is read as a function's is:
+    `messages` with `tool_calls`, `usage`, `cost_usd` and `duration_ms` stand beside it. A case without answer fails.
+    """
+
+    version: ClassVar[str] = "1"
+    settings: ClassVar[frozenset[str]] = frozenset({"response", "responses", "model"})
+    default_timeout_s: ClassVar[float] = 60.0
+    retries_timeouts: ClassVar[bool] = False
+
+    def __init__(self, runner: Runner) -> None:
+        given = runner.settings
+        self._by_case = {str(case): answer for case, answer in settings.mapping(given, "responses").items()}
+        self._for_all = given.get("response")
+        if self._for_all is None and not self._by_case:
+            raise InputError("expected an answer, or 'responses' by case id", Place(field="response"))
+
+    def content(self) -> Mapping[str, str]:
+        return {}
+
+    async def execute(self, call: Call) -> RawExecution:
+        case = call.plan.case.id
+        answer = self._by_case.get(case, self._for_all)
+        if answer is None:
+            raise TargetFailure(RECORDING_MISSING, f"no response for case '{case}', and none for all cases")
+        return RawExecution(format="mock", payload={**_payload(answer), "elapsed_ms": None})
+
+    async def close(self) -> None:
+        return None
+
+
+def _payload(answer: Any) -> dict[str, Any]:
+    return dict(answer) if is_answer(answer) else {"output": answer}

@@ -1,0 +1,98 @@
+"""A question asked once before a runner is used: is what it needs there? An address to open, or a command to run."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from eval_pipeline.errors import InputError, Place, UnknownName
+from eval_pipeline.executions import settings
+from eval_pipeline.executions.command_line import CommandLine, read_command_line
+from eval_pipeline.executions.process import run_program
+from eval_pipeline.failures import CONNECTION, TARGET_CRASH, FailureClass
+
+KEYS = ("url", "command", "cwd", "timeout_seconds", "type")
+DEFAULT_TIMEOUT_S = 30.0
+_SHOWN = 500
+_VALUES = {"PROMPT": "", "EVAL_ID": "healthcheck", "CASE_ID": "healthcheck", "ATTEMPT": "0", "RETRY": "0"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Healthcheck:
+    """Either `url`, which has to answer a GET with a status below 400, or `command`, which has to end with code 0."""
+
+    url: str | None = None
+    command: CommandLine | None = None
+    cwd: Path = Path()
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+    async def problem(self, env: Mapping[str, str]) -> tuple[FailureClass, str] | None:
+        """Why the runner cannot be used, None when it can."""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                return await (self._of_command(self.command, env) if self.command else self._of_url())
+        except TimeoutError:
+            return CONNECTION, f"healthcheck failed: no answer within {self.timeout_s:g} s"
+
+    async def _of_url(self) -> tuple[FailureClass, str] | None:
+        try:
+            async with httpx.AsyncClient(timeout=None, follow_redirects=True) as client:
+                response = await client.get(str(self.url))
+        except httpx.HTTPError as error:
+            return CONNECTION, f"healthcheck failed: {error or type(error).__name__}"
+        if response.is_success:
+            return None
+        return CONNECTION, f"healthcheck failed: HTTP {response.status_code} {response.reason_phrase}".rstrip()
+
+    async def _of_command(self, line: CommandLine, env: Mapping[str, str]) -> tuple[FailureClass, str] | None:
+        with tempfile.TemporaryDirectory(prefix="eval-pipeline-healthcheck-") as name:
+            folder = Path(name)
+            words, variables = line.words({**_VALUES, "OUTPUT_FILE": str(folder / "output")}, (), {})
+            try:
+                finished = await run_program(words, folder=folder, cwd=self.cwd, env={**env, **variables})
+            except (OSError, ValueError) as error:
+                return TARGET_CRASH, f"healthcheck failed: it cannot be started: {error}"
+            if finished.exit_code == 0:
+                return None
+            said = (finished.stderr.read_text(errors="replace") or finished.stdout.read_text(errors="replace")).strip()
+        return (
+            TARGET_CRASH,
+            f"healthcheck failed: exit code {finished.exit_code}{f': {said[-_SHOWN:]}' if said else ''}",
+        )
+
+
+def read_healthcheck(given: Mapping[str, Any], folder: Path, cwd: Path) -> Healthcheck | None:
+    """The healthcheck under that key of some settings; a command runs in `cwd` unless it says where. Raises InputError.
+
+    A relative folder begins at `folder`.
+    """
+    raw = given.get("healthcheck")
+    if raw is None:
+        return None
+    if not isinstance(raw, Mapping) or ("url" in raw) == ("command" in raw):
+        raise InputError("expected a mapping with either url or command", Place(field="healthcheck"))
+    for key in raw:
+        if key not in KEYS:
+            raise UnknownName("setting", str(key), KEYS, Place(field=f"healthcheck.{key}"))
+    try:
+        return Healthcheck(
+            url=_address(raw) if "url" in raw else None,
+            command=read_command_line(raw) if "command" in raw else None,
+            cwd=(folder / (settings.optional_text(raw, "cwd") or cwd)).resolve(),
+            timeout_s=settings.seconds(raw, "timeout_seconds", DEFAULT_TIMEOUT_S),
+        )
+    except InputError as error:
+        raise error.at(Place(field=f"healthcheck.{error.place.field}")) from None
+
+
+def _address(raw: Mapping[str, Any]) -> str:
+    address = settings.text(raw, "url")
+    if not address.startswith(("http://", "https://")):
+        raise InputError(f"expected an http:// or https:// address, got '{address}'", Place(field="url"))
+    return address

@@ -1,0 +1,218 @@
+"""What changed in a folder between two moments, as a unified diff, and putting it back.
+
+A private git store outside of the folder takes pictures of it, so that a `.git` of the user's own is neither needed nor
+disturbed. All folders of a sweep share one store: files that are the same in all of them are stored once. What
+`.gitignore` files in the folder name is left out, as git would; repositories inside it are seen file by file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.executions.workspaces.git import git
+
+MOST_BYTES = 5_000_000
+_CUT = "\\ The diff goes on; it is longer than {:,} bytes.\n"
+# Bytes as they are: no line-end conversion, no filters, and nothing that hides a change from the diff.
+_ATTRIBUTES = "* -text -ident !filter !diff !working-tree-encoding\n"
+_CONFIG = ("core.bare=false", "core.quotePath=false", "core.excludesFile=/dev/null", "core.attributesFile=/dev/null",
+           "core.autocrlf=false", "core.fileMode=true", "core.symlinks=true", "core.bigFileThreshold=5m",
+           "core.looseCompression=1", "core.safecrlf=false", "advice.addEmbeddedRepo=false")  # fmt: skip
+_SETTINGS = tuple(itertools.chain.from_iterable(("-c", setting) for setting in _CONFIG))
+
+
+class PictureStore:
+    """Where pictures of folders are kept: a git directory of our own at `path`."""
+
+    def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
+        self.path = path
+        self.most_bytes = most_bytes
+        self._numbers = itertools.count(1)
+        self._making = asyncio.Lock()
+        self._is_made = False
+
+    def watch(self, folder: Path) -> Watch:
+        """A watch over a folder."""
+        return Watch(self, folder, self.path / "indexes" / str(next(self._numbers)))
+
+    async def made(self) -> None:
+        """Makes the store, when this is the first time that it is needed. Raises GitFailure."""
+        async with self._making:
+            if not self._is_made:
+                await self._make()
+                self._is_made = True
+
+    async def _make(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        await git("init", "--quiet", "--bare", "--template=", self.path, cwd=self.path, env=_own_config())
+        (self.path / "info").mkdir(exist_ok=True)
+        (self.path / "info" / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+        (self.path / "indexes").mkdir(exist_ok=True)
+
+
+class Watch:
+    """Takes pictures of one folder; a picture is the name of a git tree. Raises GitFailure and OSError."""
+
+    def __init__(self, store: PictureStore, folder: Path, index: Path) -> None:
+        self._store = store
+        self._folder = folder
+        self._env = {
+            **_own_config(),
+            "GIT_DIR": str(store.path),
+            "GIT_WORK_TREE": str(folder),
+            "GIT_INDEX_FILE": str(index),
+        }
+        self._repositories: frozenset[str] | None = None
+
+    async def picture(self) -> str:
+        """The folder as it is now."""
+        await self._store.made()
+        if self._repositories is None:
+            self._repositories = frozenset(await in_thread(_repositories_below, str(self._folder)))
+        listed = await self._files("")
+        present, gone = await in_thread(_sorted_out, str(self._folder), listed)
+        if gone:
+            await self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_listed(gone))
+        if present:
+            await self._git("update-index", "-z", "--add", "--replace", "--stdin", stdin=_listed(present))
+        return (await self._git("write-tree")).decode().strip()
+
+    async def diff(self, before: str, after: str) -> str:
+        """The unified diff between two pictures; binary files are named."""
+        if before == after:
+            return ""
+        most = self._store.most_bytes
+        arguments = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", before, after)
+        text = await self._git(*arguments, most_bytes=most)
+        if len(text) >= most:
+            text = text[: text.rfind(b"\n") + 1] + _CUT.format(most).encode()
+        return text.decode(errors="replace")
+
+    async def put_back(self, picture: str, *, ignored: bool = False) -> None:
+        """Makes the folder what it was; files that `.gitignore` names stay, unless `ignored` is to go as well."""
+        now = await self.picture()
+        if ignored:
+            extra = await self._git("ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+            await in_thread(_remove, self._folder, _names(extra))
+        status = _names(await self._git("diff-tree", "-r", "-z", "--no-renames", "--name-status", picture, now))
+        changes = dict(zip(status[1::2], status[::2], strict=True))
+        await in_thread(_remove, self._folder, [name for name, kind in changes.items() if kind == "A"])
+        await in_thread(_remove_repositories, self._folder, self._repositories or frozenset())
+        await self._git("read-tree", "--reset", picture)
+        again = [name for name, kind in changes.items() if kind != "A"]
+        if again:
+            await self._git("checkout-index", "--force", "-z", "--stdin", stdin=_listed(again))
+
+    async def _files(self, below: str) -> list[str]:
+        """The files of the folder, those of repositories inside it (which git shows as one name) included."""
+        folder = self._folder / below
+        env = {"GIT_WORK_TREE": str(folder), "GIT_INDEX_FILE": f"{self._env['GIT_INDEX_FILE']}.none"} if below else {}
+        cached = () if below else ("--cached",)
+        printed = await self._git("ls-files", "-z", *cached, "--others", "--exclude-standard", cwd=folder, env=env)
+        files: list[str] = []
+        for name in _names(printed):
+            files += await self._files(below + name) if name.endswith("/") else [below + name]
+        return files
+
+    async def _git(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        most_bytes: int | None = None,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> bytes:
+        return await git(
+            *_SETTINGS,
+            *arguments,
+            cwd=cwd or self._folder,
+            env={**self._env, **(env or {})},
+            stdin=stdin,
+            most_bytes=most_bytes,
+        )
+
+
+def _own_config() -> dict[str, str]:
+    """Whatever the user configured for git is about other repositories."""
+    return {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_SYSTEM": os.devnull, "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_COUNT": "0", "GIT_CONFIG_PARAMETERS": ""}  # fmt: skip
+
+
+def _names(printed: bytes) -> list[str]:
+    return [os.fsdecode(name) for name in printed.split(b"\0") if name]
+
+
+def _listed(names: Iterable[str]) -> bytes:
+    return b"\0".join(map(os.fsencode, names))
+
+
+def _sorted_out(folder: str, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The names that are files or links in the folder, and those that are not any more; what cannot be read is neither.
+
+    A name below what became a symbolic link is no file of this folder.
+    """
+    present, gone = [], []
+    linked = {"": False}
+    for name in dict.fromkeys(names):
+        mode = _mode(f"{folder}/{name}")
+        if _below_link(folder, name.rpartition("/")[0], linked) or not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+            gone.append(name)
+        elif stat.S_ISLNK(mode) or os.access(f"{folder}/{name}", os.R_OK):
+            present.append(name)
+    return present, gone
+
+
+def _below_link(folder: str, parent: str, known: dict[str, bool]) -> bool:
+    if parent not in known:
+        above = _below_link(folder, parent.rpartition("/")[0], known)
+        known[parent] = above or stat.S_ISLNK(_mode(f"{folder}/{parent}"))
+    return known[parent]
+
+
+def _mode(path: str) -> int:
+    """What kind of file a path is, links not followed; 0 for nothing."""
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0
+
+
+def _repositories_below(folder: str) -> Iterator[str]:
+    """The folders below a folder (itself included) that have a `.git`, relative to it."""
+    for parent, folders, names in os.walk(folder):
+        if ".git" in folders or ".git" in names:
+            yield os.path.relpath(parent, folder)
+        folders[:] = [name for name in folders if name != ".git"]
+
+
+def _remove(folder: Path, names: Iterable[str]) -> None:
+    """Removes files, and the folders that they leave empty."""
+    for name in names:
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        _remove_empty(path.parent, folder)
+
+
+def _remove_empty(path: Path, top: Path) -> None:
+    with contextlib.suppress(OSError):  # the first that is not empty
+        while path != top:
+            path.rmdir()
+            path = path.parent
+
+
+def _remove_repositories(folder: Path, known: frozenset[str]) -> None:
+    """Removes the `.git` of repositories that were not there at first."""
+    for inside in list(_repositories_below(str(folder))):
+        if inside not in known:
+            _remove(folder, [f"{inside}/.git"])

@@ -1,0 +1,147 @@
+"""Running git: without prompts, without the caller's `GIT_*`, within a time limit, and leaving no process behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+TIME_LIMIT_S = 300.0
+_KEPT = (
+    "GIT_SSH",
+    "GIT_SSL_",
+    "GIT_CONFIG_",
+    "GIT_PROXY_",
+    "GIT_LFS_",
+)  # how to reach a server, and nothing about a repository
+_QUIET = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "",
+    "SSH_ASKPASS": "",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "GCM_INTERACTIVE": "never",
+    "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C.UTF-8",
+}
+# Nothing that outlives the command (housekeeping, a file system monitor), and no program a repository configures.
+_PLAIN = (
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+)
+_LAST_WORDS = 600
+_USER_IN_URL = re.compile(r"(?<=://)[^/\s@]+@")
+_CHUNK = 1 << 16
+
+
+class GitFailure(Exception):
+    """git did not do what it was asked; the text is what it said last."""
+
+
+def git_environment(own: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment that git runs in."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _is_kept(name)}
+    return {**inherited, **_QUIET, **(own or {})}
+
+
+def _is_kept(name: str) -> bool:
+    return name.startswith(_KEPT)
+
+
+async def git(
+    *arguments: str | Path,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    most_bytes: int | None = None,
+    time_limit_s: float = TIME_LIMIT_S,
+) -> bytes:
+    """What a git command prints; of more than `most_bytes` the beginning, and git is ended.
+
+    Raises GitFailure. Being cancelled kills git and all it started.
+    """
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "git",
+            *_PLAIN,
+            *(str(argument) for argument in arguments),
+            cwd=cwd,
+            env=git_environment(env),
+            stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise GitFailure(f"git cannot be started: {error}") from error
+    try:
+        async with asyncio.timeout(time_limit_s):
+            printed, said = await _talk(process, stdin, most_bytes)
+            exit_code = await process.wait()
+    except TimeoutError:
+        raise GitFailure(f"git {arguments[0]} did not end within {time_limit_s:g} s") from None
+    finally:
+        _kill(process)
+        await process.wait()
+    if exit_code != 0 and (most_bytes is None or len(printed) < most_bytes):
+        raise GitFailure(last_words(said) or f"git {arguments[0]} ended with exit code {exit_code}")
+    return printed
+
+
+async def _talk(
+    process: asyncio.subprocess.Process, stdin: bytes | None, most_bytes: int | None
+) -> tuple[bytes, bytes]:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    _, printed, said = await asyncio.gather(
+        _write(process, stdin), _read(process, process.stdout, most_bytes), process.stderr.read()
+    )
+    return printed, said
+
+
+async def _write(process: asyncio.subprocess.Process, stdin: bytes | None) -> None:
+    if stdin is None or process.stdin is None:
+        return
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(stdin)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _read(process: asyncio.subprocess.Process, stream: asyncio.StreamReader, most_bytes: int | None) -> bytes:
+    if most_bytes is None:
+        return await stream.read()
+    printed = b""
+    while len(printed) < most_bytes and (chunk := await stream.read(_CHUNK)):
+        printed += chunk
+    if len(printed) >= most_bytes:
+        _kill(process)
+    return printed[:most_bytes]
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def last_words(said: bytes) -> str:
+    """The end of what git wrote to standard error, without hints, progress and passwords."""
+    lines = [line.rpartition("\r")[2].strip() for line in said.decode(errors="replace").split("\n")]
+    told = [line for line in lines if line and not line.startswith(("hint:", "remote: Counting", "Cloning into"))]
+    return without_password(" ".join(told))[-_LAST_WORDS:]
+
+
+def without_password(text: str) -> str:
+    """A text with the user and password of every URL in it left out."""
+    return _USER_IN_URL.sub("", text)

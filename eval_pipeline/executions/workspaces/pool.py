@@ -1,0 +1,126 @@
+"""Workspaces that outlive a sweep: a few slots per set of repositories, each used by one process at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+from filelock import FileLock, Timeout
+
+from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.executions.workspaces.folders import copy_file, copy_template, end_search_for_git, remove
+from eval_pipeline.executions.workspaces.git import GitFailure
+from eval_pipeline.executions.workspaces.repositories import CheckedOut, bring_up_to_date, check_out, reset
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A slot that this process holds."""
+
+    folder: Path
+    lock: FileLock
+
+    @property
+    def ready(self) -> Path:
+        """Says that the clones in the folder are complete, and how git was configured in each."""
+        return self.folder.with_name(f"{self.folder.name}.json")
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+class Pool:
+    """The slots below a folder."""
+
+    def __init__(self, folder: Path, most_slots: int) -> None:
+        self._folder = folder
+        self._most_slots = most_slots
+        self._held: list[FileLock] = []
+
+    def take(self, spec: WorkspaceSpec) -> Slot | None:
+        """A slot for workspaces like this one; None when all are in use."""
+        folder = self._folder / fingerprint([spec.repositories, dict(spec.content), spec.files])[:16]
+        folder.mkdir(parents=True, exist_ok=True)
+        end_search_for_git(folder)
+        for number in range(1, self._most_slots + 1):
+            lock = FileLock(folder / f"slot-{number}.lock", thread_local=False)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                continue
+            self._held.append(lock)
+            return Slot(folder / f"slot-{number}", lock)
+        return None
+
+    def close(self) -> None:
+        """Lets go of every slot that this process holds."""
+        for lock in self._held:
+            lock.release()
+
+
+async def prepare(slot: Slot, spec: WorkspaceSpec) -> list[CheckedOut]:
+    """Makes a slot's folder what the spec asks for: as it was left, put back, or anew. Raises GitFailure, OSError."""
+    configs = _configs(slot)
+    if configs is not None and slot.folder.is_dir():
+        try:
+            return await _again(slot, spec, configs)
+        except (GitFailure, OSError, ValueError):
+            pass  # whatever was done to it: a new one
+    slot.ready.unlink(missing_ok=True)
+    await in_thread(remove, slot.folder)
+    slot.folder.mkdir()
+    await fill(spec, slot.folder)
+    checked_out = [await check_out(item, slot.folder / item.path) for item in outer_first(spec)]
+    slot.ready.write_bytes(orjson.dumps([at.config for at in checked_out]))
+    return checked_out
+
+
+async def _again(slot: Slot, spec: WorkspaceSpec, configs: Sequence[str]) -> list[CheckedOut]:
+    folders = [slot.folder / item.path for item in outer_first(spec)]
+    await in_thread(_remove_around, slot.folder, folders)
+    updated = [
+        await bring_up_to_date(item, folder, config)
+        for item, folder, config in zip(outer_first(spec), folders, configs, strict=True)
+    ]
+    ignored = any(hook.reset == "strict" for hook in spec.hooks.values())
+    for at in updated:
+        await reset(at, ignored=ignored, keep=tuple(folders))
+    await fill(spec, slot.folder)
+    return updated
+
+
+def outer_first(spec: WorkspaceSpec) -> list[Repository]:
+    """The repositories, one inside another after it."""
+    return sorted(spec.repositories, key=lambda item: item.path.split("/") if item.path != "." else [])
+
+
+async def fill(spec: WorkspaceSpec, folder: Path) -> None:
+    """Copies the template and single files, if there are any, into the folder. Raises OSError."""
+    if spec.template is not None:
+        await in_thread(copy_template, spec.template, folder)
+    for file in spec.files:
+        await in_thread(copy_file, file.origin, folder / file.path)
+
+
+def _configs(slot: Slot) -> list[str] | None:
+    try:
+        found: list[str] = orjson.loads(slot.ready.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return found
+
+
+def _remove_around(folder: Path, repositories: Sequence[Path]) -> None:
+    """Removes what lies beside the repositories."""
+    above = {parent for repository in repositories for parent in repository.parents}
+    for path in list(folder.iterdir()) if folder not in repositories else ():
+        if path in repositories:
+            continue
+        if path in above and path.is_dir() and not path.is_symlink():
+            _remove_around(path, repositories)
+        else:
+            remove(path)

@@ -1,0 +1,224 @@
+"""Results × Results → Comparison: two runners or two sweeps, paired by case.
+
+A case counts when both sides graded it and it is the same case on both; the others are counted beside it, by why they
+do not. Means are over cases: the repetitions of a case are averaged first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import polars as pl
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.leaderboards.results import CASE, CELL, Results, by_case
+from eval_pipeline.leaderboards.statistics import Interval, SignTest, mean, sign_test, student_interval
+
+THRESHOLD = 0.1
+SIGNIFICANT = 0.05
+UNPAIRED = ("ungraded", "changed", "only-baseline", "only-candidate")
+Evidence = Literal["regressed", "slightly worse", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The numbers of a comparison, over all suites (`suite` None) or one.
+
+    Means, `mean_delta` (candidate - baseline) and its 95 % interval (paired, Student's t, cases as units) are over the
+    `paired` cases. `passes` is the exact sign test of the cases' pass rates: with one repetition, McNemar's.
+    """
+
+    suite: str | None
+    paired: int
+    wins: int
+    losses: int
+    ties: int
+    mean_baseline: float | None
+    mean_candidate: float | None
+    mean_delta: float | None
+    interval: Interval | None
+    pass_rate_baseline: float | None
+    pass_rate_candidate: float | None
+    passes: SignTest
+    ungraded: int
+    changed: int
+    only_baseline: int
+    only_candidate: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A candidate against a baseline.
+
+    `cases` has one row per case of either side: suite, case_id (and runner, where a side has several), score_baseline,
+    score_candidate, pass_rate_baseline, pass_rate_candidate, delta, outcome. The outcome is win, loss, tie, or why the
+    case is not paired: ungraded (on a side), changed (another content), only-baseline, only-candidate.
+    """
+
+    baseline: str
+    candidate: str
+    threshold: float
+    summary: Summary
+    suites: tuple[Summary, ...]
+    cases: pl.DataFrame
+
+    def changes(self, most: int) -> pl.DataFrame:
+        """The wins and losses that moved most, losses before wins of the same size."""
+        moved = self.cases.filter(pl.col("outcome").is_in(["win", "loss"]))
+        size = pl.col("delta").abs().round(9)
+        keys = [name for name in CELL if name in moved.columns]
+        return moved.sort(size, pl.col("outcome"), *keys, descending=[True] + [False] * (1 + len(keys))).head(most)
+
+
+def classify(delta: float, threshold: float = THRESHOLD) -> Literal["win", "loss", "tie"]:
+    """A win moves up by the threshold or more, a loss down."""
+    return "win" if delta >= threshold else "loss" if delta <= -threshold else "tie"
+
+
+def compare(
+    baseline: Results, candidate: Results, *, threshold: float = THRESHOLD, allow_changed: bool = False
+) -> Comparison:
+    """Pairs two results by suite and case, and by runner too where a side has several runners.
+
+    A case whose content differs between the sides is another case: it is paired only with `allow_changed`.
+    """
+    several = len(baseline.runners) > 1 or len(candidate.runners) > 1
+    keys = CELL if several else CASE
+    cases = _paired(by_case(baseline.frame, keys), by_case(candidate.frame, keys), keys, threshold, allow_changed)
+    suites = cases["suite"].unique().sort().to_list()
+    return Comparison(
+        baseline=baseline.name,
+        candidate=candidate.name,
+        threshold=threshold,
+        summary=_summary(cases, None),
+        suites=tuple(_summary(cases.filter(pl.col("suite") == suite), suite) for suite in suites),
+        cases=cases,
+    )
+
+
+def _paired(
+    baseline: pl.DataFrame, candidate: pl.DataFrame, keys: tuple[str, ...], threshold: float, allow_changed: bool
+) -> pl.DataFrame:
+    joined = baseline.join(candidate, on=list(keys), how="full", coalesce=True, suffix="_candidate")
+    delta = pl.col("score_candidate") - pl.col("score")
+    same = pl.lit(allow_changed) | (pl.col("content") == pl.col("content_candidate")).fill_null(True)
+    outcome = (
+        pl.when(pl.col("repetitions").is_null()).then(pl.lit("only-candidate"))
+        .when(pl.col("repetitions_candidate").is_null()).then(pl.lit("only-baseline"))
+        .when(~same).then(pl.lit("changed"))
+        .when(delta.is_null()).then(pl.lit("ungraded"))
+        .when(delta >= threshold).then(pl.lit("win"))
+        .when(delta <= -threshold).then(pl.lit("loss"))
+        .otherwise(pl.lit("tie"))
+    )  # fmt: skip
+    return joined.with_columns(outcome=outcome).select(
+        *keys,
+        pl.col("score").alias("score_baseline"),
+        "score_candidate",
+        pl.col("pass_rate").alias("pass_rate_baseline"),
+        "pass_rate_candidate",
+        pl.when(~pl.col("outcome").is_in(UNPAIRED)).then(delta).alias("delta"),
+        "outcome",
+    ).sort(*keys)  # fmt: skip
+
+
+def _summary(cases: pl.DataFrame, suite: str | None) -> Summary:
+    counts = dict(cases["outcome"].value_counts().iter_rows())
+    paired = cases.filter(pl.col("delta").is_not_null())
+    deltas = paired["delta"].to_list()
+    passes = (paired["pass_rate_candidate"] - paired["pass_rate_baseline"]).to_list()
+    return Summary(
+        suite=suite,
+        paired=paired.height,
+        wins=counts.get("win", 0),
+        losses=counts.get("loss", 0),
+        ties=counts.get("tie", 0),
+        mean_baseline=mean(paired["score_baseline"].to_list()),
+        mean_candidate=mean(paired["score_candidate"].to_list()),
+        mean_delta=mean(deltas),
+        interval=_possible(student_interval(deltas)),
+        pass_rate_baseline=mean(paired["pass_rate_baseline"].to_list()),
+        pass_rate_candidate=mean(paired["pass_rate_candidate"].to_list()),
+        passes=sign_test(passes),
+        ungraded=counts.get("ungraded", 0),
+        changed=counts.get("changed", 0),
+        only_baseline=counts.get("only-baseline", 0),
+        only_candidate=counts.get("only-candidate", 0),
+    )
+
+
+def _possible(interval: Interval | None) -> Interval | None:
+    """An interval of a difference of scores, which cannot leave [-1, 1]."""
+    return None if interval is None else (max(-1.0, interval[0]), min(1.0, interval[1]))
+
+
+def compare_all(
+    sides: Sequence[Results], *, threshold: float = THRESHOLD, allow_changed: bool = False
+) -> Iterator[Comparison]:
+    """Every pair of sides, the one named first as baseline."""
+    for baseline, candidate in combinations(sides, 2):
+        yield compare(baseline, candidate, threshold=threshold, allow_changed=allow_changed)
+
+
+def matrix(sides: Sequence[Results]) -> pl.DataFrame:
+    """Cases down, sides across: the mean score of each case on each side, null where there is none.
+
+    Columns: suite, case_id (and runner, where a side has several), then one named after each side.
+    """
+    keys = CELL if any(len(side.runners) > 1 for side in sides) else CASE
+    scores = [by_case(side.frame, keys).select(*keys, pl.col("score").alias(side.name)) for side in sides]
+    joined = scores[0]
+    for other in scores[1:]:
+        joined = joined.join(other, on=list(keys), how="full", coalesce=True)
+    return joined.sort(*keys)
+
+
+def one_per_runner(results: Results) -> list[Results]:
+    """The results of each runner by itself, under the runner's name."""
+    return [Results(runner, results.frame.filter(pl.col("runner") == runner), results.at) for runner in results.runners]
+
+
+def got_worse(mean_deltas: Iterable[tuple[str, str, float | None]], baseline: str, tolerated: float = 0.0) -> bool:
+    """Whether any side is worse on average than the side `baseline`, by more than is tolerated.
+
+    Each entry is (baseline, candidate, mean delta) of a pair; pairs without that side, or with nothing paired, say
+    nothing.
+    """
+    falls = (
+        delta if first == baseline else -delta
+        for first, second, delta in mean_deltas
+        if delta is not None and baseline in (first, second)
+    )
+    return any(fall < -tolerated - 1e-12 for fall in falls)
+
+
+def evidence(passes: SignTest, *, least_effect: float = 0.0, significant: float = SIGNIFICANT) -> Evidence:
+    """What a sign test says of a regression: `regressed` when more cases fell than chance explains and their surplus
+    is at least `least_effect` of all cases, `slightly worse` when it is smaller than that."""
+    cases = passes.ups + passes.downs + passes.ties
+    if passes.p_worse >= significant or not cases:
+        return "none"
+    return "regressed" if (passes.downs - passes.ups) / cases >= least_effect else "slightly worse"
+
+
+def details(comparison: Comparison) -> dict[str, Any]:
+    """The numbers of a comparison as JSON takes them, without its cases."""
+    return {
+        "baseline": comparison.baseline,
+        "candidate": comparison.candidate,
+        "threshold": comparison.threshold,
+        "summary": asdict(comparison.summary),
+        "suites": [asdict(summary) for summary in comparison.suites],
+        "evidence_of_regression": evidence(comparison.summary.passes),
+    }
+
+
+def check_names(sides: Sequence[Results]) -> None:
+    """Raises InputError when two sides have one name."""
+    names = [side.name for side in sides]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"'{name}' is named twice; each has to be another")

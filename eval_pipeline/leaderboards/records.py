@@ -1,0 +1,69 @@
+"""A cell with everything that is known of it, in one value: what an export writes. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.model import Score, Verdict
+
+JsonMap = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One cell of one sweep, board or the present: its case, execution, report, scores and verdict.
+
+    `report` is None when there is nothing to read (the target never ran). `input` and `expected_output` are messages
+    as the suite says them; `hooks` is what the workspace's hooks printed, by name. Times are UTC; what is not known is
+    None.
+    """
+
+    suite: str
+    case_id: str
+    runner: str
+    repetition: int
+    execution_id: str
+    verdict: Verdict
+    suite_path: str | None = None
+    suite_revision: str | None = None
+    runner_revision: str | None = None
+    adapter: str | None = None
+    runner_settings: JsonMap = field(default_factory=dict)
+    sweep_id: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    decided_at: datetime | None = None
+    error: str | None = None
+    attempts: int | None = None
+    answered_by: str | None = None
+    input: Sequence[JsonMap] = ()
+    expected_output: Sequence[JsonMap] = ()
+    criteria: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: JsonMap = field(default_factory=dict)
+    conversation_id: str | None = None
+    group: str | None = None
+    report: SessionReport | None = None
+    hooks: JsonMap = field(default_factory=dict)
+    scores: tuple[Score, ...] = ()
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered, else the one that was asked for."""
+        asked = self.runner_settings.get("model")
+        answered = self.report.model if self.report is not None else None
+        return answered or (asked if isinstance(asked, str) else None)
+
+    @property
+    def duration_ms(self) -> float | None:
+        """The time the target took."""
+        return self.report.duration_ms if self.report is not None else None
+
+    @property
+    def output(self) -> str | None:
+        """The target's last words, None when it never got there."""
+        return self.report.final_output if self.report is not None else None

@@ -1,0 +1,52 @@
+"""What comparisons and trends look at: one row per graded or ungraded cell, by any source, under a name.
+
+Where rows come from (a sweep, a board, an AgentV run folder) is not known here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+RESULT_COLUMNS = {
+    "suite": pl.String, "runner": pl.String, "case_id": pl.String, "repetition": pl.Int32, "status": pl.String,
+    "score": pl.Float64, "content": pl.String,
+}  # fmt: skip
+"""`status` as in `verdicts`; `content` is a hash of what the case is, None where the source does not say."""
+
+CASE = ("suite", "case_id")
+CELL = ("suite", "runner", "case_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A named set of results: `frame` has RESULT_COLUMNS; `at` is when its sweep began, when that is known."""
+
+    name: str
+    frame: pl.DataFrame
+    at: datetime | None = None
+
+    @property
+    def runners(self) -> list[str]:
+        """The runners in it, sorted."""
+        return self.frame["runner"].unique().sort().to_list()
+
+
+def by_case(results: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
+    """Repetitions of a case (of a cell, with the runner among `keys`) taken together, graded ones only.
+
+    Columns: keys, score (mean), pass_rate, graded, repetitions, content. Score and rate are null where nothing was
+    graded: unknown, never 0.
+    """
+    graded = pl.col("status") != "error"
+    passed = pl.col("status").is_in(["passed", "expected-failed"])
+    ordered = results.sort(*keys, "repetition")  # sums of floats depend on their order
+    return ordered.group_by(keys, maintain_order=True).agg(
+        score=pl.col("score").filter(graded).mean(),
+        pass_rate=passed.filter(graded).cast(pl.Float64).mean(),
+        graded=graded.sum().cast(pl.Int64),
+        repetitions=pl.len().cast(pl.Int64),
+        content=pl.col("content").last(),
+    )

@@ -1,0 +1,100 @@
+"""Results of one sweep after another → Trend: does the mean score rise, fall or stay?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import polars as pl
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.leaderboards.results import CELL, Results, by_case
+from eval_pipeline.leaderboards.statistics import Line, fit_line, mean
+
+SLOPE_THRESHOLD = 0.01
+Direction = Literal["improving", "degrading", "stable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One sweep of a trend: means over the cells that count; `left_out` were graded, but not in every sweep."""
+
+    name: str
+    at: datetime | None
+    cells: int
+    left_out: int
+    mean_score: float
+    pass_rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """A least-squares line through the mean scores of sweeps, per sweep; `matched` cells were graded in all of them."""
+
+    points: tuple[Point, ...]
+    matched: int
+    line: Line
+    slope_threshold: float
+    allow_missing: bool
+
+    @property
+    def direction(self) -> Direction:
+        return direction_of(self.line.slope, self.slope_threshold)
+
+
+def direction_of(slope: float, threshold: float = SLOPE_THRESHOLD) -> Direction:
+    """Improving or degrading when the mean moves by more than the threshold a sweep."""
+    return "improving" if slope > threshold else "degrading" if slope < -threshold else "stable"
+
+
+def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD, allow_missing: bool = False) -> Trend:
+    """The trend over sweeps, oldest first, of the cells (suite × runner × case) that every sweep graded.
+
+    With `allow_missing` each sweep's mean is over whatever it graded. A case whose content changed is another case.
+    Raises InputError for fewer than two sweeps, or when no cell is common to all.
+    """
+    if len(sweeps) < 2:
+        raise InputError(f"a trend needs at least two sweeps, got {len(sweeps)}")
+    graded = [_graded(results, _content_known(sweeps)) for results in sweeps]
+    common = graded[0].select("cell")
+    for frame in graded[1:]:
+        common = common.join(frame, on="cell", how="semi")
+    chosen = graded if allow_missing else [frame.join(common, on="cell", how="semi") for frame in graded]
+    points = [_point(results, all_, kept) for results, all_, kept in zip(sweeps, graded, chosen, strict=True)]
+    line = fit_line([point.mean_score for point in points])
+    assert line is not None  # two points or more
+    return Trend(
+        points=tuple(points), matched=common.height, line=line, slope_threshold=slope_threshold,
+        allow_missing=allow_missing,
+    )  # fmt: skip
+
+
+def _content_known(sweeps: Sequence[Results]) -> bool:
+    return all(results.frame["content"].null_count() == 0 for results in sweeps)
+
+
+def _graded(results: Results, by_content: bool) -> pl.DataFrame:
+    frame = by_case(results.frame, CELL).filter(pl.col("score").is_not_null())
+    names = [*CELL, "content"] if by_content else list(CELL)
+    return frame.with_columns(cell=pl.struct(names)).select("cell", "score", "pass_rate")
+
+
+def _point(results: Results, graded: pl.DataFrame, kept: pl.DataFrame) -> Point:
+    score, rate = mean(kept["score"].to_list()), mean(kept["pass_rate"].to_list())
+    if score is None or rate is None:
+        why = "graded nothing" if graded.is_empty() else "has no case that every sweep graded; see --allow-missing"
+        raise InputError(f"{results.name} {why}")
+    return Point(
+        name=results.name, at=results.at, cells=kept.height, left_out=graded.height - kept.height, mean_score=score,
+        pass_rate=rate,
+    )  # fmt: skip
+
+
+def in_order(sweeps: Sequence[Results]) -> list[Results]:
+    """Sweeps oldest first, when all say when they began; else as they were named."""
+    times = [results.at for results in sweeps]
+    if any(at is None for at in times):
+        return list(sweeps)
+    return sorted(sweeps, key=lambda results: (results.at, results.name))

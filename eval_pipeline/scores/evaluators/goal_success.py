@@ -1,0 +1,58 @@
+"""`trajectory:goal-success`: whether a session reached its goal, by a model that is shown what happened in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eval_pipeline.scores.desk import Desk
+from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.grading.grader import AsksGraders
+from eval_pipeline.scores.grading.material import material_for
+from eval_pipeline.scores.grading.prompts import question
+from eval_pipeline.scores.grading.verdicts import FreeForm
+from eval_pipeline.scores.model import Outcome, Subject
+
+_PROMPT = """The goal that the session below should reach:
+{goal}
+
+Judge whether the session reached it: fully (1.0), in part, or not at all (0.0). What was really done counts; a claim
+that the session itself does not bear out does not.
+
+What happened, in order:
+{{{{ transcript }}}}
+
+Its last words:
+{{{{ output }}}}"""
+
+
+@EVALUATORS.register("trajectory:goal-success")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalSuccess(AsksGraders):
+    """A score in [0, 1] by a model for how far the session got towards the goal in `value`.
+
+    `value` is a text or `{goal: …}`; without one the case's criteria are the goal.
+    """
+
+    value: Any = None
+
+    def __post_init__(self) -> None:
+        AsksGraders.__post_init__(self)
+        _goal(self.value)
+
+    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
+        goal = _goal(self.value) or subject.case.criteria
+        if not goal:
+            return Outcome(None, "there is no goal: neither a value nor criteria of the case")
+        template = _PROMPT.format(goal=goal)
+        material = material_for(subject, ("transcript", "output"))
+        return await self.ask_graders(question(material, FreeForm(), template=template, criteria=""), desk)
+
+
+def _goal(value: Any) -> str | None:
+    """The goal that `value` says, None when it says none. Raises ValueError for what it cannot be."""
+    given = value.get("goal") if isinstance(value, Mapping) and set(value) == {"goal"} else value
+    if given is None or (isinstance(given, str) and given.strip()):
+        return given
+    raise ValueError(f"value: expected a text, or a mapping with goal, got {value!r}")

@@ -1,0 +1,116 @@
+"""`javascript`: an expression or a file of the suite author's, run by node."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import orjson
+from pydantic import ConfigDict
+from pydantic.alias_generators import to_camel
+
+from eval_pipeline.errors import InputError, Place
+from eval_pipeline.fingerprints import file_fingerprint, to_json
+from eval_pipeline.scores.desk import Desk, GraderFailure
+from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
+from eval_pipeline.scores.grading.grader import Share
+from eval_pipeline.scores.model import Outcome, Subject
+from eval_pipeline.scores.programs.command import run_command
+from eval_pipeline.scores.programs.reply import OnError, told
+from eval_pipeline.scores.programs.verdict import said_context, said_outcome
+from eval_pipeline.suites.search import NotFound, search_roots
+
+FILE_PREFIX = "file://"
+RUNTIME = "node"
+TIMEOUT_S = 60.0
+_CAMEL = ("expected_output", "token_usage", "cost_usd", "duration_ms", "file_changes", "workspace_path")
+_HARNESS = Path(__file__).parent.parent / "programs" / "javascript_harness.mjs"
+
+
+@EVALUATORS.register("javascript")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaScript:
+    """What a JavaScript expression, or the function of a file (`file://check.js`, `file://check.js:name`), says.
+
+    `value` sees `output` (the answer's text) and `context` (`expectedOutput`, `input`, `metadata`, `trace`, `config`,
+    …). Code of several lines, or with `return`, is the body of a function; it may be async. It says a truth value, a
+    number, or `{pass, score, reason}`; `threshold` is the least number that passes. Code that throws, or a machine
+    without node, leaves the score open (`on_error: fail`: 0, as in AgentV).
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("input", "expected_output", "criteria", "metadata", "tags")
+    graders: ClassVar[tuple[str | None, ...]] = ()
+    value: Text
+    threshold: Share | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+    timeout_s: Limit | None = None
+    on_error: OnError = "unscored"
+
+    def content(self, folder: Path) -> Mapping[str, str]:
+        """The fingerprint of the file."""
+        if not self.value.startswith(FILE_PREFIX):
+            return {}
+        path, _ = named_function(self.value, folder)
+        return {self.value: file_fingerprint(path)}
+
+    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
+        return await told(self._outcome(subject, desk), self.on_error)
+
+    async def _outcome(self, subject: Subject, desk: Desk) -> Outcome:
+        return said_outcome(await self._said(subject, desk), self.threshold)
+
+    async def _said(self, subject: Subject, desk: Desk) -> Any:
+        """What the code says. Raises GraderFailure when it breaks."""
+        runtime = shutil.which(RUNTIME)
+        if runtime is None:
+            raise GraderFailure(f"{RUNTIME} is not installed: JavaScript cannot be run on this machine")
+        with tempfile.TemporaryDirectory(prefix="eval-pipeline-javascript-", ignore_cleanup_errors=True) as scratch:
+            answer = Path(scratch) / "answer.json"
+            ran = await run_command(
+                [runtime, str(_HARNESS), str(answer)],
+                cwd=subject.folder.absolute(),
+                scratch=Path(scratch),
+                stdin=to_json(self._told(subject)),
+                env={},
+                timeout_s=self.timeout_s or desk.timeout_s or TIMEOUT_S,
+            )
+            if not answer.exists():
+                raise GraderFailure(f"the JavaScript ended with {ran.exit_code}: {ran.stderr.strip()}")
+            said = orjson.loads(answer.read_bytes())
+        if "error" in said:
+            raise GraderFailure(f"the JavaScript threw {said['error']}")
+        return said.get("value")
+
+    def _told(self, subject: Subject) -> dict[str, Any]:
+        context = said_context(subject, self.config)
+        context["trace"] = {**(context["trace"] or {}), **_in_camel_case(context["trace"] or {})} or None
+        camel = _in_camel_case({name: context[name] for name in _CAMEL})
+        told: dict[str, Any] = {"output": subject.output, "context": {**context, **camel}}
+        if self.value.startswith(FILE_PREFIX):
+            path, function = named_function(self.value, subject.folder)
+            return {**told, "file": str(path), "function": function}
+        return {**told, "code": self.value}
+
+
+def named_function(value: str, folder: Path) -> tuple[Path, str | None]:
+    """The file that `file://path` or `file://path:function` names, and the function. Raises InputError."""
+    name = value.removeprefix(FILE_PREFIX)
+    path, _, function = name.rpartition(":")
+    if not path or "/" in function or "." in function:
+        path, function = name, ""
+    try:
+        return search_roots(folder).file(path), function or None
+    except NotFound as error:
+        raise InputError(str(error), Place(field="value")) from None
+
+
+def _in_camel_case(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The same under the names that JavaScript's users write."""
+    return {to_camel(name): value for name, value in told.items()}

@@ -1,0 +1,43 @@
+"""`rubrics`: a checklist for a model, or scores from 0 to 10 for each criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eval_pipeline.scores.desk import Desk
+from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.evaluators.llm_grader import form_of
+from eval_pipeline.scores.grading.criteria import Criterion, read_criteria
+from eval_pipeline.scores.grading.grader import AsksGraders
+from eval_pipeline.scores.grading.material import material_for
+from eval_pipeline.scores.grading.prompts import names_shown, question
+from eval_pipeline.scores.model import Outcome, Subject
+
+
+@EVALUATORS.register("rubrics")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rubrics(AsksGraders):
+    """The weight of the criteria that an answer meets, by a model.
+
+    `criteria` are texts, or mappings with `outcome`, `id`, `weight`, `required` (an unmet one fails the gate),
+    `operator` (`correctness`, `contradiction`), and for scores from 0 to 10 `score_ranges` and `min_score`.
+    """
+
+    criteria: Any
+
+    def __post_init__(self) -> None:
+        AsksGraders.__post_init__(self)
+        self._rubric()
+
+    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
+        rubric = self._rubric()
+        form, wanted = form_of(rubric), subject.case.criteria or ""
+        material = material_for(subject, names_shown(subject, None, wanted))
+        return await self.ask_graders(question(material, form, template=None, criteria=wanted, rubric=rubric), desk)
+
+    def _rubric(self) -> tuple[Criterion, ...]:
+        if not isinstance(self.criteria, Sequence) or isinstance(self.criteria, str):
+            raise ValueError(f"criteria: expected a list of texts and mappings, got {self.criteria!r}")
+        return read_criteria(self.criteria)

@@ -1,0 +1,132 @@
+"""JSON objects in a model's words: among prose, in code fences, with trailing commas, bare words, Python's quotes.
+
+Numbers stay exact, `NaN` and other bare words come out as text: whether a value can be used is for the reader to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+_MAX_DEPTH = 60
+_MAX_STARTS = 400  # the last ones, so that a flood of braces costs little
+_START = re.compile(r"""\{(?=\s*["'}/])""")
+_SPACE = re.compile(r"(?:\s|//[^\n]*(?=\n)|/\*.*?\*/)*", re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?(?=[\s,\]}])")
+_WORD = re.compile(r"[^\s,\[\]{}\"']+")
+_TEXTS = {
+    '"': re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL),
+    "'": re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL),
+}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+
+
+class Found(NamedTuple):
+    """An object, and where it stands in the text."""
+
+    value: dict[str, Any]
+    begin: int
+    end: int
+
+
+class _NotJson(Exception):
+    """What stands here is no value."""
+
+
+def objects_in(text: str) -> Iterator[Found]:
+    """The outermost complete objects of a text, in order."""
+    end = 0
+    for start in [match.start() for match in _START.finditer(text)][-_MAX_STARTS:]:
+        if start < end:
+            continue  # inside the one before
+        try:
+            value, end = _object(text, start, 0)
+        except (_NotJson, RecursionError):
+            continue
+        yield Found(value, start, end)
+
+
+def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
+    at = _skip(text, at)
+    if depth > _MAX_DEPTH or at >= len(text):
+        raise _NotJson
+    character = text[at]
+    if character == "{":
+        return _object(text, at, depth)
+    if character == "[":
+        return _list(text, at, depth)
+    if character in _TEXTS:
+        return _text(text, at)
+    number = _NUMBER.match(text, at)
+    if number:
+        return _number(number[0]), number.end()
+    word = _WORD.match(text, at)
+    if word is None:
+        raise _NotJson
+    return _WORDS.get(word[0], word[0]), word.end()
+
+
+def _object(text: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
+    found: dict[str, Any] = {}
+    at = _skip(text, at + 1)
+    while not text.startswith("}", at):
+        if at >= len(text) or text[at] not in _TEXTS:
+            raise _NotJson
+        key, at = _text(text, at)
+        at = _skip(text, at)
+        if not text.startswith(":", at):
+            raise _NotJson
+        found[key], at = _value(text, at + 1, depth + 1)
+        at = _separator(text, at, "}")
+    return found, at + 1
+
+
+def _list(text: str, at: int, depth: int) -> tuple[list[Any], int]:
+    found: list[Any] = []
+    at = _skip(text, at + 1)
+    while not text.startswith("]", at):
+        value, at = _value(text, at, depth + 1)
+        found.append(value)
+        at = _separator(text, at, "]")
+    return found, at + 1
+
+
+def _separator(text: str, at: int, end: str) -> int:
+    """The place after a comma, or that of the end; a comma before the end is forgiven."""
+    at = _skip(text, at)
+    if text.startswith(",", at):
+        return _skip(text, at + 1)
+    if text.startswith(end, at):
+        return at
+    raise _NotJson
+
+
+def _text(text: str, at: int) -> tuple[str, int]:
+    match = _TEXTS[text[at]].match(text, at)
+    if match is None:
+        raise _NotJson
+    return _whole_characters(_ESCAPE.sub(_unescaped, match[1])), match.end()
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    said = match[1]
+    return chr(int(said[1:], 16)) if len(said) == 5 else _ESCAPED.get(said, said)
+
+
+def _whole_characters(said: str) -> str:
+    """The text with two halves of a character (`\\ud83d\\ude00`) put together; a lone half becomes U+FFFD."""
+    return said if said.isascii() else said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _number(said: str) -> int | float:
+    if said.lstrip("-").isdigit():
+        return int(said) if len(said) <= 18 else float(said)
+    return float(said)
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at

@@ -1,0 +1,165 @@
+"""Evaluators inside another: raw entries → specs, checked when the outer one is built, and scored by the desk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict
+
+from eval_pipeline.errors import InputError, Place
+from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
+from eval_pipeline.scores.desk import Desk
+from eval_pipeline.scores.evaluate import AnyEvaluator, asks, build, content_of
+from eval_pipeline.scores.evaluators import ARGUMENTS
+from eval_pipeline.scores.model import Finding, Member, Outcome, Score, Subject
+from eval_pipeline.suites.agentv_files.desk import Desk as LoadingDesk
+from eval_pipeline.suites.agentv_files.evaluators import evaluator_list
+from eval_pipeline.suites.agentv_files.fields import Spot
+from eval_pipeline.suites.load import Reading
+from eval_pipeline.suites.model import EvaluatorSpec
+from eval_pipeline.suites.search import SearchRoots, search_roots
+from eval_pipeline.suites.source import Source
+
+PASS_MARK = DEFAULT_THRESHOLD
+"""The value at which a member counts as passed, where it does not say so itself (AgentV's constant)."""
+_NOWHERE = Path("suite.yaml")
+_ENTRY = frozenset(field.name for field in fields_of(EvaluatorSpec))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """What every evaluator with members has: `assertions`, each checked as soon as the group is built."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("input", "expected_output", "criteria", "metadata", "tags", "conversation")
+    assertions: Any
+
+    def __post_init__(self) -> None:
+        _ = self.parts
+
+    @cached_property
+    def members(self) -> tuple[EvaluatorSpec, ...]:
+        """The specs of the members, each name once."""
+        return member_specs(self.assertions)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[EvaluatorSpec, AnyEvaluator], ...]:
+        """Each member with its evaluator. Raises ValueError naming the member that cannot be used."""
+        return tuple((spec, _built(spec)) for spec in self.members)
+
+    @property
+    def graders(self) -> tuple[str | None, ...]:
+        asked = (name for _, part in self.parts if asks(part) for name in part.graders)
+        return tuple(dict.fromkeys(asked))
+
+    def content(self, folder: Path) -> Mapping[str, str]:
+        """What the members' scores depend on beyond their arguments: their versions and the files that they run."""
+        return dict(self._contents(folder))
+
+    def _contents(self, folder: Path) -> Iterator[tuple[str, str]]:
+        for spec, part in self.parts:
+            yield f"{spec.name}: version", part.version
+            try:
+                found = content_of(part, folder)
+            except InputError as error:
+                raise InputError(
+                    error.problem, Place(field=f"member '{spec.name}' {error.place.field or ''}")
+                ) from None
+            yield from ((f"{spec.name}: {name}", value) for name, value in found.items())
+
+    async def member_scores(self, subject: Subject, desk: Desk) -> list[Score]:
+        """The members' scores, in order; they are found side by side."""
+        return list(await asyncio.gather(*(desk.score(spec, subject) for spec in self.members)))
+
+
+def member_specs(raw: Any) -> tuple[EvaluatorSpec, ...]:
+    """The specs of a list of members: as in a suite, or the fields of a spec. Raises ValueError."""
+    if not isinstance(raw, (list, tuple)):
+        raise ValueError(f"assertions: expected a list of evaluators, got {type(raw).__name__}")
+    if all(isinstance(entry, Mapping) and set(entry) == _ENTRY for entry in raw):
+        return _each_name_once([EvaluatorSpec(**entry) for entry in raw])
+    nowhere = Spot(Source(_NOWHERE, "", lambda path: None), ("assertions",))
+    try:
+        return _each_name_once(evaluator_list(list(raw), nowhere, LoadingDesk(_NOWHERE, Reading({}), _no_roots())))
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
+@cache
+def _no_roots() -> SearchRoots:
+    """Where members look for files: they name none that the loader would read."""
+    return search_roots(_NOWHERE.parent)
+
+
+def _each_name_once(specs: Sequence[EvaluatorSpec]) -> tuple[EvaluatorSpec, ...]:
+    """Members are told apart by name: the second of a name is numbered."""
+    names: dict[str, None] = {}
+    for spec in specs:
+        tries = (spec.name if number == 1 else f"{spec.name}-{number}" for number in range(1, len(specs) + 1))
+        names[next(name for name in tries if name not in names)] = None
+    return tuple(replace(spec, name=name) for spec, name in zip(specs, names, strict=True))
+
+
+def _built(spec: EvaluatorSpec) -> AnyEvaluator:
+    try:
+        return build(spec)
+    except InputError as error:
+        raise ValueError(f"member '{spec.name}': {error}") from None
+    except RecursionError:
+        raise ValueError(f"member '{spec.name}': evaluators inside each other, too deep") from None
+
+
+def weighted_mean(scores: Sequence[Score], weights: Mapping[str, float]) -> float:
+    """Σ weight·value / Σ weight of scores with values; 0 when all weights are 0 (AgentV)."""
+    total = sum(weights[score.evaluator] for score in scores)
+    return sum(weights[score.evaluator] * (score.value or 0.0) for score in scores) / total if total else 0.0
+
+
+def failed_gate(scores: Sequence[Score]) -> Score | None:
+    """The first required member that does not reach its minimum, or says itself that it does not hold."""
+    return next((score for score in scores if score.minimum is not None and _misses(score)), None)
+
+
+def open_gate(scores: Sequence[Score]) -> Score | None:
+    """The first required member without a value: whether its gate holds is not known."""
+    return next((score for score in scores if score.minimum is not None and score.value is None), None)
+
+
+def _misses(score: Score) -> bool:
+    return score.passes_gate is False or (score.value is not None and score.passes is False)
+
+
+def left_out(scores: Sequence[Score]) -> str:
+    """What is said of members that could not tell; empty when all could."""
+    silent = "; ".join(f"{score.evaluator} could not tell: {score.reason}" for score in scores if score.value is None)
+    return f"; left out: {silent}" if silent else ""
+
+
+def with_members(outcome: Outcome, scores: Sequence[Score], weights: Mapping[str, float]) -> Outcome:
+    """An outcome with its members' findings and rows, before what it has of its own."""
+    found = (finding for score in scores for finding in findings_of(score))
+    members = tuple(as_member(score, weights.get(score.evaluator, score.weight)) for score in scores)
+    return outcome._replace(findings=(*outcome.findings, *found), members=(*outcome.members, *members))
+
+
+def findings_of(score: Score) -> Iterator[Finding]:
+    """A member's findings under its name; its value is one, when it has no others."""
+    for finding in score.findings:
+        yield Finding(f"[{score.evaluator}] {finding.text}", finding.passed, finding.evidence)
+    if not score.findings and score.value is not None:
+        yield Finding(f"[{score.evaluator}] {score.reason}", score.passed(PASS_MARK) is True)
+
+
+def as_member(score: Score, weight: float) -> Member:
+    """A member's score as its row in the group's; members of its own are kept in its details."""
+    own = [dict(zip(Member._fields, member, strict=True)) for member in score.members]
+    told = {"passes": score.passes, "minimum": score.minimum, "members": own or None}
+    details = {**score.details, **{name: value for name, value in told.items() if value is not None}}
+    return Member(score.evaluator, score.type, score.value, score.reason, weight, details=details)

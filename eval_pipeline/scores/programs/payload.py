@@ -1,0 +1,100 @@
+"""What a grading program is given on its standard input: AgentV's JSON object, so that users' scripts run unchanged.
+
+There are two shapes of it. AgentV 4.9 (`code-grader`) gives the answer as messages under `output`; its later versions
+(`script`) give the answer's text under `output` and the messages under `messages`. Everything else is the same in both.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.scores.model import Subject
+from eval_pipeline.scores.programs.messages import authored, output_messages, token_usage, trace_summary
+
+Shape = Literal["messages", "text"]
+INLINE_CHARS = 50_000
+_SUFFIXES = {"image/jpeg": "jpg", "image/svg+xml": "svg"}
+
+
+def grading_payload(subject: Subject, config: Mapping[str, Any] | None, shape: Shape, folder: Path) -> dict[str, Any]:
+    """The object for one subject. What is too large or not text is written to files in `folder` and named in it.
+
+    Keys that a session does not tell are null, as AgentV has them; unknown is not 0. `answer`, `messages`, `metadata`,
+    `test_id` and `trace_summary` are more than AgentV 4.9 gives.
+    """
+    case, report = subject.case, subject.report
+    messages = output_messages(report)
+    summary = trace_summary(report, messages)
+    return {
+        "criteria": case.criteria or "",
+        "expected_output": with_image_files(authored(case.expected_output), folder / "expected"),
+        **_output(messages if shape == "messages" else report.final_output, folder),
+        "input_files": list(case.files),
+        "input": with_image_files(authored(case.input), folder / "input"),
+        "trace": summary if shape == "messages" or summary is None else {**summary, "messages": messages},
+        "token_usage": token_usage(report.usage),
+        "cost_usd": report.usage.cost_usd,
+        "duration_ms": report.duration_ms,
+        "start_time": report.started_at,
+        "end_time": report.ended_at,
+        "file_changes": report.file_changes,
+        "workspace_path": str(subject.workspace) if subject.workspace is not None else None,
+        "config": dict(config) if config else None,
+        "answer": report.final_output,
+        "messages": messages,
+        "metadata": dict(case.metadata),
+        "test_id": case.id,
+        "trace_summary": summary,
+    }
+
+
+def _output(output: Sequence[Any] | str | None, folder: Path) -> dict[str, Any]:
+    """The output itself, or null and the path of a JSON file when it is long."""
+    text = to_json(output)
+    if len(text) <= INLINE_CHARS:
+        return {"output": output}
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "output.json"
+    path.write_bytes(text)
+    return {"output": None, "output_path": str(path)}
+
+
+def with_image_files(messages: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    """The same messages, each image that stands in them as data written to a file and named by `path`."""
+    number = 0
+    for message in messages:
+        if not isinstance(message["content"], list):
+            continue
+        parts = []
+        for part in message["content"]:
+            data = _image_data(part)
+            if data is not None:
+                number += 1
+                part = {**part, "path": str(_write_image(data, part, folder / f"image-{number}"))}
+            parts.append(part)
+        message["content"] = parts
+    return messages
+
+
+def _image_data(part: Any) -> bytes | None:
+    source = part.get("source") if isinstance(part, Mapping) and part.get("type") == "image" else None
+    if not isinstance(source, str) or not source.startswith("data:") or ";base64," not in source:
+        return None
+    try:
+        return base64.b64decode(source.partition(";base64,")[2], validate=True)
+    except binascii.Error:
+        return None
+
+
+def _write_image(data: bytes, part: Mapping[str, Any], stem: Path) -> Path:
+    media_type = str(part.get("media_type") or "")
+    suffix = _SUFFIXES.get(media_type) or media_type.rpartition("/")[2] or "bin"
+    path = stem.with_suffix("." + "".join(sign for sign in suffix if sign.isalnum()))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path

@@ -1,0 +1,185 @@
+"""The models that a grading program may ask: a small HTTP server on this machine for as long as the program runs.
+
+Wire format: AgentV's. `GET /info`, `POST /invoke`, `POST /invokeBatch`, each with the bearer token of this one run.
+What is asked is answered by the desk, so that any runner can grade, replies are cached and every call is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.scores.desk import Desk, GraderFailure, GraderReply
+from eval_pipeline.scores.programs.messages import token_usage
+from eval_pipeline.suites.model import Message
+
+MAX_CALLS = 50
+_BODY_BYTES = 64_000_000
+_ENDING_S = 0.1
+Answer = tuple[int, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a program may ask: so many calls, of the default grader and of those named."""
+
+    max_calls: int = MAX_CALLS
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Proxy:
+    """A proxy while it runs, and the calls it carried out."""
+
+    desk: Desk
+    access: Access
+    url: str = ""
+    token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    taken: int = 0
+    calls: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What the program is told of it, by the names of both generations of AgentV."""
+        return {
+            f"AGENTV_{kind}_PROXY_{name}": value
+            for kind in ("TARGET", "PROVIDER")
+            for name, value in (("URL", self.url), ("TOKEN", self.token))
+        }
+
+    async def info(self, request: web.Request) -> Answer:
+        """What may be asked, and how much was."""
+        named = self.access.targets
+        return 200, {
+            "targetName": named[0] if named else "default",
+            "maxCalls": self.access.max_calls,
+            "callCount": self.taken,
+            "availableTargets": list(named or ("default",)),
+        }
+
+    async def invoke(self, request: web.Request) -> Answer:
+        """One question."""
+        asked = await _body(request)
+        if asked is None:
+            return _refusal(400, "expected a JSON object")
+        if self.taken >= self.access.max_calls:
+            return _refusal(429, f"no more than {self.access.max_calls} calls are allowed")
+        return await self._ask(asked)
+
+    async def invoke_batch(self, request: web.Request) -> Answer:
+        """Several questions, one after the other; what goes wrong with one is said in its place."""
+        asked = await _body(request)
+        questions = asked.get("requests") if asked is not None else None
+        if not isinstance(questions, list):
+            return _refusal(400, "expected a JSON object with a list 'requests'")
+        if self.taken + len(questions) > self.access.max_calls:
+            return _refusal(429, f"{len(questions)} more calls than the {self.access.max_calls} allowed")
+        return 200, {"responses": [_as_response(await self._ask(question)) for question in questions]}
+
+    async def _ask(self, asked: Any) -> Answer:
+        question = asked.get("question") if isinstance(asked, Mapping) else None
+        if not isinstance(question, str) or not question:
+            return _refusal(400, "expected a text 'question'")
+        grader, system, sample = asked.get("target"), asked.get("systemPrompt"), asked.get("attempt")
+        if not isinstance(grader, str | None):
+            return _refusal(400, "expected a text 'target'")
+        messages = [Message(role="system", content=system)] if isinstance(system, str) and system else []
+        messages.append(Message(role="user", content=question))
+        self.taken += 1
+        try:
+            reply = await self.desk.ask(
+                messages,
+                grader=None if grader == "default" else grader,
+                sample=sample - 1 if type(sample) is int and sample > 0 else 0,
+            )
+        except InputError as error:
+            return _refusal(400, str(error))
+        except GraderFailure as failure:
+            self.calls.append({"question": question, "failure": str(failure)})
+            return _refusal(502, str(failure))
+        self.calls.append(_kept(question, system, reply))
+        return 200, _response(reply)
+
+
+def _response(reply: GraderReply) -> dict[str, Any]:
+    usage = token_usage(reply.usage)
+    return {"output": [{"role": "assistant", "content": reply.text}], "rawText": reply.text} | (
+        {"tokenUsage": usage} if usage is not None else {}
+    )
+
+
+def _as_response(answer: Answer) -> dict[str, Any]:
+    status, body = answer
+    return body if status == 200 else {"output": [], "rawText": f"Error: {body['error']}"}
+
+
+def _kept(question: str, system: Any, reply: GraderReply) -> dict[str, Any]:
+    """A call as it is kept with the score."""
+    return {
+        "question": question,
+        "system_prompt": system,
+        "reply": reply.text,
+        "grader": reply.grader,
+        "model": reply.model,
+        "settings": dict(reply.settings),
+        "usage": token_usage(reply.usage),
+        "cost_usd": reply.usage.cost_usd,
+        "cached": reply.cached,
+    }
+
+
+def _refusal(status: int, problem: str) -> Answer:
+    return status, {"error": problem}
+
+
+async def _body(request: web.Request) -> Mapping[str, Any] | None:
+    try:
+        asked = orjson.loads(await request.read())
+    except orjson.JSONDecodeError:
+        return None
+    return asked if isinstance(asked, dict) else None
+
+
+@contextlib.asynccontextmanager
+async def proxied(access: Access | None, desk: Desk) -> AsyncIterator[Proxy | None]:
+    """A proxy for the time of the block; None without access."""
+    if access is None:
+        yield None
+        return
+    proxy = Proxy(desk, access)
+    app = web.Application(client_max_size=_BODY_BYTES)
+    app.add_routes([
+        web.get("/info", _guarded(proxy, proxy.info)),
+        web.post("/invoke", _guarded(proxy, proxy.invoke)),
+        web.post("/invokeBatch", _guarded(proxy, proxy.invoke_batch)),
+    ])  # fmt: skip
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_ENDING_S)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        proxy.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        yield proxy
+    finally:
+        await runner.cleanup()
+
+
+def _guarded(
+    proxy: Proxy, answer: Callable[[web.Request], Awaitable[Answer]]
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """Answers only who knows this run's token."""
+
+    async def handle(request: web.Request) -> web.Response:
+        given = request.headers.get("Authorization", "").encode("utf-8", "replace")
+        known = hmac.compare_digest(given, f"Bearer {proxy.token}".encode())
+        status, body = await answer(request) if known else _refusal(401, "the bearer token of this run is needed")
+        return web.Response(status=status, body=orjson.dumps(body), content_type="application/json")
+
+    return handle

@@ -1,0 +1,61 @@
+"""`requires: {agentv: '>=4.2'}`: whether the AgentV that we are compatible with is one that a suite asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from itertools import zip_longest
+
+COMPATIBLE_WITH = (4, 9, 1)
+_TERM = re.compile(
+    r"(\^|~|>=|<=|>|<|=)?\s*v?(\d{1,9}|[xX*])(?:\.(\d{1,9}|[xX*]))?(?:\.(\d{1,9}|[xX*]))?(?:[-+][\w.+-]*)?"
+)
+_Bounds = tuple[tuple[int, ...], tuple[int, ...]]  # from, to (exclusive)
+_NEVER_ENDS = (10**9,)
+
+
+def is_compatible(wanted: str) -> bool | None:
+    """Whether our version is in a range as npm writes them; None for a text that is no such range."""
+    alternatives = [_all_of(part) for part in wanted.split("||")]
+    if None in alternatives:
+        return None
+    return any(alternatives)
+
+
+def _all_of(wanted: str) -> bool | None:
+    terms = list(_TERM.finditer(wanted))
+    if not terms or _TERM.sub("", wanted).strip(" ,"):
+        return None
+    return all(lower <= COMPATIBLE_WITH < upper for lower, upper in map(_bounds, terms))
+
+
+def _bounds(term: re.Match[str]) -> _Bounds:
+    operator = term[1] or "="
+    numbers = [int(part) for part in (term[2], term[3], term[4]) if part is not None and part.isdigit()]
+    lower = tuple(number for number, _ in zip_longest(numbers, range(3), fillvalue=0))
+    if operator == ">=":
+        return lower, _NEVER_ENDS
+    if operator == "<":
+        return (), lower
+    if operator == ">":
+        return _after(numbers), _NEVER_ENDS
+    if operator == "<=":
+        return (), _after(numbers)
+    return lower, _after(numbers[: _KEPT[operator](numbers)])
+
+
+def _after(numbers: list[int]) -> tuple[int, ...]:
+    """The first version after all that begin with these numbers."""
+    return (*numbers[:-1], numbers[-1] + 1) if numbers else _NEVER_ENDS
+
+
+def _caret(numbers: list[int]) -> int:
+    """`^` lets everything change to the right of the first number that is not 0."""
+    return next((index + 1 for index, number in enumerate(numbers) if number), len(numbers))
+
+
+def _tilde(numbers: list[int]) -> int:
+    return min(len(numbers), 2)
+
+
+_KEPT: Mapping[str, Callable[[list[int]], int]] = {"=": len, "^": _caret, "~": _tilde}

@@ -1,0 +1,176 @@
+"""The folder that a target works in: what a suite says of it, as values. No folder is made here.
+
+`workspace_reading.py` reads them from a suite's YAML, `executions/workspaces` makes such folders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Literal
+
+from eval_pipeline.fingerprints import fingerprint
+
+Isolation = Literal["shared", "per_case"]
+Mode = Literal["temp", "pooled", "static"]
+Reset = Literal["none", "fast", "strict"]
+HOOKS = ("before_all", "before_each", "after_each", "after_all")
+WORKSPACE_PATH = "{{workspace_path}}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """A command of the suite author's that prepares or tidies a workspace.
+
+    `command` is a list of arguments, empty for a hook that only resets; `scripts` are the SHA-256 of the suite's files
+    that it names. `cwd` is None for the suite's folder, and may begin with `{{workspace_path}}`. `timeout_s` is None
+    for the default of its kind (60 s before, 30 s after). `reset` puts the repositories back first: `fast` keeps
+    ignored files, `strict` does not.
+    """
+
+    command: tuple[str, ...] = ()
+    cwd: Path | None = None
+    timeout_s: float | None = None
+    reset: Reset | None = None
+    scripts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def resets(self) -> bool:
+        return self.reset not in (None, "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A git repository to be in the workspace, at `path` below it, from `url` (or a local path), at `ref`.
+
+    `ancestor` goes that many commits back from `ref`. `resolve` says whether `ref` is looked up in the remote or in
+    the local clone. `depth`, `filter` and `sparse` are git's own.
+    """
+
+    path: str
+    url: str
+    local: bool = False
+    ref: str | None = None
+    resolve: Literal["remote", "local"] = "remote"
+    ancestor: int = 0
+    depth: int | None = None
+    filter: str | None = None
+    sparse: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceFile:
+    """A single file that a workspace begins with: its place there, where it comes from, its SHA-256."""
+
+    path: str
+    origin: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceSpec:
+    """What a case asks of its workspace.
+
+    `template` is a folder whose copy it begins as; `content` maps its files to their SHA-256; `files` come on top.
+    `isolation` is one workspace for all cases of a suite × runner, or one for each. `mode` is a temporary folder, one
+    kept in a pool for the next sweep, or the folder `path` as it is. `folder` is the suite's, where hooks run;
+    `hooks_enabled` False leaves every hook out. `own_setup` marks a case that brings a before_all hook of its own,
+    which is told the case's metadata. `given` names the fields that were written: a case puts those in place of its
+    suite's.
+    """
+
+    folder: Path
+    template: Path | None = None
+    content: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[WorkspaceFile, ...] = ()
+    isolation: Isolation = "shared"
+    mode: Mode = "temp"
+    path: Path | None = None
+    repositories: tuple[Repository, ...] = ()
+    hooks: Mapping[str, Hook] = field(default_factory=dict)
+    hooks_enabled: bool = True
+    own_setup: bool = False
+    given: frozenset[str] = field(default=frozenset(), compare=False)
+    _known: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def hook(self, name: str) -> Hook | None:
+        """The hook of this name, when there is one and hooks are on."""
+        return self.hooks.get(name) if self.hooks_enabled else None
+
+    @property
+    def tells_of_case(self) -> bool:
+        """Whether a hook that prepares it is told the case's id, question and metadata, and may go by them."""
+        of_one = self.isolation == "per_case" or self.own_setup
+        names = ("before_all", "before_each") if of_one else ("before_each",)
+        return any(hook.command for name in names if (hook := self.hook(name)) is not None)
+
+    def visible(self) -> object:
+        """What a target can see of it, as canonical JSON takes it: a fingerprint of what decides on the files in it."""
+        return self._once("visible", self._fingerprint)
+
+    @property
+    def setup_key(self) -> str:
+        """Equal for cases that can share one workspace: they ask for the same one, prepared the same way."""
+        return self._once("setup", self._setup_key)
+
+    def _once(self, name: str, find: Callable[[], str]) -> str:
+        """Found once, not per case: the cases of a suite share one of these, and a template may have many files."""
+        if name not in self._known:
+            self._known[name] = find()
+        return self._known[name]
+
+    def _fingerprint(self) -> str:
+        after = self.hook("after_each")
+        before = [hook for name in ("before_all", "before_each") if (hook := self.hook(name)) is not None]
+        return fingerprint(
+            [
+                dict(self.content) if self.template else None,
+                [[file.path, file.sha256] for file in self.files],
+                self.isolation,
+                self._shown(str(self.path)) if self.path else None,
+                [replace(item, url=self._shown(item.url)) if item.local else item for item in self.repositories],
+                [[hook.command, dict(hook.scripts), hook.reset] for hook in before],
+                after.reset if after is not None else None,
+            ]
+        )
+
+    def _setup_key(self) -> str:
+        around = [self.hook("before_all"), self.hook("after_all")]
+        places = [str(self.folder), str(self.template), str(self.path)]
+        made_of = [dict(self.content), self.files, self.isolation, self.mode, self.repositories]
+        return fingerprint([places, made_of, around])
+
+    def _shown(self, path: str) -> str:
+        """A path as it is wherever the suite's folder lies."""
+        return os.path.relpath(path, self.folder)
+
+
+def merged(suite: WorkspaceSpec, case: WorkspaceSpec) -> WorkspaceSpec:
+    """The suite's workspace with what the case says: its fields replace, hooks are merged field by field."""
+    taken = {name: getattr(case, name) for name in case.given - {"hooks"}}
+    if "template" in taken:
+        taken["content"] = case.content
+    if "mode" in taken and "path" not in taken and case.mode != "static":
+        taken["path"] = None
+    hooks = {**suite.hooks, **{name: _merged_hook(suite.hooks.get(name), hook) for name, hook in case.hooks.items()}}
+    own_setup = "before_all" in case.hooks
+    spec = replace(suite, **taken, hooks=hooks, given=suite.given | case.given, own_setup=own_setup)
+    return with_usual_mode(spec)
+
+
+def _merged_hook(suite: Hook | None, case: Hook) -> Hook:
+    if suite is None:
+        return case
+    written = {item.name: value for item in fields(Hook) if (value := getattr(case, item.name)) not in (None, (), {})}
+    if case.command:
+        written["scripts"] = case.scripts
+    return replace(suite, **written)
+
+
+def with_usual_mode(spec: WorkspaceSpec) -> WorkspaceSpec:
+    """The spec with the mode that is meant where none is written: a pool is for repositories that all cases share."""
+    pooled = spec.repositories and spec.isolation == "shared"
+    usual: Mode = "static" if spec.path is not None else "pooled" if pooled else "temp"
+    return spec if "mode" in spec.given or spec.mode == usual else replace(spec, mode=usual)

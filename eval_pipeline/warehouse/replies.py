@@ -1,0 +1,41 @@
+"""What graders answered, kept by the content of the question: asking again costs nothing. One small file each.
+
+Files rather than a table: a reply has to be on disk as soon as it is there, and several processes may ask at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from eval_pipeline.fingerprints import to_json
+
+
+class Replies:
+    """The replies below a data folder, by key (64 hex digits)."""
+
+    def __init__(self, data: Path) -> None:
+        self._folder = data / "grader_replies"
+
+    def get(self, key: str) -> Mapping[str, Any] | None:
+        """The reply kept under a key; None when there is none, or none that can be read."""
+        try:
+            found = orjson.loads(self._path(key).read_bytes())
+        except (OSError, orjson.JSONDecodeError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def put(self, key: str, reply: Mapping[str, Any]) -> None:
+        """Keeps a reply; whoever reads meanwhile sees it whole or not at all."""
+        path = self._path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_bytes(to_json(reply))
+        part.replace(path)
+
+    def _path(self, key: str) -> Path:
+        return self._folder / key[:2] / f"{key}.json"

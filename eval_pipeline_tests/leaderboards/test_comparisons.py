@@ -1,0 +1,213 @@
+"""Two results paired by case: who won where, by how much, and what could not be compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.leaderboards.comparisons import (
+    Comparison,
+    check_names,
+    classify,
+    compare,
+    compare_all,
+    evidence,
+    got_worse,
+    matrix,
+    one_per_runner,
+)
+from eval_pipeline.leaderboards.results import Results
+from eval_pipeline.leaderboards.statistics import signs
+from eval_pipeline_tests.leaderboards.recorded import results
+
+
+def joined(*sets: Results) -> Results:
+    return Results(sets[0].name, pl.concat([one.frame for one in sets]))
+
+
+def outcomes(comparison: Comparison) -> dict[str, str]:
+    return dict(comparison.cases.select("case_id", "outcome").iter_rows())
+
+
+@pytest.mark.parametrize(
+    ("delta", "outcome"), [(0.1, "win"), (0.3, "win"), (0.09, "tie"), (-0.09, "tie"), (-0.1, "loss"), (0.0, "tie")]
+)
+def test_a_case_is_won_or_lost_from_the_threshold_on(delta: float, outcome: str) -> None:
+    assert classify(delta, 0.1) == outcome
+
+
+def test_cases_are_paired_by_name_and_means_taken_over_pairs_only() -> None:
+    found = compare(
+        results("a", {"up": 0.2, "down": 0.9, "same": 0.5, "gone": 1.0}),
+        results("b", {"up": 0.8, "down": 0.4, "same": 0.55, "new": 0.0}),
+    )
+
+    assert outcomes(found) == {
+        "up": "win", "down": "loss", "same": "tie", "gone": "only-baseline", "new": "only-candidate"
+    }  # fmt: skip
+    numbers = found.summary
+    assert (numbers.paired, numbers.wins, numbers.losses, numbers.ties) == (3, 1, 1, 1)
+    assert (numbers.only_baseline, numbers.only_candidate) == (1, 1)
+    assert numbers.mean_delta == pytest.approx(0.05)
+    assert numbers.mean_baseline == pytest.approx(1.6 / 3)
+
+
+def test_a_case_that_could_not_be_graded_is_never_counted_as_zero() -> None:
+    found = compare(results("a", {"one": 1.0, "two": 1.0}), results("b", {"one": 1.0, "two": None}))
+
+    assert outcomes(found)["two"] == "ungraded"
+    assert (found.summary.mean_delta, found.summary.ungraded, found.summary.losses) == (0.0, 1, 0)
+
+
+def test_the_repetitions_of_a_case_are_averaged_first() -> None:
+    baseline = joined(
+        results("a", {"c": 0.0}), results("a", {"c": 1.0}, repetition=2), results("a", {"c": None}, repetition=3)
+    )
+
+    found = compare(baseline, results("b", {"c": 1.0}))
+
+    (row,) = found.cases.to_dicts()
+    assert (row["score_baseline"], row["pass_rate_baseline"], row["delta"]) == (0.5, 0.5, 0.5)
+    assert found.summary.passes.ups == 1
+
+
+def test_a_case_with_other_content_is_another_case_unless_asked() -> None:
+    before, after = results("a", {"c": 0.0}, content="old"), results("b", {"c": 1.0}, content="new")
+
+    assert compare(before, after).summary.changed == 1
+    assert compare(before, after).summary.paired == 0
+    assert compare(before, after, allow_changed=True).summary.wins == 1
+
+
+def test_a_source_that_does_not_say_what_its_cases_are_is_paired_by_name() -> None:
+    found = compare(results("a", {"c": 0.0}, content="old"), results("b", {"c": 1.0}))
+
+    assert found.summary.paired == 1
+
+
+def test_two_runners_are_paired_across_but_sets_of_runners_runner_by_runner() -> None:
+    one = compare(results("a", {"c": 0.0}, runner="x"), results("b", {"c": 1.0}, runner="y"))
+    several = compare(
+        joined(results("a", {"c": 0.0}, runner="x"), results("a", {"c": 1.0}, runner="y")),
+        joined(results("b", {"c": 1.0}, runner="x"), results("b", {"c": 1.0}, runner="z")),
+    )
+
+    assert one.summary.wins == 1
+    assert [(row["runner"], row["outcome"]) for row in several.cases.to_dicts()] == [
+        ("x", "win"), ("y", "only-baseline"), ("z", "only-candidate")
+    ]  # fmt: skip
+
+
+def test_cases_of_one_name_in_two_suites_are_two_cases() -> None:
+    found = compare(
+        joined(results("a", {"c": 0.0}), results("a", {"c": 1.0}, suite="t")),
+        joined(results("b", {"c": 1.0}), results("b", {"c": 0.0}, suite="t")),
+    )
+
+    assert [(one.suite, one.wins, one.losses) for one in found.suites] == [("s", 1, 0), ("t", 0, 1)]
+    assert found.summary.mean_delta == 0.0
+
+
+def test_the_interval_is_paired_and_by_students_t() -> None:
+    found = compare(
+        results("a", {f"c{n}": n / 20 for n in range(10)}), results("b", {f"c{n}": n / 20 + 0.2 for n in range(10)})
+    )
+
+    assert found.summary.interval == pytest.approx((0.2, 0.2), abs=1e-9)  # the cases differ, the differences do not
+
+
+def test_an_interval_of_a_difference_stays_possible_and_one_pair_has_none() -> None:
+    wide = compare(results("a", {"1": 0.0, "2": 0.0}), results("b", {"1": 1.0, "2": 0.5}))
+    one = compare(results("a", {"1": 0.0}), results("b", {"1": 1.0}))
+
+    assert wide.summary.interval == (-1.0, 1.0)
+    assert one.summary.interval is None
+
+
+def test_pass_and_fail_are_tested_by_flips() -> None:
+    before, after = {f"c{n}": 1.0 for n in range(6)}, {f"c{n}": 0.5 for n in range(6)}
+
+    found = compare(results("a", before), results("b", after)).summary
+
+    assert (found.passes.downs, found.passes.p_value) == (6, 2 / 64)
+    assert (found.pass_rate_baseline, found.pass_rate_candidate) == (1.0, 0.0)
+
+
+def test_an_expected_failure_counts_as_passed() -> None:
+    expected = results("a", {"c": 0.0}, status="expected-failed")
+
+    assert compare(expected, results("b", {"c": 1.0})).summary.pass_rate_baseline == 1.0
+
+
+def test_nothing_in_common_has_no_mean() -> None:
+    found = compare(results("a", {"x": 1.0}), results("b", {"y": 1.0})).summary
+
+    assert (found.paired, found.mean_delta, found.interval, found.pass_rate_candidate) == (0, None, None, None)
+
+
+def test_what_moved_most_comes_first_and_ties_are_no_change() -> None:
+    found = compare(
+        results("a", {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.5}), results("b", {"a": 0.7, "b": 0.3, "c": 1.0, "d": 0.5})
+    )
+
+    assert found.changes(9)["case_id"].to_list() == ["c", "b", "a"]
+    assert found.changes(1)["case_id"].to_list() == ["c"]
+
+
+def test_the_order_of_rows_changes_nothing() -> None:
+    baseline, candidate = results("a", {"x": 0.1, "y": 0.9}), results("b", {"y": 0.2, "x": 0.8})
+    turned = Results("b", candidate.frame.reverse())
+
+    first, second = compare(baseline, candidate), compare(baseline, turned)
+
+    assert first.summary == second.summary
+    assert first.cases.equals(second.cases)
+
+
+def test_several_sides_make_a_matrix_and_every_pair() -> None:
+    sides = [results("a", {"x": 0.1, "y": 0.9}), results("b", {"x": 0.2}), results("c", {"z": 0.3})]
+
+    assert matrix(sides).to_dicts() == [
+        {"suite": "s", "case_id": "x", "a": 0.1, "b": 0.2, "c": None},
+        {"suite": "s", "case_id": "y", "a": 0.9, "b": None, "c": None},
+        {"suite": "s", "case_id": "z", "a": None, "b": None, "c": 0.3},
+    ]
+    assert [(pair.baseline, pair.candidate) for pair in compare_all(sides)] == [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+def test_results_of_several_runners_can_be_taken_apart() -> None:
+    both = joined(results("run", {"c": 0.0}, runner="x"), results("run", {"c": 1.0}, runner="y"))
+
+    assert [(side.name, side.frame.height) for side in one_per_runner(both)] == [("x", 1), ("y", 1)]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "tolerated", "worse"),
+    [
+        pytest.param([("a", "b", -0.001)], 0.0, True, id="below"),
+        pytest.param([("a", "b", 0.0)], 0.0, False, id="equal"),
+        pytest.param([("a", "b", 0.2), ("a", "c", -0.1)], 0.0, True, id="any-of-several"),
+        pytest.param([("b", "c", -0.2)], 0.0, False, id="others-among-themselves"),
+        pytest.param([("z", "a", 0.2)], 0.0, True, id="the-baseline-named-second"),
+        pytest.param([("a", "b", None)], 0.0, False, id="nothing-paired"),
+        pytest.param([("a", "b", -0.02)], 0.02, False, id="as-far-as-is-tolerated"),
+    ],
+)
+def test_only_a_fall_behind_the_baseline_is_worse(pairs: list[Any], tolerated: float, worse: bool) -> None:
+    assert got_worse(pairs, "a", tolerated) is worse
+
+
+@pytest.mark.parametrize(
+    ("ups", "downs", "ties", "expected"),
+    [(2, 15, 3, "regressed"), (2, 12, 986, "slightly worse"), (2, 8, 0, "none"), (9, 0, 0, "none"), (0, 0, 0, "none")],
+)
+def test_evidence_of_a_regression_needs_more_falls_than_chance(ups: int, downs: int, ties: int, expected: str) -> None:
+    assert evidence(signs(ups, downs, ties), least_effect=0.05) == expected
+
+
+def test_a_side_cannot_be_compared_with_itself() -> None:
+    with pytest.raises(InputError, match="named twice"):
+        check_names([results("a", {}), results("a", {})])

@@ -1,0 +1,91 @@
+"""The mean score over sweeps: rising, falling or staying."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.leaderboards.trend_picture import trend_picture
+from eval_pipeline.leaderboards.trends import direction_of, in_order, trend
+from eval_pipeline_tests.leaderboards.recorded import NOON, results
+
+
+@pytest.mark.parametrize(
+    ("means", "direction"),
+    [([0.5, 0.6, 0.7], "improving"), ([0.7, 0.6, 0.5], "degrading"), ([0.5, 0.505, 0.5], "stable"), ([0, 0], "stable")],
+)
+def test_a_line_through_the_means_tells_the_direction(means: list[float], direction: str) -> None:
+    found = trend([results(str(place), {"c": mean}) for place, mean in enumerate(means)])
+
+    assert found.direction == direction
+    assert [point.mean_score for point in found.points] == means
+
+
+@pytest.mark.parametrize(
+    ("slope", "direction"), [(0.02, "improving"), (-0.02, "degrading"), (0.01, "stable"), (-0.01, "stable")]
+)
+def test_a_slope_of_just_the_threshold_is_no_trend(slope: float, direction: str) -> None:
+    assert direction_of(slope, 0.01) == direction
+
+
+def test_only_cells_that_every_sweep_graded_count() -> None:
+    sweeps = [
+        results("1", {"easy": 1.0, "gone": 0.0}),
+        results("2", {"easy": 1.0, "new": 0.0}),
+        results("3", {"easy": 1.0, "new": None}),
+    ]
+
+    matched, all_ = trend(sweeps), trend(sweeps, allow_missing=True)
+
+    assert [(point.cells, point.left_out, point.mean_score) for point in matched.points] == [
+        (1, 1, 1.0), (1, 1, 1.0), (1, 0, 1.0)
+    ]  # fmt: skip
+    assert [point.mean_score for point in all_.points] == [0.5, 0.5, 1.0]
+    assert matched.matched == all_.matched == 1
+
+
+def test_a_case_whose_content_changed_is_another_case() -> None:
+    same = {"kept": 1.0}
+    sweeps = [results("1", same, content="a"), results("2", same, content="b")]
+
+    with pytest.raises(InputError, match="1 has no case that every sweep graded"):
+        trend(sweeps)
+
+
+def test_a_file_that_does_not_tell_contents_is_matched_by_name() -> None:
+    found = trend([results("1", {"c": 1.0}, content="a"), results("2", {"c": 0.5})])
+
+    assert found.matched == 1
+
+
+def test_the_same_case_of_two_runners_is_two_cells() -> None:
+    with pytest.raises(InputError, match="every sweep graded"):
+        trend([results("1", {"c": 1.0}, runner="x"), results("2", {"c": 1.0}, runner="y")])
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_trend_needs_two_sweeps(count: int) -> None:
+    with pytest.raises(InputError, match=f"at least two sweeps, got {count}"):
+        trend([results("1", {"c": 1.0})] * count)
+
+
+def test_a_sweep_that_graded_nothing_is_named() -> None:
+    with pytest.raises(InputError, match="2 graded nothing"):
+        trend([results("1", {"c": 1.0}), results("2", {"c": None})], allow_missing=True)
+
+
+def test_sweeps_are_put_in_order_of_time_when_all_tell_theirs() -> None:
+    late = replace(results("late", {}), at=NOON + timedelta(days=1))
+    early = replace(results("early", {}), at=NOON)
+
+    assert [one.name for one in in_order([late, early])] == ["early", "late"]
+    assert [one.name for one in in_order([late, results("when", {}), early])] == ["late", "when", "early"]
+
+
+def test_the_picture_of_a_trend_is_a_png() -> None:
+    found = trend([results(f"sweep {place}", {"c": place / 40}) for place in range(40)])
+
+    assert trend_picture(found).startswith(b"\x89PNG")

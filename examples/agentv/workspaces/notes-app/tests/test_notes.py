@@ -1,0 +1,3 @@
+from notes import add
+
+assert add(2, 3) == 5
