@@ -1,6 +1,7 @@
 """Where the files that a suite names lie: looked for along its search roots, and never outside of them.
 
-The roots are AgentV's: the suite's folder, the folders above it up to the git repository's root, the current folder.
+The roots are AgentV's: the suite's folder, the folders above it up to the git repository's root (where there is none, up
+to the project's folder), and the current folder.
 """
 
 from __future__ import annotations
@@ -79,15 +80,22 @@ class SearchRoots:
 
 
 _LONGEST = 4_000
+_PROJECT_MARKS = ("eval-pipeline.yaml", ".agentv")
 
 
 def search_roots(folder: Path) -> SearchRoots:
     """The search roots of a suite in `folder`."""
     folder = folder.absolute()
-    top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+    top = _nearest_with(folder, (".git",)) or _nearest_with(folder, _PROJECT_MARKS)
     above = [parent for parent in folder.parents if top is not None and parent.is_relative_to(top)]
     roots = tuple(dict.fromkeys((folder, *above, Path.cwd())))
     return SearchRoots(folder, roots, tuple(os.path.realpath(root) for root in roots))
+
+
+def _nearest_with(folder: Path, marks: tuple[str, ...]) -> Path | None:
+    """The nearest folder, from `folder` upward, that holds one of these names."""
+    folders = (folder, *folder.parents)
+    return next((one for one in folders if any((one / mark).exists() for mark in marks)), None)
 
 
 def is_pattern(name: str) -> bool:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from eval_pipeline.executions.adapters import Adapter, Call
 from eval_pipeline.executions.attempts import retry_delay_s
 from eval_pipeline.executions.engine import Engine, Lane
-from eval_pipeline.executions.model import Execution, Plan, RawExecution, RetryPolicy, Runner
+from eval_pipeline.executions.model import Execution, Plan, RawExecution, RetryPolicy, Runner, TargetFailure
 from eval_pipeline.failures import AUTHENTICATION, TIMEOUT
 from eval_pipeline_tests.building import NOON, a_case, a_plan, a_runner, plans
 from eval_pipeline_tests.executions.simulated import Provider, Simulated, Sink, carry_out, failure, lane, refusal
@@ -494,3 +494,48 @@ def test_a_plain_function_that_never_returns_runs_out_of_time_and_holds_nothing_
 
     assert (execution.failure_class, returned) == ("timeout", [])
     never.set()
+
+
+class Batching(Simulated):
+    """Answers many cases at once; what it is told to break, breaks."""
+
+    batches = True
+
+    def __init__(self, broken: frozenset[str] = frozenset()) -> None:
+        super().__init__()
+        self.broken = broken
+        self.batched: list[list[str]] = []
+
+    async def execute_batch(self, calls: Any) -> list[RawExecution | TargetFailure]:
+        ids = [f"{call.plan.suite}/{call.plan.case.id}" for call in calls]
+        self.batched.append(ids)
+        if self.broken & {call.plan.suite for call in calls}:
+            raise OSError("the program is gone")
+        return [
+            failure(retryable=False)
+            if call.plan.case.id == "c2"
+            else RawExecution(format="replay", payload={"output": call.plan.case.id})
+            for call in calls
+        ]
+
+
+def test_cases_of_a_batching_adapter_are_answered_together_suite_by_suite() -> None:
+    adapter, runner = Batching(), a_runner()
+    work = [a_plan(a_case(id_), runner, suite=suite) for suite in ("s", "t") for id_ in ("c1", "c2")]
+
+    sink = carry_out(lane(runner, adapter, work))
+
+    assert adapter.batched == [["s/c1", "s/c2"], ["t/c1", "t/c2"]]
+    assert [execution.failure_class for execution in sink.kept] == [None, "server-error", None, "server-error"]
+    assert adapter.begun == []
+
+
+def test_when_a_batch_breaks_its_cases_are_asked_one_by_one_and_no_others() -> None:
+    adapter, runner = Batching(frozenset({"s"})), a_runner()
+    work = [a_plan(a_case(id_), runner, suite=suite) for suite in ("s", "t") for id_ in ("c1", "c3")]
+
+    sink = carry_out(lane(runner, adapter, work))
+
+    assert [case for case, _ in adapter.begun] == ["c1", "c3"]
+    assert sorted(execution.suite for execution in sink.kept) == ["s", "s", "t", "t"]
+    assert all(execution.completed for execution in sink.kept)

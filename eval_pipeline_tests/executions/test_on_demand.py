@@ -1,0 +1,55 @@
+"""A runner asked as questions come up: the same attempts, patience and limits as in a sweep. On virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from eval_pipeline.executions.attempts import Surroundings
+from eval_pipeline.executions.model import Execution, RetryPolicy
+from eval_pipeline.executions.on_demand import OnDemand
+from eval_pipeline_tests.building import a_case, a_plan, a_runner
+from eval_pipeline_tests.executions.simulated import Simulated, failure
+from eval_pipeline_tests.virtual_time import run_virtually, virtual_clock
+
+PATIENT = RetryPolicy(max_retries=2, jitter=0.0)
+NOWHERE = Surroundings(folder_of=lambda plan: Path("nowhere"))
+
+
+def ask_all(adapter: Simulated, count: int, concurrency: int) -> list[Execution]:
+    """The executions of `count` questions put at once."""
+    runner = a_runner(retries=PATIENT, concurrency=concurrency)
+    found: list[Execution] = []
+
+    async def main() -> None:
+        on_demand = OnDemand(runner, adapter, NOWHERE, virtual_clock())
+        asked = (on_demand.execute(a_plan(a_case(f"c{number}"), runner)) for number in range(count))
+        found.extend(await asyncio.gather(*asked))
+        await on_demand.close()
+
+    run_virtually(main())
+    return found
+
+
+def test_a_question_is_asked_again_until_it_is_answered() -> None:
+    (execution,) = ask_all(Simulated(lambda call: failure() if call.attempt < 3 else 1.0), 1, 1)
+
+    assert execution.completed
+    assert len(execution.attempts) == 3
+
+
+def test_patience_ends() -> None:
+    (execution,) = ask_all(Simulated(lambda call: failure()), 1, 1)
+
+    assert execution.failure_class == "server-error"
+    assert len(execution.attempts) == 3
+
+
+def test_no_more_questions_are_under_way_than_the_runner_allows() -> None:
+    adapter = Simulated(lambda call: 1.0)
+
+    executions = ask_all(adapter, 6, 2)
+
+    begun = sorted(execution.started_at for execution in executions)
+    assert [(moment - begun[0]).total_seconds() for moment in begun] == [0, 0, 1, 1, 2, 2]
+    assert adapter.closed == 1
