@@ -8,7 +8,7 @@ import operator
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from eval_pipeline.reports.normalizers.answer import answer_report
 from eval_pipeline.scores.decide import decide
 from eval_pipeline.scores.desk import ScriptedDesk
 from eval_pipeline.scores.evaluate import Asked, Panel, evaluate_with
-from eval_pipeline.scores.model import NOTHING, Score, Status, Subject, Verdict
+from eval_pipeline.scores.model import Score, Status, Subject, Verdict
 from eval_pipeline.suites.load import Reading, load_suite
 from eval_pipeline_tests.conformance.facts import Row
 
@@ -30,7 +30,7 @@ TEXT_KINDS = frozenset({
 })  # fmt: skip
 MEASURE_KINDS = frozenset({"latency", "cost", "token-usage"})
 SESSION_KINDS = frozenset({"execution-metrics", "tool-trajectory", "skill-trigger"})
-# A row about one evaluator is carried out by test_agentv.py, or by agentv_graders.py and agentv_programs.py.
+# Rows about one evaluator: those that test_agentv.py carries out; those of agentv_graders.py and agentv_programs.py.
 KINDS_HERE = TEXT_KINDS | MEASURE_KINDS | SESSION_KINDS | {"field-accuracy"}
 KINDS_ELSEWHERE = frozenset({
     "rubrics", "llm-grader", "llm-rubric", "agent-rubric", "code-grader", "script", "javascript", "python", "webhook",
@@ -107,8 +107,8 @@ class Around:
     `replies` are those to each evaluator of the test, in order; one that is told none gets none.
     """
 
-    suite: Mapping[str, Any] = NOTHING
-    files: Mapping[str, str] = NOTHING
+    suite: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     replies: Sequence[Sequence[str]] = ()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -22,12 +22,15 @@ from eval_pipeline_tests.conformance.agentv_rows import (
     asked_list,
     asked_test,
     assertions_key,
+    assertions_of,
     carry_out,
+    kind_of,
     verdict_of,
 )
 from eval_pipeline_tests.conformance.facts import Row
 
 DEFAULT_GRADER = "llm-grader"
+_GRADERS = frozenset({"llm-grader", "llm-rubric", "agent-rubric", "rubrics"})
 _RESOLVED = frozenset({"resolvedPromptScript", "resolvedPromptPath", "prompt_path"})
 _TOLD_BY_FILE = "by the words of a file"
 _TOLD_BY_PROGRAM = "by the words of a program"
@@ -54,9 +57,10 @@ def check_observed_test(row: Row) -> None:
     carried = carry_out_whole(row)
 
     observed = row.data["observed"]
+    weights = [one["weight"] for one in _evaluators(row)]
     assert carried.verdict is not None, carried.errors
     assert as_scored(carried) == recorded(row)
-    assert [score.weight for score in carried.scores] == [one["weight"] for one in _evaluators(row)] or not kinds(row)
+    assert [score.weight for score in carried.scores] == weights or not asked_list(row)
     assert carried.verdict.score == pytest.approx(observed["score"], abs=1e-12)
     assert carried.status == observed["execution_status"]
 
@@ -78,8 +82,8 @@ def as_written(row: Row) -> dict[str, Any]:
 
 
 def as_scored(carried: Carried) -> list[tuple[str, str, float | None, str]]:
-    """What our evaluators scored: name, type, value and AgentV's word for it."""
-    return [(one.evaluator, one.type, one.value, verdict_of(one.value)) for one in carried.scores]
+    """What our evaluators scored: name, type, value (to nine digits) and AgentV's word for it."""
+    return [(one.evaluator, one.type, _rounded(one.value), verdict_of(one.value)) for one in carried.scores]
 
 
 def recorded(row: Row) -> list[tuple[str, str, float | None, str]]:
@@ -97,13 +101,8 @@ def recorded(row: Row) -> list[tuple[str, str, float | None, str]]:
 
 def lacks_its_replies(row: Row) -> bool:
     """Whether a score was made of several judgements that the row does not tell: of some criteria met, some not."""
-    several = (one for item, one in zip(asked_list(row), _evaluators(row), strict=False) if _criteria(item))
-    return any(one["score"] not in (0, 1) for one in several)
-
-
-def kinds(row: Row) -> bool:
-    """Whether the row's test lists evaluators at all."""
-    return bool(asked_list(row))
+    several = any(_criteria(item) for item in asked_list(row))
+    return several and any(one["type"] in _GRADERS and one["score"] not in (0, 1) for one in _evaluators(row))
 
 
 def _evaluators(row: Row) -> Sequence[Mapping[str, Any]]:
@@ -117,7 +116,11 @@ def _test_score(row: Row) -> float:
 
 
 def _value(one: Mapping[str, Any]) -> float | None:
-    return None if one["verdict"] == "skip" else one["score"]
+    return None if one["verdict"] == "skip" else _rounded(one["score"])
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 9)
 
 
 def _item_as_written(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -137,25 +140,23 @@ def _is_told(item: Any, score: Score) -> bool:
 
 def _replies(row: Row) -> list[list[str]]:
     """What the model says to each evaluator, in order; nothing to one that AgentV skipped."""
-    return [[] if value is None else [_reply(value, item)] for value, item in _graded(row)]
+    opposite = {item.get("name") for item in assertions_of(row) if item.get("negate")}
+    said = [(value, name in opposite) for name, _, value, _ in recorded(row)]
+    return [[] if value is None else [_reply(1 - value if turned else value, row)] for value, turned in said]
 
 
-def _graded(row: Row) -> Iterator[tuple[float | None, Any]]:
-    items = asked_list(row) or [None]
-    return zip((value for _, _, value, _ in recorded(row)), items, strict=False)
-
-
-def _reply(score: float, item: Any) -> str:
-    """A reply that says a score in every form that a grader can be asked for."""
-    names = [f"rubric-{number}" for number in range(1, 1 + len(_criteria(item)))]
-    named = [one["id"] for one in _criteria(item) if isinstance(one, Mapping) and "id" in one]
-    checks = [{"id": name, "satisfied": score == 1, "score": round(10 * score)} for name in (*names, *named)]
+def _reply(score: float, row: Row) -> str:
+    """A reply that says a score in every form that a grader can be asked for; it has an answer to every criterion."""
+    criteria = [one for item in asked_list(row) for one in _criteria(item)]
+    names = [f"rubric-{number}" for number in range(1, len(criteria) + 1)]
+    names += [one["id"] for one in criteria if isinstance(one, Mapping) and "id" in one]
+    checks = [{"id": name, "satisfied": score == 1, "score": round(10 * score)} for name in names]
     return json.dumps({"score": score, "reason": "as recorded", "checks": checks})
 
 
 def _criteria(item: Any) -> Sequence[Any]:
-    """The criteria that an evaluator judges one by one."""
+    """The criteria that a grader judges one by one; a text in the list of evaluators is one."""
     if isinstance(item, str):
         return [item]
-    given = item.get("rubrics") or item.get("criteria") or item.get("value") if isinstance(item, Mapping) else None
-    return given if isinstance(given, list) else ()
+    given = item.get("rubrics") or item.get("criteria") or item.get("value")
+    return given if isinstance(given, list) and kind_of(item) in _GRADERS else ()

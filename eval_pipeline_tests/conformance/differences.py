@@ -28,7 +28,9 @@ from eval_pipeline_tests.conformance.agentv_rows import (
     assertions_of,
     carry_out,
     kind_of,
+    stop_of,
 )
+from eval_pipeline_tests.conformance.agentv_stops import STOPS, check_stopped, is_stopped
 from eval_pipeline_tests.conformance.facts import Row
 
 
@@ -187,6 +189,11 @@ def _measures_of(item: Mapping[str, Any]) -> Sequence[str]:
     return [_NEEDED[kind]] if kind in _NEEDED else []
 
 
+def _lost_in_a_transform(row: Row) -> bool:
+    """Of the transform itself the row tells the error alone."""
+    return is_stopped(row) and bool(assertions_of(row)) and "Transform failed" in str(row.data.get("output"))
+
+
 # What is checked instead
 
 
@@ -197,6 +204,17 @@ def _refused(row: Row) -> None:
     assert carried.errors
     for error in carried.errors:
         assert error.place.field, f"the error names no field: {error}"
+
+
+def _transforms_are_refused(row: Row) -> None:
+    test = asked_test(row)
+    key = assertions_key(test)
+    transforming = [{**item, "transform": "output"} for item in assertions_of(row)]
+
+    carried = carry_out({**test, key: transforming}, answer_of(row))
+
+    assert len(carried.errors) == 1
+    assert "transform" in (carried.errors[0].place.field or "")
 
 
 def _unscored_unless_asked(row: Row) -> None:
@@ -361,6 +379,23 @@ DIFFERENCES: tuple[Difference, ...] = (
         lambda row: "observed" in row.data and _any(_nameless_measure)(row),
         "AgentV leaves budget evaluators without a name out; a name is made up for the others as well",
         _kept_ones_agree,
+    ),
+    Difference(
+        "no transforms",
+        "agentv",
+        _lost_in_a_transform,
+        "transforms belong to a later format than the seed page's (spec §10.2); an evaluator that asks for one is "
+        "refused at load, so that nothing is graded untransformed",
+        _transforms_are_refused,
+    ),
+    Difference(
+        "not graded, no score",
+        "agentv",
+        lambda row: is_stopped(row) and stop_of(row) in STOPS,
+        "AgentV gives a test that could not be carried out or graded the score 0; unknown is not zero (design, "
+        "promise 3): it has no score, and a failure class that says whose fault it is. What can be found before the "
+        "first call is refused there",
+        check_stopped,
     ),
     Difference(
         "measure missing",

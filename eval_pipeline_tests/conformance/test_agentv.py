@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from eval_pipeline.scores.evaluate import negated
 from eval_pipeline.scores.model import Finding, Outcome
 from eval_pipeline_tests.conformance.agentv_graders import GRADER_KINDS
+from eval_pipeline_tests.conformance.agentv_hooks import HOOK_ROWS, check_hook
 from eval_pipeline_tests.conformance.agentv_loading import LOADING_KINDS
 from eval_pipeline_tests.conformance.agentv_outputs import OUTPUT_KINDS
 from eval_pipeline_tests.conformance.agentv_programs import is_about_programs
 from eval_pipeline_tests.conformance.agentv_rows import (
-    BUILT_KINDS,
+    KINDS_HERE,
     SESSION_KINDS,
-    UNBUILT_KINDS,
     agrees,
     answer_of,
     asked_test,
     carry_out,
-    kinds_of,
+    stop_of,
     verdict_of,
+)
+from eval_pipeline_tests.conformance.agentv_stops import STOPS
+from eval_pipeline_tests.conformance.agentv_whole_tests import (
+    check_observed_test,
+    check_whole_test,
+    lacks_its_replies,
 )
 from eval_pipeline_tests.conformance.differences import difference_of
 from eval_pipeline_tests.conformance.facts import Row, row_params
@@ -32,18 +37,23 @@ ELSEWHERE = GRADER_KINDS | OUTPUT_KINDS | LOADING_KINDS  # test_agentv_graders.p
 
 def _is_own(row: Row | None) -> bool:
     """What programs score is in test_agentv_programs.py."""
-    return row is None or not (row.kind in ELSEWHERE or is_about_programs(row))
+    return row is None or not (row.kind in ELSEWHERE or is_about_programs(row) or row.file == HOOK_ROWS)
 
 
-OWN_ROWS = [param for param in row_params("agentv") if _is_own(param.values[0])]
+def _is_about_hooks(row: Row | None) -> bool:
+    return row is None or row.file == HOOK_ROWS
+
+
+ROWS = row_params("agentv")
+OWN_ROWS = [param for param in ROWS if _is_own(param.values[0])]
 
 
 @pytest.mark.parametrize("row", OWN_ROWS)
 def test_we_answer_as_agentv_does(row: Row, record_property: Callable[[str, object], None]) -> None:
     check = CHECKS.get(row.kind)
     if check is None:
-        pytest.skip(f"not built yet: {row.file}: {row.kind}")
-    _skip_what_is_not_built(row)
+        pytest.skip(f"nothing here knows how rows of this kind are carried out: {row.file}: {row.kind}")
+    _skip_what_is_not_recorded(row)
     difference = difference_of(row)
     if difference is not None:
         record_property("difference", difference.name)
@@ -52,32 +62,26 @@ def test_we_answer_as_agentv_does(row: Row, record_property: Callable[[str, obje
     check(row)
 
 
-def _skip_what_is_not_built(row: Row) -> None:
-    data = row.data
-    failed = data.get("failure_reason_code") == "provider_error"
-    unbuilt = sorted({kind for kind in kinds_of(row) if kind in UNBUILT_KINDS})
-    if row.kind == "test-aggregate" and data.get("execution_status") == "execution_error" and not failed:
-        pytest.skip(f"not built yet: what fails here is {_what_failed(row)}")
-    if row.kind == "test-aggregate" and "turns" in data["config"]:
-        pytest.skip("not built yet: conversations with turns")
-    if unbuilt:
-        pytest.skip(f"not built yet: {', '.join(unbuilt)}")
-    if row.kind in ("test-aggregate", "observed-test") and not kinds_of(row) and not failed:
-        pytest.skip("not built yet: the default grader of a test without evaluators")
-    if _lacks_its_own_measure(row):
+@pytest.mark.parametrize("row", [param for param in ROWS if _is_about_hooks(param.values[0])])
+def test_our_hooks_are_told_what_agentvs_are(row: Row) -> None:
+    check_hook(row)
+
+
+def _skip_what_is_not_recorded(row: Row) -> None:
+    """Rows that leave out what their number comes from cannot be carried out by anybody."""
+    if row.kind not in ("test-aggregate", "observed-test"):
+        return
+    if row.kind == "test-aggregate" and _lacks_its_own_measure(row):
         pytest.skip("the row does not hold the measure that its score comes from")
-
-
-def _what_failed(row: Row) -> str:
-    code = row.data.get("failure_reason_code")
-    return str(code) if code is not None else "a transform, a dependency or a hook"
+    if lacks_its_replies(row):
+        pytest.skip("the row does not hold the grader's reply")
+    if stop_of(row) not in (None, *STOPS):
+        pytest.skip(f"the row does not hold what stopped the test: {stop_of(row)}")
 
 
 def _lacks_its_own_measure(row: Row) -> bool:
     """Whole-test rows record scores of measures that the target reported, but not always the measures."""
     needed = {"latency": "duration_ms", "cost": "cost_usd", "token-usage": "token_usage"}
-    if row.kind != "test-aggregate":
-        return False
     scored = {score["type"]: score["score"] for score in row.data.get("evaluator_scores_observed") or ()}
     answer = answer_of(row)
     unmeasured = {kind for kind, name in needed.items() if getattr(answer, name) is None}
@@ -107,44 +111,9 @@ def _negation(row: Row) -> None:
     assert value is None or [one.passed for one in outcome.findings] == row.data["observed_passed"]
 
 
-def _whole_test(row: Row) -> None:
-    carried = carry_out(asked_test(row), answer_of(row))
-
-    verdict, asserted = carried.verdict, row.data["asserted"]
-    assert verdict is not None, carried.errors
-    if row.data.get("execution_status") == "execution_error":
-        assert (carried.status, verdict.score) == ("execution_error", None)
-        return
-    assert agrees(verdict.score, row) or not {"score", "score_bounds"} & set(asserted)
-    assert carried.status == row.data.get("execution_status") or "execution_status" not in asserted
-    names = ("name", "type", "score", "verdict")
-    observed = [tuple(one[name] for name in names) for one in row.data["evaluator_scores_observed"]]
-    assert [(one.evaluator, one.type, one.value, verdict_of(one.value)) for one in carried.scores] == observed
-
-
-def _observed_test(row: Row) -> None:
-    carried = carry_out(asked_test(row), answer_of(row))
-
-    observed = row.data["observed"]
-    assert carried.verdict is not None, carried.errors
-    assert [_as_observed(score) for score in carried.scores] == observed["evaluators"]
-    assert carried.verdict.score == pytest.approx(observed["score"], abs=1e-12)
-    assert carried.status == observed["execution_status"]
-
-
-def _as_observed(score: Any) -> dict[str, Any]:
-    return {
-        "name": score.evaluator,
-        "type": score.type,
-        "score": score.value,
-        "weight": score.weight,
-        "verdict": verdict_of(score.value),
-    }
-
-
 CHECKS: dict[str, Callable[[Row], None]] = {
-    **dict.fromkeys(BUILT_KINDS, _one_evaluator),
+    **dict.fromkeys(KINDS_HERE, _one_evaluator),
     "negate": _negation,
-    "test-aggregate": _whole_test,
-    "observed-test": _observed_test,
+    "test-aggregate": check_whole_test,
+    "observed-test": check_observed_test,
 }
