@@ -1,7 +1,7 @@
 """Where the files that a suite names lie: looked for along its search roots, and never outside of them.
 
-The roots are AgentV's: the suite's folder, the folders above it up to the git repository's root (where there is none: up
-to the project's folder), the current folder.
+The roots are AgentV's: the suite's folder, the folders above it up to the git repository's root (where there is none,
+up to the project's folder), the current folder.
 """
 
 from __future__ import annotations

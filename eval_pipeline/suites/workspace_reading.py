@@ -178,7 +178,8 @@ class _Part:
         value = fields.text(self.raw, key, self.spot)
         if value is None or (value.strip() and _is_sayable(value) and len(value) < _LONGEST_PATH):
             return value
-        raise self.error(key, f"expected a text, got {fields.kind(value)}")
+        empty = " (empty: is the variable in it set?)" if value == "" else ""
+        raise self.error(key, f"expected a text, got {fields.kind(value)}{empty}")
 
     def needed_text(self, key: str, what: str) -> str:
         value = self.text(key)
