@@ -66,17 +66,16 @@ def selection_options(command: Command) -> Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a command is about: a workbench with suites loaded, runners chosen and options resolved."""
+    """What a command is about: a workbench with suites loaded, runners chosen and options resolved.
+
+    `cells` are the suites × runners that have something to carry out, suite by suite.
+    """
 
     workbench: Workbench
     suites: list[ReadySuite]
     runners: list[Runner]
+    cells: list[CellName]
     options: SweepOptions
-
-    @property
-    def cells(self) -> list[CellName]:
-        """Suites × runners, suite by suite."""
-        return [CellName(ready.suite.name, runner.name) for ready in self.suites for runner in self.runners]
 
     def require_cases(self) -> None:
         """Raises InputError when there is nothing to carry out, and says why."""
@@ -128,11 +127,11 @@ def select(
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
     wanted = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
-    used = {cell for each in ready for cell in _cells(each, chosen, wanted, bool(runners))}
+    used = [cell for each in ready for cell in _cells(each, chosen, wanted, bool(runners))]
     if not used and not cases and not tags:
         _check_cases_runners(ready, chosen)
-    chosen = [runner for runner in chosen if runner.name in {name for _, name in used}]
-    ready = [each for each in ready if each.suite.name in {name for name, _ in used} or each.errors]
+    chosen = [runner for runner in chosen if runner.name in {cell.runner for cell in used}]
+    ready = [each for each in ready if each.suite.name in {cell.suite for cell in used} or each.errors]
     require_environment(chosen)
     defaults = workbench.project.defaults
     options = SweepOptions(
@@ -147,31 +146,24 @@ def select(
         any_runner=bool(runners),
         defaults=defaults,
     )
-    _check_graders(workbench, ready, chosen, options, used)
-    return Selection(workbench=workbench, suites=ready, runners=chosen, options=options)
+    _check_graders(workbench, used, options)
+    return Selection(workbench=workbench, suites=ready, runners=chosen, cells=used, options=options)
 
 
-def _check_graders(
-    workbench: Workbench,
-    suites: list[ReadySuite],
-    runners: list[Runner],
-    options: SweepOptions,
-    used: set[tuple[str, str]],
-) -> None:
+def _check_graders(workbench: Workbench, cells: list[CellName], options: SweepOptions) -> None:
     """Raises InputErrors for suites × runners that nobody could grade, before anything costs money."""
     graders = make_graders(options, workbench.warehouse, workbench.runner)
-    pairs = [(ready, runner) for ready in suites for runner in runners if (ready.suite.name, runner.name) in used]
-    errors = [ungradable(ready.suite, runner, graders) for ready, runner in pairs]
+    errors = [ungradable(workbench.suite(one.suite).suite, workbench.runner(one.runner), graders) for one in cells]
     missing = {str(error): error for error in errors if error is not None}
     if missing:
         raise InputErrors(list(missing.values()))
 
 
-def _cells(ready: ReadySuite, runners: list[Runner], wanted: CaseFilter, any_runner: bool) -> Iterator[tuple[str, str]]:
-    """The suite × runner pairs that have something to carry out."""
+def _cells(ready: ReadySuite, runners: list[Runner], wanted: CaseFilter, any_runner: bool) -> Iterator[CellName]:
+    """The cells of a suite that have something to carry out."""
     for runner in runners:
         if next(cell_cases(ready.suite, runner, wanted, any_runner=any_runner), None) is not None:
-            yield ready.suite.name, runner.name
+            yield CellName(ready.suite.name, runner.name)
 
 
 def _check_cases_runners(suites: list[ReadySuite], chosen: list[Runner]) -> None:

@@ -24,8 +24,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     """
     selection = select(**selected)
     selection.require_cases()
-    every = foresee(selection.workbench, selection.cells, selection.options)
-    foreseen = [one for one in every if one.tally.planned]
+    foreseen = list(foresee(selection.workbench, selection.cells, selection.options))
     if as_json:
         click.echo(to_json([_as_json(one) for one in foreseen]).decode())
         return

@@ -48,8 +48,7 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
 
     with choose_progress(console, quiet or as_json) as progress:
         selection.workbench.listener = progress
-        runners = [runner.name for runner in selection.runners]
-        result = run_sweep(selection.workbench, selection.suites, runners, sweep_config(selection))
+        result = run_sweep(selection.workbench, selection.suites, selection.cells, sweep_config(selection))
     least = min_pass_rate if min_pass_rate is not None else selection.workbench.project.defaults.min_pass_rate
     code = exit_code(result.outcomes, selection.problems, least, result.problem)
     standings = _standings(selection)
@@ -156,7 +155,6 @@ def _print_json(result: RunResult, standings: pl.DataFrame, selection: Selection
                 "error": outcome.error,
             }
             for outcome in result.outcomes
-            if outcome.tally.planned or outcome.error is not None
         ],
         "invalid_cases": [str(error) for error in selection.problems],
         "leaderboard": standings.to_dicts(),

@@ -143,12 +143,12 @@ def suite_materialization(workbench: Workbench, name: str) -> dg.AssetMaterializ
     )
 
 
-def cell_assets(workbench: Workbench, partitions: dg.MultiPartitionsDefinition) -> dg.AssetsDefinition:
+def cell_assets(workbench: Workbench, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """The assets of a suite × runner, as one step that covers every partition of a run."""
 
     @dg.multi_asset(
         name="evaluate",
-        specs=list(_cell_specs()),
+        specs=list(_cell_specs(partitions)),
         check_specs=cell_checks(partitions),
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
@@ -217,8 +217,9 @@ def _failure(failed: Mapping[str, str], partitions: int) -> dg.Failure:
     )
 
 
-def _cell_specs() -> Iterator[dg.AssetSpec]:
-    upstream = dg.AssetDep("suites", partition_mapping=by_suite)
+def _cell_specs(partitions: dg.PartitionsDefinition[str]) -> Iterator[dg.AssetSpec]:
+    in_grid = isinstance(partitions, dg.MultiPartitionsDefinition)
+    upstream = dg.AssetDep("suites", partition_mapping=by_suite if in_grid else dg.AllPartitionMapping())
     for name in CELL_ASSETS:
         yield dg.AssetSpec(
             name,
@@ -235,7 +236,7 @@ def _cell_specs() -> Iterator[dg.AssetSpec]:
 class _Reporter(Forwarding):
     """Turns finished cells into Dagster events, and passes everything on to the workbench's own listener.
 
-    A suite × runner with nothing to carry out is no event: a sweep is a box of both, and each event costs time.
+    A suite × runner with nothing to carry out is no event: a run in the grid is a box of both, and events cost time.
     """
 
     def __init__(self, context: dg.AssetExecutionContext, workbench: Workbench, selected: list[str]) -> None:

@@ -8,26 +8,28 @@ import dagster as dg
 
 from eval_pipeline.orchestration.assets import cell_assets, leaderboards_asset, suites_asset
 from eval_pipeline.orchestration.jobs import make_jobs
-from eval_pipeline.orchestration.partitions import grid, suite_partitions
+from eval_pipeline.orchestration.partitions import exactly, grid, suite_partitions
 from eval_pipeline.orchestration.schedules import nightly_sweep
 from eval_pipeline.orchestration.sensors import automation, discover_suites
 from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.warehouse.journal import CellName
 
 
 def build_definitions(
-    workbench: Workbench, runners: Sequence[str], suites: Sequence[str] | None = None
+    workbench: Workbench, runners: Sequence[str], cells: Sequence[CellName] | None = None
 ) -> dg.Definitions:
     """All assets, checks, jobs, schedules and sensors over these runners.
 
-    `suites` fixes the suites to exactly these; without it they are dynamic partitions that the sensor keeps up.
+    `cells` fixes the partitions to exactly these suites × runners; without it suites are dynamic partitions that the
+    sensor keeps up, and every runner goes with every suite.
     """
     names = list(runners)
     jobs = make_jobs()
-    side = suite_partitions(suites)
+    side = suite_partitions(None if cells is None else list(dict.fromkeys(cell.suite for cell in cells)))
     return dg.Definitions(
         assets=[
             suites_asset(workbench, side),
-            cell_assets(workbench, grid(side, names)),
+            cell_assets(workbench, grid(side, names) if cells is None else exactly(cells)),
             leaderboards_asset(workbench),
         ],
         jobs=list(jobs.values()),

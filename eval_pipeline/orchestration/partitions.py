@@ -35,14 +35,26 @@ def partition_key(cell: CellName) -> dg.MultiPartitionKey:
     return dg.MultiPartitionKey({"suite": cell.suite, "runner": cell.runner})
 
 
+def exactly(cells: Sequence[CellName]) -> dg.StaticPartitionsDefinition:
+    """Just these cells, under the same keys as in the grid.
+
+    A sweep of the command line has its own definitions: in the grid a run covers a box, and every cell of it costs
+    events, also one with nothing to carry out.
+    """
+    return dg.StaticPartitionsDefinition([str(partition_key(cell)) for cell in cells])
+
+
 def cell_name(key: str) -> CellName:
-    """The cell of a partition."""
-    assert isinstance(key, dg.MultiPartitionKey)
-    dimensions = key.keys_by_dimension
-    return CellName(dimensions["suite"], dimensions["runner"])
+    """The cell of a partition; names hold no `|`."""
+    runner, suite = str(key).split("|")
+    return CellName(suite, runner)
 
 
 def range_tags(suites: Sequence[str], runners: Sequence[str]) -> dict[str, str]:
     """Run tags that make one run of all partitions between the first and the last of both sides."""
-    first, last = CellName(suites[0], runners[0]), CellName(suites[-1], runners[-1])
+    return between(CellName(suites[0], runners[0]), CellName(suites[-1], runners[-1]))
+
+
+def between(first: CellName, last: CellName) -> dict[str, str]:
+    """Run tags that make one run of all partitions from one to another."""
     return {RANGE_START: str(partition_key(first)), RANGE_END: str(partition_key(last))}

@@ -16,8 +16,9 @@ from eval_pipeline.orchestration.cells import ReadySuite
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import provenance, suite_metadata, suite_version
 from eval_pipeline.orchestration.outcomes import INTERRUPTED, CellOutcome, Forwarding, Listener
-from eval_pipeline.orchestration.partitions import SUITES, range_tags
+from eval_pipeline.orchestration.partitions import SUITES, between
 from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.warehouse.journal import CellName
 
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -32,16 +33,15 @@ class RunResult:
 
 
 def run_sweep(
-    workbench: Workbench, suites: Sequence[ReadySuite], runners: Sequence[str], config: dict[str, Any]
+    workbench: Workbench, suites: Sequence[ReadySuite], cells: Sequence[CellName], config: dict[str, Any]
 ) -> RunResult:
-    """Carries out suites × runners with a SweepConfig, then ranks. Nothing of a failing target raises."""
+    """Carries out cells of these suites with a SweepConfig, then ranks. Nothing of a failing target raises."""
     result = RunResult()
     workbench.listener = _Collecting(workbench.listener, result.outcomes)
-    names = [ready.suite.name for ready in suites]
-    definitions = build_definitions(workbench, runners, names)
+    definitions = build_definitions(workbench, list(dict.fromkeys(cell.runner for cell in cells)), cells)
     with open_instance(workbench.project.data) as instance:
         _register(workbench, suites, instance)
-        sweep = _execute(definitions, "sweep", instance, config, range_tags(names, list(runners)))
+        sweep = _execute(definitions, "sweep", instance, config, between(cells[0], cells[-1]))
         result.run_id = sweep.run_id
         result.problem = None if sweep.success else _problem(sweep)
         if any(outcome.tally.changed for outcome in result.outcomes) or not _has_board(workbench):

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.orchestration.project import load_project
-from eval_pipeline.orchestration.cells import SweepOptions
+from eval_pipeline.orchestration.cells import ReadySuite, SweepOptions
 from eval_pipeline.orchestration.outcomes import CellOutcome, Tally
+from eval_pipeline.orchestration.project import load_project
 from eval_pipeline.orchestration.sweep import carry_out
 from eval_pipeline.orchestration.workbench import Workbench, new_id
 from eval_pipeline.warehouse.analysis import open_results
@@ -127,6 +127,12 @@ def make_project(root: Path, **project: Any) -> ProjectFolder:
     folder.write_suite(a_test("a"), a_test("b"))
     folder.write_runners(a_runner_entry())
     return folder
+
+
+def every_cell(workbench: Workbench, *runners: str) -> tuple[list[ReadySuite], list[CellName]]:
+    """All suites of a project, and all of them with each of these runners."""
+    suites = workbench.load_suites()
+    return suites, [CellName(ready.suite.name, runner) for ready in suites for runner in runners]
 
 
 COMPARED = {

@@ -12,6 +12,7 @@ import pytest
 
 from eval_pipeline.orchestration import definitions
 from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.warehouse.journal import CellName
 from eval_pipeline.warehouse.schema import TABLES
 from eval_pipeline_tests.orchestration.project_folder import ProjectFolder, make_project
 
@@ -157,11 +158,16 @@ def test_only_the_leaderboards_follow_by_themselves(defs: dg.Definitions) -> Non
     assert automated == ["leaderboards"]
 
 
-def test_fixed_suites_make_a_static_grid(folder: ProjectFolder) -> None:
-    fixed = build_definitions(folder.workbench(), ["echo"], ["sums"])
+def test_a_sweep_of_the_command_line_has_just_its_own_partitions_under_the_keys_of_the_grid(
+    folder: ProjectFolder,
+) -> None:
+    fixed = build_definitions(
+        folder.workbench(), ["echo", "parrot"], [CellName("sums", "echo"), CellName("b", "parrot")]
+    )
 
     graph = fixed.resolve_asset_graph()
-    assert partitions(graph.get(dg.AssetKey("evaluator_scores")).partitions_def) == "runner[echo] × suite[sums]"
+    keys = graph.get(dg.AssetKey("evaluator_scores")).partitions_def.get_partition_keys()
+    assert keys == ["echo|sums", "parrot|b"]
 
 
 def test_the_code_location_serves_the_project_of_the_current_folder(

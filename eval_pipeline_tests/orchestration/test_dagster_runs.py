@@ -20,16 +20,17 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.orchestration.assets import CELL_ASSETS, SweepConfig
 from eval_pipeline.orchestration.build import build_definitions
-from eval_pipeline.orchestration.instance import open_instance
-from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
 from eval_pipeline.orchestration.cells import STAGES, SweepOptions
+from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.outcomes import INTERRUPTED
+from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
 from eval_pipeline.orchestration.run import RunResult, run_sweep
 from eval_pipeline_tests.orchestration.project_folder import (
     ProjectFolder,
     a_runner_entry,
     a_test,
     contains,
+    every_cell,
     make_project,
     published,
 )
@@ -117,7 +118,7 @@ def swept(box: ProjectFolder) -> Ran:
 def by_command_line(box: ProjectFolder) -> Iterator[tuple[RunResult, ProjectFolder, dg.DagsterInstance]]:
     """The same sweep as the command line makes it, in another data folder, with its Dagster instance still open."""
     workbench = box.workbench(box.root / "data-of-the-command-line")
-    result = run_sweep(workbench, workbench.load_suites(), ["echo", "parrot"], {})
+    result = run_sweep(workbench, *every_cell(workbench, "echo", "parrot"), {})
     with open_instance(workbench.project.data) as instance:
         yield result, box, instance
 
@@ -377,9 +378,9 @@ def test_load_suites_stores_suites_and_says_which_cases_are_invalid(folder: Proj
 RUNS_ON_ITS_OWN = """
 import pathlib, sys
 from eval_pipeline.orchestration.run import run_sweep
-from eval_pipeline_tests.orchestration.project_folder import ProjectFolder
+from eval_pipeline_tests.orchestration.project_folder import ProjectFolder, every_cell
 workbench = ProjectFolder(pathlib.Path(sys.argv[1])).workbench()
-print(run_sweep(workbench, workbench.load_suites(), ["echo"], {}).problem)
+print(run_sweep(workbench, *every_cell(workbench, "echo"), {}).problem)
 """
 
 
@@ -410,7 +411,7 @@ def test_a_sweep_after_a_killed_one_does_not_wait_for_it_and_says_that_it_failed
     folder.write_answers()
 
     workbench = folder.workbench()
-    result = run_sweep(workbench, workbench.load_suites(), ["echo"], {})
+    result = run_sweep(workbench, *every_cell(workbench, "echo"), {})
 
     assert result.problem is None
     with open_instance(folder.data) as instance:

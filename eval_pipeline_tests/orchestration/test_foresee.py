@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from eval_pipeline.executions.planning import CaseFilter
-from eval_pipeline.orchestration.foresee import Foreseen, foresee
 from eval_pipeline.orchestration.cells import SweepOptions
+from eval_pipeline.orchestration.foresee import Foreseen, foresee
 from eval_pipeline.orchestration.outcomes import Tally
 from eval_pipeline.warehouse.journal import CellName
 from eval_pipeline_tests.orchestration.project_folder import ProjectFolder, a_runner_entry, a_test, contains

@@ -25,6 +25,7 @@ from eval_pipeline_tests.orchestration.project_folder import (
     a_runner_entry,
     a_test,
     contains,
+    every_cell,
     make_project,
     published,
 )
@@ -110,7 +111,7 @@ def elsewhere(folder: ProjectFolder) -> Path:
 
 def sweep_by_command_line(folder: ProjectFolder, data: Path, runner: str) -> str:
     workbench = folder.workbench(data)
-    result = run_sweep(workbench, workbench.load_suites(), [runner], {})
+    result = run_sweep(workbench, *every_cell(workbench, runner), {})
     assert result.problem is None
     assert result.run_id is not None
     return result.run_id

@@ -22,7 +22,8 @@ import json, pathlib, sys
 seen = json.load(sys.stdin)
 folder = pathlib.Path(seen["workspace_path"])
 there = sorted(path.name for path in folder.iterdir())
-print(json.dumps({"score": 1.0 if WANTED in there else 0.0, "details": {"there": there, "changes": seen["file_changes"]}}))
+details = {"there": there, "changes": seen["file_changes"]}
+print(json.dumps({"score": 1.0 if WANTED in there else 0.0, "details": details}))
 """
 
 
