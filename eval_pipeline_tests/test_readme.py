@@ -145,7 +145,15 @@ def rows_of(name: str) -> list[str]:
     return re.findall(rf"^\|[^|]*`{name}`[^|]*\|.*$", README, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", EVALUATORS.names())
+OPPOSITES = [name for name in EVALUATORS.names() if EVALUATORS.find(name.removeprefix("not-")) and name[:4] == "not-"]
+
+
+def test_the_readme_says_how_opposites_are_named() -> None:
+    assert OPPOSITES
+    assert "`not-` before a kind of text, measure or trajectory is its opposite: `not-contains`." in README
+
+
+@pytest.mark.parametrize("name", sorted(set(EVALUATORS.names()) - set(OPPOSITES)))
 def test_the_readme_names_every_argument_of_an_evaluator(name: str) -> None:
     arguments = {argument.name for argument in fields(EVALUATORS.get(name)) if argument.name != "on_missing"}  # type: ignore[arg-type]
 

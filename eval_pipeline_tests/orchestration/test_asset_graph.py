@@ -161,13 +161,13 @@ def test_only_the_leaderboards_follow_by_themselves(defs: dg.Definitions) -> Non
 def test_a_sweep_of_the_command_line_has_just_its_own_partitions_under_the_keys_of_the_grid(
     folder: ProjectFolder,
 ) -> None:
-    fixed = build_definitions(
-        folder.workbench(), ["echo", "parrot"], [CellName("sums", "echo"), CellName("b", "parrot")]
-    )
+    cells = [CellName("sums", "echo"), CellName("b", "parrot")]
 
-    graph = fixed.resolve_asset_graph()
-    keys = graph.get(dg.AssetKey("evaluator_scores")).partitions_def.get_partition_keys()
-    assert keys == ["echo|sums", "parrot|b"]
+    graph = build_definitions(folder.workbench(), ["echo", "parrot"], cells).resolve_asset_graph()
+
+    found = graph.get(dg.AssetKey("evaluator_scores")).partitions_def
+    assert found is not None
+    assert found.get_partition_keys() == ["echo|sums", "parrot|b"]
 
 
 def test_the_code_location_serves_the_project_of_the_current_folder(
