@@ -14,7 +14,7 @@ from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
 from eval_pipeline.orchestration.project import PROJECT_FILE, load_project
 from eval_pipeline.orchestration.workbench import Workbench
-from eval_pipeline.scores.evaluate import Panel
+from eval_pipeline.scores.evaluate import GraderRevision, Panel
 from eval_pipeline.suites.load import find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 from eval_pipeline.suites.notices import Notice, problems_of
@@ -165,13 +165,20 @@ class _Suites:
             self.findings.append(Finding(severity="error", message=taken, place=Place(show_path(path))))
             return
         self._files[suite.name] = path
-        broken = Panel(suite).check()
+        broken = Panel(suite, self._grader).check()
         self.counts[suite.name] = len(suite.cases) - len(broken)
         for refused in suite.errors:
             self.findings += findings_of(refused)
-        self.findings += _evaluator_errors(suite, [case for case in suite.cases if case.id in broken])
+        cases = [case for case in suite.cases if case.id in broken]
+        self.findings += _evaluator_errors(suite, cases, self._grader)
         self.findings += self._runner_errors(suite)
         self.findings += [_warning(warning) for warning in (*suite.warnings, *review(suite))]
+
+    def _grader(self, name: str | None) -> str:
+        """Whether a grader that an evaluator names is there; who grades by default is known when a runner is."""
+        if name is not None and self._runners is not None and name not in self._runners:
+            raise UnknownName("runner", name, self._runners, Place(field="target"))
+        return name or ""
 
     def _runner_errors(self, suite: Suite) -> Iterator[Finding]:
         """Runners that a suite asks for and that there are not."""
@@ -193,7 +200,7 @@ def _warning(said: str) -> Finding:
     return Finding(severity="warning", message=said)
 
 
-def _evaluator_errors(suite: Suite, cases: Sequence[Case]) -> Iterator[Finding]:
+def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevision) -> Iterator[Finding]:
     """Every evaluator that cannot be used; one that the suite gives to many cases is said once."""
     places = EvaluatorPlaces(suite) if cases else None
     seen: set[int] = set()
@@ -203,7 +210,7 @@ def _evaluator_errors(suite: Suite, cases: Sequence[Case]) -> Iterator[Finding]:
                 continue
             seen.add(id(spec))
             alone = replace(suite, cases=(replace(case, evaluators=(spec,)),))
-            for error in Panel(alone).check().values():
+            for error in Panel(alone, grader).check().values():
                 place = places.of(case, spec, _argument(error, case, spec)) if places is not None else None
                 yield from findings_of(error.at(place) if place is not None else error)
 

@@ -123,7 +123,7 @@ def select(
     check_case_ids([each.suite for each in ready], cases)
     chosen = select_runners(workbench.load_runners(), runners, runner_tags)
     if not runners:
-        _check_suite_runners(ready, workbench)
+        ready = [_with_known_runners(each, workbench) for each in ready]
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
     wanted = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
@@ -153,7 +153,8 @@ def select(
 def _check_graders(workbench: Workbench, cells: list[CellName], options: SweepOptions) -> None:
     """Raises InputErrors for suites × runners that nobody could grade, before anything costs money."""
     graders = make_graders(options, workbench.warehouse, workbench.runner)
-    errors = [ungradable(workbench.suite(one.suite).suite, workbench.runner(one.runner), graders) for one in cells]
+    pairs = [(workbench.suite(one.suite).suite, workbench.runner(one.runner)) for one in cells]
+    errors = [ungradable(suite, runner, graders, any_runner=options.any_runner) for suite, runner in pairs]
     missing = {str(error): error for error in errors if error is not None}
     if missing:
         raise InputErrors(list(missing.values()))
@@ -174,9 +175,21 @@ def _check_cases_runners(suites: list[ReadySuite], chosen: list[Runner]) -> None
         raise InputError(f"no case is for {wanted}: each names the runners it is for ({', '.join(named)})")
 
 
-def _check_suite_runners(suites: list[ReadySuite], workbench: Workbench) -> None:
-    """A suite that asks for a runner that is not there would silently carry out nothing."""
-    for ready in suites:
-        named = {*ready.suite.settings.runners, *(name for case in ready.suite.cases for name in case.runners or ())}
-        for name in sorted(named - set(workbench.runners)):
-            raise UnknownName("runner", name, workbench.runners, Place(show_path(ready.suite.path)))
+def _with_known_runners(ready: ReadySuite, workbench: Workbench) -> ReadySuite:
+    """The suite without the cases that name a runner that is not there: each is an error, and the others go on.
+
+    Raises UnknownName for a suite that asks for such a runner itself: it would silently carry out nothing.
+    """
+    for name in sorted(set(ready.suite.settings.runners) - set(workbench.runners)):
+        raise UnknownName("runner", name, workbench.runners, Place(show_path(ready.suite.path)))
+    errors: dict[str, InputError] = {}
+    for case in ready.suite.cases:
+        for name in sorted(set(case.runners or ()) - set(workbench.runners)):
+            place = Place(show_path(case.origin or ready.suite.path), case.line, f"case '{case.id}'")
+            errors[case.id] = UnknownName("runner", name, workbench.runners, place)
+    if not errors:
+        return ready
+    usable = tuple(case for case in ready.suite.cases if case.id not in errors)
+    known = replace(ready, suite=replace(ready.suite, cases=usable), errors=(*ready.errors, *errors.values()))
+    workbench.suites[ready.suite.name] = known
+    return known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.orchestration.outcomes import INTERRUPTED, CellOutcome
 from eval_pipeline.suites.source import show_path
+from eval_pipeline.warehouse.cells import case_results
 
 if TYPE_CHECKING:
     from eval_pipeline.orchestration.run import RunResult
@@ -50,7 +52,8 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
         selection.workbench.listener = progress
         result = run_sweep(selection.workbench, selection.suites, selection.cells, sweep_config(selection))
     least = min_pass_rate if min_pass_rate is not None else selection.workbench.project.defaults.min_pass_rate
-    code = exit_code(result.outcomes, selection.problems, least, result.problem)
+    outcomes = [_by_case(selection, outcome) for outcome in result.outcomes]
+    code = exit_code(outcomes, selection.problems, least, result.problem)
     standings = _standings(selection)
     if as_json:
         _print_json(result, standings, selection, code)
@@ -76,6 +79,20 @@ def sweep_config(selection: Selection) -> dict[str, Any]:
         "any_runner": options.any_runner or None,
     }
     return {name: value for name, value in config.items() if value not in (None, [])}
+
+
+def _by_case(selection: Selection, outcome: CellOutcome) -> CellOutcome:
+    """The outcome counted by cases, where the suite says how repetitions become one answer about a case."""
+    if outcome.cell.ready.suite.settings.strategy is None or outcome.error is not None or not outcome.tally.planned:
+        return outcome
+    found = case_results(selection.workbench.warehouse, outcome.cell.name)
+    counted = replace(
+        outcome.tally,
+        passed=found.get("passed", 0),
+        failed=found.get("failed", 0),
+        errored=found.get("error", 0),
+    )
+    return replace(outcome, tally=counted)
 
 
 def exit_code(
@@ -130,7 +147,9 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[CellOut
     tallies = [outcome.tally for outcome in outcomes]
     executed, reused = sum(t.executed for t in tallies), sum(t.reused for t in tallies)
     rescored, errored = sum(t.rescored for t in tallies), sum(t.errored for t in tallies)
-    say(console, f"{executed} executed, {reused} reused, {rescored} scored again")
+    refused = sum(t.refused for t in tallies)
+    not_started = f", {refused} not started" if refused else ""
+    say(console, f"{executed} executed, {reused} reused, {rescored} scored again{not_started}")
     if selection.problems:
         say(console, f"{len(selection.problems)} invalid cases were left out", style="red")
     if errored:

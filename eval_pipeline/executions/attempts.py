@@ -31,6 +31,7 @@ from eval_pipeline.executions.model import (
 )
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import ADAPTER, RATE_LIMITED, TIMEOUT, WORKSPACE
+from eval_pipeline.suites.model import Case
 
 _LOG = logging.getLogger(__name__)
 NEVER_RETRIED = (401, 403)
@@ -121,6 +122,14 @@ class Attempts:
         job.attempts.append(attempt_record(started_at, duration_ms, failure))
         return result
 
+    async def make_in_place(self, job: Job) -> RawExecution | TargetFailure:
+        """One more attempt of a job, as soon as the limit has a place for it."""
+        await self._limit.acquire()
+        try:
+            return await self.make(job)
+        finally:
+            self._limit.release()
+
     def delay_before_next(self, job: Job, result: RawExecution | TargetFailure) -> float | None:
         """Seconds until the job is to be tried again; None when the result stands."""
         if not isinstance(result, TargetFailure) or not self._is_retryable(result):
@@ -166,11 +175,10 @@ class Attempts:
 
     async def _try(self, job: Job) -> RawExecution | TargetFailure:
         case, number = job.plan.case, len(job.attempts) + 1
-        timeout_s = case.timeout_s or self._runner.timeout_s or self._adapter.default_timeout_s
         call = Call(
             plan=job.plan,
             attempt=number,
-            timeout_s=timeout_s,
+            timeout_s=time_limit_s(case, self._runner, self._adapter),
             files=lambda: self._around.folder_of(job.plan),
             workspace=job.lease.folder if job.lease is not None else None,
         )
@@ -193,6 +201,11 @@ class Attempts:
                 retryable = self._adapter.retries_timeouts
                 return TargetFailure(TIMEOUT, f"no answer within {call.timeout_s:g} s", retryable=retryable)
             return TargetFailure(ADAPTER, f"adapter '{self._runner.adapter}' failed: {type(error).__name__}: {error}")
+
+
+def time_limit_s(case: Case, runner: Runner, adapter: Adapter) -> float:
+    """Seconds that an attempt at a case may take: the case's own limit, else the runner's, else the adapter's."""
+    return case.timeout_s or runner.timeout_s or adapter.default_timeout_s
 
 
 def retry_delay_s(policy: RetryPolicy, retries_done: int, retry_after_s: float | None, chance: random.Random) -> float:

@@ -17,7 +17,11 @@ from eval_pipeline.suites.model import Case
 
 
 def cases_file(calls: Sequence[Call]) -> bytes:
-    """JSONL, a line a case: `id`, `prompt` (its input as one text), `input` (its messages), `files`, `metadata`."""
+    """JSONL, a line a case: `id`, `prompt` (its input as one text), `input` (its messages), `files`.
+
+    What does not make a cell another (a case's metadata, say) is not told: answers that went by it would be reused when
+    it changed.
+    """
     return b"".join(to_json(_line(call.plan.case)) + b"\n" for call in calls)
 
 
@@ -27,7 +31,6 @@ def _line(case: Case) -> dict[str, Any]:
         "prompt": prompt_text(case, files="reference"),
         "input": [{"role": message.role, "content": message.content} for message in case.input],
         "files": case.files,
-        "metadata": case.metadata,
     }
 
 

@@ -2,7 +2,9 @@
 
 One lane per runner, all lanes at once under a global limit. A lane starts an attempt whenever its limit has a place;
 an attempt that may be repeated waits for its delay outside that place. Each finished execution goes to the sink at
-once; the sink says what it cost. Nothing here knows a file, a table or a score.
+once, outside that place too; the sink says what it cost. How many plans are begun and not finished has a bound of its
+own, so that a fast target with a slow sink does not pile up executions and workspaces. Nothing here knows a table or a
+score.
 """
 
 from __future__ import annotations
@@ -25,13 +27,17 @@ from eval_pipeline.executions.attempts import (
     Workspaces,
     attempt_record,
     executed,
+    time_limit_s,
 )
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner, TargetFailure
-from eval_pipeline.failures import BUDGET_EXCEEDED
+from eval_pipeline.executions.redaction import clean_files, cleaned
+from eval_pipeline.failures import ADAPTER, BUDGET_EXCEEDED, TIMEOUT
 
 _LOG = logging.getLogger(__name__)
+BEGUN_PER_PLACE = 4
+LEAST_BEGUN = 16
 ExecuteBatch = Callable[[Sequence[Call]], Awaitable[list[RawExecution | TargetFailure]]]
 
 
@@ -53,7 +59,8 @@ class Lane:
     """The work of one runner: its adapter, its plans in order, and how many attempts may run at once.
 
     `plans` that ran out is asked again after every finished execution: what depends on others comes later.
-    `fallbacks` are asked in turn, once each, when the runner's own attempts failed.
+    `fallbacks` are asked in turn, once each, when the runner's own attempts failed; as many at once as their own
+    runner says, else as the lane.
     """
 
     runner: Runner
@@ -131,11 +138,8 @@ class _LaneRun:
         self._clock = engine.clock
         self._limit = AdaptiveLimit(lane.concurrency, engine.clock.monotonic)
         self._attempts = Attempts(lane.runner, lane.adapter, self._limit, engine.clock, engine.around)
-        self._fallbacks = [
-            (runner, Attempts(runner, adapter, AdaptiveLimit(lane.concurrency, engine.clock.monotonic),
-                              engine.clock, engine.around))
-            for runner, adapter in lane.fallbacks
-        ]  # fmt: skip
+        self._fallbacks = [(runner, self._attempts_of(runner, adapter)) for runner, adapter in lane.fallbacks]
+        self._most_begun = max(BEGUN_PER_PLACE * lane.concurrency, LEAST_BEGUN)
         self._retries: list[tuple[float, int, Job]] = []
         self._retry_number = 0
         self._under_way = 0
@@ -160,6 +164,10 @@ class _LaneRun:
             for attempts in (self._attempts, *(attempts for _, attempts in self._fallbacks)):
                 await attempts.close()
 
+    def _attempts_of(self, runner: Runner, adapter: Adapter) -> Attempts:
+        limit = AdaptiveLimit(runner.concurrency or self._lane.concurrency, self._clock.monotonic)
+        return Attempts(runner, adapter, limit, self._clock, self._engine.around)
+
     async def _take_place(self) -> None:
         await self._limit.acquire()
         try:
@@ -173,8 +181,11 @@ class _LaneRun:
         self._limit.release()
 
     def _next_job(self) -> Job | None:
+        """A retry that is due, else a new plan unless too many that were begun are not finished."""
         if self._retries and self._retries[0][0] <= self._clock.monotonic():
             return heapq.heappop(self._retries)[2]
+        if self._under_way + len(self._retries) >= self._most_begun:
+            return None
         plan = next(self._lane.plans, None)
         return Job(plan) if plan is not None else None
 
@@ -228,7 +239,7 @@ class _LaneRun:
         """The first fallback's answer; when they all fail, the failure of the last."""
         by = None
         for runner, attempts in self._fallbacks:
-            result, by = await attempts.make(job), runner.name
+            result, by = await attempts.make_in_place(job), runner.name
             if not isinstance(result, TargetFailure):
                 break
         return replace(self._attempts.execution(job, result), answered_by=by)
@@ -246,29 +257,46 @@ class _LaneRun:
             if results is None:
                 alone += [job.plan for job in jobs]
                 continue
-            for job, result in zip(jobs, results, strict=True):
-                await self._engine.finish(job, executed(job, result, self._clock.now()))
+            await self._finish_all(jobs, results)
         self._lane.plans = _First(alone, self._lane.plans)
 
     async def _batch(self, execute_batch: ExecuteBatch, jobs: list[Job]) -> list[RawExecution | TargetFailure] | None:
         """What one call brought for each job; None when it brought nothing for any."""
-        timeout_s = self._lane.runner.timeout_s or self._lane.adapter.default_timeout_s
-        calls = [Call(plan=job.plan, attempt=1, timeout_s=timeout_s, files=_files(self._engine, job)) for job in jobs]
-        started_at, begun = self._clock.now(), self._clock.monotonic()
+        calls = [self._call(job) for job in jobs]
         await self._engine.take_place()
+        started_at, begun = self._clock.now(), self._clock.monotonic()
         try:
-            async with asyncio.timeout(timeout_s):
-                results = await execute_batch(calls)
+            results = await _within_limits(execute_batch, calls)
         except Exception as error:  # noqa: BLE001 — the boundary to adapters; the cases are then asked one by one
-            _LOG.warning("batch of runner '%s' failed: %s: %s", self._lane.runner.name, type(error).__name__, error)
+            said = cleaned(f"{type(error).__name__}: {error}", self._lane.runner.secrets)
+            _LOG.warning("batch of runner '%s' failed: %s", self._lane.runner.name, said)
             return None
         finally:
             self._engine.give_place()
+            await self._clean(calls)
         share_ms = (self._clock.monotonic() - begun) * 1000 / len(jobs)
         for job, result in zip(jobs, results, strict=True):
             failure = result if isinstance(result, TargetFailure) else None
             job.attempts.append(attempt_record(started_at, share_ms, failure))
         return results
+
+    def _call(self, job: Job) -> Call:
+        timeout_s = time_limit_s(job.plan.case, self._lane.runner, self._lane.adapter)
+        return Call(plan=job.plan, attempt=1, timeout_s=timeout_s, files=_files(self._engine, job))
+
+    async def _clean(self, calls: Sequence[Call]) -> None:
+        """Takes secrets out of what a batch left, which is in the folder of its first case."""
+        if self._lane.runner.secrets:
+            await asyncio.to_thread(clean_files, calls[0].files(), self._lane.runner.secrets)
+
+    async def _finish_all(self, jobs: Sequence[Job], results: Sequence[RawExecution | TargetFailure]) -> None:
+        """Hands the executions of a batch on, many at once: each may wait for its grades."""
+        places = asyncio.Semaphore(self._most_begun)
+        async with asyncio.TaskGroup() as group:
+            for job, result in zip(jobs, results, strict=True):
+                await places.acquire()
+                finishing = group.create_task(self._engine.finish(job, executed(job, result, self._clock.now())))
+                finishing.add_done_callback(lambda _: places.release())
 
     async def _unrefused(self, plans: Sequence[Plan]) -> list[Job]:
         jobs = []
@@ -281,6 +309,21 @@ class _LaneRun:
             self._engine.started(plan)
             jobs.append(job)
         return jobs
+
+
+async def _within_limits(execute_batch: ExecuteBatch, calls: Sequence[Call]) -> list[RawExecution | TargetFailure]:
+    """The answers to a batch, which may take as long as its calls together."""
+    limit = asyncio.timeout(sum(call.timeout_s for call in calls))
+    try:
+        async with limit:
+            answers = await execute_batch(calls)
+    except TimeoutError as error:
+        if limit.expired():
+            raise TargetFailure(TIMEOUT, "no answers within the time that its cases have together") from error
+        raise
+    if len(answers) != len(calls):
+        raise TargetFailure(ADAPTER, f"{len(answers)} answers to {len(calls)} cases")
+    return answers
 
 
 def _files(engine: Engine, job: Job) -> Callable[[], Path]:

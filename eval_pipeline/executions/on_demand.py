@@ -18,19 +18,15 @@ class OnDemand:
 
     def __init__(self, runner: Runner, adapter: Adapter, around: Surroundings, clock: Clock | None = None) -> None:
         self.runner = runner
-        self._clock = clock or Clock.real()
-        self._limit = AdaptiveLimit(runner.concurrency or DEFAULT_CONCURRENCY, self._clock.monotonic)
-        self._attempts = Attempts(runner, adapter, self._limit, self._clock, around)
+        clock = clock or Clock.real()
+        limit = AdaptiveLimit(runner.concurrency or DEFAULT_CONCURRENCY, clock.monotonic)
+        self._attempts = Attempts(runner, adapter, limit, clock, around)
 
     async def execute(self, plan: Plan) -> Execution:
         """The execution of a plan, after as many attempts as the runner's retry policy allows."""
         job = Job(plan)
         while True:
-            await self._limit.acquire()
-            try:
-                result = await self._attempts.make(job)
-            finally:
-                self._limit.release()
+            result = await self._attempts.make_in_place(job)
             delay_s = self._attempts.delay_before_next(job, result)
             if delay_s is None:
                 return self._attempts.execution(job, result)

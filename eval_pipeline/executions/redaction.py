@@ -22,7 +22,7 @@ SHORTEST_SECRET = 8
 
 def without_secrets(execution: Execution, secrets: Sequence[str], own_files: Callable[[], Path]) -> Execution:
     """The execution with every secret text replaced by `***`, in it and in the files below `own_files`."""
-    secrets = sorted((secret for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len, reverse=True)
+    secrets = _looked_for(secrets)
     if not secrets:
         return execution
     if execution.raw is None or execution.raw.files or len(execution.attempts) > 1:
@@ -39,6 +39,18 @@ def without_secrets(execution: Execution, secrets: Sequence[str], own_files: Cal
         error=_clean_error(execution.error, secrets),
         attempts=tuple(_clean_attempt(attempt, secrets) for attempt in execution.attempts),
     )
+
+
+def clean_files(folder: Path, secrets: Sequence[str]) -> None:
+    """Replaces every secret text by `***` in the files below a folder."""
+    found = _looked_for(secrets)
+    if found:
+        _clean_files(folder, found)
+
+
+def _looked_for(secrets: Sequence[str]) -> list[str]:
+    """The longest first: one may be part of another."""
+    return sorted((secret for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len, reverse=True)
 
 
 def _clean_trace(trace: WorkspaceTrace, secrets: Sequence[str]) -> WorkspaceTrace:

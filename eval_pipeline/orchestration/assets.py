@@ -178,7 +178,9 @@ def cell_assets(workbench: Workbench, partitions: dg.PartitionsDefinition[str]) 
 def _gradable(cells: Sequence[Cell], options: SweepOptions, workbench: Workbench, failed: dict[str, str]) -> list[Cell]:
     """The cells whose graders are all there; why the others cannot be graded goes into `failed`."""
     graders = make_graders(options, workbench.warehouse, workbench.runner)
-    errors = {cell.name: ungradable(cell.ready.suite, cell.runner, graders) for cell in cells}
+    errors = {
+        cell.name: ungradable(cell.ready.suite, cell.runner, graders, any_runner=options.any_runner) for cell in cells
+    }
     failed.update((str(partition_key(name)), str(error)) for name, error in errors.items() if error is not None)
     return [cell for cell in cells if errors[cell.name] is None]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+import tarfile
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -28,6 +30,7 @@ from eval_pipeline.orchestration.cells import (
     count_cells,
     decision_key,
     ends_early,
+    is_open,
     is_stale,
     judges,
     needs_execution,
@@ -63,8 +66,9 @@ from eval_pipeline.warehouse.journal import Journal, journal_folder, keep_artifa
 from eval_pipeline.warehouse.store import Warehouse
 
 _LOG = logging.getLogger(__name__)
-ARCHIVE = "workspace"
-"""The role of a packed workspace among an execution's files."""
+ARCHIVE = "workspace.tar.gz"
+"""A packed workspace among an execution's files."""
+RESCORED_AT_ONCE = 16
 
 
 @dataclass(slots=True)
@@ -78,9 +82,27 @@ class _Rescore:
 _Stored = tuple[_Rescore, Execution, SessionReport | None, Mapping[str, Score]]
 
 
+@dataclass(slots=True)
+class Purse:
+    """What a sweep has spent, as far as it is known: on targets and graders, altogether and by suite."""
+
+    limit_usd: float | None = None
+    spent_usd: float = 0.0
+    by_suite: dict[str, float] = field(default_factory=dict)
+
+    def spend(self, suite: str, cost_usd: float | None) -> None:
+        self.spent_usd += cost_usd or 0.0
+        self.by_suite[suite] = self.by_suite.get(suite, 0.0) + (cost_usd or 0.0)
+
+    def is_empty(self, suite: str, limit_usd: float | None) -> bool:
+        """Whether nothing is left: of the sweep's budget, or of the suite's."""
+        over = self.limit_usd is not None and self.spent_usd >= self.limit_usd
+        return over or (limit_usd is not None and self.by_suite.get(suite, 0.0) >= limit_usd)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What the cells of a sweep have in common. `spent_usd` is what each suite has cost in this sweep so far."""
+    """What the cells of a sweep have in common."""
 
     options: SweepOptions
     warehouse: Warehouse
@@ -88,7 +110,7 @@ class Shared:
     listener: Listener
     graders: Graders
     runner_named: Callable[[str], Runner]
-    spent_usd: dict[str, float]
+    purse: Purse
 
 
 class CellRun:
@@ -136,15 +158,17 @@ class CellRun:
 
     def refuse(self, plan: Plan) -> TargetFailure | None:
         """Why a plan is not to be executed any more."""
-        limit = budget_of(self.cell, self._options)
-        if limit is not None and self._shared.spent_usd.get(plan.suite, 0.0) >= limit:
-            return TargetFailure(BUDGET_EXCEEDED, "not executed: the suite's budget is spent")
+        if self._is_spent():
+            return TargetFailure(BUDGET_EXCEEDED, "not executed: the budget is spent")
         if self._stopped:
             return TargetFailure(STOPPED, "not executed: the suite stops at the first error")
         if plan.case.on_dependency_failure != "run" and self._queue is not None and self._queue.lacks(plan):
             failure = DEPENDENCY_FAILED if plan.case.on_dependency_failure == "skip" else DEPENDENCY
             return TargetFailure(failure, f"not executed: depends on {', '.join(plan.case.depends_on)}")
         return None
+
+    def _is_spent(self) -> bool:
+        return self._shared.purse.is_empty(self.cell.name.suite, budget_of(self.cell, self._options))
 
     def _open_queue(self) -> PlanQueue:
         journals.recover(self._warehouse.folder, self._warehouse, self.cell.name, self._sweep_id)
@@ -172,18 +196,22 @@ class CellRun:
     def _reuse(self, plan: Plan) -> Settled | None:
         """What is known of a plan, when that is good enough."""
         known = self._known.get(plan.key)
-        if known is None or needs_execution(known, self.cell, plan.case, self._options):
+        if known is None or needs_execution(known, self.cell, plan.case, self._options, self._panel):
             if EXECUTE in self._options.stages:
                 return None
             self.tally.planned += 1
             return Settled(completed=False, passed=False)
         self.tally.planned += 1
         status = Status(known.status) if known.status is not None else None
-        if judges(self._options) and is_stale(known, wanted_decision(plan.case, self._panel, self._threshold)):
+        if judges(self._options) and self._is_to_be_scored(plan, known):
             self._rescores.append(_Rescore(plan, known))
         else:
             self._stands(known, status)
-        return Settled(completed=known.valid, passed=status is not None and status.as_expected)
+        return Settled(known.valid, status is not None and status.as_expected, known.cost_usd)
+
+    def _is_to_be_scored(self, plan: Plan, known: Known) -> bool:
+        wanted = wanted_decision(plan.case, self._panel, self._threshold)
+        return is_stale(known, wanted) or is_open(known, plan.case, self._panel)
 
     def _stands(self, known: Known, status: Status | None) -> None:
         self.tally.reused += 1
@@ -200,39 +228,48 @@ class CellRun:
     async def take(self, plan: Plan, execution: Execution) -> Taken:
         """Makes an execution durable, then normalizes, scores and decides it."""
         self.tally.planned += 1
-        self.tally.executed += 1
+        if execution.attempts:
+            self.tally.executed += 1
+        else:
+            self.tally.refused += 1
         folder = partial(self.folder_of, plan)
-        execution = without_secrets(execution, plan.runner.secrets, folder)
-        execution = await self._with_archive(execution, folder)
+        execution = without_secrets(execution, self._secrets(), folder)
         artifacts, inline = keep_artifacts(execution, self._artifacts, folder)
         row = rows.execution_row(execution, artifacts, inline, self._sweep_id, self.cell.revision)
-        self._journal.append("target_executions", row)
+        self._journal.append("target_executions", row)  # before anything that takes time: it has cost money
+        await self._archive(execution, folder() / ARCHIVE)
         report = self._report(execution, plan.case) if NORMALIZE in self._options.stages else None
         status, cost = None, None
         if report is not None:
             self.tally.add_usage(report)
             cost = report.usage.cost_usd
         if report is not None and EVALUATE in self._options.stages:
-            status, grading_usd = await self._judge(plan.case, execution, report, {})
+            status, grading_usd = await self._judge(plan.case, execution, report, {}, self._sweep_id)
             cost = cost if not grading_usd else (cost or 0.0) + grading_usd
         self._settle(plan, execution, report, status, cost)
         self._shared.listener.plan_finished(self.cell, status, report)
         self._journal.fold_when_large()
         return Taken(cost, passed=status is None or status.as_expected)
 
-    async def _with_archive(self, execution: Execution, folder: Callable[[], Path]) -> Execution:
-        """The execution with its workspace packed among its files, for evaluators that are added later."""
+    def _secrets(self) -> tuple[str, ...]:
+        """What must not be stored, of every runner in play: any program may print what it was started with."""
+        return tuple(self._shared.graders.secrets)
+
+    async def _archive(self, execution: Execution, archive: Path) -> None:
+        """Packs the workspace for evaluators that are added later."""
         left = execution.workspace.path if execution.workspace is not None else None
         most_bytes = int(self._options.defaults.workspace_archive_mb * 1_000_000)
-        if left is None or execution.raw is None or not most_bytes:
-            return execution
-        archive = folder() / "workspace.tar.gz"
+        if left is None or not most_bytes:
+            return
         try:
-            await asyncio.to_thread(save, left, archive, most_bytes=most_bytes)
+            await asyncio.to_thread(save, left, archive, most_bytes=most_bytes, secrets=self._secrets())
         except (TooLarge, OSError) as error:
             _LOG.warning("workspace of case '%s' is not kept: %s", execution.case_id, error)
-            return execution
-        return replace(execution, raw=replace(execution.raw, files={**execution.raw.files, ARCHIVE: archive}))
+
+    def _archive_of(self, execution: Execution, sweep_id: str) -> Path:
+        """Where the workspace of an execution was packed, by the sweep that executed it."""
+        folder = self._artifacts / self.cell.runner.name / self.cell.name.suite / execution.key[:24] / sweep_id
+        return folder / ARCHIVE
 
     def _settle(
         self, plan: Plan, execution: Execution, report: SessionReport | None, status: Status | None, cost: float | None
@@ -241,8 +278,7 @@ class CellRun:
         passed = status is not None and status.as_expected
         if self._queue is not None:
             self._queue.settle(plan, Settled(completed, passed, cost))
-        spent = self._shared.spent_usd
-        spent[plan.suite] = spent.get(plan.suite, 0.0) + (cost or 0.0)
+        self._shared.purse.spend(plan.suite, cost)
         errored = not completed or status is Status.ERROR
         self._stopped = self._stopped or (errored and self.cell.ready.suite.settings.stop_on_error)
 
@@ -262,17 +298,18 @@ class CellRun:
         return normalize(execution, case, runner)
 
     async def _judge(
-        self, case: Case, execution: Execution, report: SessionReport, known: Mapping[str, Score]
+        self, case: Case, execution: Execution, report: SessionReport, known: Mapping[str, Score], sweep_id: str
     ) -> tuple[Status, float]:
-        """The verdict, written down, and what asking for it cost in USD."""
+        """The verdict, written down, and what asking for it cost in USD; `sweep_id` is of the execution."""
         asked = self._panel.of(case)
         fresh = _fresh(asked, report, known)
         if not any(one.needs_desk for one in fresh):
             return self._judge_at_once(case, execution, report, known), 0.0
         desk = self._shared.graders.desk(self.cell.runner)
-        with _looked_at(execution) as workspace:
+        live = execution.workspace.path if execution.workspace is not None else None
+        async with _looked_at(live, self._archive_of(execution, sweep_id)) as workspace:
             new = await evaluate_with(desk, Subject(case, report, self._folder, workspace), fresh)
-        new = [_without_secrets(score, self.cell.runner.secrets) for score in new]
+        new = [_without_secrets(score, self._secrets()) for score in new]
         return self._decide(case, execution, report, asked, new, known), desk.cost_usd
 
     def _judge_at_once(
@@ -329,10 +366,15 @@ class CellRun:
         spec = _turn_spec(plan.case, len(so_far.payload["turns"]))
         if spec is None:
             return True
-        report = self.read(_unfinished(plan, so_far), plan.case)
         desk = self._shared.graders.desk(self.cell.runner)
-        asked = ask(spec, plan.case, self._folder, desk.revision_of)
-        (score,) = await evaluate_with(desk, Subject(plan.case, report, self._folder), [asked])
+        try:
+            report = self.read(_unfinished(plan, so_far), plan.case)
+            asked = ask(spec, plan.case, self._folder, desk.revision_of)
+            (score,) = await evaluate_with(desk, Subject(plan.case, report, self._folder), [asked])
+        except Exception as error:  # noqa: BLE001 — an evaluator that cannot be used is this cell's fault, no other's
+            self.fault = self.fault or error
+            return False
+        self._shared.purse.spend(plan.suite, desk.cost_usd)
         return score.passed(self._threshold) is not False
 
     # When everything is settled.
@@ -361,7 +403,10 @@ class CellRun:
         asking = [one for one in stored if any(asked.needs_desk for asked in self._panel.of(one[0].plan.case))]
         at_once = [one for one in stored if not any(one is other for other in asking)] if asking else stored
         await asyncio.to_thread(self._rescore_all, at_once)
-        await asyncio.gather(*(self._rescore(*one) for one in asking))
+        places = asyncio.Semaphore(RESCORED_AT_ONCE)  # each may hold an unpacked workspace, and run a program
+        async with asyncio.TaskGroup() as group:
+            for one in asking:
+                group.create_task(self._rescore_in(places, *one))
 
     def _rescore_all(self, stored: Iterable[_Stored]) -> None:
         for one in stored:
@@ -375,14 +420,26 @@ class CellRun:
         status = self._judge_at_once(rescore.plan.case, execution, current, known) if judged else None
         self._rescored(rescore, status)
 
-    async def _rescore(
-        self, rescore: _Rescore, execution: Execution, report: SessionReport | None, scores: Mapping[str, Score]
+    async def _rescore_in(
+        self,
+        places: asyncio.Semaphore,
+        rescore: _Rescore,
+        execution: Execution,
+        report: SessionReport | None,
+        scores: Mapping[str, Score],
     ) -> None:
-        current, known = self._current(rescore, execution, report, scores)
-        status = None
-        if EVALUATE in self._options.stages:
-            status, _ = await self._judge(rescore.plan.case, execution, current, known)
-        self._rescored(rescore, status)
+        """Scores anew where something has to be asked, unless there is no money left for it."""
+        async with places:
+            if self._is_spent():
+                self._stands(rescore.known, Status(rescore.known.status) if rescore.known.status else None)
+                return
+            current, known = self._current(rescore, execution, report, scores)
+            status = None
+            if EVALUATE in self._options.stages:
+                case, sweep_id = rescore.plan.case, rescore.known.sweep_id
+                status, cost = await self._judge(case, execution, current, known, sweep_id)
+                self._shared.purse.spend(rescore.plan.suite, cost)
+            self._rescored(rescore, status)
 
     def _current(
         self, rescore: _Rescore, execution: Execution, report: SessionReport | None, scores: Mapping[str, Score]
@@ -435,20 +492,26 @@ class CellRun:
 
 
 def _fresh(asked: Sequence[Asked], report: SessionReport, known: Mapping[str, Score]) -> list[Asked]:
-    """The evaluators that have not scored a report yet; none for a session that did not complete."""
-    return [one for one in asked if one.key not in known] if report.failure_class is None else []
+    """The evaluators that have not scored a report yet, and those that asked somebody who could not tell; none for a
+    session that did not complete."""
+    if report.failure_class is not None:
+        return []
+    return [one for one in asked if one.key not in known or (one.needs_desk and known[one.key].value is None)]
 
 
-@contextmanager
-def _looked_at(execution: Execution) -> Iterator[Path | None]:
-    """The workspace as the target left it: as long as it is there, else unpacked from the execution's files."""
-    live = execution.workspace.path if execution.workspace is not None else None
-    archive = execution.raw.files.get(ARCHIVE) if execution.raw is not None else None
-    if live is not None or archive is None or not archive.is_file():
+@asynccontextmanager
+async def _looked_at(live: Path | None, archive: Path) -> AsyncIterator[Path | None]:
+    """The workspace as the target left it: as long as it is there, else unpacked; None when it was not kept."""
+    if live is not None or not archive.is_file():
         yield live
         return
     with TemporaryDirectory(prefix="eval-pipeline-workspace-") as folder:
-        restore(archive, Path(folder))
+        try:
+            await asyncio.to_thread(restore, archive, Path(folder))
+        except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+            _LOG.warning("%s cannot be unpacked: %s", archive, error)
+            yield None
+            return
         yield Path(folder)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.planning import CaseFilter, cell_cases, plan_cell
+from eval_pipeline.failures import EVALUATOR as OPEN
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.orchestration.project import Defaults, Refresh
 from eval_pipeline.reports.normalize import normalizer_version
@@ -147,6 +148,11 @@ def is_stale(known: Known, wanted: str) -> bool:
     return known.decision_key != wanted or known.normalizer != normalizer_version(known.format or "")
 
 
+def is_open(known: Known, case: Case, panel: Panel) -> bool:
+    """Whether a grader or a program could not tell last time: it is asked again, and never the target for its sake."""
+    return known.failure_class == OPEN.id and any(asked.needs_desk for asked in panel.of(case))
+
+
 def wanted_decision(case: Case, panel: Panel, threshold: float) -> str:
     """The decision key that a case's verdict has to have now."""
     return decision_key(case, [asked.key for asked in panel.of(case)], threshold)
@@ -158,14 +164,16 @@ def decision_key(case: Case, spec_keys: Sequence[str], threshold: float) -> str:
     return fingerprint([spec_keys, limit, case.expected_fail])[:32]
 
 
-def needs_execution(known: Known, cell: Cell, case: Case, options: SweepOptions) -> bool:
+def needs_execution(known: Known, cell: Cell, case: Case, options: SweepOptions, panel: Panel) -> bool:
     """Whether the target has to be called although the cell's content was executed before."""
     if options.resume is not None and known.sweep_id == options.resume and known.valid:
         return False
     cached = case.cache if case.cache is not None else cell.ready.suite.settings.cache
     if not known.valid or options.refresh == "all" or (cached is False and executes(options)):
         return True
-    return options.refresh == "failed" and (known.status is None or not Status(known.status).as_expected)
+    if options.refresh != "failed" or is_open(known, case, panel):
+        return False
+    return known.status is None or not Status(known.status).as_expected
 
 
 def executes(options: SweepOptions) -> bool:

@@ -10,6 +10,7 @@ from eval_pipeline.orchestration.cells import (
     Cell,
     SweepOptions,
     ends_early,
+    is_open,
     is_stale,
     needs_execution,
     planned_cells,
@@ -19,7 +20,7 @@ from eval_pipeline.orchestration.cells import (
 from eval_pipeline.orchestration.outcomes import Tally
 from eval_pipeline.orchestration.sweep import make_graders
 from eval_pipeline.orchestration.workbench import Workbench
-from eval_pipeline.scores.evaluate import Panel
+from eval_pipeline.scores.evaluate import EVALUATORS, Panel
 from eval_pipeline.scores.model import Status
 from eval_pipeline.warehouse.cells import known_cells
 from eval_pipeline.warehouse.journal import CellName, recover
@@ -41,9 +42,15 @@ def foresee(workbench: Workbench, names: Iterable[CellName], options: SweepOptio
     """
     for cell in workbench.cells(names):
         tally = _tally(workbench, cell, options)
-        cost = _mean_cost(workbench, cell.name) if tally.executed else 0.0
+        cost = _mean_cost(workbench, cell.name) if tally.executed else _cost_of_scoring(cell, tally)
         estimated = cost * tally.executed if cost is not None else None
         yield Foreseen(cell=cell.name, tally=tally, estimated_cost_usd=estimated)
+
+
+def _cost_of_scoring(cell: Cell, tally: Tally) -> float | None:
+    """What it costs when no target is called: nothing, unless a model may be asked again."""
+    kinds = {spec.type for case in cell.ready.suite.cases for spec in case.evaluators} if tally.rescored else set()
+    return None if any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds) else 0.0
 
 
 def _tally(workbench: Workbench, cell: Cell, options: SweepOptions) -> Tally:
@@ -61,9 +68,9 @@ def _tally(workbench: Workbench, cell: Cell, options: SweepOptions) -> Tally:
         tally.planned += 1
         if known is not None and known.valid and known.status is not None and Status(known.status).as_expected:
             passed.add(plan.case.id)
-        if known is None or needs_execution(known, cell, plan.case, options):
+        if known is None or needs_execution(known, cell, plan.case, options, panel):
             tally.executed += 1
-        elif is_stale(known, wanted_decision(plan.case, panel, threshold)):
+        elif is_stale(known, wanted_decision(plan.case, panel, threshold)) or is_open(known, plan.case, panel):
             tally.rescored += 1
         else:
             tally.reused += 1

@@ -18,7 +18,7 @@ from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.attempts import Surroundings
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.on_demand import OnDemand
-from eval_pipeline.executions.planning import runner_revision
+from eval_pipeline.executions.planning import cell_cases, runner_revision
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.model import SessionReport, Usage
@@ -38,6 +38,7 @@ SELF_GRADING = frozenset({"chat"})
 @dataclass(slots=True)
 class Graders:
     """The runners that grade. `named` finds one by name; `forced` grades everything, `default` where nothing is said.
+    `secrets` are those of every runner in play: any program may print what it was started with.
 
     Open while a sweep runs; `close` lets the adapters go.
     """
@@ -47,10 +48,11 @@ class Graders:
     folder: Path
     forced: str | None = None
     default: str | None = None
+    secrets: set[str] = field(default_factory=set, repr=False)
     _open: dict[str, OnDemand] = field(default_factory=dict)
     _revisions: dict[str, str] = field(default_factory=dict)
     _members: dict[int, tuple[EvaluatorSpec, AnyEvaluator]] = field(default_factory=dict)
-    _asked: dict[str, asyncio.Future[GraderReply]] = field(default_factory=dict)
+    _asked: dict[str, asyncio.Task[GraderReply]] = field(default_factory=dict)
 
     def choose(self, runner: Runner, asked: str | None) -> Runner:
         """The runner that grades answers of `runner`: forced, asked for, the runner's own, the default, itself.
@@ -59,7 +61,9 @@ class Graders:
         """
         name = self.forced or asked or runner.grader or self.default
         if name is not None:
-            return self._named(name)
+            chosen = self._named(name)
+            self.secrets.update(chosen.secrets)
+            return chosen
         if runner.adapter in SELF_GRADING:
             return runner
         raise InputError(
@@ -83,17 +87,20 @@ class Graders:
     ) -> GraderReply:
         """The reply to a question: kept from before, being asked right now, or asked. Raises GraderFailure."""
         key = fingerprint([self.revision(grader, grader.name), [_seen(one) for one in messages], settings, sample])
-        kept = self.replies.get(key)
+        kept = _from_kept(self.replies.get(key))
         if kept is not None:
-            return _from_kept(kept)
+            return kept
         under_way = self._asked.get(key)
         if under_way is not None:
             return replace(await asyncio.shield(under_way), cached=True)
-        self._asked[key] = asyncio.ensure_future(self._ask(key, grader, messages, settings, sample))
-        try:
-            return await self._asked[key]
-        finally:
-            self._asked.pop(key, None)
+        task = self._asked[key] = asyncio.create_task(self._ask(key, grader, messages, settings, sample))
+        task.add_done_callback(lambda done: self._answered(key, done))
+        return await asyncio.shield(task)  # whoever asks may give up; the reply is paid for, and others wait for it
+
+    def _answered(self, key: str, done: asyncio.Task[GraderReply]) -> None:
+        self._asked.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # looked at, so that one nobody waits for any more is no warning
 
     def member(self, spec: EvaluatorSpec) -> AnyEvaluator:
         """The evaluator of a member, built once for all cases: its spec is part of an evaluator that is kept."""
@@ -105,7 +112,11 @@ class Graders:
         return kept[1]
 
     async def close(self) -> None:
-        """Lets every grader go."""
+        """Lets every grader go, and gives up what is still being asked."""
+        left = list(self._asked.values())
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
         for grader in self._open.values():
             await grader.close()
         self._open.clear()
@@ -142,7 +153,7 @@ class Graders:
             adapter = ADAPTERS.get(plan.runner.adapter)(plan.runner)
             self._open[name] = OnDemand(plan.runner, adapter, Surroundings(folder_of=self._folder_of))
         execution = await self._open[name].execute(plan)
-        execution = without_secrets(execution, plan.runner.secrets, lambda: self._folder_of(plan))
+        execution = without_secrets(execution, tuple(self.secrets), lambda: self._folder_of(plan))
         return normalize(execution, plan.case, plan.runner)
 
     def _folder_of(self, plan: Plan) -> Path:
@@ -183,8 +194,9 @@ class GradingDesk:
         return self.graders.revision(self.runner, name)
 
 
-def ungradable(suite: Suite, runner: Runner, graders: Graders) -> InputError | None:
+def ungradable(suite: Suite, runner: Runner, graders: Graders, *, any_runner: bool = False) -> InputError | None:
     """Why answers of a runner to a suite cannot be graded: the first evaluator whose grader is not there, or None."""
+    suite = replace(suite, cases=tuple(cell_cases(suite, runner, any_runner=any_runner)))
     kinds = {spec.type for case in suite.cases for spec in case.evaluators}
     if not any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds):
         return None
@@ -208,6 +220,11 @@ def _to_keep(reply: GraderReply) -> dict[str, Any]:
     return {name: getattr(reply, name) for name in ("text", "grader", "model", "settings", "usage", "duration_ms")}
 
 
-def _from_kept(kept: Mapping[str, Any]) -> GraderReply:
-    usage = Usage(**kept["usage"])
-    return GraderReply(**{**kept, "usage": usage}, cached=True)
+def _from_kept(kept: Mapping[str, Any] | None) -> GraderReply | None:
+    """A reply read back; None for one of another version, which is asked for again."""
+    if kept is None:
+        return None
+    try:
+        return GraderReply(**{**kept, "usage": Usage(**kept["usage"])}, cached=True)
+    except (KeyError, TypeError):
+        return None

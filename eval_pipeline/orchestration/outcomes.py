@@ -17,14 +17,16 @@ INTERRUPTED = "interrupted; what was executed is kept, and the same command goes
 class Tally:
     """What a sweep did with one cell; also what a plan foresees.
 
-    `skipped` are repetitions left out because an earlier one settled their case; they are not `planned`. `moved` are
-    verdicts that stand unchanged at a new revision of their suite.
+    `refused` are plans whose target was not called: no money, a dependency that failed. `skipped` are repetitions left
+    out because an earlier one settled their case; they are not `planned`. `moved` are verdicts that stand unchanged at
+    a new revision of their suite.
     """
 
     planned: int = 0
     reused: int = 0
     rescored: int = 0
     executed: int = 0
+    refused: int = 0
     skipped: int = 0
     moved: int = 0
     passed: int = 0
@@ -53,7 +55,7 @@ class Tally:
     @property
     def changed(self) -> bool:
         """Whether anything was written."""
-        return bool(self.executed or self.rescored or self.moved)
+        return bool(self.executed or self.refused or self.rescored or self.moved)
 
 
 def _sum(total: Any, more: Any) -> Any:

@@ -11,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 
-from eval_pipeline.errors import UnknownName
+from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter
 from eval_pipeline.executions.engine import Engine, Lane, Taken
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner
 from eval_pipeline.executions.workspaces.life import Workspaces
-from eval_pipeline.orchestration.cell_run import CellRun, Shared
+from eval_pipeline.orchestration.cell_run import CellRun, Purse, Shared
 from eval_pipeline.orchestration.cells import Cell, SweepOptions
 from eval_pipeline.orchestration.grading import Graders
 from eval_pipeline.orchestration.outcomes import CellOutcome, Listener
@@ -51,8 +52,10 @@ def carry_out(
         listener=listener,
         graders=make_graders(options, warehouse, runner_named or (lambda name: _among(by_name, name))),
         runner_named=runner_named or (lambda name: _among(by_name, name)),
-        spent_usd={},
+        purse=Purse(options.budget_usd if options.budget_usd is not None else options.defaults.budget_usd),
     )
+    for runner in _in_play(cells, options, shared.runner_named):
+        shared.graders.secrets.update(runner.secrets)
     finished: SimpleQueue[CellOutcome | None] = SimpleQueue()
     running = _InThread(lambda: _Sweep(cells, shared, finished.put).run(), lambda: finished.put(None))
     outcomes: list[CellOutcome] = []
@@ -76,6 +79,17 @@ def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: Call
         forced=options.grader,
         default=options.defaults.grader,
     )
+
+
+def _in_play(cells: Sequence[Cell], options: SweepOptions, runner_named: Callable[[str], Runner]) -> Iterator[Runner]:
+    """Every runner that a sweep may start: those of its cells, and whom they name to help out or to grade."""
+    helpers = {options.grader, options.defaults.grader}
+    for runner in {cell.runner.name: cell.runner for cell in cells}.values():
+        yield runner
+        helpers |= {runner.grader, *runner.fallbacks}
+    for name in helpers - {None}:
+        with suppress(InputError):  # one that is not there is said where it is needed
+            yield runner_named(str(name))
 
 
 def _among(runners: dict[str, Runner], name: str) -> Runner:
@@ -146,13 +160,13 @@ class _Sweep:
         self._done: asyncio.Queue[CellRun] = asyncio.Queue()
 
     async def run(self) -> None:
-        defaults, budget = self._options.defaults, self._options.budget_usd
+        defaults = self._options.defaults
         folder = self._shared.warehouse.folder / "workspaces"
         try:
             async with Workspaces(
                 folder, self._shared.sweep_id, keep=defaults.keep_workspaces, pool_slots=defaults.pool_slots
             ) as workspaces:
-                await self._carry_out(self._engine(workspaces, defaults.budget_usd if budget is None else budget))
+                await self._carry_out(self._engine(workspaces))
         finally:
             await self._shared.graders.close()
             for run in self._runs:
@@ -163,12 +177,11 @@ class _Sweep:
             group.create_task(self._store_finished())
             group.create_task(engine.carry_out(self._lanes()))
 
-    def _engine(self, workspaces: Workspaces, budget_usd: float | None) -> Engine:
+    def _engine(self, workspaces: Workspaces) -> Engine:
         return Engine(
             sink=self._sink,
             folder_of=lambda plan: self._run_of(plan).folder_of(plan),
             concurrency=self._options.concurrency,
-            budget_usd=budget_usd,
             on_start=self._shared.listener.plan_started,
             refuse=lambda plan: self._run_of(plan).refuse(plan),
             workspaces=workspaces,
@@ -212,8 +225,9 @@ class _Sweep:
             taken = await run.take(plan, execution)
         except Exception as error:  # noqa: BLE001 — a cell that cannot be written must not take the others along
             run.fault = run.fault or error
-        run.under_way -= 1
-        self._finish_if_over(run)
+        finally:
+            run.under_way -= 1
+            self._finish_if_over(run)
         return taken
 
     def _finish_if_over(self, run: CellRun) -> None:

@@ -18,7 +18,7 @@ from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.desk import Desk, GraderFailure
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject
-from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
+from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message, Suite
 from eval_pipeline.suites.source import show_path
 
 
@@ -125,11 +125,18 @@ def content_of(evaluator: AnyEvaluator, folder: Path) -> Mapping[str, str]:
 def spec_key(spec: EvaluatorSpec, evaluator: AnyEvaluator, case: Case, content: Mapping[str, str]) -> str:
     """A score's identity beside its execution: the spec, the evaluator's version, what it reads of the case, and the
     content of the files it runs and the graders it asks."""
-    read = [getattr(case, name) for name in evaluator.reads]
+    read = [_as_seen(getattr(case, name)) for name in evaluator.reads]
     return fingerprint([
         spec.type, spec.name, spec.weight, spec.minimum, spec.negate, spec.failure_class, spec.config,
         evaluator.version, read, content,
     ])[:32]  # fmt: skip
+
+
+def _as_seen(value: object) -> object:
+    """A field of a case without where its attached files lie: another checkout of a suite has the same scores."""
+    if isinstance(value, Message | Conversation):
+        return value.seen()
+    return [_as_seen(item) for item in value] if isinstance(value, tuple) else value
 
 
 def evaluate(subject: Subject, asked: Iterable[Asked]) -> list[Score]:

@@ -98,11 +98,10 @@ class Score(NamedTuple):
 
     @property
     def passes_gate(self) -> bool | None:
-        """Whether a required score reached its minimum, and its evaluator does not say that it failed; None when there
-        is no gate or no value."""
+        """Whether a required score reached its minimum; None when there is no gate or no value."""
         if self.minimum is None or self.value is None:
             return None
-        return at_least(self.value, self.minimum) and self.passes is not False
+        return at_least(self.value, self.minimum)
 
     def passed(self, mark: float) -> bool | None:
         """Whether this score counts as passed: by its own word, else by reaching `mark`; None without a value."""

@@ -162,9 +162,15 @@ def _looks_like_suite(path: Path) -> bool:
     if not formats or not path.is_file():
         return False
     head = _head(path)
-    if head is None:
+    if head is None or _calls_itself_a_suite(path):
         return True  # it may be one: loading it says what is wrong
     return any(format_.recognizes(path, head) for format_ in formats)
+
+
+def _calls_itself_a_suite(path: Path) -> bool:
+    """`x.eval.yaml` is meant to be a suite whatever is in it, unless it is the side of a data set `x.jsonl`."""
+    plain = path.with_suffix("")
+    return plain.suffix == ".eval" and not plain.with_suffix(".jsonl").exists()
 
 
 def _head(path: Path) -> str | None:

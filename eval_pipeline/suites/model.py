@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,6 +35,12 @@ class Message:
         """The text of the message: its text parts joined by newlines, or an object as JSON."""
         return content_text(self.content)
 
+    def seen(self) -> Message:
+        """The message as identity takes it: where an attached file lies on this machine is not part of it."""
+        if not isinstance(self.content, list) or not any(map(_is_placed, self.content)):
+            return self
+        return replace(self, content=[_without_place(part) for part in self.content])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSpec:
@@ -64,6 +70,10 @@ class Conversation:
     turns: tuple[tuple[Message, ...], ...]
     window: int | None = None
     on_failure: Literal["continue", "stop"] = "continue"
+
+    def seen(self) -> Conversation:
+        """The conversation as identity takes it: of messages as they are seen."""
+        return replace(self, turns=tuple(tuple(message.seen() for message in turn) for turn in self.turns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +115,9 @@ class Case:
 
     def visible(self) -> object:
         """What a target can see of the case, as canonical JSON takes it: part of a cell's identity."""
-        seen: list[object] = [_seen(message) for message in self.input]
+        seen: list[object] = [_told(message) for message in self.input]
         if self.conversation is not None:
-            turns = [[_seen(message) for message in turn] for turn in self.conversation.turns]
+            turns = [[_told(message) for message in turn] for turn in self.conversation.turns]
             seen.append(["conversation", turns, self.conversation.window, self.conversation.on_failure])
         if self.workspace is not None:
             told = [self.id, self.metadata] if self.workspace.tells_of_case else None  # its hooks are told this
@@ -185,15 +195,18 @@ class Suite:
     parts: tuple[Path, ...] = ()
 
 
-def _seen(message: Message) -> object:
-    """A message as a target sees it: where an attached file lies on this machine is not part of it."""
-    content = message.content
-    if isinstance(content, list):
-        content = [
-            {key: value for key, value in part.items() if key != "resolved_path"} if isinstance(part, Mapping) else part
-            for part in content
-        ]
-    return message.role, content, message.name, message.tool_calls
+def _told(message: Message) -> object:
+    """A message as a target is told it."""
+    seen = message.seen()
+    return seen.role, seen.content, seen.name, seen.tool_calls
+
+
+def _is_placed(part: Any) -> bool:
+    return isinstance(part, Mapping) and "resolved_path" in part
+
+
+def _without_place(part: Any) -> Any:
+    return {key: value for key, value in part.items() if key != "resolved_path"} if _is_placed(part) else part
 
 
 def _texts_in(content: Any) -> list[str]:

@@ -131,7 +131,7 @@ class WorkspaceSpec:
                 self.isolation,
                 self._shown(str(self.path)) if self.path else None,
                 [replace(item, url=self._shown(item.url)) if item.local else item for item in self.repositories],
-                [[hook.command, dict(hook.scripts), hook.reset] for hook in before],
+                [[hook.command, dict(hook.scripts), hook.reset, *self._cwd_of(hook)] for hook in before],
                 after.reset if after is not None else None,
             ]
         )
@@ -141,6 +141,13 @@ class WorkspaceSpec:
         places = [str(self.folder), str(self.template), str(self.path)]
         made_of = [dict(self.content), self.files, self.isolation, self.mode, self.repositories]
         return fingerprint([places, made_of, around])
+
+    def _cwd_of(self, hook: Hook) -> list[str]:
+        """Where a hook runs, when that is not the suite's folder."""
+        if hook.cwd is None:
+            return []
+        cwd = str(hook.cwd)
+        return [cwd if cwd.startswith(WORKSPACE_PATH) else self._shown(cwd)]
 
     def _shown(self, path: str) -> str:
         """A path as it is wherever the suite's folder lies."""

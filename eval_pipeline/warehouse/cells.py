@@ -24,17 +24,17 @@ Item = TypeVar("Item")
 
 _KNOWN = """
 WITH e AS (
-    SELECT e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer,
+    SELECT e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer, r.cost_usd,
            e.completed AND coalesce(r.failure_class, $normalization) = $normalization AS valid,
            row_number() OVER (PARTITION BY e.key ORDER BY valid DESC, e.selected_at DESC) AS newest
     FROM target_executions e LEFT JOIN session_reports r USING (execution_id)
     WHERE e.suite = $suite AND e.runner = $runner),
 v AS (
-    SELECT execution_id, decision_key, normalizer, status, suite_revision,
+    SELECT execution_id, decision_key, normalizer, status, suite_revision, failure_class,
            row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest
     FROM verdicts WHERE suite = $suite AND runner = $runner)
 SELECT e.key, e.execution_id, e.valid, e.format, e.sweep_id, e.report_normalizer,
-       v.decision_key, v.normalizer, v.status, v.suite_revision
+       v.decision_key, v.normalizer, v.status, v.suite_revision, v.failure_class, e.cost_usd
 FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
 """
 
@@ -42,7 +42,8 @@ FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newes
 class Known(NamedTuple):
     """An execution that a cell's key already has: the newest valid one, else the newest.
 
-    `valid` is whether the target finished and the session completed. The rest is its newest verdict's, None without.
+    `valid` is whether the target finished and the session completed; `cost_usd` what the session cost, None when not
+    known. The rest is its newest verdict's, None without.
     """
 
     key: str
@@ -55,6 +56,8 @@ class Known(NamedTuple):
     normalizer: str | None
     status: str | None
     suite_revision: str | None
+    failure_class: str | None
+    cost_usd: float | None
 
 
 def known_cells(warehouse: Warehouse, cell: CellName) -> dict[str, Known]:
@@ -146,6 +149,13 @@ def _raw(row: Mapping[str, Any], artifacts: Path) -> Any:
     if raw is not None and payload is not None and payload.is_file():
         raw = {**raw, "payload": orjson.loads(payload.read_bytes())}
     return rows.raw_from_row(raw, row, kept)
+
+
+def case_results(warehouse: Warehouse, cell: CellName) -> dict[str, int]:
+    """How many cases of a suite × runner are passed, failed or error, by the strategy of their repetitions."""
+    with warehouse.transaction() as connection:
+        query = "SELECT status, count(*) FROM case_results WHERE suite = $suite AND runner = $runner GROUP BY status"
+        return dict(connection.execute(query, {"suite": cell.suite, "runner": cell.runner}).fetchall())
 
 
 def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sweep_id: str, now: datetime) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,18 @@ def test_other_placeholders_say_which_cell_it_is(tmp_path: Path) -> None:
     raw = asyncio.run(adapter.execute(a_call(tmp_path, plan, attempt=2)))
 
     assert raw.files["stdout"].read_text() == "c 7 c 7 math 3 2"
+
+
+def test_a_program_in_a_workspace_is_told_where_that_is_and_another_nothing(tmp_path: Path) -> None:
+    adapter = a_command(tmp_path, ["sh", "-c", 'printf %s "$AGENTV_WORKSPACE_PATH"'])
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+
+    told = asyncio.run(adapter.execute(replace(a_call(tmp_path / "one"), workspace=workspace)))
+    untold = asyncio.run(adapter.execute(a_call(tmp_path / "two")))
+
+    assert told.files["stdout"].read_text() == str(workspace)
+    assert untold.files["stdout"].read_text() == ""
 
 
 @pytest.mark.parametrize(

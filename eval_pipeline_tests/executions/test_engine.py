@@ -7,6 +7,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from eval_pipeline.executions.adapters import Adapter, Call
 from eval_pipeline.executions.attempts import retry_delay_s
-from eval_pipeline.executions.engine import Engine, Lane
+from eval_pipeline.executions.engine import Engine, Lane, Taken
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, RetryPolicy, Runner, TargetFailure
 from eval_pipeline.failures import AUTHENTICATION, TIMEOUT
 from eval_pipeline_tests.building import NOON, a_case, a_plan, a_runner, plans
@@ -423,6 +424,23 @@ def test_no_plan_is_lost_or_doubled_whatever_happens(seed: int) -> None:
     )
 
 
+@dataclass(slots=True)
+class SlowSink(Sink):
+    """Takes a while over each execution, as graders do."""
+
+    takes_s: float = 1.0
+    busy: int = 0
+    most_at_once: int = 0
+
+    async def __call__(self, plan: Plan, execution: Execution) -> Taken:
+        self.busy += 1
+        self.most_at_once = max(self.most_at_once, self.busy)
+        await asyncio.sleep(self.takes_s)
+        self.busy -= 1
+        self.kept.append(execution)
+        return Taken()
+
+
 class Plain:
     """An adapter with a plain function, called in a thread."""
 
@@ -496,19 +514,59 @@ def test_a_plain_function_that_never_returns_runs_out_of_time_and_holds_nothing_
     never.set()
 
 
+@pytest.mark.parametrize(("concurrency", "at_once"), [(1, 16), (10, 40)])
+def test_a_slow_sink_holds_new_plans_back(concurrency: int, at_once: int) -> None:
+    sink, started = SlowSink(takes_s=100.0), list[float]()
+
+    carry_out(
+        lane(a_runner(), Simulated(lambda call: 0.1), plans(100), concurrency),
+        sink=sink,
+        on_start=lambda plan: started.append(asyncio.get_running_loop().time()),
+    )
+
+    assert len(sink.kept) == 100
+    assert sink.most_at_once == at_once
+    assert sum(at < 100 for at in started) == at_once
+
+
+def test_plans_that_wait_for_their_retry_are_begun_and_need_no_second_permission() -> None:
+    adapter = Simulated(failing(1, failure(retry_after_s=100.0)))
+
+    sink = carry_out(lane(a_runner(), adapter, plans(40), 1), sink=SlowSink(takes_s=1.0))
+
+    assert sum(at < 100 for _, at in adapter.begun) == 16
+    assert sorted(len(execution.attempts) for execution in sink.kept) == [2] * 40
+
+
+@pytest.mark.parametrize(("concurrency", "at_once"), [(2, 2), (None, 6)], ids=["its own", "the lane's"])
+def test_a_fallback_is_asked_no_more_at_once_than_it_allows(concurrency: int | None, at_once: int) -> None:
+    runner, other = Simulated(lambda call: failure(retryable=False)), Simulated()
+    work = lane(a_runner(), runner, plans(20), 6)
+    work.fallbacks = [(a_runner("other", concurrency=concurrency), other)]
+
+    sink = carry_out(work)
+
+    assert [execution.answered_by for execution in sink.kept] == ["other"] * 20
+    assert other.most_at_once == at_once
+
+
 class Batching(Simulated):
-    """Answers many cases at once; what it is told to break, breaks."""
+    """Answers many cases at once, after a while; what it is told to break, breaks."""
 
     batches = True
 
-    def __init__(self, broken: frozenset[str] = frozenset()) -> None:
+    def __init__(self, broken: frozenset[str] = frozenset(), takes_s: float = 0.0) -> None:
         super().__init__()
         self.broken = broken
+        self.takes_s = takes_s
         self.batched: list[list[str]] = []
+        self.told: list[float] = []
 
     async def execute_batch(self, calls: Any) -> list[RawExecution | TargetFailure]:
         ids = [f"{call.plan.suite}/{call.plan.case.id}" for call in calls]
         self.batched.append(ids)
+        self.told += [call.timeout_s for call in calls]
+        await asyncio.sleep(self.takes_s)
         if self.broken & {call.plan.suite for call in calls}:
             raise OSError("the program is gone")
         return [
@@ -539,3 +597,50 @@ def test_when_a_batch_breaks_its_cases_are_asked_one_by_one_and_no_others() -> N
     assert [case for case, _ in adapter.begun] == ["c1", "c3"]
     assert sorted(execution.suite for execution in sink.kept) == ["s", "s", "t", "t"]
     assert all(execution.completed for execution in sink.kept)
+
+
+@pytest.mark.parametrize(
+    ("runner_s", "told"),
+    [
+        pytest.param(3.0, [2.0, 3.0, 3.0], id="the runner's"),
+        pytest.param(None, [2.0, 600.0, 600.0], id="the adapter's"),
+    ],
+)
+@pytest.mark.parametrize(("over_s", "one_by_one"), [(-0.5, 0), (0.5, 3)], ids=["in time", "too late"])
+def test_a_batch_has_the_time_that_its_cases_have_together(
+    runner_s: float | None, told: list[float], over_s: float, one_by_one: int
+) -> None:
+    adapter, runner = Batching(takes_s=sum(told) + over_s), a_runner(timeout_s=runner_s)
+    cases = [a_case("c1", timeout_s=2.0), a_case("c3"), a_case("c4")]
+
+    sink = carry_out(lane(runner, adapter, [a_plan(case, runner) for case in cases]))
+
+    assert adapter.told == told
+    assert len(adapter.begun) == one_by_one
+    assert [execution.completed for execution in sink.kept] == [True] * 3
+
+
+class Short(Batching):
+    """Leaves an answer out."""
+
+    async def execute_batch(self, calls: Any) -> list[RawExecution | TargetFailure]:
+        return (await super().execute_batch(calls))[1:]
+
+
+def test_a_batch_with_too_few_answers_answers_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    adapter = Short()
+
+    sink = carry_out(lane(a_runner(), adapter, plans(3)))
+
+    assert [case for case, _ in adapter.begun] == ["c1", "c2", "c3"]
+    assert all(execution.completed for execution in sink.kept)
+    assert caplog.messages == ["batch of runner 'runner' failed: TargetFailure: 2 answers to 3 cases"]
+
+
+def test_the_executions_of_a_batch_are_handed_on_many_at_once() -> None:
+    sink = SlowSink()
+
+    carry_out(lane(a_runner(), Batching(), plans(50), 1), sink=sink)
+
+    assert len(sink.kept) == 50
+    assert sink.most_at_once == 16

@@ -42,7 +42,9 @@ def test_every_plan_has_a_key_of_its_own() -> None:
 
 
 def test_planning_again_gives_the_same_keys() -> None:
-    assert planned(a_suite(a_case()), repetitions=lambda case: 3) == planned(a_suite(a_case()), repetitions=3)
+    assert planned(a_suite(a_case()), repetitions=lambda case: 3) == planned(
+        a_suite(a_case()), repetitions=lambda case: 3
+    )
 
 
 def test_more_repetitions_keep_the_keys_of_the_first() -> None:

@@ -86,3 +86,58 @@ def test_an_archive_that_was_tampered_with_writes_nowhere_else(tmp_path: Path, n
 
     assert not Path("/escaped").exists()
     assert [path.name for path in tmp_path.rglob("escaped") if not path.is_relative_to(tmp_path / "inner/back")] == []
+
+
+SECRET = "sk-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        pytest.param(f"token={SECRET}\n", "token=***\n", id="a key in a file"),
+        pytest.param(f"{SECRET}{SECRET}-longer {SECRET}", "****** ***", id="of two that begin alike the longer"),
+        pytest.param("none or short", "none or short", id="words too short to be looked for"),
+        pytest.param("sk-01234", "sk-01234", id="a piece of one"),
+        pytest.param("", "", id="an empty file"),
+    ],
+)
+def test_a_secret_that_a_target_wrote_is_not_in_the_archive(tmp_path: Path, written: str, kept: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_text(written)
+    save(tmp_path / "folder", tmp_path / "a.tar.gz", secrets=("none", SECRET, f"{SECRET}-longer"))
+
+    restore(tmp_path / "a.tar.gz", tmp_path / "back")
+
+    assert (tmp_path / "back" / "file").read_text() == kept
+    assert (tmp_path / "folder" / "file").read_text() == written
+
+
+@pytest.mark.parametrize("before", [*range(999_985, 1_000_002), 1_999_995, 21_000_000])
+def test_a_secret_is_found_wherever_in_a_large_file_it_lies(tmp_path: Path, before: int) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_text("." * before + SECRET + "after")
+    save(tmp_path / "folder", tmp_path / "a.tar.gz", secrets=(SECRET,))
+
+    restore(tmp_path / "a.tar.gz", tmp_path / "back")
+
+    assert (tmp_path / "back" / "file").read_text() == "." * before + "***after"
+
+
+def test_names_of_files_and_links_tell_no_secret_either(tmp_path: Path) -> None:
+    folder = tmp_path / "folder" / f"of {SECRET}"
+    folder.mkdir(parents=True)
+    (folder / "file").write_text("x")
+    (tmp_path / "folder" / "link").symlink_to(f"of {SECRET}/file")
+    save(tmp_path / "folder", tmp_path / "a.tar.gz", secrets=(SECRET,))
+
+    restore(tmp_path / "a.tar.gz", tmp_path / "back")
+
+    assert files_in(tmp_path / "back") == ["link", "of ***/file"]
+    assert (tmp_path / "back" / "link").read_text() == "x"
+
+
+def test_what_holds_no_secret_is_saved_as_ever(folder: Path, tmp_path: Path) -> None:
+    save(folder, tmp_path / "plain.tar.gz")
+    save(folder, tmp_path / "searched.tar.gz", secrets=(SECRET,))
+
+    assert (tmp_path / "plain.tar.gz").read_bytes() == (tmp_path / "searched.tar.gz").read_bytes()

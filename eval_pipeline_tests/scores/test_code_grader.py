@@ -482,3 +482,30 @@ def test_a_script_under_agentv_assertions_is_an_evaluator_of_its_name(tmp_path: 
     scores = asyncio.run(evaluate_with(MembersDesk(), subject, Panel(suite).of(suite.cases[0])))
 
     assert [(one.evaluator, one.value) for one in scores] == [("word-count", 1.0), ("is-json", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("command", "installed", "runs"),
+    [
+        pytest.param(["python3", "grade.py"], ["python3"], "python3 grade.py", id="as it is written"),
+        pytest.param(["python3", "grade.py"], [], "ours grade.py", id="our Python where there is no python3"),
+        pytest.param(["bun", "run", "grade.ts"], ["bun"], "bun run grade.ts", id="bun"),
+        pytest.param(["bun", "run", "grade.ts"], ["node"], "node grade.ts", id="node where there is no bun"),
+        pytest.param(["bun", "run", "grade"], ["node"], None, id="what is no script is bun's own"),
+    ],
+)
+def test_a_script_is_run_by_the_interpreter_that_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], installed: list[str], runs: str | None
+) -> None:
+    for name in installed:
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho "{{\\"score\\": 1, \\"reasoning\\": \\"{name} $*\\"}}"\n')
+        program.chmod(0o755)
+    (tmp_path / "grade.py").write_text("""print('{"score": 1, "reasoning": "ours grade.py"}')""")
+    (tmp_path / "grade.ts").touch()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+    found = graded(an_evaluator("code-grader", command=command), a_report("yes"), folder=tmp_path)
+
+    assert (found.value, found.reason) == ((1.0, runs) if runs else (None, found.reason))

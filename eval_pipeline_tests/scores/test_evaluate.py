@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from eval_pipeline.reports.model import Usage
-from eval_pipeline.scores.evaluate import Asked, evaluate
+from eval_pipeline.scores.evaluate import EVALUATORS, Asked, Panel, evaluate
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject
+from eval_pipeline.suites.load import Reading, load_suite
 from eval_pipeline_tests.building import a_case, an_evaluator
 from eval_pipeline_tests.scores.scoring import a_report, score
 
@@ -87,3 +89,52 @@ def test_a_score_carries_what_the_suite_asked_for() -> None:
     assert (found.evaluator, found.type, found.weight, found.minimum, found.failure_class) == (
         "says a", "contains", 2.0, 0.5, "silent",
     )  # fmt: skip
+
+
+CHECKED_OUT = """
+tests:
+  - id: c1
+    criteria: polite
+    input:
+      - {role: user, content: [{type: text, value: hi}, {type: file, value: note.txt}, {type: image, value: a.png}]}
+    expected_output: [{role: assistant, content: [{type: file, value: note.txt}]}]
+    assertions:
+      - Is polite
+      - {type: llm-grader, prompt: "Rate {{ output }}"}
+      - {type: code-grader, command: [python3, grade.py]}
+      - {type: word-count}
+      - type: composite
+        assertions: [{type: code-grader, command: [python3, grade.py]}]
+        aggregator: {type: weighted_average}
+  - id: talk
+    criteria: polite
+    mode: conversation
+    input: [{role: user, content: [{type: file, value: note.txt}]}]
+    turns: [{input: [{role: user, content: [{type: file, value: note.txt}]}], assertions: [Is polite]}]
+"""
+
+
+def keys_in(folder: Path, **files: str) -> dict[str, str]:
+    """The score keys of the suite, by case and evaluator, in a checkout in this folder."""
+    own = folder / "evals" / ".agentv" / "assertions" / "word_count.py"
+    own.parent.mkdir(parents=True)
+    own.write_text("print()")
+    written = {"suite.yaml": CHECKED_OUT, "note.txt": "note", "a.png": "png", "grade.py": "print(1)", **files}
+    for name, text in written.items():
+        (folder / "evals" / name).write_text(text)
+    suite = load_suite(folder / "evals" / "suite.yaml", Reading({}, frozenset(EVALUATORS.names())))
+    assert suite.errors == ()
+    return {f"{case.id} {asked.spec.name}": asked.key for case in suite.cases for asked in Panel(suite).of(case)}
+
+
+def test_a_suite_has_the_same_score_keys_wherever_it_lies(tmp_path: Path) -> None:
+    one, two = keys_in(tmp_path / "one"), keys_in(tmp_path / "two")
+
+    assert len(one) == 6
+    assert one == two
+
+
+def test_what_an_attached_file_says_is_part_of_a_score_key(tmp_path: Path) -> None:
+    one, two = keys_in(tmp_path / "one"), keys_in(tmp_path / "two", **{"note.txt": "another"})
+
+    assert not set(one.values()) & set(two.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -203,9 +202,16 @@ def evaluators_with(known: set[str], fields: str) -> tuple[EvaluatorSpec, ...]:
     return suite.cases[0].evaluators
 
 
-@pytest.mark.parametrize("folder", ["evals/.agentv/assertions", ".agentv/graders", ".agentv/judges"])
-def test_a_script_of_the_authors_is_a_type_of_its_own(folder: str) -> None:
-    write(f"{folder}/word_count.py", "print()")
+@pytest.mark.parametrize(
+    ("script", "command"),
+    [
+        ("evals/.agentv/assertions/word_count.py", ["python3", ".agentv/assertions/word_count.py"]),
+        (".agentv/graders/word-count.sh", ["sh", "../.agentv/graders/word-count.sh"]),
+        (".agentv/judges/word-count.ts", ["bun", "run", "../.agentv/judges/word-count.ts"]),
+    ],
+)
+def test_a_script_of_the_authors_is_a_type_of_its_own_wherever_the_suite_lies(script: str, command: list[str]) -> None:
+    write(script, "print()")
     write(".git/HEAD", "")
 
     (spec,) = evaluators_with({"contains"}, "assertions: [{type: word-count, min: 3, weight: 2}]")
@@ -214,8 +220,19 @@ def test_a_script_of_the_authors_is_a_type_of_its_own(folder: str) -> None:
         type="code-grader",
         name="word-count",
         weight=2.0,
-        config={"command": [sys.executable, str(Path(folder, "word_count.py").absolute())], "config": {"min": 3}},
+        config={"command": command, "config": {"min": 3}},
     )
+
+
+def test_a_script_is_named_in_full_where_the_suites_folder_is_a_link_to_another_place(tmp_path: Path) -> None:
+    (tmp_path / "else" / "where").mkdir(parents=True)
+    write(".git/HEAD", "")
+    write(".agentv/assertions/word_count.py", "print()")
+    Path("evals").symlink_to(tmp_path / "else" / "where")
+
+    (spec,) = evaluators_with({"contains"}, "assertions: [{type: word-count}]")
+
+    assert spec.config["command"] == ["python3", str(Path(".agentv/assertions/word_count.py").absolute())]
 
 
 @pytest.mark.parametrize("known", [{"word-count"}, set()])

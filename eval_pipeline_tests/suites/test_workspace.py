@@ -413,6 +413,18 @@ def test_what_does_not_decide_on_the_files_is_not_visible(other: dict[str, Any])
     assert a_spec().visible() == a_spec(**other).visible()
 
 
+def test_where_a_hook_runs_is_visible_to_the_target_as_it_is_from_the_suites_folder() -> None:
+    def visible(folder: str, cwd: str | None) -> object:
+        hook = Hook(command=("a",), cwd=Path(cwd) if cwd is not None else None)
+        return a_spec(folder=Path(folder), hooks={"before_all": hook}).visible()
+
+    here = [visible("/suites", cwd) for cwd in (None, "/suites/one", "/suites/two", "{{workspace_path}}/one", "/other")]
+
+    assert len({str(each) for each in here}) == 5
+    assert visible("/elsewhere", "/elsewhere/one") == visible("/suites", "/suites/one")
+    assert visible("/elsewhere", "{{workspace_path}}/one") == visible("/suites", "{{workspace_path}}/one")
+
+
 def test_a_script_that_a_hook_names_is_part_of_what_is_visible() -> None:
     before = []
     for text in ("one", "two"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -41,10 +42,14 @@ def store(connection: duckdb.DuckDBPyConnection, units: Sequence[Sequence[float 
         for number, unit in enumerate(units)
         for grader, value in zip(GRADERS, unit, strict=False)
     ]
-    connection.register("frame", pl.DataFrame(members, schema=SCHEMA, orient="row"))
-    connection.execute("INSERT INTO member_scores BY NAME FROM frame")
-    if changes.get("current", True):
-        connection.execute("INSERT INTO current_scores SELECT DISTINCT execution_id, spec_key FROM frame")
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/members.parquet"
+        pl.DataFrame(members, schema=SCHEMA, orient="row").write_parquet(path)
+        connection.execute("INSERT INTO member_scores BY NAME FROM read_parquet(?)", [path])
+        if changes.get("current", True):
+            connection.execute(
+                "INSERT INTO current_scores SELECT DISTINCT execution_id, spec_key FROM read_parquet(?)", [path]
+            )
 
 
 def rows(connection: duckdb.DuckDBPyConnection, view: str) -> list[dict[str, Any]]:

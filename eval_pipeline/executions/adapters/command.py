@@ -19,6 +19,7 @@ from eval_pipeline.executions.healthcheck import read_healthcheck
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.process import Finished, run_program
 from eval_pipeline.executions.prompt import prompt_text
+from eval_pipeline.executions.workspaces.hooks import environment
 from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
 from eval_pipeline.fingerprints import file_fingerprint
 
@@ -37,6 +38,7 @@ class _Run:
     values: Mapping[str, str]
     attached: Sequence[str] = ()
     texts: Mapping[str, bytes] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @ADAPTERS.register("command")
@@ -73,7 +75,6 @@ class Command:
         self._format = settings.optional_text(given, "format") or "command"
         self._ok = _exit_codes(given)
         self._retry = settings.flag(given, "retry_failures")
-        self._limit_s = runner.timeout_s
         self._healthcheck = read_healthcheck(given, runner.folder, self._cwd)
         self._health: asyncio.Future[tuple[FailureClass, str] | None] | None = None
         self.batches = settings.flag(given, "batch")
@@ -102,6 +103,7 @@ class Command:
             values=_values(call, plan.case.id, prompt, folder / "prompt.txt"),
             attached=plan.case.files,
             texts=texts,
+            env=environment(call.workspace) if call.workspace is not None else {},
         )
         return await self._carried_out(run)
 
@@ -109,7 +111,7 @@ class Command:
         """The answers to calls, in their order: one run of the program for each suite and repetition among them.
 
         Raises TargetFailure when a run failed as a whole; nothing is known then about any of its cases. The time limit
-        of a run is the runner's, else what its calls have together.
+        of a run is what its calls have together.
         """
         await self._be_healthy()
         runs: dict[tuple[str, int], list[int]] = {}
@@ -132,7 +134,7 @@ class Command:
             attached=tuple(dict.fromkeys(file for call in calls for file in call.plan.case.files)),
             texts={"PROMPT_FILE": cases, "CASES_FILE": cases},
         )
-        limit_s = self._limit_s or sum(call.timeout_s for call in calls)
+        limit_s = sum(call.timeout_s for call in calls)
         try:
             async with asyncio.timeout(limit_s):
                 raw = await self._carried_out(run)
@@ -172,7 +174,7 @@ class Command:
                 words,
                 folder=run.folder,
                 cwd=run.cwd,
-                env={**os.environ, **self._env, **variables},
+                env={**os.environ, **run.env, **self._env, **variables},
                 stdin=run.prompt.encode(errors="replace") if self._prompt == "stdin" else None,
                 timeout_s=run.timeout_s,
             )

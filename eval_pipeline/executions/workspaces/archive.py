@@ -6,13 +6,22 @@ give equal bytes. Reading one back writes nowhere but into its folder.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
+import re
 import tarfile
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO, BinaryIO
+
+from eval_pipeline.executions.redaction import SHORTEST_SECRET
+from eval_pipeline.suites.secrets import REDACTED
 
 MOST_BYTES = 100_000_000
+_MOST_IN_MEMORY = 20_000_000
+_BLOCK = 1_000_000
 _COMPRESSION = 1  # a third of the time of the usual 9, for a tenth more bytes
 
 
@@ -20,16 +29,18 @@ class TooLarge(Exception):
     """The folder holds more than may be kept of one; the text says how much."""
 
 
-def save(folder: Path, archive: Path, *, most_bytes: int = MOST_BYTES) -> int:
+def save(folder: Path, archive: Path, *, most_bytes: int = MOST_BYTES, secrets: Iterable[str] = ()) -> int:
     """Writes what is in a folder to an archive; returns the bytes of its files. A file that cannot be read is left out.
 
-    Raises TooLarge, without leaving an archive, and OSError. Blocks: call it in a thread.
+    `secrets` (those of at least eight characters) become `***` in the names and contents of files; what a file holds
+    compressed, as git's objects do, is not looked into. Raises TooLarge, without leaving an archive, and OSError.
+    Blocks: call it in a thread.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
     part = archive.with_name(f"{archive.name}.part")
     try:
         with part.open("wb") as raw, gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as packed:
-            total = _write(folder, packed, most_bytes)
+            total = _write(folder, packed, most_bytes, _Cleaner(secrets))
         part.replace(archive)
     finally:
         part.unlink(missing_ok=True)
@@ -53,7 +64,7 @@ def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
         return None
 
 
-def _write(folder: Path, packed: gzip.GzipFile, most_bytes: int) -> int:
+def _write(folder: Path, packed: gzip.GzipFile, most_bytes: int, cleaner: _Cleaner) -> int:
     total = 0
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for path in _paths(folder):
@@ -63,7 +74,7 @@ def _write(folder: Path, packed: gzip.GzipFile, most_bytes: int) -> int:
             total += member.size
             if total > most_bytes:
                 raise TooLarge(f"the workspace holds more than {most_bytes:,} bytes")
-            _add(tar, member, path)
+            _add(tar, member, path, cleaner)
     return total
 
 
@@ -89,9 +100,60 @@ def _member(tar: tarfile.TarFile, path: Path, name: str) -> tarfile.TarInfo | No
     return member
 
 
-def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, cleaner: _Cleaner) -> None:
+    member.name, member.linkname = cleaner.name(member.name), cleaner.name(member.linkname)
     if not member.isreg():
         tar.addfile(member)
         return
-    with path.open("rb") as file:
-        tar.addfile(member, file)
+    with path.open("rb") as file, cleaner.content(file) as content:
+        if content is not file:
+            member.size = content.seek(0, os.SEEK_END)
+            content.seek(0)
+        tar.addfile(member, content)
+
+
+class _Cleaner:
+    """Replaces secrets in the names and contents of files."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        texts = sorted({text for text in secrets if len(text) >= SHORTEST_SECRET}, key=len, reverse=True)
+        self._texts = texts
+        self._bytes = sorted((text.encode(errors="surrogatepass") for text in texts), key=len, reverse=True)
+        self._pattern = re.compile(b"|".join(map(re.escape, self._bytes)))
+
+    def name(self, text: str) -> str:
+        for secret in self._texts:
+            text = text.replace(secret, REDACTED)
+        return text
+
+    @contextlib.contextmanager
+    def content(self, file: BinaryIO) -> Iterator[IO[bytes]]:
+        """What a file holds without secrets; the file itself when there are none to look for."""
+        if not self._bytes:
+            yield file
+            return
+        with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as cleaned:
+            for block in self._blocks(file):
+                cleaned.write(block)
+            yield cleaned
+
+    def _blocks(self, file: BinaryIO) -> Iterator[bytes]:
+        """The cleaned blocks of a file. What may be the beginning of a secret waits for the next block."""
+        rest = b""
+        while block := file.read(_BLOCK):
+            rest += block
+            cleaned, rest = self._cleaned(rest, max(0, len(rest) - len(self._bytes[0]) + 1))
+            yield cleaned
+        yield self._cleaned(rest, len(rest))[0]
+
+    def _cleaned(self, content: bytes, until: int) -> tuple[bytes, bytes]:
+        """`content` without the secrets that begin before `until`, and what is to be looked at again."""
+        pieces, done = [], 0
+        if any(secret in content for secret in self._bytes):
+            for match in self._pattern.finditer(content):
+                if match.start() >= until:
+                    break
+                pieces += [content[done : match.start()], REDACTED.encode()]
+                done = match.end()
+        end = max(done, until)
+        return b"".join([*pieces, content[done:end]]), content[end:]

@@ -28,7 +28,6 @@ class SweepFolder:
     def __init__(self, root: Path, sweep_id: str) -> None:
         self._root = root.absolute()
         self._sweep_id = sweep_id
-        self._kept: list[str] = []
         self.path, self._owner = self._begin()
 
     def _begin(self) -> tuple[Path, FileLock]:
@@ -50,8 +49,8 @@ class SweepFolder:
 
     def keep(self, folder: Path) -> None:
         """Marks a folder as one to be left when the sweep ends."""
-        self._kept.append(str(folder.relative_to(self.path)))
-        (self.path / _KEPT).write_text("".join(f"{name}\n" for name in self._kept), encoding="utf-8")
+        with (self.path / _KEPT).open("a", encoding="utf-8") as names:
+            names.write(f"{folder.relative_to(self.path)}\n")
 
     def close(self) -> None:
         """Removes everything that is not kept."""

@@ -18,7 +18,7 @@ from types import TracebackType
 from eval_pipeline.executions.model import Plan, TargetFailure, WorkspaceTrace
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.changes import MOST_BYTES
-from eval_pipeline.executions.workspaces.hooks import environment, told_of_case
+from eval_pipeline.executions.workspaces.hooks import told_of_case
 from eval_pipeline.executions.workspaces.place import Bench, Keep, Place
 from eval_pipeline.executions.workspaces.supply import FAILURES, Supply, for_each_case, supply_of
 from eval_pipeline.failures import WORKSPACE
@@ -149,11 +149,6 @@ class Workspace:
     @property
     def folder(self) -> Path:
         return self._place.folder
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What the target's program is to find in its environment besides."""
-        return environment(self.folder)
 
     async def prepare(self) -> None:
         """before_each, and the picture that changes are told from. Raises TargetFailure."""

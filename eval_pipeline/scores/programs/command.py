@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ STDOUT_BYTES = 10_000_000
 _SHELL = ("sh", "-lc")
 _INTERPRETERS = ("python", "node", "bun", "deno", "sh", "bash", "ruby", "perl", "tsx")
 _SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".sh", ".rb", ".pl"})
+_STAND_INS = ((("python3",), sys.executable), (("bun", "run"), "node"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +115,15 @@ async def run_command(
 ) -> Ran:
     """Runs a command to its end; `env` goes over the pipeline's own environment. Raises GraderFailure.
 
-    `scratch` takes its output. When the time limit passes, the program and everything it started is ended.
+    `scratch` takes its output. A script whose `python3` or `bun` is not to be found here is run by our own Python or by
+    node. When the time limit passes, the program and everything it started is ended.
     """
     limit = DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s
     try:
         async with asyncio.timeout(limit):
-            finished = await run_program(argv, folder=scratch, cwd=cwd, env={**os.environ, **env}, stdin=stdin)
+            finished = await run_program(
+                _as_found_here(argv), folder=scratch, cwd=cwd, env={**os.environ, **env}, stdin=stdin
+            )
     except TimeoutError:
         raise GraderFailure(f"{shown(argv)} took longer than {limit:g} s and was ended") from None
     except (OSError, ValueError) as error:
@@ -126,6 +132,15 @@ async def run_command(
         raise GraderFailure(f"{shown(argv)} printed more than {STDOUT_BYTES:,} bytes")
     stderr = finished.stderr.read_bytes()[-4 * STDERR_CHARS :].decode("utf-8", "replace")
     return Ran(finished.exit_code, finished.stdout.read_bytes().decode("utf-8", "replace"), stderr[-STDERR_CHARS:])
+
+
+def _as_found_here(argv: Sequence[str]) -> Sequence[str]:
+    """A command with another interpreter for its script, where the one it names is not installed."""
+    for words, instead in _STAND_INS:
+        rest = argv[len(words) :]
+        if tuple(argv[: len(words)]) == words and rest and Path(rest[0]).suffix in _SCRIPTS:
+            return argv if shutil.which(words[0]) else (instead, *rest)
+    return argv
 
 
 def shown(argv: Sequence[str]) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import shutil
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,6 +111,9 @@ class Desk:
     def script_command(self, type_: str) -> list[str] | None:
         """How to run the author's own assertion of this type, when there is a file of its name up the tree.
 
+        In words that are the same wherever the suite lies: programs run in its folder, which the script's path is
+        relative to; interpreters go by their plain names.
+
         Only for a type that no registered evaluator answers to; where those are not known, for none.
         """
         known = self.reading.evaluators
@@ -120,7 +122,12 @@ class Desk:
         if type_ not in self._scripts:
             self._scripts[type_] = next(self._own_scripts(type_), None)
         path = self._scripts[type_]
-        return [*_runner(path), str(path)] if path is not None else None
+        return [*_RUNNERS[path.suffix], self._from_suite(path)] if path is not None else None
+
+    def _from_suite(self, path: Path) -> str:
+        """A path as it is from the suite's folder; the path itself where a symbolic link leads `..` elsewhere."""
+        name = os.path.relpath(path, self.roots.folder)
+        return name if os.path.realpath(self.roots.folder / name) == os.path.realpath(path) else str(path)
 
     def _own_scripts(self, type_: str) -> Iterator[Path]:
         for root in self.roots.roots:
@@ -151,19 +158,11 @@ def _image_part(name: str, path: Path, content: bytes, spot: Spot) -> dict[str, 
     return {"type": "image", "value": name, "media_type": media_type, "source": source, "resolved_path": str(path)}
 
 
-def _bun_or_node() -> list[str]:
-    return ["bun", "run"] if shutil.which("bun") else ["node"]
-
-
-_RUNNERS: Mapping[str, Callable[[], list[str]]] = {
-    ".py": lambda: [sys.executable],
-    ".sh": lambda: ["sh"],
-    **dict.fromkeys((".ts", ".mts", ".js", ".mjs", ".cjs"), _bun_or_node),
+_RUNNERS: Mapping[str, Sequence[str]] = {
+    ".py": ("python3",),
+    ".sh": ("sh",),
+    **dict.fromkeys((".ts", ".mts", ".js", ".mjs", ".cjs"), ("bun", "run")),
 }
-
-
-def _runner(path: Path) -> list[str]:
-    return _RUNNERS[path.suffix]()
 
 
 def not_utf8(error: UnicodeDecodeError, spot: Spot, *steps: str | int) -> InputError:

@@ -114,16 +114,18 @@ def _folder_test(file: Path, asked: Spot, desk: Desk) -> RawTest:
         prompt = file.parent / PROMPT_FILE
         if "input" not in raw and prompt.is_file():
             raw["input"] = desk.filled(read_text(prompt, desk, asked))
-        return RawTest(_with_template(raw, file.parent), spot)
+        return RawTest(_with_template(raw, file.parent, desk), spot)
     except InputError as error:
         return RawTest(error, asked)
 
 
-def _with_template(raw: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _with_template(raw: dict[str, Any], folder: Path, desk: Desk) -> dict[str, Any]:
+    """The test with the folder beside it as its workspace's template, named as the suite would: the same everywhere."""
     workspace = raw.get("workspace")
     if not (folder / "workspace").is_dir() or not isinstance(workspace, Mapping | None):
         return raw
-    return {**raw, "workspace": {"template": str(folder / "workspace"), **(workspace or {})}}
+    template = os.path.relpath(folder / "workspace", desk.roots.folder)
+    return {**raw, "workspace": {"template": template, **(workspace or {})}}
 
 
 _READERS: dict[str, Callable[[Path, str, Desk], Iterator[RawTest]]] = {
