@@ -184,7 +184,7 @@ def test_a_batch_that_failed_as_a_whole_raises(tmp_path: Path, command: Any, cla
 def test_a_batch_may_take_as_long_as_its_calls_together(tmp_path: Path) -> None:
     runner = a_batch_runner(tmp_path, ["sleep", "60"], timeout_s=0.01)
 
-    with pytest.raises(TargetFailure, match="the batch did not end within 0.2 s") as raised:
+    with pytest.raises(TargetFailure, match=r"the batch did not end within 0\.2 s") as raised:
         asyncio.run(runner.execute_batch(calls(tmp_path, "a", "b", timeout_s=0.1)))
 
     assert raised.value.failure.id == "timeout"

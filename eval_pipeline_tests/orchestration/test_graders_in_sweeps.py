@@ -36,8 +36,8 @@ def folder(tmp_path: Path) -> ProjectFolder:
     return made
 
 
-def graded(folder: ProjectFolder, *ids: str, **fields: object) -> None:
-    folder.write_suite(*(a_test(id_, {"type": "llm-grader", "name": "judge"}) for id_ in ids), **fields)
+def graded(folder: ProjectFolder, *ids: str) -> None:
+    folder.write_suite(*(a_test(id_, {"type": "llm-grader", "name": "judge"}) for id_ in ids))
 
 
 def judged(folder: ProjectFolder) -> int:

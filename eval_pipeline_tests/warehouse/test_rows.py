@@ -168,7 +168,7 @@ def take(warehouse: Warehouse, *ids: str) -> list[Stored]:
 
 
 def _known(execution_id: str) -> Known:
-    return Known("", execution_id, True, None, "", None, None, None, None, None)
+    return Known("", execution_id, True, None, "", None, None, None, None, None, None, None)
 
 
 def numbered(values: Sequence[Any]) -> list[Any]:
