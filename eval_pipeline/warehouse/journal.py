@@ -29,7 +29,7 @@ INLINE_BYTES = 65_536
 SYNC_EVERY_S = 1.0
 BUFFER_BYTES = 2**20
 OWNED = "owned.lock"
-FOLD_BYTES = 64 * 2**20
+FOLD_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Journal:
             self._synced_at = time.monotonic()
 
     def fold_when_large(self) -> None:
-        """Folds now when the files have grown past 64 MiB, so that a cell of any size stays bounded."""
+        """Folds now when the files have grown past 32 MiB, so that a cell of any size stays bounded."""
         if self._bytes > FOLD_BYTES:
             self.fold()
 

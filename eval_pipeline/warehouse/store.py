@@ -77,13 +77,16 @@ class Warehouse:
             self._fold(there, exact=True)
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             self._fold(there, exact=False)
+        except duckdb.OutOfMemoryException:
+            self._fold(there, exact=True, roomy=True)  # many long rows together; the transaction left nothing behind
 
-    def _fold(self, journals: Mapping[str, Path], *, exact: bool) -> None:
-        """All journals in one transaction; not `exact`: a number that fits no column becomes NULL."""
+    def _fold(self, journals: Mapping[str, Path], *, exact: bool, roomy: bool = False) -> None:
+        """All journals in one transaction; not `exact`: a number that fits no column becomes NULL. `roomy`: with as
+        much memory as the journals may need."""
         with self.transaction() as connection:
             for name, path in journals.items():
                 longest = longest_line(path)
-                if longest > LONG_LINE_BYTES:
+                if roomy or longest > LONG_LINE_BYTES:
                     _make_room(connection, path.stat().st_size, longest)
                 _replace(connection, BY_NAME[name], _reader(BY_NAME[name], path, longest, exact=exact))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.model import ErrorEvent, SessionReport
 from eval_pipeline.scores.model import Score
 from eval_pipeline.warehouse.journal import CellName, Journal, journal_folder, recover
@@ -82,3 +83,17 @@ def test_times_of_an_execution_read_back_say_that_they_are_utc(warehouse: Wareho
     ((execution, _, _),) = take(warehouse, "e0")
 
     assert execution.started_at == EXECUTION.started_at
+
+
+def test_many_long_rows_are_taken_in_although_they_need_more_than_the_usual_memory(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.folder.mkdir(exist_ok=True)
+    text = "word " * 1_000
+    row = {"spec_key": "k", "evaluator": "e", "type": "contains", "value": 1.0, "reason": text}
+    path = tmp_path / "evaluator_scores.jsonl"
+    with path.open("wb") as journal:
+        journal.writelines(to_json({**row, "execution_id": f"e{number}"}) + b"\n" for number in range(16_000))
+
+    warehouse.fold({"evaluator_scores": path})
+
+    assert warehouse.frame("SELECT count(*), max(length(reason)) FROM evaluator_scores").rows() == [(16_000, len(text))]
