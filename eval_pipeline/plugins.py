@@ -1,6 +1,7 @@
 """Registries of parts, and functions that users name: how code that is not ours comes in.
 
-A registry finds one file per part in its room's folder first, then installed entry points.
+A registry imports its room's folder first (one file per part), then installed entry points; a registry without a
+folder has entry points only, our own among them.
 
 A part registers itself:
 
@@ -35,7 +36,7 @@ class PluginError(EvalPipelineError):
 class Registry(Generic[Part]):
     """The parts of one kind, by name."""
 
-    def __init__(self, kind: str, *, folder: str, entry_point_group: str) -> None:
+    def __init__(self, kind: str, *, folder: str | None, entry_point_group: str) -> None:
         self.kind = kind
         self._folder = folder
         self._group = entry_point_group
@@ -91,9 +92,10 @@ class Registry(Generic[Part]):
                 self._loading = False
 
     def _import_parts(self) -> None:
-        package = importlib.import_module(self._folder)
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{self._folder}.{module.name}")
+        if self._folder is not None:
+            package = importlib.import_module(self._folder)
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{self._folder}.{module.name}")
         for entry in entry_points(group=self._group):
             self._load_entry(entry.name, entry.load)
 

@@ -21,7 +21,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import RawExecution, Runner
 from eval_pipeline.executions.runners import load_runners
-from eval_pipeline.leaderboards.exports import EXPORTS
+from eval_pipeline.exports import EXPORTS
 from eval_pipeline.plugins import PluginError, Registry, canonical_name
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import NORMALIZERS, normalize, normalizer_version
@@ -30,9 +30,9 @@ from eval_pipeline.scores.evaluators.opposites import OPPOSITES
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.load import FORMATS, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec
-from eval_pipeline_tests.building import a_call, a_case, a_plan, a_runner, an_evaluator, an_execution
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner, an_evaluator, an_execution
 from eval_pipeline_tests.local_server import chat_reply, serve
-from eval_pipeline_tests.scores.asking import MembersDesk
+from eval_pipeline_tests.scores.fake_grader import MembersDesk
 
 REGISTRIES: list[Registry[Any]] = [EVALUATORS, ADAPTERS, NORMALIZERS, FORMATS, EXPORTS]
 PARTS = [pytest.param(part, id=f"{registry.kind}-{name}") for registry in REGISTRIES for name, part in registry]

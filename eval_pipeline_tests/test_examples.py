@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline_tests.cli.desk import Answer, Desk
+from eval_pipeline_tests.cli.command_desk import Answer, Desk
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"

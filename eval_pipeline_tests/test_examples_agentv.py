@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 import pytest
 
 from eval_pipeline.scores.evaluate import EVALUATORS
-from eval_pipeline_tests.cli.desk import Answer, Desk
+from eval_pipeline_tests.cli.command_desk import Answer, Desk
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "agentv"
 README = (EXAMPLE / "README.md").read_text(encoding="utf-8")

@@ -23,13 +23,13 @@ import yaml
 from eval_pipeline.cli.main import COMMANDS, cli
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.orchestration.assets import SweepConfig
-from eval_pipeline.orchestration.project import load_project
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.model import Subject
+from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.warehouse.schema import TABLES, VIEWS
-from eval_pipeline_tests.building import a_case
-from eval_pipeline_tests.cli.desk import Answer, Desk
+from eval_pipeline_tests.builders import a_case
+from eval_pipeline_tests.cli.command_desk import Answer, Desk
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from eval_pipeline.executions.attempts import Clock
-from eval_pipeline_tests.building import NOON
+from eval_pipeline_tests.builders import NOON
 
 Value = TypeVar("Value")
 PATIENCE_S = 2.0

@@ -12,15 +12,15 @@ from eval_pipeline.errors import NOWHERE, EvalPipelineError, InputError, InputEr
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
-from eval_pipeline.orchestration.project import PROJECT_FILE, load_project
-from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.formats.agentv.review import EvaluatorPlaces, review
+from eval_pipeline.parsing.diagnostics import Notice, problems_of
+from eval_pipeline.parsing.source import FieldPath, Source, show_path, yaml_source
+from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.scores.evaluate import GraderRevision, Panel
 from eval_pipeline.suites.load import find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
-from eval_pipeline.suites.notices import Notice, problems_of
-from eval_pipeline.suites.review import EvaluatorPlaces, review
-from eval_pipeline.suites.source import FieldPath, Source, show_path, yaml_source
-from eval_pipeline.suites.yaml_text import parse_yaml
+from eval_pipeline.sweeps.project import PROJECT_FILE, load_project
+from eval_pipeline.sweeps.project_session import Workbench
 
 Kind = Literal["suite", "runners", "project", "agentv-config"]
 _SCHEMAS: Mapping[str, Kind] = {

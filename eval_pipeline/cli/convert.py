@@ -15,7 +15,7 @@ from eval_pipeline.cli.options import EXISTING_FILE
 from eval_pipeline.cli.tables import say
 from eval_pipeline.cli.written import FileText, write_files
 from eval_pipeline.errors import EvalPipelineError, InputError
-from eval_pipeline.suites.conversion import (
+from eval_pipeline.formats.agentv.conversion import (
     Lost,
     NewFile,
     WrittenSuite,
@@ -26,9 +26,9 @@ from eval_pipeline.suites.conversion import (
     read_written,
     with_tests_in_line,
 )
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Case, Suite
-from eval_pipeline.suites.source import show_path
 
 Writer = Callable[[WrittenSuite, Path], tuple[list[NewFile], Lost]]
 WRITERS: Mapping[str, Writer] = {"yaml": as_yaml, "jsonl": as_jsonl, "json": as_json, "agent-skills": as_agent_skills}

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from eval_pipeline.cli.options import open_project, project_options
-from eval_pipeline.orchestration.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE
+from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE
 
 
 @click.command(name="dev")

@@ -14,15 +14,15 @@ import httpx
 
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.agentv_results import iso
-from eval_pipeline.leaderboards.exports import EXPORTS, ExportFormat, ExportOptions, Piece
-from eval_pipeline.leaderboards.exports.otel import requests
-from eval_pipeline.leaderboards.records import Record
-from eval_pipeline.orchestration.project import Project
-from eval_pipeline.suites.source import show_path
-from eval_pipeline.warehouse.analysis import open_results
-from eval_pipeline.warehouse.exported import write_file, write_folder
-from eval_pipeline.warehouse.results import count_cells, read_records, select
+from eval_pipeline.exports import EXPORTS, ExportFormat, ExportOptions, Piece
+from eval_pipeline.exports.files import write_file, write_folder
+from eval_pipeline.exports.otel import requests
+from eval_pipeline.formats.agentv.results import iso
+from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.parsing.source import show_path
+from eval_pipeline.sweeps.project import Project
+from eval_pipeline.warehouse.published import open_results
+from eval_pipeline.warehouse.selections import count_cells, read_records, select
 
 NOTHING = 3
 RETRIED = (429, 502, 503, 504)

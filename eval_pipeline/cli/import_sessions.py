@@ -13,13 +13,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from eval_pipeline.cli.imported_suite import SUITE_NAME, SuiteFiles, check_suite_files, plan_suite_files
-from eval_pipeline.cli.options import open_project, project_options
-from eval_pipeline.cli.tables import print_rows, say, table_console
-from eval_pipeline.cli.written import FileText, write_files
-from eval_pipeline.errors import InputError, did_you_mean
-from eval_pipeline.failures import NORMALIZATION
-from eval_pipeline.reports.session_logs import (
+from eval_pipeline.agents.session_files import (
     AGENTS,
     Agent,
     Session,
@@ -32,10 +26,16 @@ from eval_pipeline.reports.session_logs import (
     read_head,
     read_session,
 )
-from eval_pipeline.reports.transcripts import transcript_line
-from eval_pipeline.suites.environment import names_in
-from eval_pipeline.suites.source import show_path
-from eval_pipeline.suites.writing import jsonl_text
+from eval_pipeline.cli.imported_suite import SUITE_NAME, SuiteFiles, check_suite_files, plan_suite_files
+from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.tables import print_rows, say, table_console
+from eval_pipeline.cli.written import FileText, write_files
+from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.failures import NORMALIZATION
+from eval_pipeline.formats.agentv.transcripts import transcript_line
+from eval_pipeline.parsing.interpolation import names_in
+from eval_pipeline.parsing.source import show_path
+from eval_pipeline.parsing.writing import jsonl_text
 
 _AGE = re.compile(r"(\d{1,6})([mhdw])\Z")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

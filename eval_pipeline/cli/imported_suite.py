@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eval_pipeline.agents.session_files import Session
 from eval_pipeline.cli.written import FileText
 from eval_pipeline.errors import InputError
-from eval_pipeline.orchestration.project import Project
-from eval_pipeline.reports.session_logs import Session
-from eval_pipeline.suites.source import show_path
-from eval_pipeline.suites.writing import jsonl_text, suite_yaml, yaml_text
-from eval_pipeline.suites.yaml_text import parse_yaml
+from eval_pipeline.parsing.source import show_path
+from eval_pipeline.parsing.writing import jsonl_text, suite_yaml, yaml_text
+from eval_pipeline.parsing.yaml_text import parse_yaml
+from eval_pipeline.sweeps.project import Project
 
 SUITE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}\Z")
 _HAS_ANSWER = {"name": "answered", "type": "regex", "value": r"\S"}

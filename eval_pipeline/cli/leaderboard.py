@@ -13,7 +13,7 @@ from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.tables import print_boards, print_rows, table_console
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.warehouse.analysis import open_results, rows_frame
+from eval_pipeline.warehouse.published import open_results, rows_frame
 
 
 @click.command(name="leaderboard")

@@ -13,12 +13,12 @@ from eval_pipeline.errors import InputError, InputErrors, Place, UnknownName
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import CaseFilter, cell_cases, check_case_ids
 from eval_pipeline.executions.runners import require_environment, select_runners
-from eval_pipeline.orchestration.cells import ReadySuite, SweepOptions
-from eval_pipeline.orchestration.grading import ungradable
-from eval_pipeline.orchestration.project import Project, load_project
-from eval_pipeline.orchestration.sweep import make_graders
-from eval_pipeline.orchestration.workbench import Workbench
-from eval_pipeline.suites.source import show_path
+from eval_pipeline.parsing.source import show_path
+from eval_pipeline.sweeps.grading import ungradable
+from eval_pipeline.sweeps.pairs import ReadySuite, SweepOptions
+from eval_pipeline.sweeps.project import Project, load_project
+from eval_pipeline.sweeps.project_session import Workbench
+from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import CellName
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -11,7 +11,7 @@ from eval_pipeline.cli.options import select, selection_options
 from eval_pipeline.cli.tables import print_rows, say, table_console
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import money
-from eval_pipeline.orchestration.foresee import Foreseen, foresee
+from eval_pipeline.sweeps.plan import Foreseen, foresee
 
 
 @click.command(name="plan")

@@ -19,10 +19,10 @@ from rich.text import Text
 
 from eval_pipeline.executions.model import Plan
 from eval_pipeline.leaderboards.show import amount, money
-from eval_pipeline.orchestration.cells import Cell
-from eval_pipeline.orchestration.outcomes import CellOutcome, Listener, Tally
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
+from eval_pipeline.sweeps.outcomes import CellOutcome, Listener, Tally
+from eval_pipeline.sweeps.pairs import Cell
 from eval_pipeline.warehouse.journal import CellName
 
 PLAIN_EVERY_S = 10.0

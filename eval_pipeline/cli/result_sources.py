@@ -13,10 +13,10 @@ import polars as pl
 
 from eval_pipeline.cli.options import open_project
 from eval_pipeline.errors import InputError, UnknownName, WarehouseError
+from eval_pipeline.exports.files import read_result_file
 from eval_pipeline.leaderboards.results import Results
-from eval_pipeline.warehouse.analysis import open_results
-from eval_pipeline.warehouse.exported import read_result_file
-from eval_pipeline.warehouse.results import read_results, runner_names, select, sweep_ids
+from eval_pipeline.warehouse.published import open_results
+from eval_pipeline.warehouse.selections import read_results, runner_names, select, sweep_ids
 
 KINDS = ("current", "sweep", "board")
 FORMS = "a runner, sweep:ID, board:ID, current, an AgentV run folder or a results file"

@@ -16,9 +16,9 @@ from eval_pipeline.cli.progress import choose_progress
 from eval_pipeline.cli.tables import print_boards, say, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.orchestration.outcomes import INTERRUPTED, CellOutcome
-from eval_pipeline.suites.source import show_path
-from eval_pipeline.warehouse.cells import case_results
+from eval_pipeline.parsing.source import show_path
+from eval_pipeline.sweeps.outcomes import INTERRUPTED, CellOutcome
+from eval_pipeline.warehouse.stored_pairs import case_results
 
 if TYPE_CHECKING:
     from eval_pipeline.orchestration.run import RunResult

@@ -12,7 +12,7 @@ from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.tables import print_rows, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.warehouse.analysis import describe, open_results
+from eval_pipeline.warehouse.published import describe, open_results
 
 
 @click.command(name="sql")

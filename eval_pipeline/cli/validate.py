@@ -13,7 +13,7 @@ from eval_pipeline.cli.options import EXISTING_FILE, open_project, project_optio
 from eval_pipeline.cli.tables import say
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.sweeps.project_session import Workbench
 
 _STYLES = {"error": "red", "warning": "yellow"}
 

@@ -15,7 +15,7 @@ import orjson
 
 from eval_pipeline.executions.model import Attempt, Execution, RawExecution, WorkspaceTrace
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.suites.secrets import REDACTED
+from eval_pipeline.parsing.secrets import REDACTED
 
 SHORTEST_SECRET = 8
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.executions.model import RetryPolicy
-from eval_pipeline.suites.source import FieldPath, Source
+from eval_pipeline.parsing.source import FieldPath, Source
 
 _MOST = 1e15
 _PRICES = ("input_per_million", "cached_input_per_million", "cache_write_per_million", "output_per_million", "per_call")

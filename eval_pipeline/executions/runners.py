@@ -11,12 +11,12 @@ from typing import Any
 from eval_pipeline.errors import InputError, InputErrors, Place, UnknownName, did_you_mean
 from eval_pipeline.executions import runner_fields as fields
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter
-from eval_pipeline.executions.agentv_targets import Entry, runner_entry
 from eval_pipeline.executions.model import Runner
-from eval_pipeline.suites.environment import interpolate, names_in
-from eval_pipeline.suites.secrets import REDACTED, SECRET_KEY, blotted, redacted, secrets_in
-from eval_pipeline.suites.source import FieldPath, Source, dotted, show_path, yaml_source
-from eval_pipeline.suites.yaml_text import parse_yaml
+from eval_pipeline.formats.agentv.targets import Entry, runner_entry
+from eval_pipeline.parsing.interpolation import interpolate, names_in
+from eval_pipeline.parsing.secrets import REDACTED, SECRET_KEY, blotted, redacted, secrets_in
+from eval_pipeline.parsing.source import FieldPath, Source, dotted, show_path, yaml_source
+from eval_pipeline.parsing.yaml_text import parse_yaml
 
 RUNNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 LONGEST_CHAIN = 10

@@ -15,7 +15,7 @@ import polars as pl
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.results import CASE, CELL, Results, by_case
-from eval_pipeline.leaderboards.statistics import Interval, SignTest, mean, sign_test, student_interval
+from eval_pipeline.statistics.intervals import Interval, SignTest, mean, sign_test, student_interval
 
 THRESHOLD = 0.1
 SIGNIFICANT = 0.05

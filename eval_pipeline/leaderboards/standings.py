@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from eval_pipeline.leaderboards.statistics import mean_interval, wilson_high, wilson_low
+from eval_pipeline.statistics.intervals import mean_interval, wilson_high, wilson_low
 
 VERDICT_COLUMNS = {
     "suite": pl.String, "suite_revision": pl.String, "runner": pl.String, "runner_revision": pl.String,

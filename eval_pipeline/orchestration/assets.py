@@ -14,9 +14,7 @@ from pydantic import Field
 
 from eval_pipeline.errors import EvalPipelineError, InputError, Place, UnknownName
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids
-from eval_pipeline.orchestration.cells import STAGES, Cell, SweepOptions, count_cells
 from eval_pipeline.orchestration.checks import cell_checks, checks_of_cell, suite_check, suite_checks
-from eval_pipeline.orchestration.grading import ungradable
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import (
     CODE_VERSION,
@@ -28,11 +26,13 @@ from eval_pipeline.orchestration.metadata import (
     suite_metadata,
     suite_version,
 )
-from eval_pipeline.orchestration.outcomes import CellOutcome, Forwarding
 from eval_pipeline.orchestration.partitions import by_suite, cell_name, partition_key
-from eval_pipeline.orchestration.project import Project, Refresh
-from eval_pipeline.orchestration.sweep import carry_out, make_graders
-from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.sweeps.grading import ungradable
+from eval_pipeline.sweeps.outcomes import CellOutcome, Forwarding
+from eval_pipeline.sweeps.pairs import STAGES, Cell, SweepOptions, count_cells
+from eval_pipeline.sweeps.project import Project, Refresh
+from eval_pipeline.sweeps.project_session import Workbench
+from eval_pipeline.sweeps.sweep import carry_out, make_graders
 
 GROUP = "evaluation"
 Loaded = TypeVar("Loaded")

@@ -11,7 +11,7 @@ from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, grid, suite_partitions
 from eval_pipeline.orchestration.schedules import nightly_sweep
 from eval_pipeline.orchestration.sensors import automation, discover_suites
-from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.sweeps.project_session import Workbench
 from eval_pipeline.warehouse.journal import CellName
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import dagster as dg
 
-from eval_pipeline.orchestration.cells import ReadySuite
-from eval_pipeline.orchestration.outcomes import CellOutcome
-from eval_pipeline.orchestration.project import Defaults
+from eval_pipeline.sweeps.outcomes import CellOutcome
+from eval_pipeline.sweeps.pairs import ReadySuite
+from eval_pipeline.sweeps.project import Defaults
 
 SUITES = dg.AssetKey("suites")
 SCORES = dg.AssetKey("evaluator_scores")

@@ -7,8 +7,8 @@ from pathlib import Path
 import dagster as dg
 
 from eval_pipeline.orchestration.build import build_definitions
-from eval_pipeline.orchestration.project import load_project
-from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.sweeps.project import load_project
+from eval_pipeline.sweeps.project_session import Workbench
 
 
 def load() -> dg.Definitions:

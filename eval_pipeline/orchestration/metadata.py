@@ -10,8 +10,8 @@ import polars as pl
 
 from eval_pipeline.leaderboards.show import BOARD_HEAD, board_picture, board_rows, markdown_table, percent
 from eval_pipeline.leaderboards.standings import OVERALL
-from eval_pipeline.orchestration.cells import Cell, ReadySuite
-from eval_pipeline.orchestration.outcomes import CellOutcome
+from eval_pipeline.sweeps.outcomes import CellOutcome
+from eval_pipeline.sweeps.pairs import Cell, ReadySuite
 
 CODE_VERSION = "1"
 

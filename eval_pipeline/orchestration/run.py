@@ -12,12 +12,12 @@ from typing import Any
 import dagster as dg
 
 from eval_pipeline.orchestration.build import build_definitions
-from eval_pipeline.orchestration.cells import ReadySuite
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import provenance, suite_metadata, suite_version
-from eval_pipeline.orchestration.outcomes import INTERRUPTED, CellOutcome, Forwarding, Listener
 from eval_pipeline.orchestration.partitions import SUITES, between
-from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.sweeps.outcomes import INTERRUPTED, CellOutcome, Forwarding, Listener
+from eval_pipeline.sweeps.pairs import ReadySuite
+from eval_pipeline.sweeps.project_session import Workbench
 from eval_pipeline.warehouse.journal import CellName
 
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from eval_pipeline.orchestration.partitions import SUITES, range_tags
-from eval_pipeline.orchestration.workbench import Workbench
+from eval_pipeline.sweeps.project_session import Workbench
 
 
 def nightly_sweep(

@@ -9,9 +9,9 @@ import dagster as dg
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.assets import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES, dynamic_suites
-from eval_pipeline.orchestration.workbench import Workbench
 from eval_pipeline.suites.load import read_suites
 from eval_pipeline.suites.model import Suite
+from eval_pipeline.sweeps.project_session import Workbench
 
 INTERVAL_S = 15
 

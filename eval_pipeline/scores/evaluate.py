@@ -15,11 +15,11 @@ from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, Place, did_you_mean
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.desk import Desk, GraderFailure
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject
 from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message, Suite
-from eval_pipeline.suites.source import show_path
 
 
 class Evaluator(Protocol):

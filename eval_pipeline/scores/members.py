@@ -13,18 +13,18 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict
 
 from eval_pipeline.errors import InputError, Place
+from eval_pipeline.formats.agentv.evaluators import evaluator_list
+from eval_pipeline.formats.agentv.load_context import Desk as LoadingDesk
+from eval_pipeline.parsing.fields import Spot
+from eval_pipeline.parsing.file_search import SearchRoots, search_roots
+from eval_pipeline.parsing.source import Source
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.desk import Desk
 from eval_pipeline.scores.evaluate import AnyEvaluator, asks, build, content_of
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.model import Finding, Member, Outcome, Score, Subject
-from eval_pipeline.suites.agentv_files.desk import Desk as LoadingDesk
-from eval_pipeline.suites.agentv_files.evaluators import evaluator_list
-from eval_pipeline.suites.agentv_files.fields import Spot
 from eval_pipeline.suites.load import Reading
 from eval_pipeline.suites.model import EvaluatorSpec
-from eval_pipeline.suites.search import SearchRoots, search_roots
-from eval_pipeline.suites.source import Source
 
 PASS_MARK = DEFAULT_THRESHOLD
 """The value at which a member counts as passed, where it does not say so itself (AgentV's constant)."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Protocol
 
 from eval_pipeline.errors import InputError, InputErrors, Place
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.suites.model import Suite
-from eval_pipeline.suites.source import show_path
 
 _HEAD = 65_536
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "recordings"})
@@ -48,7 +48,7 @@ class Format(Protocol):
 
 
 FORMATS: Registry[Callable[[], Format]] = Registry(
-    "suite format", folder="eval_pipeline.suites.formats", entry_point_group="eval_pipeline.formats"
+    "suite format", folder=None, entry_point_group="eval_pipeline.formats"
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Artifact, Execution, RawExecution, Runner, WorkspaceTrace
+from eval_pipeline.parsing.secrets import redacted
 from eval_pipeline.reports.model import (
     DetectedSkill,
     Event,
@@ -18,7 +19,6 @@ from eval_pipeline.reports.model import (
 )
 from eval_pipeline.scores.model import Finding, Score, Verdict
 from eval_pipeline.suites.model import EvaluatorSpec, Suite
-from eval_pipeline.suites.secrets import redacted
 
 Row = dict[str, Any]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eval_pipeline.warehouse.agreement import AGREEMENT_VIEWS
+from eval_pipeline.warehouse.agreement_views import AGREEMENT_VIEWS
 
 SCHEMA_VERSION = 2
 

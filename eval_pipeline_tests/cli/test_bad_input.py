@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.cli.desk import FILES, Desk
+from eval_pipeline_tests.cli.command_desk import FILES, Desk
 
 RUN = ["run", "--quiet"]
 ARGUMENTS = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline_tests.cli.desk import GREET, Desk, make_desk
+from eval_pipeline_tests.cli.command_desk import GREET, Desk, make_desk
 
 BETTER = GREET.replace('nobody) echo "go away"', 'nobody) echo "hello anyway"')
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.cli.desk import Desk
+from eval_pipeline_tests.cli.command_desk import Desk
 
 SUITE = """\
 # greetings of all kinds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_pipeline_tests.cli.desk import GREETINGS, Answer, Desk, make_desk
+from eval_pipeline_tests.cli.command_desk import GREETINGS, Answer, Desk, make_desk
 
 ONE_BAD_CASE = GREETINGS + "  - {id: eve, input: 7, criteria: x}\n"
 UNUSABLE_CASES = "name: greetings\ntests: [{id: eve, input: 7, criteria: x}]\n"

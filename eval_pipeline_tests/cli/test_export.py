@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline_tests.cli.desk import Desk, make_desk
+from eval_pipeline_tests.cli.command_desk import Desk, make_desk
 
 
 @pytest.fixture(scope="module")

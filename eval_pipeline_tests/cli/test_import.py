@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline_tests.cli.desk import Answer, Desk
-from eval_pipeline_tests.reports.recorded import WORKSPACE, printed
+from eval_pipeline_tests.agents.recorded_sessions import WORKSPACE, printed
+from eval_pipeline_tests.cli.command_desk import Answer, Desk
 
 SKILL = "176fcf9f-237a-4867-85b7-57327e27d630"
 RUNNERS = """\

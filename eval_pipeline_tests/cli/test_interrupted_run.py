@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.cli.desk import Desk, make_desk
+from eval_pipeline_tests.cli.command_desk import Desk, make_desk
 
 WAITING = """\
 read -r who

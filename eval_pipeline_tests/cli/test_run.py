@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.orchestration.instance import open_instance
-from eval_pipeline_tests.cli.desk import Answer, Desk, make_desk
+from eval_pipeline_tests.cli.command_desk import Answer, Desk, make_desk
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_pipeline_tests.cli.desk import Desk
+from eval_pipeline_tests.cli.command_desk import Desk
 
 GREETER, PARROT = ("greetings", "greeter"), ("greetings", "parrot")
 SUMS = ("sums", "parrot")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline_tests.cli.desk import RUNNERS, Answer, Desk, make_desk
+from eval_pipeline_tests.cli.command_desk import RUNNERS, Answer, Desk, make_desk
 
 SUITE = """\
 name: plain

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.suites.workspace import HOOKS
-from eval_pipeline_tests.conformance.facts import Row
-from eval_pipeline_tests.orchestration.project_folder import a_test, make_project
+from eval_pipeline_tests.conformance.recorded_facts import Row
+from eval_pipeline_tests.sweeps.sample_project import a_test, make_project
 
 HOOK_ROWS = "protocols/hooklog"
 _TOLD = ("workspace_path", "test_id", "eval_run_id", "case_input", "case_metadata")

@@ -11,7 +11,7 @@ import pytest
 
 from eval_pipeline_tests.conformance import loading_helpers, loading_parsing, loading_validation
 from eval_pipeline_tests.conformance.differences import Difference
-from eval_pipeline_tests.conformance.facts import Row
+from eval_pipeline_tests.conformance.recorded_facts import Row
 
 _MODULES = (loading_parsing, loading_helpers, loading_validation)
 CHECKS: Mapping[str, Callable[[Row], None]] = {

@@ -9,17 +9,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval_pipeline.leaderboards.agentv_results import iso, result_json
+from eval_pipeline.exports.tool_calls import TraceSummary, parse_time, summarize_trace, trace_json
+from eval_pipeline.formats.agentv.results import iso, result_json
 from eval_pipeline.leaderboards.comparisons import Comparison, classify, compare, compare_all, got_worse, matrix
-from eval_pipeline.leaderboards.distributions import distribution
-from eval_pipeline.leaderboards.repeats import reduce_repetitions
 from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
-from eval_pipeline.leaderboards.traces import TraceSummary, parse_time, summarize_trace, trace_json
 from eval_pipeline.leaderboards.trends import direction_of, trend
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
 from eval_pipeline.scores.model import at_least
-from eval_pipeline_tests.conformance.facts import Row
-from eval_pipeline_tests.leaderboards.recorded import a_record
+from eval_pipeline.statistics.distributions import distribution
+from eval_pipeline.statistics.repetitions import reduce_repetitions
+from eval_pipeline_tests.conformance.recorded_facts import Row
+from eval_pipeline_tests.exports.sample_rows import a_record
 
 PASS_MARK = 0.8
 DIGITS = 3

@@ -28,7 +28,7 @@ from eval_pipeline.scores.model import Score, Subject, Verdict
 from eval_pipeline.scores.programs.payload import grading_payload
 from eval_pipeline.suites.load import Reading, load_suite
 from eval_pipeline.suites.model import EvaluatorSpec, Message
-from eval_pipeline_tests.building import a_case
+from eval_pipeline_tests.builders import a_case
 from eval_pipeline_tests.conformance.agentv_rows import (
     PASS_MARK,
     STATUSES,
@@ -37,9 +37,9 @@ from eval_pipeline_tests.conformance.agentv_rows import (
     asked_test,
     kinds_of,
 )
-from eval_pipeline_tests.conformance.facts import Row
+from eval_pipeline_tests.conformance.recorded_facts import Row
 from eval_pipeline_tests.local_server import json_reply, serve
-from eval_pipeline_tests.scores.asking import MembersDesk
+from eval_pipeline_tests.scores.fake_grader import MembersDesk
 
 PROGRAM_KINDS = frozenset({
     "code-grader", "script", "composite", "assert-set", "inline-assert", "javascript", "python", "webhook",

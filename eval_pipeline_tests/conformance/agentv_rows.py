@@ -22,7 +22,7 @@ from eval_pipeline.scores.desk import ScriptedDesk
 from eval_pipeline.scores.evaluate import Asked, Panel, evaluate_with
 from eval_pipeline.scores.model import Score, Status, Subject, Verdict
 from eval_pipeline.suites.load import Reading, load_suite
-from eval_pipeline_tests.conformance.facts import Row
+from eval_pipeline_tests.conformance.recorded_facts import Row
 
 TEXT_KINDS = frozenset({
     "contains", "contains-any", "contains-all", "icontains", "icontains-any", "icontains-all", "starts-with",

@@ -31,8 +31,8 @@ from eval_pipeline.failures import (
 from eval_pipeline.suites.load import Reading, load_suite
 from eval_pipeline_tests.conformance.agentv_rows import PROVIDER_ERROR, answer_of, stop_of
 from eval_pipeline_tests.conformance.agentv_whole_tests import as_scored, carry_out_whole, recorded
-from eval_pipeline_tests.conformance.facts import Row
-from eval_pipeline_tests.orchestration.project_folder import a_runner_entry, a_test, make_project
+from eval_pipeline_tests.conformance.recorded_facts import Row
+from eval_pipeline_tests.sweeps.sample_project import a_runner_entry, a_test, make_project
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from eval_pipeline_tests.conformance.agentv_rows import (
     kind_of,
     verdict_of,
 )
-from eval_pipeline_tests.conformance.facts import Row
+from eval_pipeline_tests.conformance.recorded_facts import Row
 
 DEFAULT_GRADER = "llm-grader"
 _GRADERS = frozenset({"llm-grader", "llm-rubric", "agent-rubric", "rubrics"})

@@ -31,7 +31,7 @@ from eval_pipeline_tests.conformance.agentv_rows import (
     stop_of,
 )
 from eval_pipeline_tests.conformance.agentv_stops import STOPS, check_stopped, is_stopped
-from eval_pipeline_tests.conformance.facts import Row
+from eval_pipeline_tests.conformance.recorded_facts import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.suites.agentv_files.fields import camel_case
-from eval_pipeline.suites.agentv_files.project_file import read_project_file
-from eval_pipeline.suites.agentv_files.suite import category_of
-from eval_pipeline.suites.environment import interpolate
+from eval_pipeline.formats.agentv.project_file import read_project_file
+from eval_pipeline.formats.agentv.suite import category_of
+from eval_pipeline.parsing.fields import camel_case
+from eval_pipeline.parsing.interpolation import interpolate
 from eval_pipeline.suites.model import Message, Suite
-from eval_pipeline_tests.conformance.facts import Row
 from eval_pipeline_tests.conformance.loading_rows import (
     Loaded,
     differs,
@@ -24,6 +23,7 @@ from eval_pipeline_tests.conformance.loading_rows import (
     load_document,
     load_test,
 )
+from eval_pipeline_tests.conformance.recorded_facts import Row
 
 
 def _category(row: Row) -> None:

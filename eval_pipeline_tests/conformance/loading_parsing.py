@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from eval_pipeline.formats.agentv.evaluators import RENAMED
+from eval_pipeline.parsing.fields import camel_case
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.scores.evaluate import EVALUATORS
-from eval_pipeline.suites.agentv_files.evaluators import RENAMED
-from eval_pipeline.suites.agentv_files.fields import camel_case
 from eval_pipeline.suites.model import EvaluatorSpec
-from eval_pipeline_tests.conformance.facts import Row
 from eval_pipeline_tests.conformance.loading_rows import (
     TMP,
     Loaded,
@@ -21,6 +20,7 @@ from eval_pipeline_tests.conformance.loading_rows import (
     in_a_folder,
     load_test,
 )
+from eval_pipeline_tests.conformance.recorded_facts import Row
 
 DEFAULT_GRADER = EvaluatorSpec(type="llm-grader", name="llm-grader")
 

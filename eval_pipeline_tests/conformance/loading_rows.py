@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.parsing.diagnostics import problems_of
+from eval_pipeline.parsing.interpolation import names_in
 from eval_pipeline.scores.evaluate import Panel
-from eval_pipeline.suites.environment import names_in
 from eval_pipeline.suites.load import Reading, load_suite
 from eval_pipeline.suites.model import Case, Suite
-from eval_pipeline.suites.notices import problems_of
 from eval_pipeline_tests.conformance.differences import Difference
-from eval_pipeline_tests.conformance.facts import Row
+from eval_pipeline_tests.conformance.recorded_facts import Row
 
 TMP = "<tmp>"
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.suites.notices import Notice
-from eval_pipeline_tests.conformance.facts import Row
+from eval_pipeline.parsing.diagnostics import Notice
 from eval_pipeline_tests.conformance.loading_rows import (
     differs,
     in_a_folder,
     load_text,
 )
+from eval_pipeline_tests.conformance.recorded_facts import Row
 
 
 @dataclass(frozen=True, slots=True)

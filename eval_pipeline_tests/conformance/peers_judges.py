@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from eval_pipeline.leaderboards.agreement import krippendorffs_alpha
 from eval_pipeline.scores.grading.fences import Fences, without_delimiters
 from eval_pipeline.scores.grading.grades import Grades, grade_in
 from eval_pipeline.scores.grading.replies import Unreadable
-from eval_pipeline_tests.conformance.facts import Row
+from eval_pipeline.statistics.agreement import krippendorffs_alpha
+from eval_pipeline_tests.conformance.recorded_facts import Row
 
 WORTH = {"C": 1.0, "P": 0.5, "I": 0.0}
 

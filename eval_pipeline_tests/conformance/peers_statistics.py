@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.leaderboards.comparisons import evidence
-from eval_pipeline.leaderboards.ratings import bradley_terry
-from eval_pipeline.leaderboards.repeats import mean_pass_at_k, pass_at_k, reduce_repetitions, repetition_error
-from eval_pipeline.leaderboards.statistics import (
+from eval_pipeline.statistics.intervals import (
     SignTest,
     clustered_error,
     clustered_interval,
@@ -23,7 +21,9 @@ from eval_pipeline.leaderboards.statistics import (
     t_quantile,
     variance,
 )
-from eval_pipeline_tests.conformance.facts import Row
+from eval_pipeline.statistics.ratings import bradley_terry
+from eval_pipeline.statistics.repetitions import mean_pass_at_k, pass_at_k, reduce_repetitions, repetition_error
+from eval_pipeline_tests.conformance.recorded_facts import Row
 
 
 def statistics_check(row: Row) -> Callable[[Row], None] | None:

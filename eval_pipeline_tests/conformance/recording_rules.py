@@ -23,7 +23,7 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
     Usage,
 )
-from eval_pipeline_tests.conformance.facts import WORKSPACE, Recording
+from eval_pipeline_tests.conformance.recorded_facts import WORKSPACE, Recording
 
 CLIS = {"claude": "claude-code", "codex": "codex", "copilot": "copilot"}
 _ENDS = {"claude": "result", "codex": "turn.completed", "copilot": "session.shutdown"}

@@ -12,7 +12,7 @@ from eval_pipeline_tests.conformance.agentv_loading import (
     difference_of,
     skip_what_we_do_not_have,
 )
-from eval_pipeline_tests.conformance.facts import Row, row_params
+from eval_pipeline_tests.conformance.recorded_facts import Row, row_params
 
 LOADING_ROWS = [
     param for param in row_params("agentv") if param.values[0] is None or param.values[0].kind in LOADING_KINDS

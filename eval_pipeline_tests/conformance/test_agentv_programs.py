@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline_tests.conformance.agentv_programs import Record, check_program, is_about_programs
-from eval_pipeline_tests.conformance.facts import Row, row_params
+from eval_pipeline_tests.conformance.recorded_facts import Row, row_params
 
 
 def _of_programs() -> list[Any]:

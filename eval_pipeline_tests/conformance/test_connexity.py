@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_pipeline_tests.conformance.facts import Row, row_params
+from eval_pipeline_tests.conformance.recorded_facts import Row, row_params
 
 
 @pytest.mark.parametrize("row", row_params("connexity"))

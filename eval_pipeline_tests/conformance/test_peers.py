@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eval_pipeline_tests.conformance.facts import Row, row_params
 from eval_pipeline_tests.conformance.peers_judges import judge_check
 from eval_pipeline_tests.conformance.peers_statistics import statistics_check
+from eval_pipeline_tests.conformance.recorded_facts import Row, row_params
 
 
 @pytest.mark.parametrize("row", row_params("peers"))

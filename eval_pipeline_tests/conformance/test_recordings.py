@@ -10,7 +10,7 @@ from eval_pipeline.executions.model import RawExecution
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import NORMALIZERS, Material
 from eval_pipeline.suites.model import Case
-from eval_pipeline_tests.conformance.facts import WORKSPACE, Recording, recording_params
+from eval_pipeline_tests.conformance.recorded_facts import WORKSPACE, Recording, recording_params
 from eval_pipeline_tests.conformance.recording_rules import CLIS, RULES, read_run
 
 _CASE = Case(id="recorded", input=())

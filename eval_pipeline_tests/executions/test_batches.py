@@ -16,8 +16,8 @@ from eval_pipeline.executions.engine import Engine, Lane
 from eval_pipeline.executions.model import RawExecution, TargetFailure
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import normalize
-from eval_pipeline_tests.building import a_call, a_case, a_plan, a_runner, an_execution
-from eval_pipeline_tests.executions.simulated import Sink
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner, an_execution
+from eval_pipeline_tests.executions.simulated_provider import Sink
 
 ECHO = """
 import json, sys

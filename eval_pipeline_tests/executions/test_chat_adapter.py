@@ -27,8 +27,8 @@ from eval_pipeline.llm.errors import ModelError, retry_after_s
 from eval_pipeline.reports.model import MessageEvent, ToolCallEvent
 from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.suites.model import Case, Message
-from eval_pipeline_tests.building import NOON, a_call, a_case, a_plan, a_runner, an_execution, plans
-from eval_pipeline_tests.executions.simulated import Sink
+from eval_pipeline_tests.builders import NOON, a_call, a_case, a_plan, a_runner, an_execution, plans
+from eval_pipeline_tests.executions.simulated_provider import Sink
 from eval_pipeline_tests.llm.providers import ANTHROPIC, OPENAI, PROVIDERS, RESPONSES, TEXT, Provider, plain, streamed
 from eval_pipeline_tests.local_server import (
     Answer,

@@ -19,8 +19,8 @@ from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.process import Finished, run_program
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.suites.model import Case, Message
-from eval_pipeline_tests.building import a_call, a_case, a_plan, a_runner
-from eval_pipeline_tests.executions.simulated import Sink
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
+from eval_pipeline_tests.executions.simulated_provider import Sink
 
 on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found by /proc")
 

@@ -14,7 +14,7 @@ import pytest
 from eval_pipeline.executions.adapters.command import Command
 from eval_pipeline.executions.model import RawExecution, TargetFailure
 from eval_pipeline.suites.model import Case, Message
-from eval_pipeline_tests.building import a_call, a_case, a_plan, a_runner
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
 
 FILES = ["plain.txt", "with space.txt", "it's $(touch hacked).txt"]
 

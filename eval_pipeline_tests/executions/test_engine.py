@@ -21,8 +21,16 @@ from eval_pipeline.executions.attempts import retry_delay_s
 from eval_pipeline.executions.engine import Engine, Lane, Taken
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, RetryPolicy, Runner, TargetFailure
 from eval_pipeline.failures import AUTHENTICATION, TIMEOUT
-from eval_pipeline_tests.building import NOON, a_case, a_plan, a_runner, plans
-from eval_pipeline_tests.executions.simulated import Provider, Simulated, Sink, carry_out, failure, lane, refusal
+from eval_pipeline_tests.builders import NOON, a_case, a_plan, a_runner, plans
+from eval_pipeline_tests.executions.simulated_provider import (
+    Provider,
+    Simulated,
+    Sink,
+    carry_out,
+    failure,
+    lane,
+    refusal,
+)
 
 STEADY = settings(derandomize=True, deadline=None)
 EXACT = RetryPolicy(jitter=0.0)

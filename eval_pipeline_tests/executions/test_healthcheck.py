@@ -10,7 +10,7 @@ import pytest
 
 from eval_pipeline.executions.adapters.command import Command
 from eval_pipeline.executions.model import RawExecution, TargetFailure
-from eval_pipeline_tests.building import a_call, a_runner
+from eval_pipeline_tests.builders import a_call, a_runner
 from eval_pipeline_tests.local_server import Reply, serve
 
 

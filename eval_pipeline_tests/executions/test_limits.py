@@ -10,8 +10,8 @@ import pytest
 
 from eval_pipeline.executions.limits import AdaptiveLimit, Ticket
 from eval_pipeline.executions.model import RetryPolicy
-from eval_pipeline_tests.building import a_runner, plans
-from eval_pipeline_tests.executions.simulated import Provider, Simulated, carry_out, lane
+from eval_pipeline_tests.builders import a_runner, plans
+from eval_pipeline_tests.executions.simulated_provider import Provider, Simulated, carry_out, lane
 from eval_pipeline_tests.virtual_time import run_virtually
 
 CEILING = 400

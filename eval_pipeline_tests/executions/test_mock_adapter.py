@@ -13,7 +13,7 @@ from eval_pipeline.executions.adapters.mock import Mock
 from eval_pipeline.executions.model import TargetFailure
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import normalize
-from eval_pipeline_tests.building import a_call, a_case, a_plan, a_runner, an_execution
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner, an_execution
 
 
 def report(case: str = "c1", **settings: Any) -> SessionReport:

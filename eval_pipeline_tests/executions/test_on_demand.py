@@ -8,8 +8,8 @@ from pathlib import Path
 from eval_pipeline.executions.attempts import Surroundings
 from eval_pipeline.executions.model import Execution, RetryPolicy
 from eval_pipeline.executions.on_demand import OnDemand
-from eval_pipeline_tests.building import a_case, a_plan, a_runner
-from eval_pipeline_tests.executions.simulated import Simulated, failure
+from eval_pipeline_tests.builders import a_case, a_plan, a_runner
+from eval_pipeline_tests.executions.simulated_provider import Simulated, failure
 from eval_pipeline_tests.virtual_time import run_virtually, virtual_clock
 
 PATIENT = RetryPolicy(max_retries=2, jitter=0.0)

@@ -13,7 +13,7 @@ from eval_pipeline.executions.adapters.replay import Replay
 from eval_pipeline.executions.model import Plan, RetryPolicy, Runner
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids, plan_cell, runner_revision
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite, SuiteSettings
-from eval_pipeline_tests.building import a_case, a_runner, a_suite
+from eval_pipeline_tests.builders import a_case, a_runner, a_suite
 
 CHAT = {"base_url": "http://127.0.0.1:1/v1", "model": "m"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from eval_pipeline.executions.prompt import Files, prompt_text
 from eval_pipeline.suites.model import Message
-from eval_pipeline_tests.building import a_case
+from eval_pipeline_tests.builders import a_case
 
 FILE = {"type": "file", "value": "src/a.py", "text": "x = 1\n", "resolved_path": "/nowhere/src/a.py"}
 BINARY = {"type": "file", "value": "a.bin", "sha256": "0", "resolved_path": "/nowhere/a.bin"}

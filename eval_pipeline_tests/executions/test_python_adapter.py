@@ -14,7 +14,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.executions.adapters.python import Python
 from eval_pipeline.executions.model import RawExecution, TargetFailure
 from eval_pipeline.suites.model import Message
-from eval_pipeline_tests.building import a_call, a_case, a_plan, a_runner
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
 
 SOLVER = """
     import asyncio, functools, sys

@@ -9,7 +9,7 @@ import pytest
 
 from eval_pipeline.executions.model import Execution, RawExecution
 from eval_pipeline.executions.redaction import without_secrets
-from eval_pipeline_tests.building import an_attempt, an_execution
+from eval_pipeline_tests.builders import an_attempt, an_execution
 
 KEY = "sk-1234567890"
 

@@ -14,7 +14,7 @@ from eval_pipeline.executions.adapters.replay import Replay
 from eval_pipeline.executions.model import RawExecution, TargetFailure
 from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.suites.model import Case, Message
-from eval_pipeline_tests.building import a_call, a_case, a_plan, a_runner, an_execution
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner, an_execution
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import RetryPolicy, Runner
 from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runners import load_runners, require_environment, select_runners
-from eval_pipeline_tests.building import a_runner
+from eval_pipeline_tests.builders import a_runner
 
 KNOWN = ", ".join(ADAPTERS.names())
 CHAT = "name: gpt\nadapter: chat\nbase_url: http://127.0.0.1:1/v1\nmodel: m"

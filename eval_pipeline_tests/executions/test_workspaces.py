@@ -18,8 +18,8 @@ from eval_pipeline.executions.workspaces.life import Workspaces
 from eval_pipeline.failures import WORKSPACE
 from eval_pipeline.suites.model import Message
 from eval_pipeline.suites.workspace import HOOKS, Hook, Reset, WorkspaceFile
-from eval_pipeline_tests.building import a_runner
-from eval_pipeline_tests.executions.workshop import (
+from eval_pipeline_tests.builders import a_runner
+from eval_pipeline_tests.executions.sample_workspaces import (
     SWEEP,
     Workshop,
     a_repository,
@@ -604,7 +604,7 @@ KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from eval_pipeline.executions.workspaces.life import Workspaces
-from eval_pipeline_tests.executions.workshop import Workshop, plan_for
+from eval_pipeline_tests.executions.sample_workspaces import Workshop, plan_for
 
 async def sweep(shop):
     async with shop.workspaces() as workspaces:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.executions.workspaces.archive import TooLarge, restore, save
-from eval_pipeline_tests.executions.workshop import a_repository, files_in, run_git
+from eval_pipeline_tests.executions.sample_workspaces import a_repository, files_in, run_git
 
 
 @pytest.fixture

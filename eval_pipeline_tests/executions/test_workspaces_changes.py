@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.executions.workspaces.changes import PictureStore
-from eval_pipeline_tests.executions.workshop import a_repository, files_in, run_git
+from eval_pipeline_tests.executions.sample_workspaces import a_repository, files_in, run_git
 
 Work = Callable[[Path], object]
 

@@ -11,7 +11,7 @@ import pytest
 
 from eval_pipeline.executions.workspaces.life import Workspaces
 from eval_pipeline.suites.workspace import WorkspaceSpec
-from eval_pipeline_tests.executions.workshop import (
+from eval_pipeline_tests.executions.sample_workspaces import (
     Workshop,
     a_repository,
     a_shell,

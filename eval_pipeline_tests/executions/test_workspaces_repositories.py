@@ -13,7 +13,7 @@ from eval_pipeline.executions.workspaces.life import Workspaces
 from eval_pipeline.executions.workspaces.repositories import check_out
 from eval_pipeline.failures import WORKSPACE
 from eval_pipeline.suites.workspace import Hook, Repository, Reset
-from eval_pipeline_tests.executions.workshop import (
+from eval_pipeline_tests.executions.sample_workspaces import (
     Workshop,
     a_repository,
     a_shell,

@@ -20,8 +20,8 @@ from eval_pipeline.leaderboards.comparisons import (
     one_per_runner,
 )
 from eval_pipeline.leaderboards.results import Results
-from eval_pipeline.leaderboards.statistics import signs
-from eval_pipeline_tests.leaderboards.recorded import results
+from eval_pipeline.statistics.intervals import signs
+from eval_pipeline_tests.exports.sample_rows import results
 
 
 def joined(*sets: Results) -> Results:

@@ -9,7 +9,7 @@ import pytest
 from eval_pipeline.failures import FAILURE_CLASSES
 from eval_pipeline.leaderboards.failure_classes import EXAMPLES, summarize_failures
 from eval_pipeline.warehouse.schema import BY_NAME
-from eval_pipeline_tests.leaderboards.verdicts import frame, many, verdict
+from eval_pipeline_tests.leaderboards.sample_verdicts import frame, many, verdict
 
 
 def failed(runner: str, case: str, class_: str = "assertion", status: str = "failed", **fields: Any) -> dict[str, Any]:

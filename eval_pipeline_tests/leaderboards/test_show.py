@@ -17,7 +17,7 @@ from eval_pipeline.leaderboards.show import (
     money,
     percent,
 )
-from eval_pipeline_tests.leaderboards.verdicts import board, many, verdict
+from eval_pipeline_tests.leaderboards.sample_verdicts import board, many, verdict
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from eval_pipeline.leaderboards.standings import OVERALL
-from eval_pipeline.leaderboards.statistics import mean_interval, wilson
+from eval_pipeline.statistics.intervals import mean_interval, wilson
 from eval_pipeline.warehouse.schema import BY_NAME
-from eval_pipeline_tests.leaderboards.verdicts import board, frame, many, row_of, verdict
+from eval_pipeline_tests.leaderboards.sample_verdicts import board, frame, many, row_of, verdict
 
 
 def ranks(standings: pl.DataFrame, suite: str = "s") -> dict[str, int | None]:

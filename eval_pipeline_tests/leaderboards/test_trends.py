@@ -10,7 +10,7 @@ import pytest
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.trend_picture import trend_picture
 from eval_pipeline.leaderboards.trends import direction_of, in_order, trend
-from eval_pipeline_tests.leaderboards.recorded import NOON, results
+from eval_pipeline_tests.exports.sample_rows import NOON, results
 
 
 @pytest.mark.parametrize(

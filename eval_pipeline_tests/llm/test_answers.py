@@ -8,7 +8,7 @@ import pytest
 
 from eval_pipeline.llm.client import read_response
 from eval_pipeline.llm.model import Reply, TokenUsage, ToolCall
-from eval_pipeline_tests.llm.asking import ask, read_chunks
+from eval_pipeline_tests.llm.client_calls import ask, read_chunks
 from eval_pipeline_tests.llm.providers import (
     ANTHROPIC,
     GEMINI,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline_tests.llm.asking import error_of
+from eval_pipeline_tests.llm.client_calls import error_of
 from eval_pipeline_tests.llm.providers import ANTHROPIC, GEMINI, OPENAI, OPENROUTER, RESPONSES, Provider, sse, streamed
 from eval_pipeline_tests.local_server import Reply, json_reply
 

@@ -11,7 +11,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.llm.client import ChatClient
 from eval_pipeline.llm.model import Options
 from eval_pipeline.llm.wires import WIRES
-from eval_pipeline_tests.llm.asking import ask
+from eval_pipeline_tests.llm.client_calls import ask
 from eval_pipeline_tests.llm.providers import (
     GEMINI,
     PROVIDERS,

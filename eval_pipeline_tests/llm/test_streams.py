@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eval_pipeline.llm.client import ChatClient
 from eval_pipeline.llm.errors import ModelError
 from eval_pipeline.llm.model import Options
-from eval_pipeline_tests.llm.asking import QUESTION, ask, error_of, read_chunks
+from eval_pipeline_tests.llm.client_calls import QUESTION, ask, error_of, read_chunks
 from eval_pipeline_tests.llm.providers import ANTHROPIC, GEMINI, OPENAI, PROVIDERS, RESPONSES, Provider, sse, streamed
 from eval_pipeline_tests.local_server import Reply, serve
 

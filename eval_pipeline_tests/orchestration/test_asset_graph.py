@@ -14,7 +14,7 @@ from eval_pipeline.orchestration import definitions
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.warehouse.journal import CellName
 from eval_pipeline.warehouse.schema import TABLES
-from eval_pipeline_tests.orchestration.project_folder import ProjectFolder, make_project
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
 
 GRID = "runner[echo, parrot] × suite[dynamic suites]"
 

@@ -20,12 +20,12 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.orchestration.assets import CELL_ASSETS, SweepConfig
 from eval_pipeline.orchestration.build import build_definitions
-from eval_pipeline.orchestration.cells import STAGES, SweepOptions
 from eval_pipeline.orchestration.instance import open_instance
-from eval_pipeline.orchestration.outcomes import INTERRUPTED
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
 from eval_pipeline.orchestration.run import RunResult, run_sweep
-from eval_pipeline_tests.orchestration.project_folder import (
+from eval_pipeline.sweeps.outcomes import INTERRUPTED
+from eval_pipeline.sweeps.pairs import STAGES, SweepOptions
+from eval_pipeline_tests.sweeps.sample_project import (
     ProjectFolder,
     a_runner_entry,
     a_test,
@@ -34,7 +34,7 @@ from eval_pipeline_tests.orchestration.project_folder import (
     make_project,
     published,
 )
-from eval_pipeline_tests.orchestration.test_sweep import wait_until
+from eval_pipeline_tests.sweeps.test_sweep import wait_until
 
 QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -378,7 +378,7 @@ def test_load_suites_stores_suites_and_says_which_cases_are_invalid(folder: Proj
 RUNS_ON_ITS_OWN = """
 import pathlib, sys
 from eval_pipeline.orchestration.run import run_sweep
-from eval_pipeline_tests.orchestration.project_folder import ProjectFolder, every_cell
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, every_cell
 workbench = ProjectFolder(pathlib.Path(sys.argv[1])).workbench()
 print(run_sweep(workbench, *every_cell(workbench, "echo"), {}).problem)
 """

@@ -11,7 +11,7 @@ import pytest
 
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES
-from eval_pipeline_tests.orchestration.project_folder import ProjectFolder, a_test
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_test
 
 TWO_O_CLOCK = datetime(2026, 1, 15, 2, 0, tzinfo=UTC)
 

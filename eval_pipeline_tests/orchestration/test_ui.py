@@ -20,7 +20,7 @@ import pytest
 
 from eval_pipeline.orchestration.run import run_sweep
 from eval_pipeline_tests.orchestration.browser import Browser, find_chromium, open_browser
-from eval_pipeline_tests.orchestration.project_folder import (
+from eval_pipeline_tests.sweeps.sample_project import (
     ProjectFolder,
     a_runner_entry,
     a_test,

@@ -21,7 +21,7 @@ from eval_pipeline.reports.model import (
 )
 from eval_pipeline.reports.normalize import normalize, normalizer_version, with_cost
 from eval_pipeline.suites.model import Message
-from eval_pipeline_tests.building import NOON, a_case, a_plan, a_runner, an_execution
+from eval_pipeline_tests.builders import NOON, a_case, a_plan, a_runner, an_execution
 
 
 def report_of(format_: str, payload: Any = None, *, runner: Any = None, case: Any = None, **raw: Any) -> SessionReport:

@@ -10,7 +10,7 @@ import pytest
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.scores.evaluate import Panel, ask, build
 from eval_pipeline.suites.model import EvaluatorSpec
-from eval_pipeline_tests.building import a_case, a_suite, an_evaluator
+from eval_pipeline_tests.builders import a_case, a_suite, an_evaluator
 
 WRONG = [
     pytest.param("contains", {}, "contains value: is needed and missing", id="missing"),

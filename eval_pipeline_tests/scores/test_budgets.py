@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eval_pipeline.reports.model import Usage
-from eval_pipeline_tests.building import an_evaluator
-from eval_pipeline_tests.scores.scoring import a_report, score
+from eval_pipeline_tests.builders import an_evaluator
+from eval_pipeline_tests.scores.single_scores import a_report, score
 
 USED = Usage(input_tokens=150, cached_input_tokens=50, output_tokens=25, cost_usd=0.02)
 

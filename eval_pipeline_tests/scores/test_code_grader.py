@@ -24,9 +24,9 @@ from eval_pipeline.scores.evaluate import EVALUATORS, Panel, ask, build, evaluat
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.load import Reading, load_suite
 from eval_pipeline.suites.model import Message
-from eval_pipeline_tests.building import a_case, an_evaluator
-from eval_pipeline_tests.scores.asking import MembersDesk, graded
-from eval_pipeline_tests.scores.scoring import a_report
+from eval_pipeline_tests.builders import a_case, an_evaluator
+from eval_pipeline_tests.scores.fake_grader import MembersDesk, graded
+from eval_pipeline_tests.scores.single_scores import a_report
 
 SESSION = SessionReport(
     execution_id="e1",

@@ -13,10 +13,10 @@ from eval_pipeline.scores.evaluate import ask, build
 from eval_pipeline.scores.evaluators import javascript
 from eval_pipeline.scores.model import Score
 from eval_pipeline.suites.model import Message
-from eval_pipeline_tests.building import a_case, an_evaluator
+from eval_pipeline_tests.builders import a_case, an_evaluator
 from eval_pipeline_tests.local_server import Reply, json_reply, serve
-from eval_pipeline_tests.scores.asking import graded
-from eval_pipeline_tests.scores.scoring import a_report
+from eval_pipeline_tests.scores.fake_grader import graded
+from eval_pipeline_tests.scores.single_scores import a_report
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 CASE = a_case(

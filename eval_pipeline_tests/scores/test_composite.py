@@ -15,9 +15,9 @@ from eval_pipeline.scores.desk import ScriptedDesk
 from eval_pipeline.scores.evaluate import ask, build
 from eval_pipeline.scores.model import Finding, Score, Subject
 from eval_pipeline.suites.model import EvaluatorSpec
-from eval_pipeline_tests.building import a_case, an_evaluator
-from eval_pipeline_tests.scores.asking import MembersDesk, graded
-from eval_pipeline_tests.scores.scoring import a_report
+from eval_pipeline_tests.builders import a_case, an_evaluator
+from eval_pipeline_tests.scores.fake_grader import MembersDesk, graded
+from eval_pipeline_tests.scores.single_scores import a_report
 
 MEAN = {"type": "weighted_average"}
 

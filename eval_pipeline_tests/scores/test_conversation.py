@@ -17,8 +17,8 @@ from eval_pipeline.scores.evaluate import Panel, ask, build, evaluate_with
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Case, Conversation, Message
-from eval_pipeline_tests.building import a_case, an_evaluator
-from eval_pipeline_tests.scores.asking import MembersDesk, graded
+from eval_pipeline_tests.builders import a_case, an_evaluator
+from eval_pipeline_tests.scores.fake_grader import MembersDesk, graded
 
 
 def user(text: str) -> MessageEvent:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD, decide, weighted_mean
 from eval_pipeline.scores.model import Score, Status, Verdict
-from eval_pipeline_tests.building import a_case
-from eval_pipeline_tests.scores.scoring import a_report
+from eval_pipeline_tests.builders import a_case
+from eval_pipeline_tests.scores.single_scores import a_report
 
 STEADY = settings(derandomize=True, deadline=None)
 LARGEST = 1.7976931348623157e308

@@ -13,8 +13,8 @@ from eval_pipeline.reports.model import Usage
 from eval_pipeline.scores.evaluate import EVALUATORS, Asked, Panel, evaluate
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject
 from eval_pipeline.suites.load import Reading, load_suite
-from eval_pipeline_tests.building import a_case, an_evaluator
-from eval_pipeline_tests.scores.scoring import a_report, score
+from eval_pipeline_tests.builders import a_case, an_evaluator
+from eval_pipeline_tests.scores.single_scores import a_report, score
 
 
 @dataclass(frozen=True)

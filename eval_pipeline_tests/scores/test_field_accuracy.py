@@ -11,8 +11,8 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.scores.evaluate import ask, build
 from eval_pipeline.scores.model import Score
 from eval_pipeline.suites.model import Message
-from eval_pipeline_tests.building import a_case, an_evaluator
-from eval_pipeline_tests.scores.scoring import a_report, score
+from eval_pipeline_tests.builders import a_case, an_evaluator
+from eval_pipeline_tests.scores.single_scores import a_report, score
 
 
 def compare(output: str, expected: object, *fields: dict[str, Any], **config: Any) -> Score:

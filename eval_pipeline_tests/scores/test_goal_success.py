@@ -8,8 +8,8 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import CommandEvent, MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent
 from eval_pipeline.scores.desk import ScriptedDesk
 from eval_pipeline.scores.evaluate import build
-from eval_pipeline_tests.building import a_case, an_evaluator
-from eval_pipeline_tests.scores.asking import graded
+from eval_pipeline_tests.builders import a_case, an_evaluator
+from eval_pipeline_tests.scores.fake_grader import graded
 
 NAME = "trajectory:goal-success"
 SESSION = SessionReport(

@@ -17,9 +17,9 @@ from eval_pipeline.scores.desk import GraderReply, ScriptedDesk
 from eval_pipeline.scores.evaluate import EVALUATORS, ask, build, evaluate_with
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.model import Case, Conversation, Message
-from eval_pipeline_tests.building import a_case, an_evaluator
-from eval_pipeline_tests.scores.asking import graded
-from eval_pipeline_tests.scores.scoring import a_report
+from eval_pipeline_tests.builders import a_case, an_evaluator
+from eval_pipeline_tests.scores.fake_grader import graded
+from eval_pipeline_tests.scores.single_scores import a_report
 
 FINE = '{"score": 0.8, "assertions": [{"text": "says four", "passed": true}], "reason": "right"}'
 PICTURE = {"type": "image", "value": "cat.png", "media_type": "image/png", "source": "data:image/png;base64,AAAA"}

@@ -9,9 +9,9 @@ import pytest
 
 from eval_pipeline.scores.desk import GraderFailure, GraderReply, ScriptedDesk
 from eval_pipeline.scores.model import Score
-from eval_pipeline_tests.building import an_evaluator
-from eval_pipeline_tests.scores.asking import graded
-from eval_pipeline_tests.scores.scoring import a_report
+from eval_pipeline_tests.builders import an_evaluator
+from eval_pipeline_tests.scores.fake_grader import graded
+from eval_pipeline_tests.scores.single_scores import a_report
 
 
 @dataclass(slots=True)

@@ -10,8 +10,8 @@ import pytest
 from eval_pipeline.reports.model import Usage
 from eval_pipeline.scores.evaluate import Panel, ask
 from eval_pipeline.scores.model import Score
-from eval_pipeline_tests.building import a_case, a_suite, an_evaluator
-from eval_pipeline_tests.scores.scoring import a_report, score
+from eval_pipeline_tests.builders import a_case, a_suite, an_evaluator
+from eval_pipeline_tests.scores.single_scores import a_report, score
 
 CHECKS = """
 from eval_pipeline.scores.model import Finding, Outcome

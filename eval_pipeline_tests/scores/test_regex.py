@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from eval_pipeline.errors import InputError
 from eval_pipeline.scores.evaluate import build
 from eval_pipeline.scores.javascript_regex import PatternError, compile_javascript
-from eval_pipeline_tests.building import an_evaluator
+from eval_pipeline_tests.builders import an_evaluator
 from eval_pipeline_tests.scores.javascript_patterns import MATCHING, MODIFIERS, REFUSED
-from eval_pipeline_tests.scores.scoring import a_report, score, score_text
+from eval_pipeline_tests.scores.single_scores import a_report, score, score_text
 
 STEADY = settings(derandomize=True, deadline=None)
 PLENTY_S = 10.0

@@ -10,9 +10,9 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.scores.desk import ScriptedDesk
 from eval_pipeline.scores.evaluate import build
 from eval_pipeline.scores.grading.criteria import Band, Criterion, read_criteria
-from eval_pipeline_tests.building import a_case, an_evaluator
-from eval_pipeline_tests.scores.asking import graded
-from eval_pipeline_tests.scores.scoring import a_report
+from eval_pipeline_tests.builders import a_case, an_evaluator
+from eval_pipeline_tests.scores.fake_grader import graded
+from eval_pipeline_tests.scores.single_scores import a_report
 
 BANDS = [Band(0, 2, "wrong"), Band(3, 6, "partly"), Band(7, 9, "right"), Band(10, 10, "perfect")]
 READ = [

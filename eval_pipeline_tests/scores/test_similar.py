@@ -11,10 +11,10 @@ from eval_pipeline.scores.evaluate import build
 from eval_pipeline.scores.evaluators.similar import cosine
 from eval_pipeline.scores.model import Score
 from eval_pipeline.suites.model import Message
-from eval_pipeline_tests.building import a_case, an_evaluator
+from eval_pipeline_tests.builders import a_case, an_evaluator
 from eval_pipeline_tests.local_server import Answer, LocalServer, Received, Reply, json_reply, serve
-from eval_pipeline_tests.scores.asking import graded
-from eval_pipeline_tests.scores.scoring import a_report
+from eval_pipeline_tests.scores.fake_grader import graded
+from eval_pipeline_tests.scores.single_scores import a_report
 
 VECTORS = {
     "Paris.": [1.0, 0.0],

@@ -18,8 +18,8 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
 )
 from eval_pipeline.scores.evaluate import build
-from eval_pipeline_tests.building import an_evaluator
-from eval_pipeline_tests.scores.scoring import a_report, score
+from eval_pipeline_tests.builders import an_evaluator
+from eval_pipeline_tests.scores.single_scores import a_report, score
 
 ASKED = MessageEvent(role="user", text="use csv")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eval_pipeline.scores.evaluate import EVALUATORS
-from eval_pipeline_tests.building import an_evaluator
-from eval_pipeline_tests.scores.scoring import a_report, score, score_text
+from eval_pipeline_tests.builders import an_evaluator
+from eval_pipeline_tests.scores.single_scores import a_report, score, score_text
 
 ABOUT_VALUES = [
     pytest.param("contains", "Paris", "It is Paris.", 1, id="contains-inside"),

@@ -9,8 +9,8 @@ import pytest
 from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent
 from eval_pipeline.scores.evaluate import build
-from eval_pipeline_tests.building import an_evaluator
-from eval_pipeline_tests.scores.scoring import a_report, score
+from eval_pipeline_tests.builders import an_evaluator
+from eval_pipeline_tests.scores.single_scores import a_report, score
 
 
 def a_session(*calls: str | ToolCallEvent, **fields: Any) -> SessionReport:

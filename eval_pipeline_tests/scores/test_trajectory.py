@@ -18,8 +18,8 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
 )
 from eval_pipeline.scores.evaluate import build
-from eval_pipeline_tests.building import an_evaluator
-from eval_pipeline_tests.scores.scoring import a_report, score, score_text
+from eval_pipeline_tests.builders import an_evaluator
+from eval_pipeline_tests.scores.single_scores import a_report, score, score_text
 
 SESSION = SessionReport(
     execution_id="e1",

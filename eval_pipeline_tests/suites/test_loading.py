@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.errors import InputError, InputErrors
-from eval_pipeline.suites.environment import interpolate, names_in, read_environment
+from eval_pipeline.parsing.interpolation import interpolate, names_in, read_environment
 from eval_pipeline.suites.load import FORMATS, Format, find_suite_files, load_suite, load_suites, select_suites
-from eval_pipeline_tests.building import a_suite
+from eval_pipeline_tests.builders import a_suite
 
 SUITE = "tests:\n  - {id: a, criteria: c, input: i}\n"
 ROW = '{"id": "a", "criteria": "c", "input": "i"}\n'

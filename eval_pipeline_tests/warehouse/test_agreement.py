@@ -12,8 +12,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from eval_pipeline.leaderboards.agreement import cohens_kappa, krippendorffs_alpha
-from eval_pipeline.warehouse.agreement import AGREEMENT_VIEWS
+from eval_pipeline.statistics.agreement import cohens_kappa, krippendorffs_alpha
+from eval_pipeline.warehouse.agreement_views import AGREEMENT_VIEWS
 
 GRADERS = ("a", "b", "c")
 NAMES = ("execution_id", "spec_key", "suite", "evaluator", "member", "grader", "value", "details")

@@ -10,7 +10,7 @@ from eval_pipeline.reports.model import ErrorEvent, SessionReport
 from eval_pipeline.scores.model import Score
 from eval_pipeline.warehouse.journal import CellName, Journal, journal_folder, recover
 from eval_pipeline.warehouse.store import Warehouse
-from eval_pipeline_tests.building import an_execution
+from eval_pipeline_tests.builders import an_execution
 from eval_pipeline_tests.warehouse.test_rows import put, take
 
 EXECUTION = an_execution(execution_id="e0")

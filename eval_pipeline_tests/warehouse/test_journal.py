@@ -27,7 +27,7 @@ from eval_pipeline.warehouse.journal import (
 )
 from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse
-from eval_pipeline_tests.building import an_execution
+from eval_pipeline_tests.builders import an_execution
 
 CELL = CellName("s", "r")
 

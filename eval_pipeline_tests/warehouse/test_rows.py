@@ -32,10 +32,10 @@ from eval_pipeline.reports.model import (
 )
 from eval_pipeline.scores.model import Finding, Score, Status, Verdict
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.cells import Known, load_stored
 from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse
-from eval_pipeline_tests.building import NOON, a_case, a_plan, a_runner, a_suite, an_attempt, an_evaluator, an_execution
+from eval_pipeline.warehouse.stored_pairs import Known, load_stored
+from eval_pipeline_tests.builders import NOON, a_case, a_plan, a_runner, a_suite, an_attempt, an_evaluator, an_execution
 
 STEADY = settings(
     derandomize=True, deadline=None, max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline.warehouse.analysis import describe
+from eval_pipeline.warehouse.published import describe
 from eval_pipeline.warehouse.schema import TABLES, VIEWS, Table, View
 from eval_pipeline.warehouse.store import Warehouse
 

@@ -14,8 +14,8 @@ from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.model import Plan, RawExecution, Runner, TargetFailure
 from eval_pipeline.failures import FAILURE_CLASSES, RECORDING_MISSING, TARGET_ERROR
 from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.model import Message, content_text
-from eval_pipeline.suites.source import show_path
 
 FIXTURE = "agentv.replay_fixture.v1"
 _RAW_FILES = ("stdout_file", "stderr_file", "session_file")

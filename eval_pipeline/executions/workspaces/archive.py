@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from eval_pipeline.executions.redaction import SHORTEST_SECRET
-from eval_pipeline.suites.secrets import REDACTED
+from eval_pipeline.parsing.secrets import REDACTED
 
 MOST_BYTES = 100_000_000
 _MOST_IN_MEMORY = 20_000_000

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from eval_pipeline.errors import InputError, Place
 from eval_pipeline.fingerprints import file_fingerprint, to_json
+from eval_pipeline.parsing.file_search import NotFound, search_roots
 from eval_pipeline.scores.desk import Desk, GraderFailure
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
@@ -23,7 +24,6 @@ from eval_pipeline.scores.model import Outcome, Subject
 from eval_pipeline.scores.programs.command import run_command
 from eval_pipeline.scores.programs.reply import OnError, told
 from eval_pipeline.scores.programs.verdict import said_context, said_outcome
-from eval_pipeline.suites.search import NotFound, search_roots
 
 FILE_PREFIX = "file://"
 RUNTIME = "node"

@@ -15,11 +15,11 @@ from typing import Any
 
 from eval_pipeline.errors import InputError, Place
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.parsing.file_search import NotFound, search_roots
 from eval_pipeline.scores.desk import GraderFailure
 from eval_pipeline.scores.grading.material import TEXTS, Material, metadata_value
 from eval_pipeline.scores.programs.command import program_folder, run_command, shown
 from eval_pipeline.scores.programs.payload import grading_payload
-from eval_pipeline.suites.search import NotFound, search_roots
 
 FILE_PREFIX = "file://"
 _PROMPT = Place(field="prompt")

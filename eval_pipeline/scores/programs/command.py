@@ -18,8 +18,8 @@ from typing import Any
 from eval_pipeline.errors import InputError, Place
 from eval_pipeline.executions.process import run_program
 from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.parsing.file_search import NotFound, search_roots
 from eval_pipeline.scores.desk import GraderFailure
-from eval_pipeline.suites.search import NotFound, search_roots
 
 DEFAULT_TIMEOUT_S = 300.0
 STDERR_CHARS = 2_000

@@ -1,0 +1,102 @@
+"""`copilot-log`: a session that GitHub Copilot CLI has recorded, so that what was done by hand can be judged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import orjson
+
+from eval_pipeline.errors import InputError, Place
+from eval_pipeline.executions import settings
+from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
+from eval_pipeline.failures import RECORDING_MISSING
+from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.parsing.source import show_path
+
+EVENTS = "events.jsonl"
+_CHOICES = ("session_dir", "session_id", "discover")
+
+
+@ADAPTERS.register("copilot-log")
+class CopilotLog:
+    """Gives every case the same recorded session; no model is called.
+
+    Settings, one of: `session_dir` (a session's folder, or its `events.jsonl`), `session_id`, `discover: latest`.
+    Sessions are looked for in `session_state_dir` (default: `session-state` in $COPILOT_HOME, else in `~/.copilot`);
+    with `cwd` only those that worked in that folder.
+    """
+
+    version: ClassVar[str] = "1"
+    settings: ClassVar[frozenset[str]] = frozenset({*_CHOICES, "session_state_dir", "cwd", "model"})
+    default_timeout_s: ClassVar[float] = 60.0
+    retries_timeouts: ClassVar[bool] = False
+
+    def __init__(self, runner: Runner) -> None:
+        given = runner.settings
+        chosen = [key for key in _CHOICES if given.get(key) is not None]
+        if len(chosen) != 1:
+            raise InputError(f"expected one of: {', '.join(_CHOICES)}", Place(field=_CHOICES[0]))
+        if chosen == ["discover"]:
+            settings.choice(given, "discover", ("latest",), "latest")
+        self._folder = _sessions_folder(given, runner.folder)
+        self._session = self._named(given, runner.folder)
+        cwd = settings.optional_text(given, "cwd")
+        self._cwd = (runner.folder / cwd).resolve() if cwd is not None else None
+
+    def content(self) -> Mapping[str, str]:
+        """The session that is the newest now, or the one named."""
+        events = self._events()
+        return {events.parent.name: file_fingerprint(events)} if events is not None else {}
+
+    async def execute(self, call: Call) -> RawExecution:
+        events = self._events()
+        if events is None:
+            where = f" that worked in {self._cwd}" if self._cwd is not None else ""
+            raise TargetFailure(RECORDING_MISSING, f"no session{where} in {show_path(self._folder)}")
+        return RawExecution(format="copilot", payload={"elapsed_ms": None}, files={"session": events})
+
+    async def close(self) -> None:
+        return None
+
+    def _named(self, given: Mapping[str, Any], folder: Path) -> Path | None:
+        """The events of the session that the settings name; None when it is to be looked for."""
+        path, id_ = settings.optional_text(given, "session_dir"), settings.optional_text(given, "session_id")
+        if path is None and id_ is None:
+            return None
+        found = folder / Path(path).expanduser() if path is not None else self._folder / str(id_)
+        events = found / EVENTS if found.is_dir() else found
+        if not events.is_file():
+            field = "session_dir" if path is not None else "session_id"
+            raise InputError(f"no session at {show_path(found)}", Place(field=field))
+        return events.resolve()
+
+    def _events(self) -> Path | None:
+        if self._session is not None:
+            return self._session
+        there = [
+            path for path in self._folder.glob(f"*/{EVENTS}") if self._cwd is None or _worked_in(path) == self._cwd
+        ]
+        return max(there, key=lambda path: (path.stat().st_mtime_ns, path.parent.name), default=None)
+
+
+def _sessions_folder(given: Mapping[str, Any], folder: Path) -> Path:
+    named = settings.optional_text(given, "session_state_dir")
+    if named is not None:
+        return folder / Path(named).expanduser()
+    home = os.environ.get("COPILOT_HOME")
+    return (Path(home) if home else Path.home() / ".copilot") / "session-state"
+
+
+def _worked_in(events: Path) -> Path | None:
+    """The folder that a session began in, as its first record says."""
+    with events.open("rb") as file:
+        first = file.readline()
+    try:
+        folder = orjson.loads(first)["data"]["context"]["cwd"]
+        return Path(folder).resolve()
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        return None

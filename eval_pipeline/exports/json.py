@@ -1,0 +1,58 @@
+"""`json`: one document with all full records, and how they came out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.formats.agentv.results import iso, result_json
+from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
+from eval_pipeline.scores.model import Status
+from eval_pipeline.statistics.distributions import distribution
+
+
+@EXPORTS.register("json")
+class Json:
+    """`{"results": [...], "stats": {...}}`; what could not be graded is counted beside the pass rate, not in it."""
+
+    folder: ClassVar[bool] = False
+
+    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
+        statuses: Counter[Status] = Counter()
+        scores: list[tuple[str, float]] = []
+        before = b'{"results":[\n'
+        for record in records:
+            statuses[record.verdict.status] += 1
+            if record.verdict.score is not None:
+                scores.append((f"{record.suite}/{record.case_id}", record.verdict.score))
+            yield Piece("", before + to_json(result_json(record)))
+            before = b",\n"
+        opening = before if not statuses else b""
+        about = {"selection": options.name, "timestamp": iso(options.at), "stats": _stats(statuses, scores)}
+        yield Piece("", opening + b"\n]," + to_json(about)[1:] + b"\n")
+
+
+def _stats(statuses: Counter[Status], scores: list[tuple[str, float]]) -> dict[str, Any]:
+    passed = sum(count for status, count in statuses.items() if status.as_expected)
+    graded = sum(count for status, count in statuses.items() if status.graded)
+    spread = distribution(scores, DEFAULT_THRESHOLD)
+    return {
+        "total": statuses.total(),
+        "graded": graded,
+        "passed": passed,
+        "failed": graded - passed,
+        "errors": statuses.total() - graded,
+        "pass_rate": passed / graded if graded else None,
+        "mean_score": spread.mean,
+        "median_score": spread.median,
+        "min_score": spread.least,
+        "max_score": spread.most,
+        "standard_deviation": spread.deviation,
+        "histogram": list(spread.buckets),
+        "top": list(spread.top),
+        "bottom": list(spread.bottom),
+    }

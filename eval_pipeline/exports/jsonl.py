@@ -1,0 +1,22 @@
+"""`jsonl`: one full record a line, as AgentV's `--export results.jsonl` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.formats.agentv.results import result_json
+from eval_pipeline.leaderboards.result_rows import Record
+
+
+@EXPORTS.register("jsonl")
+class JsonLines:
+    """Every cell with its scores, messages, measures and verdict; what is not known is absent."""
+
+    folder: ClassVar[bool] = False
+
+    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
+        for record in records:
+            yield Piece("", to_json(result_json(record)) + b"\n")

@@ -1,0 +1,144 @@
+"""`junit`: XML for CI systems, by the schema that Jenkins and those after it read.
+
+A case that failed has a `failure`, one that could not be graded an `error`; pass marks are the cases' own thresholds.
+A case that failed as expected is `skipped`, as pytest writes its xfails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, ClassVar
+from xml.sax.saxutils import escape, quoteattr
+
+from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
+from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.scores.model import Score, Status
+
+_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_OUTCOMES = {
+    Status.FAILED: "failure",
+    Status.UNEXPECTED_PASSED: "failure",
+    Status.ERROR: "error",
+    Status.EXPECTED_FAILED: "skipped",
+}
+
+
+@dataclass(slots=True)
+class _TestSuite:
+    """The cases of one suite × runner, written and counted."""
+
+    name: str
+    tests: int = 0
+    time_s: float = 0.0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("failure", "error", "skipped"), 0))
+    body: list[bytes] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        outcome = _OUTCOMES.get(record.verdict.status)
+        self.tests += 1
+        self.time_s += (record.duration_ms or 0.0) / 1000
+        if outcome is not None:
+            self.counts[outcome] += 1
+        self.body.append(_case(record, outcome).encode())
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return {"tests": self.tests, "failures": self.counts["failure"], "errors": self.counts["error"],
+                "skipped": self.counts["skipped"], "time": _seconds(self.time_s)}  # fmt: skip
+
+
+@EXPORTS.register("junit")
+class JUnit:
+    """One `testsuite` per suite and runner, one `testcase` per cell, with its measures and what each evaluator said."""
+
+    folder: ClassVar[bool] = False
+
+    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
+        suites: list[_TestSuite] = []
+        for (suite, runner), group in groupby(records, key=lambda record: (record.suite, record.runner)):
+            suites.append(_TestSuite(f"{suite} · {runner}"))
+            for record in group:
+                suites[-1].add(record)
+        all_ = _TestSuite(options.name, sum(suite.tests for suite in suites), sum(suite.time_s for suite in suites))
+        all_.counts = {name: sum(suite.counts[name] for suite in suites) for name in all_.counts}
+        yield Piece("", b'<?xml version="1.0" encoding="UTF-8"?>\n')
+        yield Piece("", _open("testsuites", {"name": all_.name, **all_.attributes}).encode() + b"\n")
+        for suite in suites:
+            head = _open(
+                "testsuite", {"name": suite.name, **suite.attributes, "timestamp": f"{options.at:%Y-%m-%dT%H:%M:%S}"}
+            )
+            yield Piece("", f"  {head}\n".encode())
+            yield from (Piece("", case) for case in suite.body)
+            yield Piece("", b"  </testsuite>\n")
+        yield Piece("", b"</testsuites>\n")
+
+
+def _case(record: Record, outcome: str | None) -> str:
+    name = record.case_id if record.repetition == 1 else f"{record.case_id} #{record.repetition}"
+    time = None if record.duration_ms is None else _seconds(record.duration_ms / 1000)
+    head = {"classname": f"{record.suite}.{record.runner}", "name": name, "time": time}
+    lines = [_open("testcase", head), "  <properties>"]
+    lines += [f"    {_open('property', {'name': key, 'value': value}, '/')}" for key, value in _properties(record)]
+    lines.append("  </properties>")
+    if outcome is not None:
+        verdict = record.verdict
+        why = {"message": verdict.reason, "type": verdict.failure_class if outcome != "skipped" else None}
+        lines.append(f"  {_open(outcome, why)}{_text(_details(record))}</{outcome}>")
+    lines += [f"  <system-out>{_text(_reasons(record.scores))}</system-out>", "</testcase>"]
+    return "".join(f"    {line}\n" for line in lines)
+
+
+def _properties(record: Record) -> Iterator[tuple[str, Any]]:
+    usage = record.report.usage if record.report is not None else None
+    verdict = record.verdict
+    yield from (
+        (name, value)
+        for name, value in (
+            ("status", verdict.status.value),
+            ("score", verdict.score),
+            ("threshold", verdict.threshold),
+            ("failure_class", verdict.failure_class),
+            ("repetition", record.repetition),
+            ("model", record.model),
+            ("tags", ",".join(record.tags) or None),
+            ("input_tokens", usage.input_tokens if usage is not None else None),
+            ("output_tokens", usage.output_tokens if usage is not None else None),
+            ("cost_usd", usage.cost_usd if usage is not None else None),
+            ("execution_id", record.execution_id),
+        )
+        if value is not None
+    )
+
+
+def _details(record: Record) -> str:
+    """What did not pass, a line each: every failed finding, else the reason."""
+    failed = [finding.text for score in record.scores for finding in score.findings if not finding.passed]
+    return "\n".join([record.error or record.verdict.reason, *failed])
+
+
+def _reasons(scores: Iterable[Score]) -> str:
+    return "\n".join(
+        f"{score.evaluator}: {'not scored' if score.value is None else f'{score.value:g}'}: {score.reason}"
+        for score in scores
+    )
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _open(element: str, attributes: dict[str, Any], end: str = "") -> str:
+    said = (f" {name}={quoteattr(_clean(str(value)))}" for name, value in attributes.items() if value is not None)
+    return f"<{element}{''.join(said)}{end}>"
+
+
+def _text(text: str) -> str:
+    return escape(_clean(text))
+
+
+def _clean(text: str) -> str:
+    """A text without what XML 1.0 cannot say at all (control characters, lone surrogates)."""
+    return _NOT_XML.sub("", text)

@@ -1,0 +1,320 @@
+"""`otel`: traces in OTLP/JSON, by OpenTelemetry's semantic conventions for generative AI (development status, 2026).
+
+One trace per cell: a root span with the case, its verdict and one `gen_ai.evaluation.result` event per evaluator; below
+it a `chat` span per message of the model and an `execute_tool` span per call. Ids are made from the execution's, so
+that exporting twice gives the same spans. A span whose time the session does not tell begins where the last known one
+was. What was said is left out unless `content` is asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
+from eval_pipeline.exports.tool_calls import ToolUse, later, parse_time, summarize_trace, tool_uses
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.formats.agentv.results import uncached_input
+from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent
+from eval_pipeline.scores.model import Score, Status
+from eval_pipeline.suites.model import content_text
+
+INTERNAL, CLIENT = 1, 3
+ERROR = 2
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PROVIDERS_BY_ADAPTER = {"claude-code": "anthropic", "codex": "openai"}
+_PROVIDERS_BY_MODEL = {
+    "claude": "anthropic", "gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "gemini": "gcp.gemini",
+    "mistral": "mistral_ai", "deepseek": "deepseek", "grok": "x_ai", "command-r": "cohere",
+}  # fmt: skip
+
+
+@EXPORTS.register("otel")
+class OpenTelemetry:
+    """One JSON document: `{"resourceSpans": [...]}`, as OTLP/HTTP takes it and its file exporters write it."""
+
+    folder: ClassVar[bool] = False
+
+    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
+        yield Piece("", _HEAD)
+        between = b""
+        for record in records:
+            for span in spans(record, content=options.content):
+                yield Piece("", between + to_json(span))
+                between = b","
+        yield Piece("", _TAIL)
+
+
+_RESOURCE = [{"key": "service.name", "value": {"stringValue": "eval-pipeline"}}]
+_HEAD, _TAIL = (
+    part + b"\n"
+    for part in to_json({
+        "resourceSpans": [
+            {
+                "resource": {"attributes": _RESOURCE},
+                "scopeSpans": [{"scope": {"name": "eval_pipeline"}, "spans": ["SPANS"]}],
+            }
+        ]
+    }).split(b'"SPANS"')
+)  # fmt: skip
+
+
+def requests(records: Iterable[Record], *, content: bool, most_spans: int = 1_000) -> Iterator[bytes]:
+    """The same spans as bodies of OTLP/HTTP requests, each of at most so many spans but whole traces."""
+    batch: list[bytes] = []
+    for record in records:
+        batch += (to_json(span) for span in spans(record, content=content))
+        if len(batch) >= most_spans:
+            yield _HEAD + b",".join(batch) + _TAIL
+            batch = []
+    if batch:
+        yield _HEAD + b",".join(batch) + _TAIL
+
+
+def spans(record: Record, *, content: bool) -> Iterator[dict[str, Any]]:
+    """The spans of one cell, the root first."""
+    began = record.started_at or record.decided_at or _EPOCH
+    ended = record.finished_at or later(began, record.duration_ms or 0.0) or began
+    trace = _Trace(record, max(began, ended), began, content)
+    yield trace.root()
+    if record.report is not None:
+        yield from trace.children(record.report)
+
+
+@dataclass(slots=True)
+class _Trace:
+    """One cell becoming spans; `clock` is the last time that is known."""
+
+    record: Record
+    ended: datetime
+    clock: datetime
+    content: bool
+    made: int = 0
+    ids: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256(self.record.execution_id.encode("utf-8", "replace")).hexdigest()
+        self.ids = {"trace": digest[:32], "root": digest[32:48]}
+
+    def root(self) -> dict[str, Any]:
+        record = self.record
+        failed = record.verdict.status is Status.ERROR
+        return self._span(
+            "agentv.eval",
+            INTERNAL,
+            (self.clock, self.ended),
+            {**_root_attributes(record), **(_said(record) if self.content else {})},
+            error=record.verdict.failure_class if failed else None,
+            message=(record.error or record.verdict.reason) if failed else None,
+            events=[self._evaluation(score) for score in record.scores],
+            root=True,
+        )
+
+    def children(self, report: SessionReport) -> Iterator[dict[str, Any]]:
+        uses = tool_uses(report)
+        chats = [event for event in report.events if _is_answer(event)]
+        for position, event in enumerate(report.events):
+            if isinstance(event, ToolCallEvent):
+                yield self._tool(uses[position])
+            elif isinstance(event, MessageEvent):
+                at = self._time(parse_time(event.at))
+                if _is_answer(event):
+                    yield self._chat(event, at, alone=len(chats) == 1)
+
+    def _chat(self, event: MessageEvent, at: datetime, *, alone: bool) -> dict[str, Any]:
+        """The only answer of a session has its tokens and its time; with several, who spent what is not known."""
+        record = self.record
+        said = [{"role": "assistant", "parts": [_text_part(event.text)], "finish_reason": "stop"}]
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": provider(record),
+            "gen_ai.request.model": _asked_model(record) or record.model,
+            "gen_ai.response.model": record.report.model if record.report is not None else None,
+            **(_usage(record) if alone else {}),
+            **({"gen_ai.output.messages": to_json(said).decode()} if self.content else {}),
+        }
+        times = (record.started_at or at, self.ended) if alone and event.at is None else (at, at)
+        return self._span(f"chat {record.model or ''}".rstrip(), CLIENT, times, attributes)
+
+    def _tool(self, use: ToolUse) -> dict[str, Any]:
+        began = self._time(use.started_at)
+        ended = min(max(began, use.ended_at or began), self.ended)
+        result = use.result
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": use.call.tool,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": use.call.call_id,
+        }
+        if self.content:
+            attributes["gen_ai.tool.call.arguments"] = _json_text(use.call.arguments)
+            attributes["gen_ai.tool.call.result"] = result.output if result is not None else None
+        failed = result is not None and result.is_error is True
+        error = "tool_error" if failed else None
+        return self._span(f"execute_tool {use.call.tool}", INTERNAL, (began, ended), attributes, error=error)
+
+    def _time(self, told: datetime | None) -> datetime:
+        """A time within the span of the execution, never before the one that came before it."""
+        self.clock = min(max(self.clock, told or self.clock), self.ended)
+        return self.clock
+
+    def _evaluation(self, score: Score) -> dict[str, Any]:
+        passed = score.passed(self.record.verdict.threshold if score.minimum is None else score.minimum)
+        attributes = {
+            "gen_ai.evaluation.name": score.evaluator,
+            "gen_ai.evaluation.score.value": score.value,
+            "gen_ai.evaluation.score.label": None if passed is None else "pass" if passed else "fail",
+            "gen_ai.evaluation.explanation": score.reason,
+            "error.type": "evaluator" if score.value is None else None,
+            "agentv.grader.type": score.type,
+            "agentv.grader.weight": score.weight,
+        }
+        return {
+            "name": "gen_ai.evaluation.result",
+            "timeUnixNano": _nanoseconds(self.ended),
+            "attributes": _attributes(attributes),
+        }
+
+    def _span(
+        self,
+        name: str,
+        kind: int,
+        times: tuple[datetime, datetime],
+        attributes: Mapping[str, Any],
+        *,
+        error: str | None = None,
+        message: str | None = None,
+        events: Sequence[dict[str, Any]] = (),
+        root: bool = False,
+    ) -> dict[str, Any]:
+        self.made += 1
+        span_id = self.ids["root"] if root else _id(self.record.execution_id, self.made)
+        status = {"code": ERROR, "message": message} if message is not None else {"code": ERROR}
+        return {
+            "traceId": self.ids["trace"],
+            "spanId": span_id,
+            **({} if root else {"parentSpanId": self.ids["root"]}),
+            "name": name,
+            "kind": kind,
+            "startTimeUnixNano": _nanoseconds(times[0]),
+            "endTimeUnixNano": _nanoseconds(times[1]),
+            "attributes": _attributes({**attributes, "error.type": error}),
+            **({"events": list(events)} if events else {}),
+            "status": status if error is not None else {},
+        }
+
+
+def _is_answer(event: Any) -> bool:
+    return isinstance(event, MessageEvent) and event.role == "assistant" and event.phase != "thinking"
+
+
+def _root_attributes(record: Record) -> dict[str, Any]:
+    trace = summarize_trace(record.report) if record.report is not None else None
+    usage = record.report.usage if record.report is not None else None
+    return {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": provider(record),
+        "gen_ai.agent.name": record.runner,
+        "gen_ai.agent.version": record.report.agent_version if record.report is not None else None,
+        "gen_ai.conversation.id": record.report.session_id if record.report is not None else None,
+        "gen_ai.request.model": _asked_model(record) or record.model,
+        **_usage(record),
+        "agentv.test_id": record.case_id,
+        "agentv.target": record.runner,
+        "agentv.suite": record.suite,
+        "agentv.score": record.verdict.score,
+        "agentv.trace.duration_ms": record.duration_ms,
+        "agentv.trace.cost_usd": usage.cost_usd if usage is not None else None,
+        "agentv.trace.token_input": uncached_input(usage) if usage is not None else None,
+        "agentv.trace.token_output": usage.output_tokens if usage is not None else None,
+        "agentv.trace.token_cached": usage.cached_input_tokens if usage is not None else None,
+        "agentv.trace.event_count": trace.event_count if trace is not None else None,
+        "agentv.trace.tool_names": sorted(trace.tool_calls) if trace is not None else None,
+        "agentv.trace.llm_call_count": trace.model_calls if trace is not None else None,
+        "eval_pipeline.status": record.verdict.status.value,
+        "eval_pipeline.failure_class": record.verdict.failure_class,
+        "eval_pipeline.threshold": record.verdict.threshold,
+        "eval_pipeline.repetition": record.repetition,
+        "eval_pipeline.execution_id": record.execution_id,
+        "eval_pipeline.suite_revision": record.suite_revision,
+        "eval_pipeline.sweep_id": record.sweep_id,
+        "eval_pipeline.tags": list(record.tags),
+    }
+
+
+def _usage(record: Record) -> dict[str, Any]:
+    """Gross counts: what came from a cache is part of the input, as the conventions want it."""
+    if record.report is None:
+        return {}
+    usage = record.report.usage
+    return {
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_input_tokens,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+    }
+
+
+def _said(record: Record) -> dict[str, Any]:
+    asked = [
+        {"role": str(message.get("role")), "parts": [_text_part(content_text(message.get("content")))]}
+        for message in record.input
+    ]
+    answered = [{"role": "assistant", "parts": [_text_part(record.output)], "finish_reason": "stop"}] if (
+        record.output is not None
+    ) else None  # fmt: skip
+    return {
+        "gen_ai.input.messages": to_json(asked).decode(),
+        "gen_ai.output.messages": to_json(answered).decode() if answered is not None else None,
+    }
+
+
+def _text_part(text: str) -> dict[str, str]:
+    return {"type": "text", "content": text}
+
+
+def _json_text(value: Any) -> str | None:
+    return None if value is None else value if isinstance(value, str) else to_json(value).decode()
+
+
+def _asked_model(record: Record) -> str | None:
+    model = record.runner_settings.get("model")
+    return model if isinstance(model, str) else None
+
+
+def provider(record: Record) -> str:
+    """Who provides the model, by the conventions' names: by the adapter, else by the model's; else the adapter."""
+    model = (record.model or "").lower().rpartition("/")[2]
+    by_model = (name for begin, name in _PROVIDERS_BY_MODEL.items() if model.startswith(begin))
+    adapter = record.adapter or "unknown"
+    return _PROVIDERS_BY_ADAPTER.get(adapter) or next(by_model, adapter)
+
+
+def _id(execution_id: str, number: int) -> str:
+    return hashlib.sha256(f"{execution_id}/{number}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _nanoseconds(time: datetime) -> str:
+    """64-bit numbers are texts in OTLP/JSON."""
+    return str((time - _EPOCH) // timedelta(microseconds=1) * 1_000)
+
+
+def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _value(value)} for name, value in values.items() if value is not None]
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, (list, tuple)):
+        return {"arrayValue": {"values": [_value(one) for one in value]}}
+    return {"stringValue": str(value)}

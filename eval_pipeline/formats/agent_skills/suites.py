@@ -1,0 +1,79 @@
+"""Agent-Skills' `evals.json`: prompts, what is expected of the answer, and assertions in plain words.
+
+An eval's files are attached to its prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.formats.agentv.documents import RawTest, parse_document
+from eval_pipeline.formats.agentv.load_context import Desk, desk_for
+from eval_pipeline.formats.agentv.suite import read_suite
+from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.fields import Map, Spot, kind
+from eval_pipeline.suites.load import FORMATS, Reading
+from eval_pipeline.suites.model import Suite
+
+_EVALS = re.compile(r'[{,]\s*"evals"\s*:\s*\[')
+
+
+@FORMATS.register("agent-skills")
+class AgentSkills:
+    """Files ending in .json whose root object has a list `evals`."""
+
+    suffixes: tuple[str, ...] = (".json",)
+
+    def recognizes(self, path: Path, head: str) -> bool:
+        return bool(_EVALS.search(head))
+
+    def mentions(self, path: Path, head: str) -> Iterable[Path]:
+        return ()
+
+    def load(self, path: Path, text: str, reading: Reading) -> Suite:
+        desk = desk_for(path, reading)
+        document, spot = parse_document(path, text, desk)
+        if not isinstance(document, Mapping):
+            raise spot.error("expected an object with a list of evals")
+        name = fields.text(document, "skill_name", spot)
+        evals = document.get("evals")
+        if not isinstance(evals, list) or not evals:
+            raise spot.error(f"expected a list of evals, got {kind(evals)}", "evals")
+        own = {"name": name} if name else {}
+        return read_suite(own, spot, desk, "agent-skills", _tests(evals, spot, desk))
+
+
+def _tests(evals: list[Any], spot: Spot, desk: Desk) -> Iterator[RawTest]:
+    for index, entry in enumerate(evals):
+        at = spot.at("evals", index)
+        if not isinstance(entry, Mapping):
+            yield RawTest(at.error(f"expected an eval (an object), got {kind(entry)}"), at)
+        elif not isinstance(entry.get("prompt"), str) or not entry["prompt"].strip():
+            yield RawTest(
+                at.error(f"every eval needs a prompt (a text), got {kind(entry.get('prompt'))}", "prompt"), at
+            )
+        else:
+            yield RawTest(_test(entry), at)
+
+
+def _test(entry: Map) -> dict[str, Any]:
+    """An eval as a test of AgentV's."""
+    test: dict[str, Any] = {"id": entry.get("id"), "input": entry["prompt"]}
+    if entry.get("expected_output") is not None:
+        test |= {"expected_output": entry["expected_output"], "criteria": entry["expected_output"]}
+    if entry.get("files"):
+        test["input_files"] = entry["files"]
+    assertions = entry.get("assertions")
+    if isinstance(assertions, list):
+        test["assertions"] = [_grader(text, index) for index, text in enumerate(assertions, start=1)]
+    elif assertions is not None:
+        test["assertions"] = assertions
+    return test
+
+
+def _grader(text: Any, number: int) -> Any:
+    """An assertion in words: the prompt of a grader."""
+    return {"type": "llm-grader", "name": f"assertion-{number}", "prompt": text} if isinstance(text, str) else text

@@ -1,0 +1,103 @@
+"""The files that a suite is spread over: YAML, JSON, JSONL and CSV text → values, each with where it stands."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.errors import InputError, Place
+from eval_pipeline.formats.agentv.load_context import Desk, not_utf8
+from eval_pipeline.parsing.fields import Spot
+from eval_pipeline.parsing.json_text import parse_row, read_json
+from eval_pipeline.parsing.source import Source, jsonl_source, show_path
+from eval_pipeline.parsing.yaml_text import read_yaml
+
+
+@dataclass(frozen=True, slots=True)
+class RawTest:
+    """A test as it is written: its value, or the error that reading it gave, and where it stands."""
+
+    raw: Any
+    spot: Spot
+
+
+def read_text(path: Path, desk: Desk, asked: Spot) -> str:
+    """The text of a file that a suite names at the spot `asked`. Raises InputError."""
+    desk.parts[path.absolute()] = None
+    try:
+        return desk.read(path, asked).decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise not_utf8(error, Spot(Source(path, show_path(path), lambda _: None))) from None
+
+
+def read_document(path: Path, desk: Desk, asked: Spot) -> tuple[Any, Spot]:
+    """The value of a YAML or JSON file that a suite names. Raises InputError."""
+    return parse_document(path, read_text(path, desk, asked), desk)
+
+
+def parse_document(path: Path, text: str, desk: Desk) -> tuple[Any, Spot]:
+    """The value of a YAML or JSON text with its placeholders filled in, and the spot of its root. Raises InputError."""
+    shown = show_path(path)
+    value, lines = (read_json if path.suffix.lower() == ".json" else read_yaml)(text, shown)
+    source = Source(path, shown, lines.of)
+    return desk.fill(value, text, source), Spot(source)
+
+
+def jsonl_tests(path: Path, text: str, desk: Desk) -> Iterator[RawTest]:
+    """The rows of a JSONL text; a row that cannot be read is an InputError in its place."""
+    source = jsonl_source(path)
+    desk.fill(None, text, source)
+    for number, line in enumerate(_lines(text), start=1):
+        if not line.strip():
+            continue
+        spot = Spot(source, (number,))
+        try:
+            row = parse_row(line)
+        except ValueError as error:
+            yield RawTest(spot.error(str(error)), spot)
+            continue
+        yield RawTest(desk.filled(row) if "{{" in line else row, spot)
+
+
+def csv_records(path: Path, text: str) -> Iterator[tuple[Mapping[str, str], Spot]]:
+    """The records of a CSV text by its header, each with its line. Raises InputError."""
+    source = jsonl_source(path)
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    line = 1
+    try:
+        header = [name.strip() for name in next(rows, [])]
+        _check_header(header, Spot(source, (1,)))
+        line = rows.line_num + 1
+        for row in rows:
+            if any(cell.strip() for cell in row):
+                yield _record(header, row, Spot(source, (line,))), Spot(source, (line,))
+            line = rows.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"not valid CSV: {error}", Place(source.shown, line)) from None
+
+
+def _check_header(header: list[str], spot: Spot) -> None:
+    if not header:
+        raise spot.error("expected a header with the names of the columns")
+    for index, name in enumerate(header):
+        if not name or name in header[:index]:
+            raise spot.error(f"column {index + 1} {f'is a second {name!r}' if name else 'has no name'}")
+
+
+def _record(header: list[str], row: list[str], spot: Spot) -> Mapping[str, str]:
+    if len(row) > len(header):
+        raise spot.error(f"{len(row)} cells under {len(header)} columns; quote cells that hold commas")
+    return dict(zip(header, row, strict=False))
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text one at a time: a list of them would double the memory of a large suite."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]

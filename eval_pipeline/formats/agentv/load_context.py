@@ -1,0 +1,170 @@
+"""What reading one suite shares: where it looks for files, which it has read, what it has to say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.formats.agentv.variables import Filling
+from eval_pipeline.formats.agentv.workspace import WorkspaceLoading
+from eval_pipeline.parsing.diagnostics import Notices
+from eval_pipeline.parsing.fields import Filled, Spot
+from eval_pipeline.parsing.file_search import NotFound, SearchRoots, search_roots
+from eval_pipeline.parsing.interpolation import filled_in, is_placeholder, unset_names, with_texts_changed
+from eval_pipeline.parsing.source import Source
+from eval_pipeline.plugins import canonical_name
+from eval_pipeline.suites.load import Reading
+
+MAX_ATTACHMENT_BYTES = 20_000_000
+MEDIA_TYPES = {
+    ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
+    ".svg": "image/svg+xml", ".bmp": "image/bmp",
+}  # fmt: skip
+_SCRIPT_FOLDERS = ("assertions", "graders", "judges")
+
+
+@dataclass(slots=True)
+class Desk:
+    """One suite being read. `has_filled` is whether any of its placeholders or variables was filled in."""
+
+    path: Path
+    reading: Reading
+    roots: SearchRoots
+    notices: Notices = field(default_factory=Notices)
+    parts: dict[Path, None] = field(default_factory=dict)
+    included: dict[Path, str] = field(default_factory=dict)
+    workspaces: WorkspaceLoading = field(init=False)
+    has_filled: bool = False
+    variables: Filling = field(default_factory=Filling)
+    _attachments: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    _scripts: dict[str, Path | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.workspaces = WorkspaceLoading(roots=self.roots, environment=self.reading.environment, notices=self.notices)
+
+    def fill(self, value: Any, text: str, source: Source) -> Any:
+        """A document with its placeholders filled in; `text` is that of its file."""
+        if "{{" not in text:
+            return value
+        for name, line in unset_names(text, self.reading.environment).items():
+            place = source.place(())
+            problem = f"{name} is not set in the environment; ${{{{ {name} }}}} became an empty text"
+            self.notices.add(problem, type(place)(place.file, line))
+        return self.filled(value)
+
+    def filled(self, value: Any) -> Any:
+        """A value with its placeholders filled in."""
+        return with_texts_changed(value, self._filled)
+
+    def _filled(self, text: str) -> str:
+        if "{{" not in text:
+            return text
+        new = filled_in(text, self.reading.environment)
+        if new == text:
+            return text
+        self.has_filled = True
+        return Filled(new) if is_placeholder(text) else new
+
+    def warn_of_unknown(self, key: str, known: Collection[str], spot: Spot, what: str) -> None:
+        """Says that nobody reads a field."""
+        self.notices.add(
+            lambda: f"unknown {what}, ignored{did_you_mean(key, known)}",
+            lambda: spot.place(key),
+            kind=f"{what} {key[:80]}",
+        )
+
+    def find(self, name: str, spot: Spot, *steps: str | int) -> Path:
+        """The file that a suite names. Raises InputError."""
+        try:
+            return self.roots.file(name)
+        except NotFound as error:
+            raise spot.error(str(error), *steps) from None
+
+    def read(self, path: Path, spot: Spot, *steps: str | int) -> bytes:
+        """The bytes of a file that a suite names. Raises InputError."""
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise spot.error(f"'{path.name}' cannot be read: {error.strerror}", *steps) from None
+
+    def attachment(self, kind: str, name: str, spot: Spot) -> dict[str, Any]:
+        """The content part of a file or image that a suite names; read once, however many cases attach it."""
+        part = self._attachments.get((kind, name))
+        if part is None:
+            path = self.find(name, spot)
+            make = _image_part if kind == "image" else _file_part
+            part = self._attachments[kind, name] = make(name, path, self._bounded(path, spot), spot)
+        return part
+
+    def _bounded(self, path: Path, spot: Spot) -> bytes:
+        content = self.read(path, spot)
+        if len(content) > MAX_ATTACHMENT_BYTES:
+            raise spot.error(f"'{path.name}' has {len(content):,} bytes; at most {MAX_ATTACHMENT_BYTES:,} are attached")
+        return content
+
+    def script_command(self, type_: str) -> list[str] | None:
+        """How to run the author's own assertion of this type, when there is a file of its name up the tree.
+
+        In words that are the same wherever the suite lies: programs run in its folder, which the script's path is
+        relative to; interpreters go by their plain names.
+
+        Only for a type that no registered evaluator answers to; where those are not known, for none.
+        """
+        known = self.reading.evaluators
+        if not known or type_ in known:
+            return None
+        if type_ not in self._scripts:
+            self._scripts[type_] = next(self._own_scripts(type_), None)
+        path = self._scripts[type_]
+        return [*_RUNNERS[path.suffix], self._from_suite(path)] if path is not None else None
+
+    def _from_suite(self, path: Path) -> str:
+        """A path as it is from the suite's folder; the path itself where a symbolic link leads `..` elsewhere."""
+        name = os.path.relpath(path, self.roots.folder)
+        return name if os.path.realpath(self.roots.folder / name) == os.path.realpath(path) else str(path)
+
+    def _own_scripts(self, type_: str) -> Iterator[Path]:
+        for root in self.roots.roots:
+            for folder in _SCRIPT_FOLDERS:
+                files = sorted((root / ".agentv" / folder).glob("*"))
+                yield from (file for file in files if canonical_name(file.stem) == type_ and file.suffix in _RUNNERS)
+
+
+def desk_for(path: Path, reading: Reading) -> Desk:
+    """A desk to read the suite at `path` on."""
+    return Desk(path, reading, search_roots(path.parent))
+
+
+def _file_part(name: str, path: Path, content: bytes, spot: Spot) -> dict[str, Any]:
+    part: dict[str, Any] = {"type": "file", "value": name, "resolved_path": str(path)}
+    try:
+        return {**part, "text": content.decode("utf-8-sig").replace("\r\n", "\n")}
+    except UnicodeDecodeError:
+        return {**part, "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _image_part(name: str, path: Path, content: bytes, spot: Spot) -> dict[str, Any]:
+    media_type = MEDIA_TYPES.get(path.suffix.lower())
+    if media_type is None:
+        raise spot.error(f"'{name}' is no image; images end in {', '.join(MEDIA_TYPES)}")
+    data = base64.b64encode(content).decode("ascii")
+    source = f"data:{media_type};base64,{data}"
+    return {"type": "image", "value": name, "media_type": media_type, "source": source, "resolved_path": str(path)}
+
+
+_RUNNERS: Mapping[str, Sequence[str]] = {
+    ".py": ("python3",),
+    ".sh": ("sh",),
+    **dict.fromkeys((".ts", ".mts", ".js", ".mjs", ".cjs"), ("bun", "run")),
+}
+
+
+def not_utf8(error: UnicodeDecodeError, spot: Spot, *steps: str | int) -> InputError:
+    """What is said of a file that is not text."""
+    return spot.error(f"not UTF-8 text: {error.reason} at byte {error.start}", *steps)

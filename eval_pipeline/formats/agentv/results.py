@@ -1,0 +1,216 @@
+"""Record → an AgentV result: the keys of its result rows, in snake case, as far as we know the facts.
+
+A cell that could not be graded has `score: null` here and `execution_status: execution_error`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from eval_pipeline.exports.tool_calls import output_messages, summarize_trace, trace_json
+from eval_pipeline.failures import FAILURE_CLASSES, Origin
+from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.reports.model import Usage
+from eval_pipeline.scores.model import Member, Score, Status, at_least
+
+STATUSES = {
+    Status.PASSED: "ok",
+    Status.EXPECTED_FAILED: "ok",
+    Status.FAILED: "quality_failure",
+    Status.UNEXPECTED_PASSED: "quality_failure",
+    Status.ERROR: "execution_error",
+}
+_STAGES_BY_ORIGIN = {
+    Origin.TARGET: ("agent", "provider_error"),
+    Origin.INFRASTRUCTURE: ("agent", "provider_error"),
+    Origin.HARNESS: ("setup", "setup_error"),
+    Origin.GRADER: ("evaluator", "evaluator_error"),
+}
+_STAGES_BY_CLASS = {
+    "budget-exceeded": ("setup", "budget_exceeded"),
+    "stopped": ("setup", "error_threshold_exceeded"),
+    "dependency-failed": ("setup", "dependency_failed"),
+    "cancelled": ("agent", "provider_error"),
+    "adapter": ("agent", "provider_error"),
+    "normalization": ("agent", "provider_error"),
+    "recording-missing": ("agent", "provider_error"),
+}
+
+
+def failure_stage(class_id: str | None) -> tuple[str, str] | None:
+    """AgentV's stage and reason code of a failure class; None for failures of quality, which have neither."""
+    known = FAILURE_CLASSES.get(class_id or "")
+    if known is None or known.graded:
+        return None
+    return _STAGES_BY_CLASS.get(known.id) or _STAGES_BY_ORIGIN[known.origin]
+
+
+def result_json(record: Record) -> dict[str, Any]:
+    """Everything about a cell under AgentV's names, and under ours where it has none; unknown is absent."""
+    return known({
+        **index_fields(record),
+        "score": record.verdict.score,
+        **_ours(record),
+        "assertions": [assertion for score in record.scores for assertion in assertions(score, _mark(record))],
+        "token_usage": token_usage(record),
+        "cost_usd": record.report.usage.cost_usd if record.report is not None else None,
+        "duration_ms": record.duration_ms,
+        "start_time": iso(record.started_at),
+        "end_time": iso(record.finished_at),
+        "input": [_message(message) for message in record.input],
+        "expected_output": [_message(message) for message in record.expected_output] or None,
+        **_session(record),
+        **{f"{hook}_output": printed for hook, printed in record.hooks.items()},
+        "execution_error": _execution_error(record),
+    }) | {"score": record.verdict.score}  # fmt: skip
+
+
+def index_fields(record: Record) -> dict[str, Any]:
+    """The keys of a row of `index.jsonl`, without the score and the paths."""
+    stage, code = failure_stage(record.verdict.failure_class) or (None, None)
+    failed = record.verdict.status is Status.ERROR
+    return known({
+        "timestamp": iso(record.finished_at or record.decided_at),
+        "test_id": record.case_id,
+        "suite": record.suite,
+        "category": record.metadata.get("category"),
+        "conversation_id": record.conversation_id,
+        "target": record.runner,
+        "scores": [evaluator_json(score, _mark(record)) for score in record.scores],
+        "execution_status": STATUSES[record.verdict.status],
+        "error": (record.error or record.verdict.reason) if failed else None,
+        "failure_stage": stage if failed else None,
+        "failure_reason_code": code if failed else None,
+    })  # fmt: skip
+
+
+def _ours(record: Record) -> dict[str, Any]:
+    """What AgentV has no name for."""
+    verdict = record.verdict
+    return {
+        "repetition": record.repetition,
+        "status": verdict.status.value,
+        "ungated_score": verdict.ungated_score,
+        "threshold": verdict.threshold,
+        "failure_class": verdict.failure_class,
+        "reason": verdict.reason,
+        "tags": list(record.tags),
+        "group": record.group,
+        "criteria": record.criteria,
+        "metadata": dict(record.metadata) or None,
+        "execution_id": record.execution_id,
+        "attempts": record.attempts,
+        "target_used": record.answered_by,
+        "model": record.model,
+        "suite_path": record.suite_path,
+        "suite_revision": record.suite_revision,
+        "runner_revision": record.runner_revision,
+        "sweep_id": record.sweep_id,
+    }
+
+
+def _session(record: Record) -> dict[str, Any]:
+    report = record.report
+    if report is None:
+        return {}
+    trace = summarize_trace(report)
+    return {
+        "session_id": report.session_id,
+        "output": output_messages(report),
+        "trace": trace_json(trace) if trace is not None else None,
+        "skills": [skill.skill for skill in report.skills] or None,
+        "commands": list(report.commands) or None,
+        "file_reads": list(report.file_reads) or None,
+        "file_changes": report.file_changes,
+    }
+
+
+def _execution_error(record: Record) -> dict[str, Any] | None:
+    if record.verdict.status is not Status.ERROR:
+        return None
+    stage, _ = failure_stage(record.verdict.failure_class) or (None, None)
+    return known({"message": record.error or record.verdict.reason, "stage": stage})
+
+
+def _mark(record: Record) -> float:
+    return record.verdict.threshold
+
+
+def evaluator_json(score: Score, mark: float) -> dict[str, Any]:
+    """One evaluator's result; its verdict is by its gate, else by the threshold of the case, never a fixed mark.
+
+    AgentV's `skip` says that there is no score; the number beside it is 0 because its readers expect one.
+    """
+    return known({
+        "name": score.evaluator,
+        "type": score.type,
+        "score": score.value if score.value is not None else 0,
+        "weight": score.weight,
+        "verdict": _word(score.passed(mark if score.minimum is None else score.minimum)),
+        "assertions": assertions(score, mark),
+        "reasoning": score.reason,
+        "details": dict(score.details) or None,
+        "scores": [_member(member, mark) for member in score.members] or None,
+        "duration_ms": score.duration_ms,
+    })  # fmt: skip
+
+
+def _member(member: Member, mark: float) -> dict[str, Any]:
+    passed = None if member.value is None else at_least(member.value, mark)
+    return known({
+        "name": member.name,
+        "type": member.type,
+        "score": member.value if member.value is not None else 0,
+        "weight": member.weight,
+        "verdict": _word(passed),
+        "reasoning": member.reason,
+        "target": member.grader,
+        "details": dict(member.details) or None,
+    })  # fmt: skip
+
+
+def _word(passed: bool | None) -> str:
+    return "skip" if passed is None else "pass" if passed else "fail"
+
+
+def assertions(score: Score, mark: float) -> list[dict[str, Any]]:
+    """What an evaluator checked; one that lists nothing checked what its reason says. Unscored: nothing."""
+    if score.findings:
+        return [{"text": one.text, "passed": one.passed, "evidence": one.evidence or ""} for one in score.findings]
+    passed = score.passed(mark if score.minimum is None else score.minimum)
+    return [] if passed is None else [{"text": score.reason, "passed": passed, "evidence": ""}]
+
+
+def token_usage(record: Record) -> dict[str, int] | None:
+    """AgentV counts input without what came from a cache; None when nothing was counted."""
+    usage = record.report.usage if record.report is not None else Usage()
+    counted = known({
+        "input": uncached_input(usage),
+        "output": usage.output_tokens,
+        "cached": usage.cached_input_tokens,
+        "reasoning": usage.reasoning_tokens,
+    })  # fmt: skip
+    return counted or None
+
+
+def uncached_input(usage: Usage) -> int | None:
+    """Input tokens without what came from a cache."""
+    return None if usage.input_tokens is None else usage.input_tokens - (usage.cached_input_tokens or 0)
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in message.items() if value not in (None, [], ())}
+
+
+def known(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping without what is None."""
+    return {name: part for name, part in value.items() if part is not None}
+
+
+def iso(time: datetime | None) -> str | None:
+    """A time as JavaScript writes it: `2026-03-01T10:00:00.000Z`."""
+    if time is None:
+        return None
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,117 @@
+"""What is odd about a suite though it can be carried out: found by reading it again as it is written.
+
+What stops a case, and what its fields say that nobody reads, the formats tell when they load it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.errors import EvalPipelineError, Place
+from eval_pipeline.formats.agentv.conversion import WrittenSuite, read_written
+from eval_pipeline.formats.agentv.evaluators import SPELLINGS
+from eval_pipeline.parsing.diagnostics import Notice
+from eval_pipeline.parsing.source import FieldPath, show_path
+from eval_pipeline.plugins import canonical_name
+from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
+
+_ROLE_MARKER = re.compile(r"@\[(?:System|User|Assistant|Tool)\]:", re.IGNORECASE)
+_EMPTY_LIST = re.compile(r":\s*\[\s*\]")
+_ASSERTIONS = ("assertions", "assert", "evaluators")
+
+
+def review(suite: Suite) -> Iterator[Notice]:
+    """The notices about a suite that could be loaded."""
+    written = _written(suite.path)
+    if written is not None:
+        yield from _of_fields(written.document, (), written)
+        for path, test in written.entries():
+            if isinstance(test, Mapping):
+                yield from _of_fields(test, path, written)
+    for case in suite.cases:
+        yield from _empty_files(case, suite.path)
+
+
+class EvaluatorPlaces:
+    """Where the evaluators of a suite's cases stand in its file, as far as the file itself lists them."""
+
+    def __init__(self, suite: Suite) -> None:
+        try:
+            self._written: WrittenSuite | None = read_written(suite.path)
+        except EvalPipelineError:
+            self._written = None
+        self._tests: dict[str, tuple[FieldPath, Mapping[str, Any]]] = {}
+        for path, test in self._written.entries() if self._written is not None else ():
+            if isinstance(test, Mapping):
+                self._tests.setdefault(str(test.get("id")).strip(), (path, test))
+
+    def of(self, case: Case, spec: EvaluatorSpec, argument: FieldPath) -> Place | None:
+        """The place of an evaluator, or of an argument of it, in the case or in what the suite gives to all of them."""
+        if self._written is None:
+            return None
+        own = [self._tests[case.id]] if case.id in self._tests else []
+        for path, raw in (*own, ((), self._written.document)):
+            for steps, entry in _listed_evaluators(raw):
+                if _is_written_as(spec, entry):
+                    return self._written.source.place((*path, *steps, *argument))
+        return None
+
+
+def _listed_evaluators(raw: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Any]]:
+    """The entries of a test's or a suite's lists of evaluators, each with the steps to it."""
+    for steps in SPELLINGS:
+        holder = raw if len(steps) == 1 else raw.get(steps[0])
+        entries = holder.get(steps[-1]) if isinstance(holder, Mapping) else None
+        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            yield (*steps, index), entry
+
+
+def _is_written_as(spec: EvaluatorSpec, entry: Any) -> bool:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str):
+        return False
+    return canonical_name(entry["type"]) == spec.type and all(entry.get(key) == spec.config[key] for key in spec.config)
+
+
+def _written(path: Path) -> WrittenSuite | None:
+    """The suite as it is written, when its text has any sign of what is looked for: reading a large one takes long."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        return read_written(path) if _ROLE_MARKER.search(text) or _EMPTY_LIST.search(text) else None
+    except (EvalPipelineError, OSError, UnicodeDecodeError):
+        return None  # whatever it is, the format has said it, or reads what we cannot
+
+
+def _of_fields(raw: Mapping[str, Any], path: FieldPath, written: WrittenSuite) -> Iterator[Notice]:
+    for name in _ASSERTIONS:
+        if raw.get(name) == []:
+            problem = "the list is empty: a test without evaluators is judged by a model"
+            yield Notice(problem, written.source.place((*path, name)))
+    for name in ("input", "expected_output"):
+        for spot, said in _texts(raw.get(name), (*path, name)):
+            if (marker := _ROLE_MARKER.search(said)) is not None:
+                problem = (
+                    f"'{marker[0]}' inside a text is no role, but looks like one to a model; write a list of messages"
+                )
+                yield Notice(problem, written.source.place(spot))
+
+
+def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
+    """The texts of messages: the value itself, or the contents of a list of messages and of their parts."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for name in ("content", "value"):
+            yield from _texts(value.get(name), (*path, name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*path, index))
+
+
+def _empty_files(case: Case, suite: Path) -> Iterator[Notice]:
+    for file in map(Path, case.files):
+        if file.is_file() and not file.stat().st_size:
+            place = Place(show_path(case.origin or suite), case.line, f"case '{case.id}'")
+            yield Notice(f"the attached file {show_path(file)} is empty", place)

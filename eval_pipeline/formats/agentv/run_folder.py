@@ -1,0 +1,288 @@
+"""`agentv`: the run folder that AgentV writes, for its own tools and scripts made for it.
+
+Three things differ from it on purpose: no folder is ever overwritten by another cell's; what counts as passed is the
+case's own threshold, everywhere; and cells that could not be graded are left out of the rates, with a note. A number
+that is not known is null, but for `score` of an `execution_error`, which is 0 because AgentV's readers refuse anything
+else: they, too, go by `execution_status`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import orjson
+
+from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
+from eval_pipeline.exports.tool_calls import output_messages, summarize_trace
+from eval_pipeline.exports.unified_diff import changed_files
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.formats.agentv.results import (
+    assertions,
+    evaluator_json,
+    index_fields,
+    iso,
+    known,
+    token_usage,
+    uncached_input,
+)
+from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.scores.model import Status
+from eval_pipeline.suites.model import content_text
+
+_LONGEST_NAME = 100
+_DIGITS = 3
+
+
+@EXPORTS.register("agentv")
+class AgentVRun:
+    """`index.jsonl`, `benchmark.json`, `timing.json`, and a folder per cell with its grading, timing, input, answer."""
+
+    folder: ClassVar[bool] = True
+
+    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
+        run, folders = _Run(), _Folders()
+        for record in records:
+            folder = folders.of(record)
+            files = dict(_files(record))
+            row = index_fields(record) | {"score": record.verdict.score or 0}
+            paths = {f"{key}_path": f"{folder}/{name}" for key, name in _PATHS if name in files}
+            yield Piece("index.jsonl", to_json(row | paths) + b"\n")
+            yield from (Piece(f"{folder}/{name}", data) for name, data in files.items())
+            run.add(record)
+        yield Piece("benchmark.json", _pretty(run.benchmark(options)))
+        yield Piece("timing.json", _pretty(run.timing()))
+        if not run.cases:
+            yield Piece("index.jsonl", b"")
+
+
+_PATHS = (
+    ("grading", "grading.json"), ("timing", "timing.json"), ("input", "input.md"), ("output", "outputs/response.md"),
+    ("response", "outputs/response.md"),
+)  # fmt: skip
+
+
+def _files(record: Record) -> Iterator[tuple[str, bytes]]:
+    """The files of one cell; those that have nothing to say are not there."""
+    yield "grading.json", _pretty(_grading(record))
+    yield "timing.json", _pretty(_timing([record]))
+    if record.input:
+        yield "input.md", _blocks([(str(one.get("role")), content_text(one.get("content"))) for one in record.input])
+    if record.output is not None:
+        yield "outputs/response.md", _blocks([("assistant", record.output)])
+
+
+def _blocks(messages: Sequence[tuple[str, str]]) -> bytes:
+    text = "\n\n".join(f"@[{role}]:\n{text}" for role, text in messages) + "\n"
+    return text.encode("utf-8", "replace")
+
+
+def _grading(record: Record) -> dict[str, Any]:
+    mark = record.verdict.threshold
+    checked = [assertion for score in record.scores for assertion in assertions(score, mark)]
+    passed = sum(assertion["passed"] for assertion in checked)
+    summary = {
+        "passed": passed,
+        "failed": len(checked) - passed,
+        "total": len(checked),
+        "pass_rate": _rounded(passed / len(checked)) if checked else None,
+    }
+    return known({
+        "assertions": checked,
+        "summary": summary,
+        "execution_metrics": _metrics(record),
+        "evaluators": [evaluator_json(score, mark) for score in record.scores],
+        "workspace_changes": _changes(record),
+        "conversation": _conversation(record),
+    })  # fmt: skip
+
+
+def _metrics(record: Record) -> dict[str, Any]:
+    trace = summarize_trace(record.report) if record.report is not None else None
+    if trace is None:
+        return {"tool_calls": {}, "total_tool_calls": None, "errors_encountered": None}
+    return {
+        "tool_calls": dict(trace.tool_calls),
+        "total_tool_calls": trace.event_count,
+        "errors_encountered": trace.error_count,
+    }
+
+
+def _changes(record: Record) -> dict[str, Any] | None:
+    diff = record.report.file_changes if record.report is not None else None
+    if not diff:
+        return None
+    files = changed_files(diff)
+    created = sum(file.created for file in files)
+    return {
+        "files_modified": len(files) - created,
+        "files_created": created,
+        "diff_summary": f"{len(files)} files changed, {sum(file.added for file in files)} lines added, "
+        f"{sum(file.removed for file in files)} removed",
+    }
+
+
+def _conversation(record: Record) -> dict[str, Any] | None:
+    turns = sum(message["role"] == "assistant" for message in output_messages(record.report)) if record.report else 0
+    if record.conversation_id is None:
+        return None
+    return {"turns": turns, "conversation_id": record.conversation_id}
+
+
+def _timing(records: Sequence[Record]) -> dict[str, Any]:
+    return _timing_of([_measures(record) for record in records])
+
+
+def _measures(record: Record) -> dict[str, float | None]:
+    usage = record.report.usage if record.report is not None else None
+    counted = token_usage(record) or {}
+    return {
+        "duration_ms": record.duration_ms,
+        "input": counted.get("input"),
+        "output": counted.get("output"),
+        "reasoning": counted.get("reasoning"),
+        "cost_usd": usage.cost_usd if usage is not None else None,
+        "tokens": _sum([uncached_input(usage), usage.output_tokens]) if usage is not None else None,
+    }
+
+
+def _timing_of(measured: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
+    sums = {name: _sum([one[name] for one in measured]) for name in ("duration_ms", "input", "output", "reasoning")}
+    duration = sums["duration_ms"]
+    return {
+        "total_tokens": _sum([sums["input"], sums["output"]]),
+        "duration_ms": duration,
+        "total_duration_seconds": _rounded(duration / 1000) if duration is not None else None,
+        "token_usage": {name: sums[name] for name in ("input", "output", "reasoning")},
+    }
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """The sum of what is known; None, not 0, when nothing is."""
+    there = [value for value in values if value is not None]
+    return sum(there) if there else None
+
+
+@dataclass(slots=True)
+class _Run:
+    """What the files about the whole run are made of, a little of each cell."""
+
+    cases: set[str] = field(default_factory=set)
+    suite_paths: dict[str, None] = field(default_factory=dict)
+    passed: dict[str, list[float]] = field(default_factory=dict)
+    errors: Counter[str] = field(default_factory=Counter)
+    measured: dict[str, list[dict[str, float | None]]] = field(default_factory=dict)
+    graders: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, record: Record) -> None:
+        self.cases.add(record.case_id)
+        if record.suite_path is not None:
+            self.suite_paths[record.suite_path] = None
+        passed = self.passed.setdefault(record.runner, [])
+        if record.verdict.status is Status.ERROR:
+            self.errors[record.runner] += 1
+        else:
+            passed.append(float(record.verdict.status.as_expected))
+        trace = summarize_trace(record.report) if record.report is not None else None
+        calls = {"tool_calls": trace.event_count if trace is not None else None}
+        self.measured.setdefault(record.runner, []).append({**_measures(record), **calls})
+        for score in record.scores:
+            if score.value is not None:
+                self.graders.setdefault(f"{score.evaluator}:{score.type}", []).append(score.value)
+
+    def timing(self) -> dict[str, Any]:
+        return _timing_of([one for measured in self.measured.values() for one in measured])
+
+    def benchmark(self, options: ExportOptions) -> dict[str, Any]:
+        return {
+            "metadata": {
+                "eval_file": ", ".join(self.suite_paths),
+                "timestamp": iso(options.at),
+                "targets": sorted(self.measured),
+                "tests_run": sorted(self.cases),
+            },
+            "run_summary": {runner: self._summary(runner) for runner in sorted(self.measured)},
+            "per_grader_summary": {name: _spread(self.graders[name]) for name in sorted(self.graders)},
+            "notes": [
+                f"{runner}: {count} of {len(self.measured[runner])} could not be graded and are not in pass_rate"
+                for runner, count in sorted(self.errors.items())
+            ],
+        }
+
+    def _summary(self, runner: str) -> dict[str, Any]:
+        def of(name: str) -> list[float]:
+            return [value for one in self.measured[runner] if (value := one[name]) is not None]
+
+        always = {
+            "pass_rate": self.passed[runner],
+            "time_seconds": [duration / 1000 for duration in of("duration_ms")],
+            "tokens": of("tokens"),
+        }
+        sometimes = {name: of(name) for name in ("tool_calls", "cost_usd")}
+        chosen = always | {name: values for name, values in sometimes.items() if values}
+        return {name: _spread(values) for name, values in chosen.items()}
+
+
+def _spread(values: Sequence[float]) -> dict[str, float | None]:
+    """Mean and population deviation, as AgentV rounds them."""
+    if not values:
+        return {"mean": None, "stddev": None}
+    middle = sum(values) / len(values)
+    return {
+        "mean": _rounded(middle),
+        "stddev": _rounded((sum((value - middle) ** 2 for value in values) / len(values)) ** 0.5),
+    }
+
+
+def _rounded(value: float) -> float:
+    return round(value, _DIGITS)
+
+
+def _pretty(value: object) -> bytes:
+    try:
+        return orjson.dumps(value, option=_INDENTED)
+    except orjson.JSONEncodeError:  # lone surrogates and the like, which `to_json` makes plain
+        return orjson.dumps(orjson.loads(to_json(value)), option=_INDENTED)
+
+
+_INDENTED = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
+
+
+@dataclass(slots=True)
+class _Folders:
+    """A folder of its own for every cell: `suite/case`, below it the runner where it is not the suite's first and the
+    repetition where it is not the first, and a number where two names became one by sanitising or by letter case."""
+
+    taken: set[str] = field(default_factory=set)
+    first_runner: dict[str, str] = field(default_factory=dict)
+
+    def of(self, record: Record) -> str:
+        first = self.first_runner.setdefault(record.suite, record.runner)
+        suite = segment(record.suite)
+        parts = [f"_{suite}" if suite.lower() in _RUN_FILES else suite, segment(record.case_id)]
+        parts += [segment(record.runner)] if record.runner != first else []
+        parts += [f"repetition-{record.repetition}"] if record.repetition > 1 else []
+        base = "/".join(parts)
+        folder, number = base, 1
+        while folder.lower() in self.taken:
+            number += 1
+            folder = f"{base}-{number}"
+        self.taken |= {folder.lower(), f"{folder.lower()}/outputs"}
+        return folder
+
+
+_RUN_FILES = ("index.jsonl", "benchmark.json", "timing.json")
+_ODD = re.compile(r"[^\w.-]+")
+_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?\Z")
+
+
+def segment(name: str) -> str:
+    """A name as one part of a path on any system; a long one is cut and ends in a hash of the whole."""
+    safe = _ODD.sub("_", name).strip(".") or "_"
+    if len(safe) > _LONGEST_NAME:
+        safe = f"{safe[:_LONGEST_NAME]}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"_{safe}" if _DEVICES.match(safe) else safe

@@ -1,0 +1,225 @@
+"""An eval file → Suite: its own fields, its tests, and what is said of both.
+
+Source of the meaning: AgentV's *Tests* page (seed 001). Every problem is an InputError of the field it stands in; a
+test that cannot be read becomes an entry of `Suite.errors` and the others go on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.formats.agentv.case import SHARED, Inherited, read_case, warn_unknown
+from eval_pipeline.formats.agentv.dependencies import broken_dependencies
+from eval_pipeline.formats.agentv.documents import RawTest
+from eval_pipeline.formats.agentv.load_context import Desk
+from eval_pipeline.formats.agentv.settings import suite_settings
+from eval_pipeline.formats.agentv.tests_field import raw_tests
+from eval_pipeline.formats.agentv.variables import VARIABLE
+from eval_pipeline.formats.agentv.versions import COMPATIBLE_WITH, is_compatible
+from eval_pipeline.formats.agentv.workspace import read_workspace
+from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.diagnostics import first_of_each
+from eval_pipeline.parsing.fields import Map, Spot
+from eval_pipeline.parsing.interpolation import with_texts_changed
+from eval_pipeline.parsing.source import show_path
+from eval_pipeline.suites.model import Case, Suite, content_revision
+from eval_pipeline.suites.workspace import WorkspaceSpec
+
+TEST_KEYS = ("tests", "eval_cases", "evalcases")
+UNCATEGORIZED = "Uncategorized"
+_SUITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+_AGENTV_NAME = re.compile(r"[a-z0-9-]{1,64}\Z")
+_KEYS = frozenset({
+    *TEST_KEYS, "$schema", "name", "description", "version", "author", "license", "tags", "metadata", "requires",
+    "input", "input_files", "execution", "target", "evaluator", "workspace", "vars", "repeat", "assertions", "assert",
+    "evaluators",
+})  # fmt: skip
+_CARRIED = ("version", "author", "license", "requires")
+_TEMPLATED = ("input", "input_files", "assertions", "assert", "evaluators", "execution")
+
+
+def read_suite(document: Map, spot: Spot, desk: Desk, format_: str, tests: Iterable[RawTest] | None = None) -> Suite:
+    """The suite of a document of suite-level fields; its tests are `tests`, or what the document's own `tests` name.
+
+    Raises InputError when a suite-level field is wrong; a wrong test is counted in `Suite.errors` instead.
+    """
+    warn_unknown(document, _KEYS, spot, desk, "suite")
+    try:
+        inherited = {name: read(document, spot, desk) for name, read in _INHERITED.items()}
+        said = {name: read(document, spot, desk) for name, read in _SAID.items()}
+    except InputError:
+        raise _everything_wrong(document, spot, desk) from None
+    _warn_of_requirements(document, spot, desk)
+    read = _Tests(Inherited(**inherited, templated=_templated(document), spot=spot), desk)
+    read.all(tests if tests is not None else _own_tests(document, spot, desk))
+    own = {key: value for key, value in document.items() if key not in TEST_KEYS}
+    return Suite(
+        **said,
+        path=desk.path,
+        format=format_,
+        revision=content_revision(own, read.content, *sorted(desk.included.values())),
+        cases=tuple(read.cases.values()),
+        category=category_of(show_path(desk.path)),
+        tags=inherited["tags"],
+        metadata={**_carried(document), **inherited["metadata"]},
+        errors=tuple(read.errors),
+        warnings=desk.notices.all(),
+        parts=tuple(desk.parts),
+    )
+
+
+def _everything_wrong(document: Map, spot: Spot, desk: Desk) -> InputError:
+    errors: list[InputError] = []
+    for read in (*_INHERITED.values(), *_SAID.values()):
+        try:
+            read(document, spot, desk)
+        except InputError as error:
+            errors.append(error)
+    return first_of_each(errors)
+
+
+def _own_tests(document: Map, spot: Spot, desk: Desk) -> Iterator[RawTest]:
+    key = next((key for key in TEST_KEYS if key in document), None)
+    if key is None:
+        raise spot.error(f"no tests: expected a list under '{TEST_KEYS[0]}'", TEST_KEYS[0])
+    if key != TEST_KEYS[0]:
+        desk.notices.add("an older spelling of 'tests'", spot.place(key))
+    return raw_tests(document[key], spot.at(key), desk)
+
+
+def _templated(document: Map) -> Map | None:
+    """The fields that tests inherit, when variables stand in them."""
+    shared = {key: document[key] for key in _TEMPLATED if key in document}
+    return shared if _has_variables(shared) else None
+
+
+def _has_variables(value: Any) -> bool:
+    found: list[bool] = []
+
+    def look(text: str) -> str:
+        found.append(VARIABLE.search(text) is not None)
+        return text
+
+    with_texts_changed(value, look)
+    return any(found)
+
+
+def _workspace(document: Map, spot: Spot, desk: Desk) -> WorkspaceSpec | None:
+    raw = document.get("workspace")
+    if raw is None:
+        return None
+    return read_workspace(raw, (*spot.path, "workspace"), spot.source, desk.workspaces)
+
+
+def _warn_of_requirements(document: Map, spot: Spot, desk: Desk) -> None:
+    wanted = fields.text(fields.mapping(document, "requires", spot), "agentv", spot.at("requires"))
+    if wanted is not None and is_compatible(wanted) is not True:
+        version = ".".join(map(str, COMPATIBLE_WITH))
+        problem = f"asks for AgentV '{wanted}'; this reads files as {version} does"
+        desk.notices.add(problem, spot.place("requires", "agentv"))
+
+
+def _carried(document: Map) -> Map:
+    """What a suite says and nobody here reads; it goes along with the metadata."""
+    return {key: document[key] for key in _CARRIED if document.get(key) is not None}
+
+
+class _Tests:
+    """The tests of a suite while they are read."""
+
+    def __init__(self, inherited: Inherited, desk: Desk) -> None:
+        self.cases: dict[str, Case] = {}
+        self.content: list[str] = []
+        self.errors: list[InputError] = []
+        self._inherited = inherited
+        self._desk = desk
+        self._spots: dict[str, Spot] = {}
+        self._refused: set[str] = set()
+
+    def all(self, tests: Iterable[RawTest]) -> None:
+        for test in tests:
+            self._read(test)
+        self._check_dependencies()
+
+    def _read(self, test: RawTest) -> None:
+        try:
+            case = read_case(test, self._inherited, self._desk)
+            if case.id in self.cases:
+                raise test.spot.error(f"case id '{case.id}' is taken (first {_where(self.cases[case.id])})", "id")
+        except InputError as error:
+            self._refuse(test, error)
+            return
+        self.cases[case.id] = case
+        self.content.append(_content(test.raw, case))
+        if case.depends_on:
+            self._spots[case.id] = test.spot
+
+    def _refuse(self, test: RawTest, error: InputError) -> None:
+        self.errors.append(error)
+        self.content.append(error.problem if isinstance(test.raw, InputError) else content_revision(test.raw))
+        if isinstance(test.raw, Mapping) and isinstance(test.raw.get("id"), (str, int)):
+            self._refused.add(str(test.raw["id"])[:1000])
+
+    def _check_dependencies(self) -> None:
+        def error_of(case: Case, problem: str) -> InputError:
+            return self._spots[case.id].error(problem, "depends_on")
+
+        for id_, error in broken_dependencies(self.cases, self._refused, error_of).items():
+            del self.cases[id_]
+            self.errors.append(error)
+
+
+def _content(raw: Any, case: Case) -> str:
+    """What a test says, the files that it names included."""
+    if case.workspace is None and not case.files:
+        return content_revision(raw)
+    return content_revision(raw, case.visible())
+
+
+def _where(case: Case) -> str:
+    return f"at line {case.line}" if case.origin is None else f"in {show_path(case.origin)}, line {case.line}"
+
+
+def _suite_name(document: Map, spot: Spot, desk: Desk) -> str:
+    given = document.get("name")
+    written = given.strip() if isinstance(given, str) and given.strip() else None
+    name = written or default_name(desk.path)
+    if _SUITE_NAME.match(name):
+        if written is not None and not _AGENTV_NAME.match(name):
+            problem = f"AgentV itself takes only 1 to 64 lower-case letters, digits and hyphens, not '{name}'"
+            desk.notices.add(problem, spot.place("name"))
+        return name
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "suite"
+    desk.notices.add(f"'{name}' is kept as '{plain}' (letters, digits, . _ -)", spot.place("name"))
+    return plain
+
+
+def default_name(path: Path) -> str:
+    """A suite's name by its file: without `.yaml`, `.jsonl` and a trailing `.eval`."""
+    return path.stem.removesuffix(".eval") or path.stem
+
+
+def category_of(shown: str) -> str:
+    """The category of a suite by the folders it lies in, seen from the current one, without those named `evals`."""
+    folders = [part for part in PurePosixPath(shown).parts[:-1] if part not in ("evals", "..", ".", "/")]
+    return "/".join(folders) or UNCATEGORIZED
+
+
+_Reader = Callable[[Map, Spot, Desk], Any]
+_INHERITED: Mapping[str, _Reader] = {
+    **SHARED,
+    "grader": lambda document, spot, desk: fields.text(document, "evaluator", spot),
+    "tags": lambda document, spot, desk: fields.texts(document, "tags", spot),
+    "metadata": lambda document, spot, desk: fields.mapping(document, "metadata", spot),
+    "variables": lambda document, spot, desk: fields.mapping(document, "vars", spot),
+    "workspace": _workspace,
+}
+_SAID: Mapping[str, _Reader] = {
+    "name": _suite_name,
+    "description": lambda document, spot, desk: fields.text(document, "description", spot),
+    "settings": suite_settings,
+}

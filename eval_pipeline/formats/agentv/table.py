@@ -1,0 +1,71 @@
+"""Tests in a CSV table: one a row, its columns named as the fields of a test.
+
+`metadata.lang` (any dotted name) goes into a mapping. `tags`, `input_files` and `depends_on` hold several separated by
+`;`. Each cell of a column whose name begins with `assert` is one assertion: `contains: Paris` (a type and its value;
+several values of `contains-any` and the like are separated by `;`), or a text, which is a criterion. What no test has
+as a field is a variable: a column `city` fills in `{{ city }}`. An empty cell says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.formats.agentv.case import KEYS
+from eval_pipeline.formats.agentv.documents import RawTest, csv_records
+from eval_pipeline.formats.agentv.load_context import Desk
+from eval_pipeline.parsing.fields import Filled
+from eval_pipeline.parsing.source import jsonl_source
+from eval_pipeline.plugins import canonical_name
+
+_LISTS = frozenset({"tags", "input_files", "depends_on"})
+_ONE_VALUE = frozenset({"contains", "icontains", "starts-with", "ends-with", "equals", "regex"})
+_VALUES = frozenset({"contains-any", "contains-all", "icontains-any", "icontains-all"})
+_NO_VALUE = frozenset({"is-json"})
+
+
+def csv_tests(path: Path, text: str, desk: Desk) -> Iterator[RawTest]:
+    """The tests of a CSV text. Raises InputError."""
+    desk.fill(None, text, jsonl_source(path))
+    for record, spot in csv_records(path, text):
+        yield RawTest(_test({name: desk.filled(cell) for name, cell in record.items() if cell.strip()}), spot)
+
+
+def _test(record: Mapping[str, str]) -> dict[str, Any]:
+    test: dict[str, Any] = {}
+    for column, cell in record.items():
+        if column.lower().startswith("assert"):
+            test.setdefault("assertions", []).append(_assertion(cell))
+        else:
+            _put(test, column, _several(cell) if column in _LISTS else Filled(cell))
+    return test
+
+
+def _put(test: dict[str, Any], column: str, value: Any) -> None:
+    *above, last = column.split(".")
+    if (above or [last])[0] not in KEYS:
+        above = ["vars", *above]
+    holder = test
+    for name in above:
+        inner = holder.setdefault(name, {})
+        if not isinstance(inner, dict):
+            inner = holder[name] = {}
+        holder = inner
+    holder[last] = value
+
+
+def _several(cell: str) -> list[str]:
+    return [item.strip() for item in cell.split(";") if item.strip()]
+
+
+def _assertion(cell: str) -> Any:
+    name, _, value = cell.partition(":")
+    type_ = canonical_name(name)
+    if type_ in _NO_VALUE and not value:
+        return {"type": type_}
+    if type_ in _ONE_VALUE and value.strip():
+        return {"type": type_, "value": value.strip()}
+    if type_ in _VALUES and value.strip():
+        return {"type": type_, "value": _several(value)}
+    return str(cell)

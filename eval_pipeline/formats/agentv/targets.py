@@ -1,0 +1,273 @@
+"""AgentV's `targets.yaml` entries → runner entries: which provider is which adapter, and its settings' names.
+
+What is the same for our own runners file (aliases, fallbacks, placeholders) is in `runners.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.agents.commands import claude_command, codex_command, copilot_command
+from eval_pipeline.errors import did_you_mean
+from eval_pipeline.executions.adapters.mock import DEFAULT_RESPONSE
+from eval_pipeline.parsing.interpolation import filled_in, is_placeholder, names_in
+from eval_pipeline.parsing.source import FieldPath, Source
+
+_LOG = logging.getLogger(__name__)
+JsonMap = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """How a provider's entries are read.
+
+    `names` are its settings with the names that they have in ours; what it `needs` has to have a value; `ignored` are
+    settings that change nothing here. `always` is what our entry says unless the target does, `finish` what is left to
+    do when the names are ours.
+    """
+
+    adapter: str
+    names: Mapping[str, str]
+    needs: frozenset[str] = frozenset()
+    ignored: frozenset[str] = frozenset()
+    always: JsonMap = field(default_factory=dict)
+    finish: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    retries: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A runner entry, and how the target spells what it says: our field → AgentV's, where they differ."""
+
+    values: JsonMap
+    spelled: Mapping[str, str] = field(default_factory=dict)
+
+
+_COMMON = {
+    "name": "name", "workers": "concurrency", "grader_target": "grader", "judge_target": "grader",
+    "fallback_targets": "fallbacks", "timeout_seconds": "timeout_s",
+}  # fmt: skip
+_COMMON_IGNORED = frozenset({"provider", "subagent_mode_allowed"})
+_RETRIES = {
+    "max_retries": "max_retries",
+    "retry_initial_delay_ms": "initial_delay_s",
+    "retry_max_delay_ms": "max_delay_s",
+    "retry_backoff_factor": "factor",
+    "retry_status_codes": "statuses",
+}
+_NUMBERS = frozenset({
+    "workers", "timeout_seconds", "temperature", "max_output_tokens", "thinking_budget", "max_turns", "max_budget_usd",
+    *_RETRIES,
+}) - {"retry_status_codes"}  # fmt: skip
+
+
+def _cli_command(entry: dict[str, Any]) -> dict[str, Any]:
+    """AgentV counts {ATTEMPT} from 0."""
+    if isinstance(entry.get("command"), str):
+        entry["command"] = entry["command"].replace("{ATTEMPT}", "{RETRY}")
+    return entry
+
+
+def _some_response(entry: dict[str, Any]) -> dict[str, Any]:
+    """A mock answers something even where nobody said what."""
+    return entry if {"response", "responses"} & entry.keys() else {**entry, "response": DEFAULT_RESPONSE}
+
+
+_MODEL = {
+    "api_key": "api_key", "model": "model", "temperature": "temperature", "max_output_tokens": "max_output_tokens",
+    "system_prompt": "system",
+}  # fmt: skip
+_ADDRESS = {"base_url": "base_url", "endpoint": "base_url"}
+_OPENAI = {**_MODEL, **_ADDRESS, "api_format": "api_format", "deployment": "model", "variant": "model"}
+_AZURE = {**_OPENAI, "resource": "base_url", "version": "api_version", "api_version": "api_version"}
+_KEY = frozenset({"api_key", "model"})
+_CLI = {
+    "command": "command", "cwd": "cwd", "files_format": "files_format", "healthcheck": "healthcheck",
+    "provider_batching": "batch", "batch_requests": "batch",
+}  # fmt: skip
+_CLI_ALWAYS: dict[str, Any] = {
+    "retry_failures": True,
+    "retries": {"max_retries": 2, "initial_delay_s": 1.0, "max_delay_s": 30.0, "jitter": 0.0},
+}  # AgentV runs a program that failed twice more, after one second and after two
+_AGENT = {
+    "model": "model", "executable": "executable", "command": "executable", "binary": "executable", "args": "args",
+    "arguments": "args", "cwd": "cwd", "system_prompt": "system",
+}  # fmt: skip
+_LOGS = frozenset({"log_dir", "log_directory", "log_format", "stream_log"})
+
+
+def _chat(wire: str, names: Mapping[str, str], needs: frozenset[str], **always: Any) -> Provider:
+    return Provider(adapter="chat", names=names, needs=needs, always={"wire": wire, **always}, retries=True)
+
+
+def _agent(finish: Callable[[dict[str, Any]], dict[str, Any]], **more: str) -> Provider:
+    return Provider(adapter="command", names={**_AGENT, **more}, ignored=_LOGS, finish=finish)
+
+
+_CLI_PROVIDER = Provider(
+    adapter="command",
+    names=_CLI,
+    needs=frozenset({"command"}),
+    ignored=frozenset({"keep_temp_files", "verbose"}),
+    always=_CLI_ALWAYS,
+    finish=_cli_command,
+)
+_PROVIDERS: dict[str, Provider] = {
+    "openai": Provider(adapter="chat", names=_OPENAI, needs=_KEY, retries=True),
+    "azure": _chat("azure", _AZURE, _KEY | {"endpoint", "resource", "base_url", "deployment"}),
+    "openrouter": _chat("openrouter", {**_MODEL, **_ADDRESS}, _KEY),
+    "anthropic": _chat("anthropic", {**_MODEL, **_ADDRESS, "thinking_budget": "thinking_budget"}, _KEY),
+    "gemini": _chat("gemini", {**_MODEL, **_ADDRESS}, frozenset({"api_key"}), model="gemini-2.5-flash"),
+    "cli": _CLI_PROVIDER,
+    "codex": _agent(codex_command),
+    "claude": _agent(claude_command, max_turns="max_turns", max_budget_usd="max_budget_usd"),
+    "copilot-cli": _agent(copilot_command),
+    "copilot-log": Provider(
+        adapter="copilot-log",
+        names={name: name for name in ("session_dir", "session_id", "discover", "session_state_dir", "cwd", "model")},
+        ignored=_LOGS,
+    ),
+    "mock": Provider(
+        adapter="mock",
+        names={"response": "response", "responses": "responses"},
+        finish=_some_response,
+    ),
+    "replay": Provider(
+        adapter="replay",
+        names={
+            "fixtures": "recording", "transcripts": "recording", "recording": "recording", "suite": "suite",
+            "source_target": "source_target", "variant": "variant",
+        },
+        ignored=frozenset({"eval_path"}),
+    ),
+    "transcript": Provider(
+        adapter="replay", names=dict.fromkeys(("transcript", "transcripts", "path", "file", "recording"), "recording")
+    ),
+}  # fmt: skip
+_ALIASES = {
+    "azure-openai": "azure", "google": "gemini", "google-gemini": "gemini", "codex-cli": "codex",
+    "claude-cli": "claude", "claude-sdk": "claude", "claude-code": "claude", "copilot": "copilot-cli",
+}  # fmt: skip
+_BY_CLI = "run it by 'provider: cli', with a command that writes its answer to {OUTPUT_FILE}"
+_NOT_YET = {
+    **dict.fromkeys(("copilot-sdk", "pi-cli", "pi-coding-agent", "pi", "vscode", "vscode-insiders"), _BY_CLI),
+    "agentv": "name a model instead ('provider: openai', 'anthropic', 'gemini', …)",
+}
+_REMOVED = {
+    "workspace_template": "give the eval file a 'workspace' with a 'template'",
+    "command_template": "write 'command'",
+    "attachments_format": "write 'files_format'",
+    "cli_verbose": "write 'verbose'",
+    "keep_output_files": "write 'keep_temp_files'",
+    "execution_traces": "name the recorded answers under 'fixtures' or 'transcripts'",
+}
+_CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
+
+
+def runner_entry(raw: JsonMap, at: FieldPath, source: Source, environment: Mapping[str, str]) -> Entry:
+    """The runners-file entry that says what a target says. Raises InputError for what cannot be read."""
+    name, provider = _provider(raw, at, source)
+    given = {
+        key: _number(value, key, environment)
+        for key, value in raw.items()
+        if _is_set(key, value, provider, environment)
+    }
+    names = {**provider.names, **_COMMON}
+    for key, value in given.items():
+        _check(key, value, name, provider, (*at, key), source)
+    values: dict[str, Any] = {"adapter": provider.adapter, **provider.always, **_own_folder(provider, source)}
+    values |= {names[key]: value for key, value in given.items() if key in names}
+    retries = {_RETRIES[key]: _in_seconds(key, value) for key, value in given.items() if key in _RETRIES}
+    if retries:
+        values["retries"] = retries
+    spelled = {names[key]: key for key in given if key in names} | {
+        f"retries.{ours}": key for key, ours in _RETRIES.items()
+    }
+    return Entry(values=provider.finish(values), spelled=spelled)
+
+
+def _provider(raw: JsonMap, at: FieldPath, source: Source) -> tuple[str, Provider]:
+    """The provider that an entry names: one we know, or the project's own by AgentV's convention."""
+    name = raw.get("provider")
+    if not isinstance(name, str) or not name.strip():
+        raise source.error((*at, "provider"), f"a target needs a provider; there are: {', '.join(sorted(_PROVIDERS))}")
+    key = name.strip().lower().replace("_", "-")
+    key = _ALIASES.get(key, key)
+    if key in _NOT_YET:
+        raise source.error((*at, "provider"), f"provider '{name}' is not supported yet: {_NOT_YET[key]}")
+    found = _PROVIDERS.get(key) or _own_provider(key, raw, source.path)
+    if found is None:
+        known = sorted({*_PROVIDERS, *_ALIASES})
+        hint = did_you_mean(key, known)
+        problem = f"no provider '{name}'; there are: {', '.join(known)}; or .agentv/providers/{key}.ts, or a 'command'"
+        raise source.error((*at, "provider"), problem + hint)
+    return key, found
+
+
+def _own_provider(name: str, raw: JsonMap, path: Path) -> Provider | None:
+    """A provider that is a script of the project's: `.agentv/providers/<name>.ts`, unless the entry has a command."""
+    if "command" in raw:
+        return _CLI_PROVIDER
+    for folder in path.absolute().parents:
+        script = folder / ".agentv" / "providers" / f"{name}.ts"
+        if re.fullmatch(r"[\w.-]+", name) and script.is_file():
+            always = {**_CLI_ALWAYS, "command": ["bun", "run", str(script), "{PROMPT}"]}
+            return Provider(
+                adapter="command", names=_CLI, ignored=_CLI_PROVIDER.ignored, always=always, finish=_cli_command
+            )
+    return None
+
+
+def _own_folder(provider: Provider, source: Source) -> JsonMap:
+    """Programs run in the project, not in its `.agentv` folder."""
+    return {"cwd": ".."} if provider.adapter == "command" and source.path.absolute().parent.name == ".agentv" else {}
+
+
+def _is_set(key: str, value: Any, provider: Provider, environment: Mapping[str, str]) -> bool:
+    """Whether a setting has a value: an optional one whose variable is not set has none, and neither has a null."""
+    unset = isinstance(value, str) and is_placeholder(value) and not environment.get(names_in(value)[0])
+    return value is not None and not (unset and key not in provider.needs and key != "name")
+
+
+def _number(value: Any, key: str, environment: Mapping[str, str]) -> Any:
+    """The number that a variable holds, where a number is wanted."""
+    if key not in _NUMBERS or not isinstance(value, str) or not is_placeholder(value):
+        return value
+    text = filled_in(value, environment).strip()
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return value
+
+
+def _check(key: str, value: Any, name: str, provider: Provider, at: FieldPath, source: Source) -> None:
+    """Raises InputError for a setting that the provider does not have, and for a key in plain text."""
+    if key == "judge_target":
+        _LOG.warning("%s: 'judge_target' is deprecated, write 'grader_target'", source.place(at))
+    known = {*provider.names, *provider.ignored, *_COMMON, *_COMMON_IGNORED, *(_RETRIES if provider.retries else ())}
+    if key == "api_key" and isinstance(value, str) and not is_placeholder(value):
+        cure = "put it into the environment or .env, and write api_key: ${{ ITS_NAME }}"
+        raise source.error(at, f"a key does not belong into this file: {cure}")
+    if key in known:
+        return
+    snake = _CAMEL.sub(lambda letter: f"_{letter[0].lower()}", key)
+    if key in _REMOVED or snake in _REMOVED:
+        raise source.error(at, f"is not read any more: {_REMOVED.get(key) or _REMOVED[snake]}")
+    if snake != key:
+        raise source.error(at, f"is not read any more: write '{snake}'")
+    if key == "provider_batching":
+        raise source.error(at, f"only 'provider: cli' can take all tests in one run, not '{name}'")
+    problem = f"'{name}' has no such setting; there are: {', '.join(sorted(known))}{did_you_mean(key, known)}"
+    raise source.error(at, problem)
+
+
+def _in_seconds(key: str, value: Any) -> Any:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value / 1000 if key.endswith("_ms") and is_number else value

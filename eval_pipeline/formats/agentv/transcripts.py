@@ -1,0 +1,84 @@
+"""Session → one line of a transcript file, as AgentV's `import` writes it and its `eval run --transcript` reads it.
+
+A transcript holds what was said and which tools were called. The agent's thinking and the text that its own harness put
+into the user's role are no part of it, nor are facts that the format has no field for (failures, exit codes, skills).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from eval_pipeline.agents.session_files import Session
+from eval_pipeline.reports.model import Event, MessageEvent, ToolCallEvent, ToolResultEvent, Usage
+from eval_pipeline.reports.moments import milliseconds_between
+
+JsonObject = dict[str, Any]
+
+
+def transcript_line(session: Session) -> JsonObject:
+    """The session as a JSON object: `input`, `output`, `token_usage`, `duration_ms`, `cost_usd`, `source`.
+
+    `input` is the user's first words; `output` are all messages in order. What is not known is null, and left out of
+    `source`.
+    """
+    report = session.report
+    source = {
+        "provider": session.agent,
+        "session_id": session.session_id,
+        "model": report.model,
+        "timestamp": report.started_at,
+        "git_branch": session.git_branch,
+        "cwd": session.cwd,
+        "version": report.agent_version,
+    }
+    return {
+        "input": session.prompt,
+        "output": transcript_messages(report.events),
+        "token_usage": _token_usage(report.usage),
+        "duration_ms": report.duration_ms,
+        "cost_usd": report.usage.cost_usd,
+        "source": {name: value for name, value in source.items() if value is not None},
+    }
+
+
+def transcript_messages(events: Iterable[Event]) -> list[JsonObject]:
+    """The messages of a session, each assistant's with the tools it called; a call after a result begins a new one."""
+    messages: list[JsonObject] = []
+    calls: dict[str, JsonObject] = {}
+    takes_calls = False
+    for event in events:
+        if isinstance(event, MessageEvent) and not event.injected and event.phase != "thinking" and event.text:
+            messages.append(_known({"role": event.role, "content": event.text, "start_time": event.at}))
+            takes_calls = event.role == "assistant"
+        elif isinstance(event, ToolCallEvent):
+            if not takes_calls:
+                messages.append(_known({"role": "assistant", "start_time": event.at}))
+            takes_calls = True
+            call = _known({"tool": event.tool, "input": event.arguments, "id": event.call_id, "start_time": event.at})
+            messages[-1].setdefault("tool_calls", []).append(call)
+            calls[event.call_id or ""] = call
+        elif isinstance(event, ToolResultEvent):
+            takes_calls = False
+            _answer(calls.pop(event.call_id or "", {}), event)
+    return messages
+
+
+def _answer(call: JsonObject, result: ToolResultEvent) -> None:
+    """Adds to a call what came back and how long that took: as told, else by the times of call and result."""
+    duration = result.duration_ms
+    if duration is None:
+        duration = milliseconds_between(call.get("start_time"), result.at)
+    call.update(_known({"output": result.output, "end_time": result.at, "duration_ms": duration}))
+
+
+def _token_usage(usage: Usage) -> JsonObject | None:
+    """AgentV's names: `input` is what was not read from the cache."""
+    cached, gross = usage.cached_input_tokens, usage.input_tokens
+    fresh = gross - (cached or 0) if gross is not None else None
+    counts = {"input": fresh, "output": usage.output_tokens, "cached": cached, "reasoning": usage.reasoning_tokens}
+    return _known(counts) or None
+
+
+def _known(values: JsonObject) -> JsonObject:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,178 @@
+"""Reading one field of a mapping: its value in the type that is expected, or an InputError that says what it is.
+
+Every reader takes the mapping, the key and the spot the mapping stands at.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eval_pipeline.errors import InputError, Place, did_you_mean
+from eval_pipeline.parsing.source import FieldPath, Source
+from eval_pipeline.parsing.yaml_text import plain_scalar
+
+Map = Mapping[str, Any]
+NOTHING: Map = {}
+
+
+class Filled(str):
+    """A text that stands in place of a placeholder (or in a cell of a table): a number where one is expected."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in a suite's files."""
+
+    source: Source
+    path: FieldPath = ()
+
+    def at(self, *steps: str | int) -> Spot:
+        return Spot(self.source, (*self.path, *steps))
+
+    def place(self, *steps: str | int) -> Place:
+        return self.source.place((*self.path, *steps))
+
+    def error(self, problem: str, *steps: str | int) -> InputError:
+        return self.source.error((*self.path, *steps), problem)
+
+    @property
+    def line(self) -> int | None:
+        return self.source.line_at(self.path)
+
+
+def mapping(raw: Map, key: str, spot: Spot) -> Map:
+    """A mapping; empty when the field is not there."""
+    value = raw.get(key)
+    if value is None:
+        return NOTHING
+    if not isinstance(value, Mapping):
+        raise spot.error(f"expected a mapping, got {kind(value)}", key)
+    return value
+
+
+def text(raw: Map, key: str, spot: Spot) -> str | None:
+    """A text; None when the field is not there."""
+    value = raw.get(key)
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str(value)
+    raise spot.error(f"expected a text, got {kind(value)}", key)
+
+
+def texts(raw: Map, key: str, spot: Spot) -> tuple[str, ...]:
+    """A list of texts, or one text; empty when the field is not there."""
+    value = raw.get(key)
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (str(value),)
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(map(str, value))
+    raise spot.error(f"expected a list of texts, got {kind(value)}", key)
+
+
+def flag(raw: Map, key: str, spot: Spot) -> bool | None:
+    """True or false; None when the field is not there."""
+    value = _scalar(raw, key)
+    if value is None or isinstance(value, bool):
+        return value
+    raise spot.error(f"expected true or false, got {kind(value)}", key)
+
+
+def share(raw: Map, key: str, spot: Spot) -> float | None:
+    """A number from 0 to 1; None when the field is not there."""
+    value = _scalar(raw, key)
+    if value is None:
+        return None
+    if not is_number(value) or not 0 <= value <= 1:
+        raise spot.error(f"expected a number from 0 to 1, got {kind(value)}", key)
+    return float(value)
+
+
+def positive(raw: Map, key: str, spot: Spot) -> float | None:
+    """A number above 0; None when the field is not there."""
+    value = _scalar(raw, key)
+    if value is None:
+        return None
+    if not is_number(value) or value <= 0:
+        raise spot.error(f"expected a number above 0, got {kind(value)}", key)
+    return float(value)
+
+
+def count(raw: Map, key: str, spot: Spot) -> int | None:
+    """A whole number of at least 1; None when the field is not there."""
+    value = _scalar(raw, key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= sys.maxsize:
+        raise spot.error(f"expected a whole number of at least 1, got {kind(value)}", key)
+    return value
+
+
+def weight(raw: Map, key: str, spot: Spot) -> float:
+    """A number of at least 0; 1 when the field is not there."""
+    value = _scalar(raw, key)
+    if key not in raw:
+        return 1.0
+    if not is_number(value) or value < 0:
+        raise spot.error(f"expected a number of at least 0, got {kind(value)}", key)
+    return float(value)
+
+
+def choice(raw: Map, key: str, spot: Spot, choices: Iterable[str]) -> str | None:
+    """One of some words; None when the field is not there."""
+    value = raw.get(key)
+    if value is None:
+        return None
+    there_are = list(choices)
+    if value not in there_are:
+        hint = did_you_mean(value, there_are) if isinstance(value, str) else ""
+        raise spot.error(f"expected one of {', '.join(there_are)}; got {kind(value)}{hint}", key)
+    return str(value)
+
+
+def with_snake_case_keys(raw: Map, known: Iterable[str]) -> Map:
+    """The mapping with the camelCase twins of `known` keys under their own names."""
+    twins = {camel_case(key): key for key in known if "_" in key}
+    if twins.keys().isdisjoint(raw):
+        return raw
+    return {twins.get(key, key): value for key, value in raw.items() if key not in twins or twins[key] not in raw}
+
+
+def camel_case(key: str) -> str:
+    """`max_tokens` as `maxTokens`."""
+    first, *others = key.split("_")
+    return first + "".join(word.title() for word in others)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, and one that a float can hold (`true`, infinity and 10^400 are not)."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def kind(value: Any) -> str:
+    """A wrong value as a message shows it: its kind, and the value itself when it is short."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, (dict, list)):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    name = _KINDS.get(type(value), type(value).__name__)
+    if isinstance(value, int) and abs(value) > 10**40:
+        return name
+    shown = repr(value)
+    return f"{name} ({shown})" if len(shown) <= 40 else name
+
+
+_KINDS = {str: "a text", Filled: "a text", bool: "a truth value", int: "a number", float: "a number"}
+
+
+def _scalar(raw: Map, key: str) -> Any:
+    """A field's value; what a placeholder became is read as YAML would have read it in its place."""
+    value = raw.get(key)
+    return plain_scalar(str(value)) if type(value) is Filled else value

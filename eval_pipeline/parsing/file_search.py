@@ -1,0 +1,107 @@
+"""Where the files that a suite names lie: looked for along its search roots, and never outside of them.
+
+The roots are AgentV's: the suite's folder, the folders above it up to the git repository's root (where there is none,
+up to the project's folder), the current folder.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eval_pipeline.parsing.source import show_path
+
+_MAGIC = frozenset("*?[")
+
+
+class NotFound(Exception):
+    """No file where a suite says one is; the text says where it was looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRoots:
+    """The folders below which a suite may name files; `folder` is the suite's, where relative names begin."""
+
+    folder: Path
+    roots: tuple[Path, ...]
+    real: tuple[str, ...] = field(repr=False)
+
+    def file(self, name: str) -> Path:
+        """The first file of this name along the roots, absolute. Raises NotFound."""
+        return self._first(name, os.path.isfile, "file")
+
+    def file_or_folder(self, name: str) -> Path:
+        """The first file or folder of this name along the roots, absolute. Raises NotFound."""
+        return self._first(name, os.path.exists, "file or folder")
+
+    def matches(self, pattern: str) -> list[Path]:
+        """The files and folders that a glob pattern names, sorted. Raises NotFound for a pattern of other places."""
+        parts = Path(pattern).parts
+        magic = next((index for index, part in enumerate(parts) if not _MAGIC.isdisjoint(part)), len(parts))
+        start = os.path.normpath(self.folder.joinpath(*parts[:magic]))
+        if ".." in parts[magic:] or "\0" in pattern or not self.holds(start):
+            raise NotFound(f"'{pattern}' lies outside of {_listed(self.roots)}")
+        wanted = str(Path(*parts[magic:])) if parts[magic:] else ""
+        names = glob.iglob(wanted, root_dir=start, recursive=True)  # noqa: PTH207 — `start` is no pattern
+        return sorted(path for name in names if self.holds(path := Path(start, name)))
+
+    def holds(self, path: str | Path) -> bool:
+        """Whether a path lies below a root, symbolic links followed."""
+        try:
+            real = os.path.realpath(path)
+        except (OSError, ValueError):
+            return False
+        return any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in self.real)
+
+    def _first(self, name: str, is_there: Callable[[str], bool], kind: str) -> Path:
+        outside: str | None = None
+        tried = list(dict.fromkeys(self._candidates(name)))
+        for path in tried:
+            if is_there(path):
+                if self.holds(path):
+                    return Path(path)
+                outside = path
+        if outside is not None:
+            raise NotFound(f"'{name}' lies outside of {_listed(self.roots)}")
+        raise NotFound(f"no {kind} '{name}'; looked at: {', '.join(show_path(Path(path)) for path in tried)}")
+
+    def _candidates(self, name: str) -> Iterator[str]:
+        """An absolute name is tried as it is, and from each root as well: AgentV's authors write `/evals/x.md`."""
+        if "\0" in name or len(name) > _LONGEST:
+            return
+        if os.path.isabs(name):  # noqa: PTH117
+            yield os.path.normpath(name)
+        plain = name.lstrip("/\\")
+        for root in self.roots if plain else ():
+            yield os.path.normpath(root / plain)
+
+
+_LONGEST = 4_000
+_PROJECT_MARKS = ("eval-pipeline.yaml", ".agentv")
+
+
+def search_roots(folder: Path) -> SearchRoots:
+    """The search roots of a suite in `folder`."""
+    folder = folder.absolute()
+    top = _nearest_with(folder, (".git",)) or _nearest_with(folder, _PROJECT_MARKS)
+    above = [parent for parent in folder.parents if top is not None and parent.is_relative_to(top)]
+    roots = tuple(dict.fromkeys((folder, *above, Path.cwd())))
+    return SearchRoots(folder, roots, tuple(os.path.realpath(root) for root in roots))
+
+
+def _nearest_with(folder: Path, marks: tuple[str, ...]) -> Path | None:
+    """The nearest folder, from `folder` upward, that holds one of these names."""
+    folders = (folder, *folder.parents)
+    return next((one for one in folders if any((one / mark).exists() for mark in marks)), None)
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name has a wildcard in it."""
+    return not _MAGIC.isdisjoint(name)
+
+
+def _listed(roots: tuple[Path, ...]) -> str:
+    return f"the suite's folder and its search roots ({', '.join(show_path(root) for root in roots)})"

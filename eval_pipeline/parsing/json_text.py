@@ -1,0 +1,142 @@
+"""JSON text → plain values, as strictly as YAML is read here, and the line at which a field stands.
+
+A key that appears twice is an error, and so is what JSON's own grammar does not allow (`NaN`, half a character).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from json import JSONDecoder
+from typing import Any
+
+import orjson
+
+from eval_pipeline.errors import InputError, Place
+from eval_pipeline.parsing.yaml_text import MAX_DEPTH, Lines
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_SURROGATE_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_MAX_DIGITS = 1_000
+
+
+class RepeatedKey(ValueError):
+    """A key that an object has twice."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"key '{key}' appears twice in one object")
+
+
+def read_json(text: str, file: str | None = None) -> tuple[Any, Lines]:
+    """The value of a JSON text, and where its fields stand. Raises InputError with the line."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"not valid JSON: {error.msg} (column {error.colno})", Place(file, error.lineno)) from None
+    lines = Lines(_as_yaml(text), dict(_item_lines(text)))
+    try:
+        value = _UNIQUE.decode(text)
+    except RepeatedKey as error:
+        raise InputError(str(error), Place(file, _line_of_second(text, error.key))) from None
+    if text.count("[") + text.count("{") > MAX_DEPTH and deeper_than(MAX_DEPTH, value):
+        raise InputError(f"nested deeper than {MAX_DEPTH} levels", Place(file))
+    return value, lines
+
+
+def parse_row(line: str) -> Any:
+    """The value of one line of JSON. Raises ValueError, which says what is wrong with it."""
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"not valid JSON: {error}") from None
+    if line.count("[") + line.count("{") > MAX_DEPTH and deeper_than(MAX_DEPTH, row):
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    if not isinstance(row, dict) or line.count(":") > len(row):  # a key that appears twice leaves a colon over
+        _UNIQUE.decode(line)
+    return row
+
+
+def deeper_than(levels: int, value: Any) -> bool:
+    """Whether a value has more than so many levels of lists and mappings."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels < 0 or any(deeper_than(levels - 1, item) for item in inner)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    built = dict(pairs)
+    if len(built) < len(pairs):
+        ((repeated, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise RepeatedKey(repeated)
+    return built
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
+
+
+_UNIQUE = JSONDecoder(object_pairs_hook=_unique, parse_int=_number)
+
+
+def _line_of_second(text: str, key: str) -> int | None:
+    """The line of a key's second appearance, when it appears only twice in the whole text."""
+    found = [match.start() for match in re.finditer(re.escape(json.dumps(key)) + r"\s*:", text)]
+    return text.count("\n", 0, found[1]) + 1 if len(found) == 2 else None
+
+
+def _item_lines(text: str) -> Iterator[tuple[str, list[int]]]:
+    """For each list in the root object (and for a root list, as ""): the lines of its items. The text is valid JSON."""
+    at = _after_space(text, 0)
+    if text[at] == "[":
+        yield "", _lines_of_list(text, at)[0]
+    if text[at] != "{":
+        return
+    at = _after_space(text, at + 1)
+    while text[at] == '"':
+        key, at = _SKIP.raw_decode(text, at)
+        at = _after_space(text, _after_space(text, at) + 1)
+        if text[at] == "[":
+            lines, at = _lines_of_list(text, at)
+            yield key, lines
+        else:
+            _, at = _SKIP.raw_decode(text, at)
+        at = _after_space(text, at)
+        if text[at] == ",":
+            at = _after_space(text, at + 1)
+
+
+def _lines_of_list(text: str, at: int) -> tuple[list[int], int]:
+    lines: list[int] = []
+    counted, line = 0, 1
+    at = _after_space(text, at + 1)
+    while text[at] != "]":
+        line += text.count("\n", counted, at)
+        counted = at
+        lines.append(line)
+        _, at = _SKIP.raw_decode(text, at)
+        at = _after_space(text, at)
+        if text[at] == ",":
+            at = _after_space(text, at + 1)
+    return lines, at + 1
+
+
+_SKIP = JSONDecoder(object_pairs_hook=lambda pairs: None, parse_int=len, parse_float=len)
+
+
+def _after_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match is not None else at
+
+
+def _as_yaml(text: str) -> str:
+    """JSON text with what YAML reads otherwise: characters beyond U+FFFF written as two escapes become one."""
+    if "\\u" not in text:
+        return text
+    return _SURROGATE_PAIR.sub(lambda match: f"{match[1]}\\U{_character(match[2], match[3]):08X}", text)
+
+
+def _character(high: str, low: str) -> int:
+    """The code point of a surrogate pair, each half in hexadecimal."""
+    return 0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00

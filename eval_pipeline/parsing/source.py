@@ -1,0 +1,53 @@
+"""One suite file's text, and how an error finds its place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval_pipeline.errors import InputError, Place
+from eval_pipeline.parsing.yaml_text import Lines
+
+FieldPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file being read: `shown` is its name in messages, `line_at` turns a field path into a 1-based line."""
+
+    path: Path
+    shown: str
+    line_at: Callable[[FieldPath], int | None]
+
+    def place(self, path: FieldPath) -> Place:
+        return Place(self.shown, self.line_at(path), dotted(path) or None)
+
+    def error(self, path: FieldPath, problem: str) -> InputError:
+        return InputError(problem, self.place(path))
+
+
+def yaml_source(path: Path, text: str) -> Source:
+    """A YAML or JSON document: lines are found by reading it again, only when an error asks."""
+    return Source(path, show_path(path), Lines(text).of)
+
+
+def jsonl_source(path: Path) -> Source:
+    """A JSONL file: the first step of a field path is the row's line number."""
+    return Source(path, show_path(path), lambda field: field[0] if field and isinstance(field[0], int) else None)
+
+
+def show_path(path: Path) -> str:
+    """A path as messages show it: relative to the current folder when inside it."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def dotted(path: FieldPath) -> str:
+    """`("tests", 3, "id")` as `tests[3].id`; a leading number (a JSONL line) is left to the line."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) and text else ("" if isinstance(step, int) else f".{step}")
+    return text.removeprefix(".")

@@ -1,0 +1,53 @@
+"""Scores → how they are spread: what a person looks at first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eval_pipeline.scores.model import at_least
+from eval_pipeline.statistics.intervals import mean, quantile, variance
+
+BUCKETS = 5
+ENDS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """Numbers about scores in [0, 1], each None where there is nothing to know it from.
+
+    `deviation` is the sample's, None below two. `buckets` counts fifths of [0, 1], each with its upper end,
+    the first with 0 too. `top` and `bottom` are the names of up to three highest and lowest, highest first.
+    """
+
+    count: int
+    passed: int
+    mean: float | None
+    median: float | None
+    least: float | None
+    most: float | None
+    deviation: float | None
+    buckets: tuple[int, ...]
+    top: tuple[str, ...]
+    bottom: tuple[str, ...]
+
+
+def distribution(scores: Sequence[tuple[str, float]], mark: float) -> Distribution:
+    """How named scores are spread, and how many reach the mark."""
+    values = sorted(value for _, value in scores)
+    ranked = [name for name, _ in sorted(scores, key=lambda one: -one[1])]
+    spread = variance(values)
+    placed = [max(0, math.ceil(value * BUCKETS - 1e-9) - 1) for value in values]
+    return Distribution(
+        count=len(values),
+        passed=sum(at_least(value, mark) for value in values),
+        mean=mean(values),
+        median=quantile(values, 0.5) if values else None,
+        least=values[0] if values else None,
+        most=values[-1] if values else None,
+        deviation=None if spread is None else math.sqrt(spread),
+        buckets=tuple(placed.count(bucket) for bucket in range(BUCKETS)),
+        top=tuple(ranked[:ENDS]),
+        bottom=tuple(ranked[-ENDS:]),
+    )

@@ -1,0 +1,129 @@
+"""Repetitions of a case → one answer about it: reducers, the chances of passing in k tries, and their error.
+
+Missing values (None or NaN: could not be graded) are left out; where too few are left, the answer is None.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eval_pipeline.statistics.intervals import Z95, mean, student_interval
+
+
+def pass_at_k(count: int, passed: int, k: int) -> float:
+    """The chance that at least one of k tries passes, from `passed` of `count` (Chen et al. 2021, arXiv 2107.03374)."""
+    _check_counts(count, passed, k)
+    return 1 - math.comb(count - passed, k) / math.comb(count, k)
+
+
+def pass_all_k(count: int, passed: int, k: int) -> float:
+    """The chance that all of k tries pass (pass^k of Yao et al. 2024, arXiv 2406.12045)."""
+    _check_counts(count, passed, k)
+    return math.comb(passed, k) / math.comb(count, k)
+
+
+def _check_counts(count: int, passed: int, k: int) -> None:
+    if not 0 <= passed <= count:
+        raise ValueError(f"passed must be in 0 to {count}, got {passed}")
+    if not 1 <= k <= count:
+        raise ValueError(f"repetitions must be >= k >= 1, got {count} repetitions and k = {k}")
+
+
+def mean_pass_at_k(cases: Sequence[tuple[int, int]], k: int) -> float | None:
+    """The mean of pass@k over cases, each (repetitions, passed); None without cases."""
+    return mean([pass_at_k(count, passed, k) for count, passed in cases])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepetitionError:
+    """A pass rate with the part of its error that repeating the same cases would show again."""
+
+    mean: float
+    error: float
+    low: float
+    high: float
+
+
+def repetition_error(cases: Sequence[tuple[int, int]]) -> RepetitionError | None:
+    """The error of a pass rate over fixed cases that only comes from repetitions differing, 95 % (normal).
+
+    Each case is (repetitions, passed). The variance of each case's mean is added up (Miller 2024, arXiv 2411.00640,
+    the within-question part). None without cases or with a case of fewer than two repetitions.
+    """
+    rates = [passed / count for count, passed in cases if count]
+    middle = mean(rates)
+    if middle is None or any(count < 2 for count, _ in cases):
+        return None
+    spread = math.fsum(rate * (1 - rate) / (count - 1) for (count, _), rate in zip(cases, rates, strict=True))
+    error = math.sqrt(spread) / len(cases)
+    return RepetitionError(
+        mean=middle, error=error, low=max(0.0, middle - Z95 * error), high=min(1.0, middle + Z95 * error)
+    )
+
+
+Reducer = Callable[[Sequence[float], int, float], float | None]
+
+
+def _at_least(values: Sequence[float], k: int, mark: float) -> float:
+    return float(sum(value >= mark for value in values) >= k)
+
+
+def _pass_at(values: Sequence[float], k: int, mark: float) -> float | None:
+    return pass_at_k(len(values), _passed(values, mark), k) if len(values) >= k else None
+
+
+def _pass_all(values: Sequence[float], k: int, mark: float) -> float | None:
+    return pass_all_k(len(values), _passed(values, mark), k) if len(values) >= k else None
+
+
+def _lower_bound(values: Sequence[float], _k: int, _mark: float) -> float:
+    """The low end of the mean's 95 % interval by Student's t, in [0, 1]; of a single value, the value."""
+    found = student_interval(values)
+    return max(0.0, min(1.0, found[0] if found is not None else values[0]))
+
+
+def _passed(values: Sequence[float], mark: float) -> int:
+    return sum(value >= mark for value in values)
+
+
+REDUCERS: Mapping[str, Reducer] = {
+    "mean": lambda values, _k, _mark: math.fsum(values) / len(values),
+    "median": lambda values, _k, _mark: statistics.median(values),
+    "mode": lambda values, _k, _mark: statistics.mode(values),
+    "max": lambda values, _k, _mark: max(values),
+    "min": lambda values, _k, _mark: min(values),
+    "at_least": _at_least,
+    "pass_at": _pass_at,
+    "pass_k": _pass_all,
+    "lower_bound": _lower_bound,
+}
+"""How repetitions become one value: (values, k, mark). `mode` takes the first of equals."""
+
+
+def reduce_repetitions(values: Sequence[Any], reducer: str, *, k: int = 1, mark: float = 1.0) -> Any:
+    """One value for several repetitions: numbers, or lists or mappings of numbers, which are reduced part by part.
+
+    `mark` is the least value that passes (`at_least`, `pass_at`, `pass_k`). None when no repetition has a value, or
+    fewer than `k` have for `pass_at` and `pass_k`. Raises ValueError for parts that do not match.
+    """
+    known = [value for value in values if not _missing(value)]
+    if not known:
+        return None
+    first = known[0]
+    if isinstance(first, Mapping):
+        if any(set(value) != set(first) for value in known):
+            raise ValueError("repetitions have mismatched keys")
+        return {key: reduce_repetitions([value[key] for value in known], reducer, k=k, mark=mark) for key in first}
+    if isinstance(first, (list, tuple)):
+        if any(len(value) != len(first) for value in known):
+            raise ValueError("repetitions have mismatched lengths")
+        return [reduce_repetitions(part, reducer, k=k, mark=mark) for part in zip(*known, strict=True)]
+    return REDUCERS[reducer](known, k, mark)
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))

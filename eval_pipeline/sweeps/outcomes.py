@@ -1,0 +1,107 @@
+"""What a sweep did, counted, and who is told while it goes on. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from eval_pipeline.executions.model import Plan
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.model import Status
+from eval_pipeline.sweeps.pairs import Cell
+
+INTERRUPTED = "interrupted; what was executed is kept, and the same command goes on from there"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a sweep did with one cell; also what a plan foresees.
+
+    `refused` are plans whose target was not called: no money, a dependency that failed. `skipped` are repetitions left
+    out because an earlier one settled their case; they are not `planned`. `moved` are verdicts that stand unchanged at
+    a new revision of their suite.
+    """
+
+    planned: int = 0
+    reused: int = 0
+    rescored: int = 0
+    executed: int = 0
+    refused: int = 0
+    skipped: int = 0
+    moved: int = 0
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+    cost_usd: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    def count(self, status: Status) -> None:
+        """Counts a verdict."""
+        if not status.graded:
+            self.errored += 1
+        elif status.as_expected:
+            self.passed += 1
+        else:
+            self.failed += 1
+
+    def add_usage(self, report: SessionReport) -> None:
+        """Adds what a report knows of money and tokens."""
+        usage = report.usage
+        self.cost_usd = _sum(self.cost_usd, usage.cost_usd)
+        self.input_tokens = _sum(self.input_tokens, usage.input_tokens)
+        self.output_tokens = _sum(self.output_tokens, usage.output_tokens)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was written."""
+        return bool(self.executed or self.refused or self.rescored or self.moved)
+
+
+def _sum(total: Any, more: Any) -> Any:
+    return total if more is None else more if total is None else total + more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellOutcome:
+    """A cell that is done and stored. `error` is our own fault, said in words; then nothing of it counts as done."""
+
+    cell: Cell
+    tally: Tally
+    error: str | None = None
+
+
+class Listener:
+    """Told what happens during a sweep; does nothing by itself.
+
+    Plans are told of in the thread of the sweep, finished cells in the thread that asked for the sweep.
+    """
+
+    def cell_planned(self, cell: Cell, cells: int) -> None:
+        """A cell is about to be carried out; `cells` plans belong to it."""
+
+    def plan_reused(self, cell: Cell, status: Status | None) -> None:
+        """A plan needs no call of the target."""
+
+    def plan_started(self, plan: Plan) -> None:
+        """The first attempt of a plan begins."""
+
+    def plan_finished(self, cell: Cell, status: Status | None, report: SessionReport | None) -> None:
+        """A plan was executed, and judged if that stage is on."""
+
+    def cell_finished(self, outcome: CellOutcome) -> None:
+        """A cell is done and stored."""
+
+
+class Forwarding(Listener):
+    """A listener that passes everything on to another one; a subclass adds what it does besides."""
+
+    def __init__(self, onward: Listener) -> None:
+        self._onward = onward
+        self.cell_planned = onward.cell_planned  # type: ignore[method-assign]
+        self.plan_reused = onward.plan_reused  # type: ignore[method-assign]
+        self.plan_started = onward.plan_started  # type: ignore[method-assign]
+        self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
+
+    def cell_finished(self, outcome: CellOutcome) -> None:
+        self._onward.cell_finished(outcome)

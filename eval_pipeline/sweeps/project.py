@@ -1,0 +1,176 @@
+"""The project file `eval-pipeline.yaml`: which suites, runners, data folder and defaults belong together.
+
+Found upward from the current folder; an exported `EVAL_PIPELINE_PROJECT` (a file or a folder) wins over that, one in a
+`.env` does unless the file found stands below it. Without one, the current folder is the project: its runners file is
+`runners.yaml` or AgentV's `targets.yaml`, its data folder `data` (or what `EVAL_PIPELINE_DATA` names).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from eval_pipeline.errors import InputError, Place, did_you_mean
+from eval_pipeline.parsing.interpolation import read_environment
+from eval_pipeline.parsing.source import Source, show_path, yaml_source
+from eval_pipeline.parsing.yaml_text import parse_yaml
+
+PROJECT_FILE = "eval-pipeline.yaml"
+PROJECT_VARIABLE = "EVAL_PIPELINE_PROJECT"
+DATA_VARIABLE = "EVAL_PIPELINE_DATA"
+_RUNNER_FILES = (
+    "runners.yaml",
+    "runners.yml",
+    "targets.yaml",
+    "targets.yml",
+    ".agentv/targets.yaml",
+    ".agentv/targets.yml",
+)
+
+Refresh = Literal["missing", "failed", "all"]
+
+
+class Defaults(BaseModel):
+    """What a sweep does where neither the command line nor the launchpad says otherwise."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    repeat: int = Field(default=1, ge=1)
+    refresh: Refresh = "missing"
+    concurrency: int | None = Field(default=None, ge=1)
+    threshold: float | None = Field(default=None, ge=0, le=1)
+    min_pass_rate: float | None = Field(default=None, ge=0, le=1)
+    min_coverage: float = Field(default=1.0, ge=0, le=1)
+    budget_usd: float | None = Field(default=None, gt=0)
+    runners: list[str] = Field(default_factory=list)
+    grader: str | None = None
+    keep_workspaces: Literal["failures", "always", "never"] = "failures"
+    workspace_archive_mb: float = Field(default=20, ge=0)
+    pool_slots: int = Field(default=10, ge=1)
+
+
+class _ProjectFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    suites: list[str] | str = Field(default_factory=lambda: ["suites"])
+    runners: str = "runners.yaml"
+    data: str = "data"
+    defaults: Defaults = Field(default_factory=Defaults)
+    schedule: str = "0 2 * * *"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project: where its suites and runners are, and where it keeps its data. Paths are absolute."""
+
+    root: Path
+    suites: tuple[str, ...]
+    runners: Path | None
+    data: Path
+    defaults: Defaults = field(default_factory=Defaults)
+    schedule: str = "0 2 * * *"
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def load_project(start: Path, explicit: Path | None = None) -> Project:
+    """The project of a folder. Raises InputError when the project file cannot be used."""
+    start = start.absolute()
+    environment = read_environment(start)
+    named = start / explicit if explicit is not None else _named_by(environment, start)
+    nearer = _found_upward(start) if explicit is None else None
+    if nearer is not None and PROJECT_VARIABLE not in os.environ and _is_nearer(nearer, start):
+        named = nearer
+    file = _named_file(named) if named is not None else nearer
+    if file is None:
+        return _without_file(start, environment)
+    environment = read_environment(file.parent)
+    return _from_file(file, environment)
+
+
+def _named_by(environment: Mapping[str, str], start: Path) -> Path | None:
+    """The project that the environment names; a relative name begins here, or at the `.env` file that says it."""
+    named = environment.get(PROJECT_VARIABLE)
+    if not named:
+        return None
+    if PROJECT_VARIABLE in os.environ:
+        return start / named
+    return next(folder for folder in (start, *start.parents) if (folder / ".env").is_file()) / named
+
+
+def _is_nearer(file: Path, start: Path) -> bool:
+    """Whether a project file stands nearer than the `.env` that may name another."""
+    holder = next((folder for folder in (start, *start.parents) if (folder / ".env").is_file()), None)
+    return holder is None or (file.parent != holder and file.parent.is_relative_to(holder))
+
+
+def _named_file(path: Path) -> Path:
+    file = path / PROJECT_FILE if path.is_dir() else path
+    if not file.is_file():
+        raise InputError(f"no project file at {show_path(file)}")
+    return file.absolute()
+
+
+def _found_upward(start: Path) -> Path | None:
+    folders = (start, *start.parents)
+    return next((folder / PROJECT_FILE for folder in folders if (folder / PROJECT_FILE).is_file()), None)
+
+
+def _without_file(root: Path, environment: Mapping[str, str]) -> Project:
+    runners = next((root / name for name in _RUNNER_FILES if (root / name).is_file()), None)
+    return Project(
+        root=root,
+        suites=(),
+        runners=runners,
+        data=_absolute(root, environment.get(DATA_VARIABLE) or "data"),
+        environment=environment,
+    )
+
+
+def _from_file(file: Path, environment: Mapping[str, str]) -> Project:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", Place(show_path(file))) from None
+    source = yaml_source(file, text)
+    raw = parse_yaml(text, source.shown)
+    if raw is not None and not isinstance(raw, Mapping):
+        raise source.error((), f"expected a mapping with some of: {', '.join(_ProjectFile.model_fields)}")
+    try:
+        said = _ProjectFile.model_validate(raw or {})
+    except ValidationError as error:
+        raise _field_error(error, source) from None
+    root = file.parent
+    return Project(
+        root=root,
+        suites=(said.suites,) if isinstance(said.suites, str) else tuple(said.suites),
+        runners=_absolute(root, said.runners),
+        data=_absolute(root, environment.get(DATA_VARIABLE) or said.data),
+        defaults=said.defaults,
+        schedule=said.schedule,
+        environment=environment,
+    )
+
+
+def _absolute(root: Path, name: str) -> Path:
+    return Path(os.path.normpath(root / Path(name).expanduser()))
+
+
+def _field_error(error: ValidationError, source: Source) -> InputError:
+    first: Any = error.errors(include_url=False)[0]
+    path = tuple(step for step in first["loc"] if step not in ("list[str]", "str"))
+    if first["type"] == "extra_forbidden":
+        known = (Defaults if path[:1] == ("defaults",) else _ProjectFile).model_fields
+        hint = did_you_mean(str(path[-1]), known)
+        return source.error(path, f"unknown field; there are: {', '.join(known)}{hint}")
+    expected = first["msg"].removeprefix("Input should be ")
+    return InputError(f"expected {expected}, got {first['input']!r}", Place(*_spot(source, path)))
+
+
+def _spot(source: Source, path: tuple[str | int, ...]) -> tuple[str, int | None, str]:
+    place = source.place(path)
+    return source.shown, place.line, place.field or ""

@@ -1,0 +1,267 @@
+"""A project at work: its suites and runners loaded, its warehouse open, its sweeps and boards written down.
+
+Everything here is plain Python over the other rooms; Dagster's assets and the command line both stand on it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+from filelock import FileLock, Timeout
+
+from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, UnknownName
+from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.planning import runner_revision
+from eval_pipeline.executions.runners import load_runners, require_environment
+from eval_pipeline.leaderboards.failure_classes import summarize_failures
+from eval_pipeline.leaderboards.standings import CELL_COLUMNS, VERDICT_COLUMNS, rank
+from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.suites.load import Reading, find_suite_files, load_suite, read_suites
+from eval_pipeline.suites.model import Suite
+from eval_pipeline.sweeps.outcomes import Listener
+from eval_pipeline.sweeps.pairs import Cell, ReadySuite, SweepOptions, make_ready
+from eval_pipeline.sweeps.project import Project
+from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.schema import BY_NAME
+from eval_pipeline.warehouse.store import Warehouse
+
+_NEWEST_REVISION = """
+    SELECT {columns} FROM current_verdicts v
+    SEMI JOIN (SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_cells GROUP BY suite) n
+        USING (suite, suite_revision)"""
+
+
+@dataclass
+class Workbench:
+    """A project with what has been loaded of it. `broken` are files that should be suites and are none; `listener` is
+    told how sweeps go on."""
+
+    project: Project
+    suites: dict[str, ReadySuite] = field(default_factory=dict)
+    runners: dict[str, Runner] = field(default_factory=dict)
+    broken: list[InputError] = field(default_factory=list)
+    listener: Listener = field(default_factory=Listener)
+
+    def __post_init__(self) -> None:
+        self.warehouse = Warehouse(self.project.data)
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(self.project.environment, frozenset(EVALUATORS.names()))
+
+    def load_suites(self, patterns: Sequence[str] | None = None) -> list[ReadySuite]:
+        """The suites of these patterns (of the project's without any); a file that is none joins `broken`.
+
+        Raises InputErrors when there is no suite at all.
+        """
+        chosen = list(patterns if patterns is not None else self.project.suites)
+        if not chosen:
+            raise InputError("no suites: name files, folders or globs, or put 'suites:' into eval-pipeline.yaml")
+        suites, self.broken = read_suites(chosen, self.project.root, self.reading)
+        if not suites:
+            raise InputErrors(self.broken or [InputError(f"no suite found in: {', '.join(chosen)}")])
+        loaded = [self.make_ready(suite) for suite in suites]
+        self.suites.update((ready.suite.name, ready) for ready in loaded)
+        return loaded
+
+    def make_ready(self, suite: Suite) -> ReadySuite:
+        """The suite with its evaluators checked. One that names no runner gets the project's, if that names some, else
+        the runner `default`, if there is one (as AgentV has it), else every runner."""
+        chosen = suite.settings.runners or self.project.defaults.runners
+        if not chosen and "default" in self._runner_names():
+            chosen = ("default",)
+        return make_ready(replace(suite, settings=replace(suite.settings, runners=tuple(chosen))))
+
+    def _runner_names(self) -> Iterable[str]:
+        with suppress(EvalPipelineError):  # whoever needs the runners is told why there are none
+            return self.runners or [runner.name for runner in self.load_runners()]
+        return ()
+
+    def load_runners(self) -> list[Runner]:
+        """The runners of the project's runners file. Raises InputErrors."""
+        if self.project.runners is None:
+            raise InputError("no runners: put runners.yaml beside the suites, or name it in eval-pipeline.yaml")
+        self.runners = {runner.name: runner for runner in load_runners(self.project.runners, self.project.environment)}
+        return list(self.runners.values())
+
+    def suite(self, name: str) -> ReadySuite:
+        """A suite by name, loaded if it is not yet. Raises UnknownName."""
+        if name not in self.suites:
+            self._load_one(name)
+        if name not in self.suites:
+            raise UnknownName("suite", name, self.suites)
+        return self.suites[name]
+
+    def _load_one(self, name: str) -> None:
+        """Loads suite files until one has this name and keeps them all; a broken file not wanted is passed over."""
+        errors: list[InputError] = []
+        loaded = {ready.suite.path for ready in self.suites.values()}
+        for path in find_suite_files(self.project.suites, self.project.root):
+            if path in loaded:
+                continue
+            try:
+                suite = load_suite(path, self.reading)
+            except InputError as error:
+                errors.append(error)
+                continue
+            self.suites.setdefault(suite.name, self.make_ready(suite))
+            if suite.name == name:
+                return
+        if errors:
+            raise InputErrors(errors)
+
+    def runner(self, name: str) -> Runner:
+        """A runner by name. Raises UnknownName."""
+        if not self.runners:
+            self.load_runners()
+        if name not in self.runners:
+            raise UnknownName("runner", name, self.runners)
+        return self.runners[name]
+
+    def cells(self, names: Iterable[CellName]) -> list[Cell]:
+        """The cells of these names, ready to be carried out. Raises InputErrors for runners that cannot be used."""
+        wanted = list(names)
+        chosen = {name.runner: self.runner(name.runner) for name in wanted}
+        helpers = {name for runner in chosen.values() for name in (*runner.fallbacks, runner.grader) if name}
+        require_environment([*chosen.values(), *(self.runner(name) for name in helpers - set(chosen))])
+        revisions = {name: runner_revision(runner) for name, runner in chosen.items()}
+        return [
+            Cell(ready=self.suite(name.suite), runner=chosen[name.runner], revision=revisions[name.runner])
+            for name in wanted
+        ]
+
+    def usable_cells(self, names: Sequence[CellName]) -> tuple[list[Cell], dict[CellName, str]]:
+        """The cells of these names that can be carried out, and why the others cannot: they take nobody along."""
+        try:
+            return self.cells(names), {}
+        except EvalPipelineError:
+            cells: list[Cell] = []
+            unusable: dict[CellName, str] = {}
+        for name in names:
+            try:
+                cells += self.cells([name])
+            except EvalPipelineError as error:
+                unusable[name] = str(error)
+        return cells, unusable
+
+    def store_suite(self, ready: ReadySuite) -> None:
+        """Writes a suite and its cases down, at their revision."""
+        now = datetime.now(UTC)
+        self.warehouse.write("suites", [rows.suite_row(ready.suite, list(ready.errors), now)])
+        self.warehouse.write("cases", rows.case_rows(ready.suite))
+
+    def stored_revisions(self) -> dict[str, str]:
+        """The newest stored revision of each suite."""
+        query = "SELECT suite, arg_max(suite_revision, loaded_at) AS revision FROM suites GROUP BY suite"
+        return dict(self.warehouse.frame(query).iter_rows())
+
+    @contextmanager
+    def alone(self, say: Callable[[str], object] = lambda text: None) -> Iterator[list[str]]:
+        """One sweep at a time in a data folder: waits for the one under way; a killed process holds nothing.
+
+        Yields the Dagster runs of sweeps that were killed; they are written down as interrupted.
+        """
+        self.project.data.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.project.data / "sweep.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            say("another sweep of this data folder is under way: waiting for it")
+            lock.acquire()
+        try:
+            yield self._interrupt_killed_sweeps()
+        finally:
+            lock.release()
+
+    def _interrupt_killed_sweeps(self) -> list[str]:
+        with self.warehouse.transaction() as connection:
+            killed = connection.execute(
+                "UPDATE sweeps SET status = 'interrupted' WHERE status = 'running' RETURNING dagster_run_id"
+            ).fetchall()
+        return [run_id for (run_id,) in killed if run_id is not None]
+
+    def begin_sweep(self, cells: Sequence[Cell], options: SweepOptions, dagster_run_id: str | None) -> str:
+        """Writes down that a sweep begins, and its runners; returns the sweep's id (sortable by time)."""
+        now = datetime.now(UTC)
+        sweep_id = new_id(now)
+        used = {cell.runner.name: cell for cell in cells}
+        self.warehouse.write("runners", [rows.runner_row(cell.runner, cell.revision, now) for cell in used.values()])
+        row = {
+            "sweep_id": sweep_id,
+            "started_at": now,
+            "status": "running",
+            "dagster_run_id": dagster_run_id,
+            "refresh": options.refresh,
+            "selection": _selection(cells, options),
+        }
+        self.warehouse.write("sweeps", [row])
+        return sweep_id
+
+    def end_sweep(self, sweep_id: str, status: str) -> None:
+        """Writes down how a sweep ended: finished or interrupted."""
+        with self.warehouse.transaction() as connection:
+            connection.execute(
+                "UPDATE sweeps SET finished_at = $now, status = $status WHERE sweep_id = $id",
+                {"now": datetime.now(UTC).replace(tzinfo=None), "status": status, "id": sweep_id},
+            )
+
+    def interrupted_sweep(self) -> str | None:
+        """The newest sweep that did not finish, None when the last one did."""
+        frame = self.warehouse.frame("SELECT sweep_id, status FROM sweeps ORDER BY sweep_id DESC LIMIT 1")
+        return frame["sweep_id"][0] if len(frame) and frame["status"][0] != "finished" else None
+
+    def update_failure_classes(self, cell: CellName) -> pl.DataFrame:
+        """Summarizes why the cells of a suite × runner did not pass, and stores it."""
+        frame = self._verdicts("v.suite = $1 AND v.runner = $2", [cell.suite, cell.runner])
+        summary = summarize_failures(frame).with_columns(computed_at=pl.lit(_now()))
+        stored = summary.select(BY_NAME["failure_classes"].column_names)
+        self.warehouse.replace_frame("failure_classes", stored, "suite = ? AND runner = ?", [cell.suite, cell.runner])
+        return stored
+
+    def stored_failure_classes(self) -> pl.DataFrame:
+        """Why cells did not pass, as it was summarized last."""
+        return self.warehouse.frame("SELECT * FROM failure_classes ORDER BY suite, runner, count DESC, failure_class")
+
+    def update_leaderboards(self, sweep_id: str | None = None) -> pl.DataFrame:
+        """Computes all standings from what is current, stores them as a new board, and returns them."""
+        now = datetime.now(UTC)
+        cells = self.warehouse.frame("SELECT suite, runner, suite_cells::BIGINT AS suite_cells FROM current_cells")
+        standings = rank(self._verdicts("true"), cells.cast(CELL_COLUMNS)).with_columns(  # type: ignore[arg-type]
+            board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
+        )
+        stored = standings.select(BY_NAME["leaderboards"].column_names)
+        self.warehouse.replace_frame("leaderboards", stored, "false")
+        return stored
+
+    def _verdicts(self, where: str, values: Sequence[Any] = ()) -> pl.DataFrame:
+        columns = ", ".join(f"v.{name}" for name in VERDICT_COLUMNS)
+        query = f"{_NEWEST_REVISION.format(columns=columns)} WHERE {where}"
+        return self.warehouse.frame(query, values).cast(VERDICT_COLUMNS)  # type: ignore[arg-type]
+
+
+def new_id(now: datetime) -> str:
+    """A name that sorts by time: `20261121T222501.123456-ab12`."""
+    return f"{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(2)}"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _selection(cells: Sequence[Cell], options: SweepOptions) -> dict[str, Any]:
+    return {
+        "suites": sorted({cell.name.suite for cell in cells}),
+        "runners": sorted({cell.name.runner for cell in cells}),
+        "cases": sorted(options.cases.ids),
+        "tags": sorted(options.cases.tags),
+        "repetitions": options.repetitions,
+        "threshold": options.threshold,
+        "stages": options.stages,
+    }

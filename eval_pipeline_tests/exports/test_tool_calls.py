@@ -1,0 +1,152 @@
+"""What a session did, in numbers and as messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval_pipeline.exports.tool_calls import output_messages, parse_time, summarize_trace, tool_uses, trace_json
+from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
+from eval_pipeline_tests.exports.sample_rows import a_report
+
+
+def test_calls_are_counted_under_the_tools_own_names() -> None:
+    report = SessionReport(execution_id="e", events=(ToolCallEvent(tool="readFile"), ToolCallEvent(tool="Read-File")))
+
+    found = summarize_trace(report)
+
+    assert found is not None
+    assert trace_json(found) == {
+        "event_count": 2, "tool_calls": {"readFile": 1, "Read-File": 1}, "error_count": 0
+    }  # fmt: skip
+
+
+def test_an_answer_alone_says_nothing_of_what_was_done() -> None:
+    answer = MessageEvent(role="assistant", phase="final", text="4")
+
+    assert summarize_trace(SessionReport(execution_id="e", events=(answer,))) is None
+
+
+def test_a_duration_is_what_the_session_says_else_from_call_to_answer() -> None:
+    report = SessionReport(
+        execution_id="e",
+        events=(
+            ToolCallEvent(tool="a", at="2026-03-01T12:00:00Z"),
+            ToolResultEvent(tool="a", duration_ms=7.0, at="2026-03-01T12:00:09Z"),
+            ToolCallEvent(tool="a", at="2026-03-01T12:00:10Z"),
+            ToolResultEvent(tool="a", at="2026-03-01T12:00:12Z", is_error=True),
+            ToolCallEvent(tool="b"),
+        ),
+    )
+
+    found = summarize_trace(report)
+
+    assert found is not None
+    assert found.tool_durations == {"a": [7.0, 2000.0]}
+    assert (found.mean_tool_ms, found.error_count) == (1003.5, 1)
+
+
+def test_an_answer_finds_its_call_by_id_else_the_latest_open_one_of_its_tool() -> None:
+    report = SessionReport(
+        execution_id="e",
+        events=(
+            ToolCallEvent(tool="a", call_id="1"),
+            ToolCallEvent(tool="a", call_id="2"),
+            ToolResultEvent(call_id="1", output="first"),
+            ToolCallEvent(tool="b"),
+            ToolCallEvent(tool="c"),
+            ToolResultEvent(tool="b", output="of b"),
+            ToolResultEvent(tool="nobody", output="lost"),
+        ),
+    )
+
+    answers = [use.result.output if use.result is not None else None for use in tool_uses(report).values()]
+
+    assert answers == ["first", None, "of b", None]
+
+
+@pytest.mark.parametrize("duration_ms", [1e300, float("inf"), float("nan")])
+def test_a_duration_that_leads_nowhere_has_no_end(duration_ms: float) -> None:
+    events = (
+        ToolCallEvent(tool="a", at="2026-03-01T12:00:00Z"),
+        ToolResultEvent(tool="a", duration_ms=duration_ms),
+    )
+
+    (use,) = tool_uses(SessionReport(execution_id="e", events=events)).values()
+
+    assert use.ended_at is None
+
+
+def test_ratios_without_calls_or_tokens_are_unknown() -> None:
+    found = summarize_trace(SessionReport(execution_id="e", model_calls=1, usage=Usage(input_tokens=5)))
+
+    assert found is not None
+    assert (found.exploration_ratio(), found.tokens_per_tool, found.mean_tool_ms) == (None, None, None)
+
+
+def test_looking_is_told_from_doing() -> None:
+    calls = tuple(ToolCallEvent(tool=tool) for tool in ("Read", "Grep", "Edit", "Bash"))
+    found = summarize_trace(SessionReport(execution_id="e", events=calls))
+
+    assert found is not None
+    assert found.exploration_ratio() == 0.5
+    assert found.exploration_ratio({"Bash"}) == 0.25
+
+
+def test_tokens_from_a_cache_are_not_counted_for_tools() -> None:
+    found = summarize_trace(a_report())
+
+    assert found is not None
+    assert found.tokens_per_tool == 105
+
+
+def test_messages_hold_their_calls_with_answers() -> None:
+    messages = output_messages(a_report())
+
+    assert [(message["role"], message["content"]) for message in messages] == [
+        ("assistant", "let me look"), ("assistant", "4")
+    ]  # fmt: skip
+    (call,) = messages[0]["tool_calls"]
+    assert call == {
+        "tool": "Read", "id": "1", "input": {"path": "a.txt"}, "output": "four", "duration_ms": 250.0,
+        "start_time": "2026-03-01T12:00:00.200Z",
+    }  # fmt: skip
+
+
+def test_what_came_before_the_targets_first_word_and_its_thinking_are_left_out() -> None:
+    events = (
+        MessageEvent(role="user", text="asked"),
+        MessageEvent(role="assistant", text="hm", phase="thinking"),
+        MessageEvent(role="assistant", text="yes?"),
+        MessageEvent(role="user", text="a reminder", injected=True),
+        MessageEvent(role="user", text="and now"),
+        MessageEvent(role="assistant", text="no"),
+    )
+
+    assert [one["content"] for one in output_messages(SessionReport(execution_id="e", events=events))] == [
+        "yes?", "and now", "no"
+    ]  # fmt: skip
+
+
+def test_a_call_before_any_word_has_a_message_of_its_own() -> None:
+    report = SessionReport(execution_id="e", events=(ToolCallEvent(tool="look"),))
+
+    assert output_messages(report) == [{"role": "assistant", "content": "", "tool_calls": [{"tool": "look"}]}]
+
+
+def test_an_answer_without_events_is_the_message() -> None:
+    assert output_messages(SessionReport(execution_id="e", final_output="4")) == [{"role": "assistant", "content": "4"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-03-01T12:00:00Z", "2026-03-01T12:00:00+00:00"),
+        ("2026-03-01T14:00:00+02:00", "2026-03-01T12:00:00+00:00"),
+        ("2026-03-01T12:00:00", "2026-03-01T12:00:00+00:00"), ("yesterday", None),
+        ("0001-01-01T00:00:00+14:00", None), ("", None), (None, None),
+    ],
+)  # fmt: skip
+def test_times_are_read_as_utc(text: str | None, expected: str | None) -> None:
+    found = parse_time(text)
+
+    assert (found.isoformat() if found is not None else None) == expected

@@ -1,0 +1,40 @@
+"""A desk that scores members as the real one does, and one score of an evaluator that asks the outside."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.desk import ScriptedDesk
+from eval_pipeline.scores.evaluate import ask, evaluate_with
+from eval_pipeline.scores.model import Score, Subject
+from eval_pipeline.suites.model import Case, EvaluatorSpec
+from eval_pipeline_tests.builders import a_case
+
+
+@dataclass(slots=True)
+class MembersDesk(ScriptedDesk):
+    """Grader replies by script, members by their own evaluators."""
+
+    async def score(self, spec: EvaluatorSpec, subject: Subject) -> Score:
+        (found,) = await evaluate_with(self, subject, [ask(spec, subject.case, subject.folder)])
+        return found
+
+
+def graded(
+    spec: EvaluatorSpec,
+    report: SessionReport,
+    *,
+    case: Case | None = None,
+    folder: Path = Path(),
+    workspace: Path | None = None,
+    desk: ScriptedDesk | None = None,
+) -> Score:
+    """The score that a spec gives a report, the outside being a desk."""
+    case = case or a_case()
+    asked = ask(spec, case, folder)
+    subject = Subject(case, report, folder, workspace)
+    (found,) = asyncio.run(evaluate_with(desk or MembersDesk(), subject, [asked]))
+    return found

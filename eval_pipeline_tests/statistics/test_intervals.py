@@ -1,0 +1,253 @@
+"""Intervals, against values that others have published."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import polars as pl
+import pytest
+
+from eval_pipeline.statistics.intervals import (
+    bootstrap_interval,
+    clustered_error,
+    clustered_interval,
+    drop_breach,
+    fit_line,
+    mean,
+    mean_interval,
+    permutation_p,
+    quantile,
+    sign_test,
+    signs,
+    student_interval,
+    t_quantile,
+    variance,
+    wilson,
+    wilson_high,
+    wilson_low,
+)
+
+TINY = 1e-12
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [
+        pytest.param(81, 263, 0.2553, 0.3662, id="newcombe-1998-first-example"),
+        pytest.param(15, 148, 0.0624, 0.1605, id="newcombe-1998-second-example"),
+        pytest.param(0, 20, 0.0, 0.1611, id="newcombe-1998-none"),
+        pytest.param(1, 29, 0.0061, 0.1718, id="newcombe-1998-one"),
+        pytest.param(1, 1, 0.2065, 1.0, id="one-of-one"),
+        pytest.param(0, 1, 0.0, 0.7935, id="none-of-one"),
+        pytest.param(5, 10, 0.2366, 0.7634, id="half"),
+    ],
+)
+def test_the_interval_of_a_rate_is_wilsons(successes: int, trials: int, low: float, high: float) -> None:
+    assert wilson(successes, trials) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_a_rate_of_nothing_has_no_interval() -> None:
+    assert wilson(0, 0) is None
+
+
+def test_the_expressions_agree_with_the_function_for_every_count() -> None:
+    counts = [(successes, trials) for trials in range(41) for successes in range(trials + 1)]
+    frame = pl.DataFrame(counts, schema=["successes", "trials"], orient="row")
+
+    found = frame.select(
+        low=wilson_low(pl.col("successes"), pl.col("trials")), high=wilson_high(pl.col("successes"), pl.col("trials"))
+    )
+
+    expected = [wilson(successes, trials) or (None, None) for successes, trials in counts]
+    assert found["low"].to_list() == pytest.approx([low for low, _ in expected])
+    assert found["high"].to_list() == pytest.approx([high for _, high in expected])
+
+
+def test_a_rate_lies_inside_its_interval_and_the_interval_inside_zero_and_one() -> None:
+    for trials in range(1, 200):
+        for successes in range(trials + 1):
+            low, high = wilson(successes, trials) or (1.0, 0.0)
+
+            assert 0 <= low <= successes / trials + TINY
+            assert successes / trials - TINY <= high <= 1
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"),
+    [(1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (29, 2.045), (30, 2.042), (31, 2.040), (40, 2.021), (60, 2.000),
+     (80, 1.990), (100, 1.984), (120, 1.980), (1_000, 1.962), (10**9, 1.960)],
+)  # fmt: skip
+def test_quantiles_of_students_t_are_those_of_printed_tables(degrees: int, quantile: float) -> None:
+    assert t_quantile(degrees) == pytest.approx(quantile, abs=5.1e-4)
+
+
+def test_quantiles_fall_with_every_degree_of_freedom() -> None:
+    quantiles = [t_quantile(degrees) for degrees in range(1, 500)]
+
+    assert all(greater > less for greater, less in pairwise(quantiles))
+
+
+def test_student_needs_a_degree_of_freedom() -> None:
+    with pytest.raises(ValueError, match="at least one degree"):
+        t_quantile(0)
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "count", "interval"),
+    [
+        pytest.param(0.5, 0.1, 4, (0.3409, 0.6591), id="by-hand"),
+        pytest.param(0.5, 0.0, 9, (0.5, 0.5), id="all-the-same"),
+        pytest.param(0.9, 0.4, 3, (0.0, 1.0), id="kept-within-zero-and-one"),
+        pytest.param(0.5, None, 1, None, id="one-case"),
+        pytest.param(None, None, 0, None, id="nothing"),
+    ],
+)
+def test_the_interval_of_a_mean_is_students(
+    mean: float | None, deviation: float | None, count: int, interval: tuple[float, float] | None
+) -> None:
+    assert mean_interval(mean, deviation, count) == (interval and pytest.approx(interval, abs=5e-5))
+
+
+@pytest.mark.parametrize(
+    ("degrees", "level", "expected"),
+    [
+        (1, 0.95, 12.7062047364), (2, 0.95, 4.30265272991), (3, 0.95, 3.18244630528), (10, 0.99, 3.16927267261),
+        (30, 0.95, 2.04227245630), (100, 0.9, 1.66023432607), (1_000, 0.95, 1.96233908082), (5, 0.5, 0.726686843806),
+    ],
+)  # fmt: skip
+def test_quantiles_of_students_t_are_those_of_published_tables(degrees: int, level: float, expected: float) -> None:
+    assert t_quantile(degrees, level) == pytest.approx(expected, rel=1e-10)
+
+
+def test_one_value_has_a_mean_but_no_spread() -> None:
+    assert (mean([0.5]), variance([0.5]), student_interval([0.5]), bootstrap_interval([0.5], 1)) == (
+        0.5, None, None, None
+    )  # fmt: skip
+
+
+def test_nothing_has_no_mean() -> None:
+    assert (mean([]), fit_line([]), clustered_error([], [])) == (None, None, None)
+
+
+def test_values_that_move_together_tell_less_than_as_many_independent_ones() -> None:
+    values = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+    alone = student_interval(values)
+    clustered = clustered_interval(values, ["a", "a", "a", "b", "b", "c"])
+
+    assert alone is not None
+    assert clustered is not None
+    assert clustered[1] - clustered[0] > alone[1] - alone[0]
+
+
+@pytest.mark.parametrize("cluster", [None, float("nan")], ids=["none", "nan"])
+def test_a_value_without_a_cluster_is_refused(cluster: float | None) -> None:
+    with pytest.raises(ValueError, match="no cluster"):
+        clustered_error([0.1, 0.2], ["a", cluster])
+
+
+def test_a_bootstrap_interval_holds_the_mean_and_is_the_same_for_the_same_seed() -> None:
+    values = [number / 40 for number in range(41)]
+
+    first, again, other = (bootstrap_interval(values, seed) for seed in (1, 1, 2))
+
+    assert first == again != other
+    assert first is not None
+    assert first == pytest.approx(student_interval(values), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("ups", "downs", "p_value", "p_worse"),
+    [
+        pytest.param(0, 0, 1.0, 1.0, id="nothing-changed"),
+        pytest.param(2, 8, 112 / 1024, 56 / 1024, id="ten-changed"),
+        pytest.param(8, 2, 112 / 1024, 1013 / 1024, id="the-other-way"),
+        pytest.param(5, 5, 1.0, 638 / 1024, id="balanced"),
+        pytest.param(0, 6, 2 / 64, 1 / 64, id="all-fell"),
+    ],
+)
+def test_the_sign_test_is_exact(ups: int, downs: int, p_value: float, p_worse: float) -> None:
+    found = signs(ups, downs)
+
+    assert (found.p_value, found.p_worse) == pytest.approx((p_value, p_worse), rel=1e-12)
+
+
+def test_large_counts_agree_with_the_normal_approximation() -> None:
+    found = signs(5_000, 5_200)
+
+    assert found.p_worse == pytest.approx(0.0244, abs=1e-4)
+
+
+def test_ties_say_nothing() -> None:
+    found = sign_test([0.0, 0.0, 0.2, -0.1])
+
+    assert (found.ups, found.downs, found.ties, found.effect) == (1, 1, 2, 0.0)
+    assert sign_test([0.0]).effect is None
+
+
+@pytest.mark.parametrize(
+    ("deltas", "expected"),
+    [
+        pytest.param([0.0, 0.0], 1.0, id="nothing-moved"),
+        pytest.param([1.0, 1.0, 1.0], 2 / 8, id="all-up"),
+        pytest.param([1.0, -1.0], 1.0, id="balanced"),
+        pytest.param([3.0, 1.0, -1.0], 6 / 8, id="mixed"),
+    ],
+)
+def test_a_permutation_test_of_few_differences_is_exact(deltas: list[float], expected: float) -> None:
+    assert permutation_p(deltas, seed=1) == expected
+
+
+def test_a_permutation_test_of_many_differences_is_sampled_by_its_seed_and_never_zero() -> None:
+    deltas = [0.5] * 30
+
+    assert permutation_p(deltas, 7, rounds=500) == permutation_p(deltas, 7, rounds=500) == pytest.approx(1 / 501)
+
+
+@pytest.mark.parametrize(
+    ("values", "slope", "intercept", "r_squared"),
+    [
+        pytest.param([0.9, 0.8, 0.7], -0.1, 0.9, 1.0, id="falling"),
+        pytest.param([0.5, 0.5, 0.5], 0.0, 0.5, None, id="level"),
+        pytest.param([0.0, 1.0, 0.0], 0.0, 1 / 3, 0.0, id="up-and-down"),
+        pytest.param([0.2, 0.4], 0.2, 0.2, 1.0, id="two"),
+    ],
+)
+def test_a_line_is_the_least_squares_one(
+    values: list[float], slope: float, intercept: float, r_squared: float | None
+) -> None:
+    line = fit_line(values)
+
+    assert line is not None
+    assert (line.slope, line.intercept) == pytest.approx((slope, intercept), abs=TINY)
+    assert line.r_squared == (None if r_squared is None else pytest.approx(r_squared, abs=TINY))
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 1.0), (0.5, 2.5), (1.0, 4.0)])
+def test_a_quantile_is_interpolated(share: float, expected: float) -> None:
+    assert quantile([1.0, 2.0, 3.0, 4.0], share) == expected
+
+
+def test_nothing_has_no_quantile() -> None:
+    with pytest.raises(ValueError, match="nothing"):
+        quantile([], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "limits", "expected"),
+    [
+        pytest.param(0.8, 0.795, {"max_drop": 0.01}, None, id="within"),
+        pytest.param(0.8, 0.79, {"max_drop": 0.01}, None, id="at-the-limit"),
+        pytest.param(0.8, 0.7, {"max_drop": 0.01}, "absolute", id="beyond"),
+        pytest.param(0.1, 0.09, {"max_drop": 0.02, "max_relative_drop": 0.05}, "relative", id="relatively-beyond"),
+        pytest.param(
+            0.5, 0.45, {"max_relative_drop": 0.05, "relative_below": 0.2}, None, id="too-high-for-the-relative-limit"
+        ),
+        pytest.param(5.0, 5.5, {"max_drop": 0.3, "lower_is_better": True}, "absolute", id="lower-is-better"),
+        pytest.param(0.5, 0.9, {"max_drop": 0.0}, None, id="better"),
+        pytest.param(0.0, -1.0, {"max_relative_drop": 0.1}, None, id="of-nothing-no-share"),
+    ],
+)
+def test_limits_on_getting_worse(
+    baseline: float, candidate: float, limits: dict[str, float], expected: str | None
+) -> None:
+    assert drop_breach(baseline, candidate, **limits) == expected  # type: ignore[arg-type]

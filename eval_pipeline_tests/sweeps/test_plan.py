@@ -1,0 +1,144 @@
+"""What a plan foresees is what the run then does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.sweeps.outcomes import Tally
+from eval_pipeline.sweeps.pairs import SweepOptions
+from eval_pipeline.sweeps.plan import Foreseen, foresee
+from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains
+
+Change = Callable[[ProjectFolder], object]
+CELL = CellName("sums", "echo")
+
+
+def foreseen(folder: ProjectFolder, **options: Any) -> Foreseen:
+    (one,) = foresee(folder.workbench(), [CELL], SweepOptions(**options))
+    return one
+
+
+def counts(tally: Tally) -> dict[str, int]:
+    return {name: getattr(tally, name) for name in ("planned", "reused", "executed", "rescored")}
+
+
+def says(planned: int, reused: int, executed: int, rescored: int) -> dict[str, int]:
+    return {"planned": planned, "reused": reused, "executed": executed, "rescored": rescored}
+
+
+def nothing(folder: ProjectFolder) -> None:
+    """Leaves everything as it is."""
+
+
+# Before: `a` passes, `b` fails, `c` crashes.
+CASES = (a_test("a", tags=["t"]), a_test("b", contains("9")), a_test("c"))
+SITUATIONS: dict[str, tuple[Change, dict[str, Any], dict[str, int]]] = {
+    "unchanged": (nothing, {}, says(3, 2, 1, 0)),
+    "failed-again": (nothing, {"refresh": "failed"}, says(3, 1, 2, 0)),
+    "all-again": (nothing, {"refresh": "all"}, says(3, 0, 3, 0)),
+    "one-case-asked-for": (nothing, {"cases": CaseFilter(ids=frozenset({"a"}))}, says(1, 1, 0, 0)),
+    "one-tag-asked-for": (nothing, {"cases": CaseFilter(tags=frozenset({"t"}))}, says(1, 1, 0, 0)),
+    "more-repetitions": (nothing, {"repetitions": 2}, says(6, 2, 4, 0)),
+    "another-threshold": (nothing, {"threshold": 0.1}, says(3, 0, 1, 2)),
+    "edited-evaluator": (
+        lambda folder: folder.write_suite(a_test("a", contains("apples"), tags=["t"]), *CASES[1:]),
+        {}, says(3, 1, 1, 1),
+    ),
+    "edited-case": (
+        lambda folder: folder.write_suite(a_test("a", text="2 pears", tags=["t"]), *CASES[1:]),
+        {}, says(3, 1, 2, 0),
+    ),
+    "new-case": (lambda folder: folder.write_suite(*CASES, a_test("d")), {}, says(4, 2, 2, 0)),
+    "removed-case": (lambda folder: folder.write_suite(*CASES[:2]), {}, says(2, 2, 0, 0)),
+    "edited-runner": (lambda folder: folder.write_runners(a_runner_entry(model="m")), {}, says(3, 0, 3, 0)),
+    "suite-for-another-runner": (
+        lambda folder: folder.write_suite(*CASES, execution={"target": "other"}), {}, says(0, 0, 0, 0),
+    ),
+    "runner-chosen-by-name": (
+        lambda folder: folder.write_suite(*CASES, execution={"target": "other"}),
+        {"any_runner": True}, says(3, 2, 1, 0),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "options", "expected"), SITUATIONS.values(), ids=SITUATIONS)
+def test_a_run_does_what_its_plan_said(
+    folder: ProjectFolder, change: Change, options: dict[str, Any], expected: dict[str, int]
+) -> None:
+    folder.write_suite(*CASES)
+    folder.write_answers(c="crash")
+    folder.sweep()
+    folder.take_calls()
+    change(folder)
+
+    planned = foreseen(folder, **options)
+
+    assert folder.take_calls() == []
+    assert counts(planned.tally) == expected
+    assert counts(folder.sweep(**options)) == expected
+    assert len(folder.take_calls()) == expected["executed"]
+
+
+def test_before_the_first_run_everything_is_to_be_executed(folder: ProjectFolder) -> None:
+    assert counts(foreseen(folder).tally) == says(2, 0, 2, 0)
+
+
+def test_a_plan_writes_nothing(folder: ProjectFolder) -> None:
+    for file in folder.data.iterdir():
+        file.unlink()
+    folder.data.rmdir()
+
+    foreseen(folder)
+
+    assert not folder.data.exists()
+
+
+def test_a_plan_counts_what_a_killed_sweep_had_executed(folder: ProjectFolder) -> None:
+    folder.sweep()
+    left_over(folder)
+
+    planned = foreseen(folder)
+
+    assert counts(planned.tally) == counts(folder.sweep())
+
+
+def left_over(folder: ProjectFolder) -> None:
+    """Makes the stored executions a journal again, as a sweep leaves it that is killed before it stores a cell."""
+    journal = folder.data / "journals" / "20200101T000000.000000-dead" / "echo" / "sums"
+    journal.mkdir(parents=True)
+    with folder.workbench().warehouse.transaction() as connection:
+        connection.execute(f"COPY target_executions TO '{journal}/target_executions.jsonl' (FORMAT json)")
+        for table in ("target_executions", "session_reports", "evaluator_scores", "verdicts"):
+            connection.execute(f"DELETE FROM {table}")
+
+
+# Cost
+
+
+def test_the_cost_is_estimated_from_what_executions_of_the_runner_cost(folder: ProjectFolder) -> None:
+    folder.write_answers(a={"output": "2", "cost_usd": 0.2}, b={"output": "2", "cost_usd": 0.4})
+    folder.sweep()
+
+    assert foreseen(folder, refresh="all").estimated_cost_usd == pytest.approx(0.6)
+    assert foreseen(folder).estimated_cost_usd == 0.0
+
+
+def test_the_cost_on_a_new_suite_is_estimated_from_the_others(folder: ProjectFolder) -> None:
+    folder.write_answers(a={"output": "2", "cost_usd": 0.2}, b={"output": "2", "cost_usd": 0.4})
+    folder.sweep()
+    folder.write_suite(a_test("x"), name="new")
+
+    (one,) = foresee(folder.workbench(), [CellName("new", "echo")], SweepOptions())
+
+    assert one.estimated_cost_usd == pytest.approx(0.3)
+
+
+def test_a_cost_that_nobody_ever_reported_is_unknown_and_not_zero(folder: ProjectFolder) -> None:
+    folder.sweep()
+
+    assert foreseen(folder, refresh="all").estimated_cost_usd is None

@@ -1,0 +1,129 @@
+"""Workspaces through a whole sweep: the target works in one, what it changed is known, graders see it as it was left,
+also those that are added later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
+
+AGENT = """\
+import os, sys
+who = sys.stdin.read().strip()
+open("notes.txt", "a").write(who + "\\n")
+open("made-" + who, "w").write(who)
+print("worked in", sorted(os.listdir(".")))
+"""
+GRADER = """\
+import json, pathlib, sys
+seen = json.load(sys.stdin)
+folder = pathlib.Path(seen["workspace_path"])
+there = sorted(path.name for path in folder.iterdir())
+details = {"there": there, "changes": seen["file_changes"]}
+print(json.dumps({"score": 1.0 if WANTED in there else 0.0, "details": details}))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ProjectFolder:
+    made = make_project(tmp_path / "project")
+    (made.root / "agent.py").write_text(AGENT)
+    write_grader(made, "made-one")
+    template = made.root / "suites" / "template"
+    template.mkdir()
+    (template / "notes.txt").write_text("begun\n")
+    made.write_runners({"name": "echo", "adapter": "command", "command": ["python3", f"{made.root}/agent.py"]})
+    return made
+
+
+def write_grader(folder: ProjectFolder, wanted: str) -> None:
+    (folder.root / "suites" / "grade.py").write_text(GRADER.replace("WANTED", repr(wanted)))
+
+
+def write_suite(folder: ProjectFolder, *cases: str, **workspace: Any) -> None:
+    tests = [{"id": case, "input": case, "assertions": [{"type": "code-grader", "command": ["python3", "grade.py"]}]}
+             for case in cases]  # fmt: skip
+    folder.write_suite(*tests, workspace={"template": "template", **workspace})
+
+
+def changes(folder: ProjectFolder) -> dict[str, str]:
+    return dict(folder.ask("SELECT case_id, file_changes FROM session_reports ORDER BY case_id"))
+
+
+def test_the_target_works_in_a_copy_of_the_template_and_its_changes_are_known(folder: ProjectFolder) -> None:
+    write_suite(folder, "one")
+
+    tally = folder.sweep()
+
+    assert tally.passed == 1
+    assert "+one" in changes(folder)["one"]
+    assert "made-one" in changes(folder)["one"]
+    assert (folder.root / "suites" / "template" / "notes.txt").read_text() == "begun\n"
+    assert folder.ask("SELECT final_output FROM session_reports") == [("worked in ['made-one', 'notes.txt']",)]
+
+
+@pytest.mark.parametrize(
+    ("isolation", "seen"),
+    [
+        pytest.param("per_test", "worked in ['made-two', 'notes.txt']", id="a workspace each"),
+        pytest.param("shared", "worked in ['made-one', 'made-two', 'notes.txt']", id="one for all"),
+    ],
+)
+def test_cases_have_workspaces_of_their_own_or_share_one(folder: ProjectFolder, isolation: str, seen: str) -> None:
+    write_suite(folder, "one", "two", isolation=isolation)
+
+    folder.sweep()
+
+    assert folder.ask("SELECT final_output FROM session_reports WHERE case_id = 'two'") == [(seen,)]
+    assert "made-one" not in changes(folder)["two"]
+
+
+def test_graders_look_before_the_workspace_is_tidied(folder: ProjectFolder) -> None:
+    tidy = "import os, sys; os.remove(sys.argv[1] + '/made-one'); open('tidied', 'w')"
+    write_suite(folder, "one", hooks={"after_each": {"command": ["python3", "-c", tidy, "{{workspace_path}}"]}})
+
+    tally = folder.sweep()
+
+    assert (folder.root / "suites" / "tidied").exists()
+    assert tally.passed == 1
+
+
+def test_a_grader_edited_later_sees_the_workspace_as_it_was_left(folder: ProjectFolder) -> None:
+    write_suite(folder, "one")
+    folder.sweep()
+    write_grader(folder, "notes.txt")
+
+    tally = folder.sweep()
+
+    assert (tally.executed, tally.rescored, tally.passed) == (0, 1, 1)
+
+
+def test_a_workspace_that_cannot_be_prepared_makes_the_case_an_error(folder: ProjectFolder) -> None:
+    write_suite(folder, "one", hooks={"before_each": {"command": ["python3", "-c", "raise SystemExit('no disk')"]}})
+
+    tally = folder.sweep()
+
+    assert tally.errored == 1
+    ((failure, error),) = folder.ask("SELECT failure_class, error FROM target_executions")
+    assert failure == "workspace"
+    assert "no disk" in error
+
+
+def test_nothing_is_left_of_workspaces_whose_cases_passed(folder: ProjectFolder) -> None:
+    write_suite(folder, "one")
+
+    folder.sweep()
+
+    left = [path.name for path in (folder.data / "workspaces").rglob("*") if path.is_file()]
+    assert left == [".lock"]
+
+
+def test_an_edited_template_makes_the_case_new(folder: ProjectFolder) -> None:
+    write_suite(folder, "one")
+    folder.sweep()
+    (folder.root / "suites" / "template" / "more.txt").write_text("more")
+
+    assert folder.sweep().executed == 1

@@ -1,0 +1,125 @@
+"""What the warehouse knows of a suite × runner: which executions can be reused, and what was decided about them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.stored_pairs import known_cells, rebind, select_again
+from eval_pipeline_tests.builders import NOON
+
+CELL = CellName("s", "r")
+
+
+def execution(
+    execution_id: str, key: str = "k", *, completed: bool = True, at: int = 0, **fields: Any
+) -> dict[str, Any]:
+    return {"execution_id": execution_id, "key": key, "suite": "s", "runner": "r", "case_id": "c1", "repetition": 1,
+            "completed": completed, "format": "replay", "sweep_id": "1", "selected_at": NOON + timedelta(minutes=at),
+            **fields}  # fmt: skip
+
+
+def verdict(execution_id: str, status: str = "passed", *, at: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"verdict_id": f"{execution_id}-{at}", "execution_id": execution_id, "suite": "s", "runner": "r",
+            "case_id": "c1", "repetition": 1, "status": status, "suite_revision": "old",
+            "decided_at": NOON + timedelta(minutes=at), **fields}  # fmt: skip
+
+
+def test_nothing_is_known_without_a_warehouse(tmp_path: Path) -> None:
+    assert known_cells(Warehouse(tmp_path), CELL) == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("executions", "known", "valid"),
+    [
+        pytest.param([execution("e1")], "e1", True, id="one"),
+        pytest.param([execution("old", at=0), execution("new", at=1)], "new", True, id="newest"),
+        pytest.param(
+            [execution("good", at=0), execution("bad", completed=False, at=1)], "good", True, id="newest-valid-one"
+        ),
+        pytest.param(
+            [execution("bad", completed=False, at=0), execution("worse", completed=False, at=1)], "worse", False,
+            id="newest-when-none-is-valid",
+        ),
+    ],
+)  # fmt: skip
+def test_the_newest_valid_execution_of_a_key_is_the_one_to_reuse(
+    warehouse: Warehouse, executions: list[dict[str, Any]], known: str, valid: bool
+) -> None:
+    warehouse.write("target_executions", executions)
+
+    found = known_cells(warehouse, CELL)["k"]
+
+    assert (found.execution_id, found.valid) == (known, valid)
+
+
+@pytest.mark.parametrize(
+    ("failure_class", "valid"),
+    [
+        pytest.param(None, True, id="completed"),
+        pytest.param("max-steps", False, id="the-session-did-not-complete"),
+        pytest.param("normalization", True, id="only-our-reading-failed"),
+    ],
+)
+def test_an_execution_is_worth_reusing_when_its_session_completed(
+    warehouse: Warehouse, failure_class: str | None, valid: bool
+) -> None:
+    warehouse.write("target_executions", [execution("e1")])
+    warehouse.write(
+        "session_reports", [{"execution_id": "e1", "failure_class": failure_class, "normalizer": "replay/1"}]
+    )
+
+    found = known_cells(warehouse, CELL)["k"]
+
+    assert (found.valid, found.report_normalizer) == (valid, "replay/1")
+
+
+def test_an_execution_comes_with_its_newest_verdict(warehouse: Warehouse) -> None:
+    warehouse.write("target_executions", [execution("e1"), execution("e2", "k2")])
+    warehouse.write("verdicts", [verdict("e1", "failed", at=0), verdict("e1", "passed", at=1, decision_key="d")])
+
+    found = known_cells(warehouse, CELL)
+
+    assert (found["k"].status, found["k"].decision_key) == ("passed", "d")
+    assert (found["k2"].status, found["k2"].decision_key) == (None, None)
+
+
+def test_other_suites_and_runners_are_not_looked_at(warehouse: Warehouse) -> None:
+    others = [execution("e1", suite="t"), execution("e2", runner="q")]
+    warehouse.write("target_executions", others)
+
+    assert known_cells(warehouse, CELL) == {}
+
+
+def test_unchanged_verdicts_are_repeated_for_the_new_revision_of_their_suite(warehouse: Warehouse) -> None:
+    warehouse.write("verdicts", [verdict("e1", "failed", at=0), verdict("e1", "passed", at=1), verdict("e2")])
+
+    rebind(warehouse, ["e1"], "new", "2", NOON + timedelta(minutes=5))
+
+    found = warehouse.frame("SELECT execution_id, status, sweep_id FROM verdicts WHERE suite_revision = 'new'")
+    assert found.rows() == [("e1", "passed", "2")]
+    assert len(warehouse.frame("SELECT DISTINCT verdict_id FROM verdicts")) == 4
+
+
+def test_a_reused_execution_becomes_current_again_where_another_one_stood(warehouse: Warehouse) -> None:
+    warehouse.write("target_executions", [execution("e1", "old", at=0), execution("e2", "new", at=1)])
+
+    select_again(warehouse, ["e1"], NOON + timedelta(minutes=2))
+
+    current = warehouse.frame("SELECT execution_id FROM current_executions")
+    assert current["execution_id"].to_list() == ["e1"]
+
+
+def test_a_reused_execution_that_is_current_already_is_left_alone(warehouse: Warehouse) -> None:
+    warehouse.write("target_executions", [execution("e1", at=0)])
+
+    select_again(warehouse, ["e1"], NOON + timedelta(minutes=2))
+
+    selected = warehouse.frame("SELECT selected_at FROM target_executions")
+    assert selected["selected_at"].to_list() == [NOON.replace(tzinfo=None)]
