@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLocation:
     """Where in the user's text something stands: file, 1-based line, dotted field path; each None when unknown."""
 
     file: str | None = None
@@ -31,7 +31,7 @@ class Place:
         return ": ".join(part for part in (location, self.field) if part)
 
 
-NOWHERE = Place()
+NOWHERE = SourceLocation()
 
 
 class EvalPipelineError(Exception):
@@ -41,12 +41,12 @@ class EvalPipelineError(Exception):
 class InputError(EvalPipelineError):
     """Something the user wrote cannot be used; names culprit, place and cure."""
 
-    def __init__(self, problem: str, place: Place = NOWHERE) -> None:
+    def __init__(self, problem: str, place: SourceLocation = NOWHERE) -> None:
         self.problem = problem
         self.place = place
         super().__init__(f"{place}: {problem}" if str(place) else problem)
 
-    def at(self, place: Place) -> InputError:
+    def at(self, place: SourceLocation) -> InputError:
         """The same problem, said of another place."""
         return InputError(self.problem, place)
 
@@ -62,7 +62,7 @@ class InputErrors(EvalPipelineError):
 class UnknownName(InputError):
     """A name that nothing answers to; lists what there is and the nearest one."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], place: Place = NOWHERE) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], place: SourceLocation = NOWHERE) -> None:
         there_are = sorted(known)
         listing = f"there are: {', '.join(there_are)}" if there_are else "there are none"
         super().__init__(f"no {kind} '{name}'; {listing}{did_you_mean(name, there_are)}", place)

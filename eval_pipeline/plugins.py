@@ -24,7 +24,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from eval_pipeline.errors import NOWHERE, EvalPipelineError, InputError, Place, UnknownName
+from eval_pipeline.errors import NOWHERE, EvalPipelineError, InputError, SourceLocation, UnknownName
 
 Part = TypeVar("Part")
 
@@ -57,7 +57,7 @@ class Registry(Generic[Part]):
 
         return file
 
-    def get(self, name: str, place: Place = NOWHERE) -> Part:
+    def get(self, name: str, place: SourceLocation = NOWHERE) -> Part:
         """The part of this name; raises UnknownName, which says what there is."""
         part = self.find(name)
         if part is None:
@@ -117,16 +117,18 @@ def import_function(name: str, folder: Path, field: str) -> Callable[..., Any]:
     """The function that `module:callable` names, its module looked for in `folder` first. Raises InputError."""
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
-        raise InputError(f"expected module:callable, got '{name}'", Place(field=field))
+        raise InputError(f"expected module:callable, got '{name}'", SourceLocation(field=field))
     try:
         value: Any = _module(module_name, folder)
         for part in attribute.split("."):
             value = getattr(value, part)
     except (Exception, SystemExit) as error:
         # Importing runs the user's code; whatever it raises, an exit even, is an error of the named module.
-        raise InputError(f"cannot import '{name}': {type(error).__name__}: {error}", Place(field=field)) from error
+        raise InputError(
+            f"cannot import '{name}': {type(error).__name__}: {error}", SourceLocation(field=field)
+        ) from error
     if not callable(value):
-        raise InputError(f"'{name}' is not callable", Place(field=field))
+        raise InputError(f"'{name}' is not callable", SourceLocation(field=field))
     function: Callable[..., Any] = value
     return function
 

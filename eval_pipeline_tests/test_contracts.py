@@ -25,7 +25,7 @@ from eval_pipeline.exports import EXPORTS
 from eval_pipeline.plugins import PluginError, Registry, canonical_name
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import NORMALIZERS, normalize, normalizer_version
-from eval_pipeline.scores.evaluate import EVALUATORS, Panel, ask, build, evaluate_with
+from eval_pipeline.scores.evaluate import EVALUATORS, EvaluatorSet, bind, build, evaluate_with
 from eval_pipeline.scores.evaluators.opposites import OPPOSITES
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.load import FORMATS, load_suite
@@ -161,7 +161,7 @@ def spec_of(name: str, **changes: Any) -> EvaluatorSpec:
 
 def score(spec: EvaluatorSpec, report: SessionReport, folder: Path, case: Case | None = None) -> Score:
     case = case or a_case()
-    asked = [ask(spec, case, folder)]
+    asked = [bind(spec, case, folder)]
     (found,) = asyncio.run(evaluate_with(MembersDesk(), Subject(case, report, folder), asked))
     return found._replace(duration_ms=None)
 
@@ -183,7 +183,7 @@ def test_an_evaluators_arguments_survive_yaml_and_back(name: str, folder: Path) 
     (folder / "suite.yaml").write_text(yaml.safe_dump({"tests": [test]}, allow_unicode=True), encoding="utf-8")
 
     suite = load_suite(folder / "suite.yaml")
-    (asked,) = Panel(suite).of(suite.cases[0])
+    (asked,) = EvaluatorSet(suite).of(suite.cases[0])
 
     assert suite.warnings == ()
     assert asked.evaluator == build(spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, Place, UnknownName, did_you_mean
+from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, SourceLocation, UnknownName, did_you_mean
 from eval_pipeline.failures import (
     ASSERTION,
     AUTHENTICATION,
@@ -25,20 +25,20 @@ from eval_pipeline.failures import (
 @pytest.mark.parametrize(
     ("place", "shown"),
     [
-        pytest.param(Place(), "", id="nowhere"),
-        pytest.param(Place("a.yaml"), "a.yaml", id="a file"),
-        pytest.param(Place("a.yaml", 12), "a.yaml:12", id="a line"),
-        pytest.param(Place("a.yaml", 12, "tests[3].id"), "a.yaml:12: tests[3].id", id="a field"),
-        pytest.param(Place(line=12), "line 12", id="a line of unnamed text"),
-        pytest.param(Place(field="base_url"), "base_url", id="a field alone"),
+        pytest.param(SourceLocation(), "", id="nowhere"),
+        pytest.param(SourceLocation("a.yaml"), "a.yaml", id="a file"),
+        pytest.param(SourceLocation("a.yaml", 12), "a.yaml:12", id="a line"),
+        pytest.param(SourceLocation("a.yaml", 12, "tests[3].id"), "a.yaml:12: tests[3].id", id="a field"),
+        pytest.param(SourceLocation(line=12), "line 12", id="a line of unnamed text"),
+        pytest.param(SourceLocation(field="base_url"), "base_url", id="a field alone"),
     ],
 )
-def test_a_place_is_shown_as_editors_and_compilers_show_it(place: Place, shown: str) -> None:
+def test_a_place_is_shown_as_editors_and_compilers_show_it(place: SourceLocation, shown: str) -> None:
     assert str(place) == shown
 
 
 def test_an_input_error_begins_with_its_place() -> None:
-    assert str(InputError("expected a text", Place("a.yaml", 3, "name"))) == "a.yaml:3: name: expected a text"
+    assert str(InputError("expected a text", SourceLocation("a.yaml", 3, "name"))) == "a.yaml:3: name: expected a text"
 
 
 def test_an_input_error_without_a_place_is_just_the_problem() -> None:
@@ -46,13 +46,17 @@ def test_an_input_error_without_a_place_is_just_the_problem() -> None:
 
 
 def test_the_same_problem_can_be_said_of_another_place() -> None:
-    error = InputError("expected a text", Place(field="command")).at(Place("runners.yaml", 7, "runners[1].command"))
+    error = InputError("expected a text", SourceLocation(field="command")).at(
+        SourceLocation("runners.yaml", 7, "runners[1].command")
+    )
 
     assert str(error) == "runners.yaml:7: runners[1].command: expected a text"
 
 
 def test_several_input_errors_are_shown_one_a_line() -> None:
-    errors = InputErrors([InputError("first", Place("a.yaml", 1)), InputError("second", Place("b.yaml", 2))])
+    errors = InputErrors(
+        [InputError("first", SourceLocation("a.yaml", 1)), InputError("second", SourceLocation("b.yaml", 2))]
+    )
 
     assert str(errors) == "a.yaml:1: first\nb.yaml:2: second"
     assert isinstance(errors, EvalPipelineError)

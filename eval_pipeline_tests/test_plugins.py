@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.errors import InputError, Place, UnknownName
+from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.plugins import PluginError, Registry, import_function
 
 GROUP = "eval_pipeline_tests.parts"
@@ -85,7 +85,7 @@ def test_an_unknown_name_says_what_there_is(shelf: Path) -> None:
     write_part(shelf, "hammer")
 
     with pytest.raises(UnknownName) as raised:
-        parts().get("hamer", Place("a.yaml", 3))
+        parts().get("hamer", SourceLocation("a.yaml", 3))
 
     assert str(raised.value) == "a.yaml:3: no part 'hamer'; there are: hammer; did you mean 'hammer'?"
     assert parts().find("hamer") is None

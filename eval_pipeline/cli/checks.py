@@ -8,19 +8,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from eval_pipeline.errors import NOWHERE, EvalPipelineError, InputError, InputErrors, Place, UnknownName, did_you_mean
+from eval_pipeline.errors import (
+    NOWHERE,
+    EvalPipelineError,
+    InputError,
+    InputErrors,
+    SourceLocation,
+    UnknownName,
+    did_you_mean,
+)
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
 from eval_pipeline.formats.agentv.review import EvaluatorPlaces, review
-from eval_pipeline.parsing.diagnostics import Notice, problems_of
+from eval_pipeline.parsing.diagnostics import Diagnostic, problems_of
 from eval_pipeline.parsing.source import FieldPath, Source, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
-from eval_pipeline.scores.evaluate import GraderRevision, Panel
+from eval_pipeline.scores.evaluate import EvaluatorSet, GraderRevision
 from eval_pipeline.suites.load import find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 from eval_pipeline.sweeps.project import PROJECT_FILE, load_project
-from eval_pipeline.sweeps.project_session import Workbench
+from eval_pipeline.sweeps.project_session import ProjectSession
 
 Kind = Literal["suite", "runners", "project", "agentv-config"]
 _SCHEMAS: Mapping[str, Kind] = {
@@ -40,7 +48,7 @@ class Finding:
 
     severity: Literal["error", "warning"]
     message: str
-    place: Place = NOWHERE
+    place: SourceLocation = NOWHERE
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -63,9 +71,9 @@ class Checked:
     suites: Mapping[str, int]
 
 
-def check_files(workbench: Workbench, names: Sequence[str], folder: Path) -> Checked:
+def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> Checked:
     """Checks files, folders and globs; without any, the project's suites. The project's runners are checked always."""
-    project = workbench.project
+    project = session.project
     if not (names or project.suites):
         raise InputError("no suites: name files, folders or globs, or put 'suites:' into eval-pipeline.yaml")
     others = {path: kind_of(path) for name in names for path in _other_files(name, folder)}
@@ -78,7 +86,7 @@ def check_files(workbench: Workbench, names: Sequence[str], folder: Path) -> Che
         findings += _check_runners(path, project.environment, runners)
     for path, kind in others.items():
         findings += _OTHERS[kind](path) if kind in _OTHERS else ()
-    suites = _Suites(workbench, runners if runner_files else None)
+    suites = _Suites(session, runners if runner_files else None)
     for path in _named_suites(names, folder) if names else find_suite_files(project.suites, project.root):
         suites.check(path)
     return Checked(findings=[*suites.findings, *findings], suites=suites.counts)
@@ -147,11 +155,11 @@ def findings_of(error: EvalPipelineError) -> Iterator[Finding]:
 class _Suites:
     """The suites that have been checked so far; `runners` are those that a suite may name, None when unknown."""
 
-    def __init__(self, workbench: Workbench, runners: Mapping[str, Runner] | None) -> None:
+    def __init__(self, session: ProjectSession, runners: Mapping[str, Runner] | None) -> None:
         self.findings: list[Finding] = []
         self.counts: dict[str, int] = {}
         self._files: dict[str, Path] = {}
-        self._reading = workbench.reading
+        self._reading = session.load_options
         self._runners = runners
 
     def check(self, path: Path) -> None:
@@ -162,10 +170,10 @@ class _Suites:
             return
         if suite.name in self._files:
             taken = f"suite name '{suite.name}' is taken by {show_path(self._files[suite.name])}"
-            self.findings.append(Finding(severity="error", message=taken, place=Place(show_path(path))))
+            self.findings.append(Finding(severity="error", message=taken, place=SourceLocation(show_path(path))))
             return
         self._files[suite.name] = path
-        broken = Panel(suite, self._grader).check()
+        broken = EvaluatorSet(suite, self._grader).check()
         self.counts[suite.name] = len(suite.cases) - len(broken)
         for refused in suite.errors:
             self.findings += findings_of(refused)
@@ -177,7 +185,7 @@ class _Suites:
     def _grader(self, name: str | None) -> str:
         """Whether a grader that an evaluator names is there; who grades by default is known when a runner is."""
         if name is not None and self._runners is not None and name not in self._runners:
-            raise UnknownName("runner", name, self._runners, Place(field="target"))
+            raise UnknownName("runner", name, self._runners, SourceLocation(field="target"))
         return name or ""
 
     def _runner_errors(self, suite: Suite) -> Iterator[Finding]:
@@ -188,14 +196,16 @@ class _Suites:
             if name not in self._runners:
                 yield _unknown_runner(name, self._runners, _runner_place(suite))
         for case in suite.cases:
-            place = Place(show_path(case.origin or suite.path), case.line, f"case '{case.id}' execution.target")
+            place = SourceLocation(
+                show_path(case.origin or suite.path), case.line, f"case '{case.id}' execution.target"
+            )
             for name in case.runners or ():
                 if name not in self._runners:
                     yield _unknown_runner(name, self._runners, place)
 
 
 def _warning(said: str) -> Finding:
-    if isinstance(said, Notice):
+    if isinstance(said, Diagnostic):
         return Finding(severity="warning", message=said.problem, place=said.place)
     return Finding(severity="warning", message=said)
 
@@ -210,7 +220,7 @@ def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevisio
                 continue
             seen.add(id(spec))
             alone = replace(suite, cases=(replace(case, evaluators=(spec,)),))
-            for error in Panel(alone, grader).check().values():
+            for error in EvaluatorSet(alone, grader).check().values():
                 place = places.of(case, spec, _argument(error, case, spec)) if places is not None else None
                 yield from findings_of(error.at(place) if place is not None else error)
 
@@ -223,15 +233,15 @@ def _argument(error: InputError, case: Case, spec: EvaluatorSpec) -> FieldPath:
     return tuple(int(step) if step.isdecimal() else step for step in steps) if usable else ()
 
 
-def _unknown_runner(name: str, runners: Iterable[str], place: Place) -> Finding:
+def _unknown_runner(name: str, runners: Iterable[str], place: SourceLocation) -> Finding:
     error = UnknownName("runner", name, runners, place)
     return Finding(severity="error", message=error.problem, place=place)
 
 
-def _runner_place(suite: Suite) -> Place:
+def _runner_place(suite: Suite) -> SourceLocation:
     """Where a suite names its runners; its file when that is not found."""
     if suite.path.suffix.lower() == ".jsonl":
-        return Place(show_path(suite.path), None, "execution.target")
+        return SourceLocation(show_path(suite.path), None, "execution.target")
     source = yaml_source(suite.path, suite.path.read_text(encoding="utf-8-sig"))
     document = parse_yaml(suite.path.read_text(encoding="utf-8-sig"))
     execution = document.get("execution")
@@ -332,7 +342,7 @@ def _check_config(path: Path) -> Iterator[Finding]:
         source = yaml_source(path, text)
         document = parse_yaml(text, source.shown)
     except (OSError, UnicodeDecodeError) as error:
-        yield Finding(severity="error", message=f"cannot be read: {error}", place=Place(show_path(path)))
+        yield Finding(severity="error", message=f"cannot be read: {error}", place=SourceLocation(show_path(path)))
         return
     except InputError as error:
         yield from findings_of(error)

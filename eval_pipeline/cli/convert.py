@@ -16,9 +16,9 @@ from eval_pipeline.cli.tables import say
 from eval_pipeline.cli.written import FileText, write_files
 from eval_pipeline.errors import EvalPipelineError, InputError
 from eval_pipeline.formats.agentv.conversion import (
-    Lost,
+    ConversionLoss,
     NewFile,
-    WrittenSuite,
+    RawSuite,
     as_agent_skills,
     as_json,
     as_jsonl,
@@ -30,7 +30,7 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Case, Suite
 
-Writer = Callable[[WrittenSuite, Path], tuple[list[NewFile], Lost]]
+Writer = Callable[[RawSuite, Path], tuple[list[NewFile], ConversionLoss]]
 WRITERS: Mapping[str, Writer] = {"yaml": as_yaml, "jsonl": as_jsonl, "json": as_json, "agent-skills": as_agent_skills}
 _SUFFIXES = {"yaml": ".yaml", "jsonl": ".jsonl", "json": ".json", "agent-skills": ".evals.json"}
 _BY_SUFFIX = {".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".json": "json"}

@@ -14,15 +14,15 @@ import httpx
 
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.errors import InputError
-from eval_pipeline.exports import EXPORTS, ExportFormat, ExportOptions, Piece
+from eval_pipeline.exports import EXPORTS, ExportFormat, ExportOptions, FileChunk
 from eval_pipeline.exports.files import write_file, write_folder
 from eval_pipeline.exports.otel import requests
 from eval_pipeline.formats.agentv.results import iso
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.project import Project
 from eval_pipeline.warehouse.published import open_results
-from eval_pipeline.warehouse.selections import count_cells, read_records, select
+from eval_pipeline.warehouse.selections import count_plans, read_records, select
 
 NOTHING = 3
 RETRIED = (429, 502, 503, 504)
@@ -67,7 +67,7 @@ def export_command(
     with open_results(opened.data) as connection:
         selection = select(connection, what, suites=suites, runners=runners)
         options = ExportOptions(name=selection.name, at=selection.at or datetime.now(UTC), content=content)
-        count = count_cells(connection, selection)
+        count = count_plans(connection, selection)
         if not count:
             click.echo(f"nothing to export: no cell of {selection.name} is chosen", err=True)
             sys.exit(NOTHING)
@@ -88,7 +88,7 @@ def _what(sweep: str, board: str | None) -> str:
     return sweep if sweep == "current" or sweep.startswith("sweep:") else f"sweep:{sweep}"
 
 
-def _write(format_: str, records: Iterable[Record], options: ExportOptions, output: Path | None, to: Project) -> str:
+def _write(format_: str, records: Iterable[ResultRow], options: ExportOptions, output: Path | None, to: Project) -> str:
     format_class: type[ExportFormat] = EXPORTS.get(format_)
     chosen = format_class()
     pieces = chosen.pieces(records, options)
@@ -104,7 +104,7 @@ def _write(format_: str, records: Iterable[Record], options: ExportOptions, outp
     return show_path(path)
 
 
-def _print(pieces: Iterable[Piece]) -> None:
+def _print(pieces: Iterable[FileChunk]) -> None:
     for piece in pieces:
         click.echo(piece.data.decode(), nl=False)
 

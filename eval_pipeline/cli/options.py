@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 
 import click
 
-from eval_pipeline.errors import InputError, InputErrors, Place, UnknownName
+from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Runner
-from eval_pipeline.executions.planning import CaseFilter, cell_cases, check_case_ids
+from eval_pipeline.executions.planning import CaseFilter, check_case_ids, pair_cases
 from eval_pipeline.executions.runners import require_environment, select_runners
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.grading import ungradable
-from eval_pipeline.sweeps.pairs import ReadySuite, SweepOptions
+from eval_pipeline.sweeps.pairs import SweepOptions, ValidatedSuite
 from eval_pipeline.sweeps.project import Project, load_project
-from eval_pipeline.sweeps.project_session import Workbench
+from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import PairKey
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -66,15 +66,15 @@ def selection_options(command: Command) -> Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a command is about: a workbench with suites loaded, runners chosen and options resolved.
+    """What a command is about: a project session with suites loaded, runners chosen and options resolved.
 
     `cells` are the suites × runners that have something to carry out, suite by suite.
     """
 
-    workbench: Workbench
-    suites: list[ReadySuite]
+    session: ProjectSession
+    suites: list[ValidatedSuite]
     runners: list[Runner]
-    cells: list[CellName]
+    pairs: list[PairKey]
     options: SweepOptions
 
     def require_cases(self) -> None:
@@ -88,7 +88,7 @@ class Selection:
     @property
     def problems(self) -> list[InputError]:
         """Files and cases that cannot be carried out."""
-        return [*self.workbench.broken, *(error for ready in self.suites for error in ready.errors)]
+        return [*self.session.broken, *(error for ready in self.suites for error in ready.errors)]
 
 
 def open_project(project: Path | None, data: Path | None, runners_file: Path | None = None) -> Project:
@@ -118,22 +118,22 @@ def select(
     resume: bool,
 ) -> Selection:
     """Loads what the options name. Raises InputError and InputErrors."""
-    workbench = Workbench(open_project(project, data, runners_file))
-    ready = workbench.load_suites([str(Path.cwd() / name) for name in suites] or None)
+    session = ProjectSession(open_project(project, data, runners_file))
+    ready = session.load_suites([str(Path.cwd() / name) for name in suites] or None)
     check_case_ids([each.suite for each in ready], cases)
-    chosen = select_runners(workbench.load_runners(), runners, runner_tags)
+    chosen = select_runners(session.load_runners(), runners, runner_tags)
     if not runners:
-        ready = [_with_known_runners(each, workbench) for each in ready]
+        ready = [_with_known_runners(each, session) for each in ready]
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
     wanted = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
-    used = [cell for each in ready for cell in _cells(each, chosen, wanted, bool(runners))]
+    used = [pair for each in ready for pair in _pairs(each, chosen, wanted, bool(runners))]
     if not used and not cases and not tags:
         _check_cases_runners(ready, chosen)
-    chosen = [runner for runner in chosen if runner.name in {cell.runner for cell in used}]
-    ready = [each for each in ready if each.suite.name in {cell.suite for cell in used} or each.errors]
+    chosen = [runner for runner in chosen if runner.name in {pair.runner for pair in used}]
+    ready = [each for each in ready if each.suite.name in {pair.suite for pair in used} or each.errors]
     require_environment(chosen)
-    defaults = workbench.project.defaults
+    defaults = session.project.defaults
     options = SweepOptions(
         refresh=refresh or defaults.refresh,
         cases=wanted,
@@ -141,33 +141,33 @@ def select(
         concurrency=concurrency,
         threshold=threshold,
         budget_usd=budget,
-        grader=workbench.runner(grader).name if grader is not None else None,
-        resume=workbench.interrupted_sweep() if resume else None,
+        grader=session.runner(grader).name if grader is not None else None,
+        resume=session.interrupted_sweep() if resume else None,
         any_runner=bool(runners),
         defaults=defaults,
     )
-    _check_graders(workbench, used, options)
-    return Selection(workbench=workbench, suites=ready, runners=chosen, cells=used, options=options)
+    _check_graders(session, used, options)
+    return Selection(session=session, suites=ready, runners=chosen, pairs=used, options=options)
 
 
-def _check_graders(workbench: Workbench, cells: list[CellName], options: SweepOptions) -> None:
+def _check_graders(session: ProjectSession, pairs: list[PairKey], options: SweepOptions) -> None:
     """Raises InputErrors for suites × runners that nobody could grade, before anything costs money."""
-    graders = make_graders(options, workbench.warehouse, workbench.runner)
-    pairs = [(workbench.suite(one.suite).suite, workbench.runner(one.runner)) for one in cells]
-    errors = [ungradable(suite, runner, graders, any_runner=options.any_runner) for suite, runner in pairs]
+    graders = make_graders(options, session.warehouse, session.runner)
+    chosen = [(session.suite(one.suite).suite, session.runner(one.runner)) for one in pairs]
+    errors = [ungradable(suite, runner, graders, any_runner=options.any_runner) for suite, runner in chosen]
     missing = {str(error): error for error in errors if error is not None}
     if missing:
         raise InputErrors(list(missing.values()))
 
 
-def _cells(ready: ReadySuite, runners: list[Runner], wanted: CaseFilter, any_runner: bool) -> Iterator[CellName]:
+def _pairs(ready: ValidatedSuite, runners: list[Runner], wanted: CaseFilter, any_runner: bool) -> Iterator[PairKey]:
     """The cells of a suite that have something to carry out."""
     for runner in runners:
-        if next(cell_cases(ready.suite, runner, wanted, any_runner=any_runner), None) is not None:
-            yield CellName(ready.suite.name, runner.name)
+        if next(pair_cases(ready.suite, runner, wanted, any_runner=any_runner), None) is not None:
+            yield PairKey(ready.suite.name, runner.name)
 
 
-def _check_cases_runners(suites: list[ReadySuite], chosen: list[Runner]) -> None:
+def _check_cases_runners(suites: list[ValidatedSuite], chosen: list[Runner]) -> None:
     """Cases that name runners of their own are carried out on those only: said when nothing else is left."""
     named = sorted({name for each in suites for case in each.suite.cases for name in case.runners or ()})
     if named:
@@ -175,21 +175,21 @@ def _check_cases_runners(suites: list[ReadySuite], chosen: list[Runner]) -> None
         raise InputError(f"no case is for {wanted}: each names the runners it is for ({', '.join(named)})")
 
 
-def _with_known_runners(ready: ReadySuite, workbench: Workbench) -> ReadySuite:
+def _with_known_runners(ready: ValidatedSuite, session: ProjectSession) -> ValidatedSuite:
     """The suite without the cases that name a runner that is not there: each is an error, and the others go on.
 
     Raises UnknownName for a suite that asks for such a runner itself: it would silently carry out nothing.
     """
-    for name in sorted(set(ready.suite.settings.runners) - set(workbench.runners)):
-        raise UnknownName("runner", name, workbench.runners, Place(show_path(ready.suite.path)))
+    for name in sorted(set(ready.suite.settings.runners) - set(session.runners)):
+        raise UnknownName("runner", name, session.runners, SourceLocation(show_path(ready.suite.path)))
     errors: dict[str, InputError] = {}
     for case in ready.suite.cases:
-        for name in sorted(set(case.runners or ()) - set(workbench.runners)):
-            place = Place(show_path(case.origin or ready.suite.path), case.line, f"case '{case.id}'")
-            errors[case.id] = UnknownName("runner", name, workbench.runners, place)
+        for name in sorted(set(case.runners or ()) - set(session.runners)):
+            place = SourceLocation(show_path(case.origin or ready.suite.path), case.line, f"case '{case.id}'")
+            errors[case.id] = UnknownName("runner", name, session.runners, place)
     if not errors:
         return ready
     usable = tuple(case for case in ready.suite.cases if case.id not in errors)
     known = replace(ready, suite=replace(ready.suite, cases=usable), errors=(*ready.errors, *errors.values()))
-    workbench.suites[ready.suite.name] = known
+    session.suites[ready.suite.name] = known
     return known

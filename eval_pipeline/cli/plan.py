@@ -11,7 +11,7 @@ from eval_pipeline.cli.options import select, selection_options
 from eval_pipeline.cli.tables import print_rows, say, table_console
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import money
-from eval_pipeline.sweeps.plan import Foreseen, foresee
+from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 
 
 @click.command(name="plan")
@@ -24,7 +24,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     """
     selection = select(**selected)
     selection.require_cases()
-    foreseen = list(foresee(selection.workbench, selection.cells, selection.options))
+    foreseen = list(plan_sweep(selection.session, selection.pairs, selection.options))
     if as_json:
         click.echo(to_json([_as_json(one) for one in foreseen]).decode())
         return
@@ -35,13 +35,13 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
         say(console, str(error), mark="invalid:", style="red")
 
 
-def _rows(foreseen: list[Foreseen]) -> Iterator[tuple[object, ...]]:
+def _rows(foreseen: list[SweepPlan]) -> Iterator[tuple[object, ...]]:
     for one in foreseen:
-        tally = one.tally
+        counts = one.counts
         cost = money(one.estimated_cost_usd)
-        yield one.cell.suite, one.cell.runner, tally.planned, tally.reused, tally.executed, tally.rescored, cost
+        yield one.pair.suite, one.pair.runner, counts.planned, counts.reused, counts.executed, counts.rescored, cost
     if len(foreseen) > 1:
-        tallies = [one.tally for one in foreseen]
+        tallies = [one.counts for one in foreseen]
         costs = [one.estimated_cost_usd for one in foreseen]
         total = None if None in costs else sum(cost for cost in costs if cost is not None)
         yield (
@@ -50,13 +50,13 @@ def _rows(foreseen: list[Foreseen]) -> Iterator[tuple[object, ...]]:
         )  # fmt: skip
 
 
-def _as_json(one: Foreseen) -> dict[str, Any]:
+def _as_json(one: SweepPlan) -> dict[str, Any]:
     return {
-        "suite": one.cell.suite,
-        "runner": one.cell.runner,
-        "planned": one.tally.planned,
-        "reused": one.tally.reused,
-        "to_execute": one.tally.executed,
-        "to_rescore": one.tally.rescored,
+        "suite": one.pair.suite,
+        "runner": one.pair.runner,
+        "planned": one.counts.planned,
+        "reused": one.counts.reused,
+        "to_execute": one.counts.executed,
+        "to_rescore": one.counts.rescored,
         "estimated_cost_usd": one.estimated_cost_usd,
     }

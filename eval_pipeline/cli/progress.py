@@ -21,9 +21,9 @@ from eval_pipeline.executions.model import Plan
 from eval_pipeline.leaderboards.show import amount, money
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
-from eval_pipeline.sweeps.outcomes import CellOutcome, Listener, Tally
-from eval_pipeline.sweeps.pairs import Cell
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts, SweepObserver
+from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.warehouse.journal import PairKey
 
 PLAIN_EVERY_S = 10.0
 MOST_ROWS = 20
@@ -33,7 +33,7 @@ MOST_ROWS = 20
 class _Row:
     total: int
     begun: float
-    tally: Tally = field(default_factory=Tally)
+    counts: SweepCounts = field(default_factory=SweepCounts)
     done: int = 0
     reused: int = 0
     running: int = 0
@@ -45,37 +45,37 @@ class _Row:
         return self.done - self.reused
 
 
-class Progress(Listener):
+class Progress(SweepObserver):
     """Counts per suite × runner; `clock` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.rows: dict[CellName, _Row] = {}
+        self.rows: dict[PairKey, _Row] = {}
         self._clock = clock
 
-    def cell_planned(self, cell: Cell, cells: int) -> None:
-        self.rows[cell.name] = _Row(total=cells, begun=self._clock())
+    def pair_planned(self, pair: Pair, plans: int) -> None:
+        self.rows[pair.name] = _Row(total=plans, begun=self._clock())
 
-    def plan_reused(self, cell: Cell, status: Status | None) -> None:
-        row = self.rows[cell.name]
+    def plan_reused(self, pair: Pair, status: Status | None) -> None:
+        row = self.rows[pair.name]
         row.done += 1
         row.reused += 1
         if status is not None:
-            row.tally.count(status)
+            row.counts.count(status)
 
     def plan_started(self, plan: Plan) -> None:
-        self.rows[CellName(plan.suite, plan.runner.name)].running += 1
+        self.rows[PairKey(plan.suite, plan.runner.name)].running += 1
 
-    def plan_finished(self, cell: Cell, status: Status | None, report: SessionReport | None) -> None:
-        row = self.rows[cell.name]
+    def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
+        row = self.rows[pair.name]
         row.done += 1
         row.running = max(0, row.running - 1)
         if status is not None:
-            row.tally.count(status)
+            row.counts.count(status)
         if report is not None:
-            row.tally.add_usage(report)
+            row.counts.add_usage(report)
 
-    def cell_finished(self, outcome: CellOutcome) -> None:
-        row = self.rows.get(outcome.cell.name)
+    def pair_finished(self, outcome: PairOutcome) -> None:
+        row = self.rows.get(outcome.pair.name)
         if row is not None:
             row.finished, row.ended = True, self._clock()
 
@@ -114,24 +114,24 @@ class LiveProgress(Progress):
             table.add_column(name, justify="left" if name in ("suite", "runner", "") else "right")
         shown = [(name, row) for name, row in self.rows.items() if row.total]
         ordered = sorted(shown, key=lambda item: item[1].finished)
-        for cell, row in ordered[:MOST_ROWS]:
-            table.add_row(*self._cells(cell, row), style="dim" if row.finished else None)
+        for pair, row in ordered[:MOST_ROWS]:
+            table.add_row(*self._pairs(pair, row), style="dim" if row.finished else None)
         hidden = len(ordered) - MOST_ROWS
         return Group(table, Text(f"… and {hidden} more", style="dim")) if hidden > 0 else table
 
-    def _cells(self, name: CellName, row: _Row) -> list[RenderableType]:
+    def _pairs(self, name: PairKey, row: _Row) -> list[RenderableType]:
         rate, left = self.rate(row), self.seconds_left(row)
         return [
             name.suite,
             name.runner,
             ProgressBar(total=max(1, row.total), completed=row.done, width=20),
             f"{row.done}/{row.total}",
-            str(row.tally.passed),
-            Text(str(row.tally.failed), style="red" if row.tally.failed else ""),
-            Text(str(row.tally.errored), style="yellow" if row.tally.errored else ""),
+            str(row.counts.passed),
+            Text(str(row.counts.failed), style="red" if row.counts.failed else ""),
+            Text(str(row.counts.errored), style="yellow" if row.counts.errored else ""),
             f"{rate:,.1f}/s" if rate else "–",
-            amount(_tokens(row.tally)),
-            money(row.tally.cost_usd),
+            amount(_tokens(row.counts)),
+            money(row.counts.cost_usd),
             duration(left),
         ]
 
@@ -155,43 +155,43 @@ class PlainProgress(Progress):
         self._write = write or (lambda line: print(line, file=sys.stderr, flush=True))
         self._said_at = clock()
 
-    def plan_finished(self, cell: Cell, status: Status | None, report: SessionReport | None) -> None:
-        super().plan_finished(cell, status, report)
+    def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
+        super().plan_finished(pair, status, report)
         now = self._clock()
         if now - self._said_at >= PLAIN_EVERY_S:
             self._said_at = now
-            self._say(cell.name)
+            self._say(pair.name)
 
-    def cell_finished(self, outcome: CellOutcome) -> None:
-        super().cell_finished(outcome)
-        self._say(outcome.cell.name)
+    def pair_finished(self, outcome: PairOutcome) -> None:
+        super().pair_finished(outcome)
+        self._say(outcome.pair.name)
         if outcome.error is not None:
-            self._write(f"{outcome.cell.name.suite} × {outcome.cell.name.runner}: not stored: {outcome.error}")
+            self._write(f"{outcome.pair.name.suite} × {outcome.pair.name.runner}: not stored: {outcome.error}")
 
-    def _say(self, name: CellName) -> None:
+    def _say(self, name: PairKey) -> None:
         row = self.rows.get(name)
         if row is None or not row.total:
             return
-        tally = row.tally
+        counts = row.counts
         parts = [
             f"{name.suite} × {name.runner}: {row.done}/{row.total}",
-            f"passed {tally.passed}",
-            f"failed {tally.failed}",
-            f"errors {tally.errored}",
+            f"passed {counts.passed}",
+            f"failed {counts.failed}",
+            f"errors {counts.errored}",
         ]
         parts += [f"reused {row.reused}"] if row.reused else []
         rate, left = self.rate(row), self.seconds_left(row)
         parts += [f"{rate:,.1f}/s"] if rate else []
-        parts += [f"tokens {_tokens(tally):,}"] if _tokens(tally) is not None else []
-        parts += [f"cost {money(tally.cost_usd)}"] if tally.cost_usd is not None else []
+        parts += [f"tokens {_tokens(counts):,}"] if _tokens(counts) is not None else []
+        parts += [f"cost {money(counts.cost_usd)}"] if counts.cost_usd is not None else []
         parts += [f"left {duration(left)}"] if left else []
         self._write(", ".join(parts))
 
 
-def _tokens(tally: Tally) -> int | None:
-    if tally.input_tokens is None or tally.output_tokens is None:
+def _tokens(counts: SweepCounts) -> int | None:
+    if counts.input_tokens is None or counts.output_tokens is None:
         return None
-    return tally.input_tokens + tally.output_tokens
+    return counts.input_tokens + counts.output_tokens
 
 
 def duration(seconds: float | None) -> str:

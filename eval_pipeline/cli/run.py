@@ -17,7 +17,7 @@ from eval_pipeline.cli.tables import print_boards, say, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.source import show_path
-from eval_pipeline.sweeps.outcomes import INTERRUPTED, CellOutcome
+from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
 from eval_pipeline.warehouse.stored_pairs import case_results
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
     from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
 
     with choose_progress(console, quiet or as_json) as progress:
-        selection.workbench.listener = progress
-        result = run_sweep(selection.workbench, selection.suites, selection.cells, sweep_config(selection))
-    least = min_pass_rate if min_pass_rate is not None else selection.workbench.project.defaults.min_pass_rate
+        selection.session.observer = progress
+        result = run_sweep(selection.session, selection.suites, selection.pairs, sweep_config(selection))
+    least = min_pass_rate if min_pass_rate is not None else selection.session.project.defaults.min_pass_rate
     outcomes = [_by_case(selection, outcome) for outcome in result.outcomes]
     code = exit_code(outcomes, selection.problems, least, result.problem)
     standings = _standings(selection)
@@ -81,25 +81,25 @@ def sweep_config(selection: Selection) -> dict[str, Any]:
     return {name: value for name, value in config.items() if value not in (None, [])}
 
 
-def _by_case(selection: Selection, outcome: CellOutcome) -> CellOutcome:
+def _by_case(selection: Selection, outcome: PairOutcome) -> PairOutcome:
     """The outcome counted by cases, where the suite says how repetitions become one answer about a case."""
-    if outcome.cell.ready.suite.settings.strategy is None or outcome.error is not None or not outcome.tally.planned:
+    if outcome.pair.ready.suite.settings.strategy is None or outcome.error is not None or not outcome.counts.planned:
         return outcome
-    found = case_results(selection.workbench.warehouse, outcome.cell.name)
+    found = case_results(selection.session.warehouse, outcome.pair.name)
     counted = replace(
-        outcome.tally,
+        outcome.counts,
         passed=found.get("passed", 0),
         failed=found.get("failed", 0),
         errored=found.get("error", 0),
     )
-    return replace(outcome, tally=counted)
+    return replace(outcome, counts=counted)
 
 
 def exit_code(
-    outcomes: list[CellOutcome], problems: list[InputError], min_pass_rate: float | None, problem: str | None
+    outcomes: list[PairOutcome], problems: list[InputError], min_pass_rate: float | None, problem: str | None
 ) -> int:
     """0, 1, 2, 3 or 130, as `eval-pipeline --help` says; the worst of what happened."""
-    graded = sum(outcome.tally.passed + outcome.tally.failed for outcome in outcomes)
+    graded = sum(outcome.counts.passed + outcome.counts.failed for outcome in outcomes)
     if problem == INTERRUPTED:
         return EXIT_INTERRUPTED
     if problems:
@@ -111,19 +111,19 @@ def exit_code(
     return 0
 
 
-def _failed(outcome: CellOutcome, min_pass_rate: float | None) -> bool:
-    tally = outcome.tally
+def _failed(outcome: PairOutcome, min_pass_rate: float | None) -> bool:
+    counts = outcome.counts
     if outcome.error is not None:
         return True
-    if min_pass_rate is None or not tally.planned:
-        return bool(tally.failed or tally.errored)
-    graded = tally.passed + tally.failed
-    return not graded or tally.passed / graded < min_pass_rate
+    if min_pass_rate is None or not counts.planned:
+        return bool(counts.failed or counts.errored)
+    graded = counts.passed + counts.failed
+    return not graded or counts.passed / graded < min_pass_rate
 
 
 def _standings(selection: Selection) -> pl.DataFrame:
     """The newest board's rows of what was selected, the overall rows over just these suites left to `leaderboard`."""
-    frame = selection.workbench.warehouse.frame(
+    frame = selection.session.warehouse.frame(
         "SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards)"
         " ORDER BY suite, rank, runner"
     )
@@ -143,8 +143,8 @@ def _show_problems(console: Console, problems: list[InputError]) -> None:
         say(console, f"… and {len(problems) - MOST_PROBLEMS} more invalid cases (eval-pipeline validate lists them)")
 
 
-def _show_outcome(console: Console, selection: Selection, outcomes: list[CellOutcome], problem: str | None) -> None:
-    tallies = [outcome.tally for outcome in outcomes]
+def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOutcome], problem: str | None) -> None:
+    tallies = [outcome.counts for outcome in outcomes]
     executed, reused = sum(t.executed for t in tallies), sum(t.reused for t in tallies)
     rescored, errored = sum(t.rescored for t in tallies), sum(t.errored for t in tallies)
     refused = sum(t.refused for t in tallies)
@@ -156,7 +156,7 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[CellOut
         say(console, f"{errored} cells could not be graded; why: {WHY}", style="yellow")
     if problem is not None:
         say(console, f"problem: {problem}", style="red")
-    data = show_path(Path(selection.workbench.project.data))
+    data = show_path(Path(selection.session.project.data))
     where = f"tables: {data}/results.duckdb   ask: eval-pipeline sql --data {data}   look: eval-pipeline dev"
     say(console, where, style="dim")
 
@@ -168,9 +168,9 @@ def _print_json(result: RunResult, standings: pl.DataFrame, selection: Selection
         "dagster_run_id": result.run_id,
         "cells": [
             {
-                "suite": outcome.cell.name.suite,
-                "runner": outcome.cell.name.runner,
-                **{name: getattr(outcome.tally, name) for name in outcome.tally.__dataclass_fields__},
+                "suite": outcome.pair.name.suite,
+                "runner": outcome.pair.name.runner,
+                **{name: getattr(outcome.counts, name) for name in outcome.counts.__dataclass_fields__},
                 "error": outcome.error,
             }
             for outcome in result.outcomes

@@ -13,7 +13,7 @@ from eval_pipeline.cli.options import EXISTING_FILE, open_project, project_optio
 from eval_pipeline.cli.tables import say
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.sweeps.project_session import Workbench
+from eval_pipeline.sweeps.project_session import ProjectSession
 
 _STYLES = {"error": "red", "warning": "yellow"}
 
@@ -38,11 +38,11 @@ def validate_command(
     that it has. Exit codes: 0 all valid; 1 more warnings than --max-warnings; 2 errors.
     """
     try:
-        workbench = Workbench(open_project(project, data, runners_file))
+        session = ProjectSession(open_project(project, data, runners_file))
     except InputError as error:
         checked = Checked(findings=list(findings_of(error)), suites={})
     else:
-        checked = check_files(workbench, files, Path.cwd())
+        checked = check_files(session, files, Path.cwd())
     if as_json:
         click.echo(to_json([finding.as_json() for finding in checked.findings]).decode())
     else:

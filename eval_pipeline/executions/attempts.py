@@ -61,8 +61,8 @@ class Lease(Protocol):
     async def finished(self) -> WorkspaceTrace:
         """The target is done: what it changed. The folder stays as it left it until `close`."""
 
-    async def close(self, *, failed: bool, undo: bool = False) -> None:
-        """Nobody looks at it any more; a failed cell's workspace may be kept. `undo`: the attempt is repeated."""
+    async def close(self, *, failed: bool, restore: bool = False) -> None:
+        """Nobody looks at it any more; a failed cell's workspace may be kept. `restore`: the attempt is repeated."""
 
 
 class Workspaces(Protocol):
@@ -73,7 +73,7 @@ class Workspaces(Protocol):
 
 
 @dataclass(slots=True)
-class Job:
+class PlanState:
     """A plan on its way: the attempts so far, and the workspace of the latest."""
 
     plan: Plan
@@ -82,7 +82,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class AttemptEnvironment:
     """What attempts need beside the runner: the folder of an execution's files, workspaces, and how a conversation
     goes on."""
 
@@ -95,34 +95,34 @@ class Attempts:
     """Makes attempts with one runner's adapter; whatever happens in one becomes a value."""
 
     def __init__(
-        self, runner: Runner, adapter: Adapter, limit: AdaptiveLimit, clock: Clock, around: Surroundings
+        self, runner: Runner, adapter: Adapter, limit: AdaptiveLimit, clock: Clock, environment: AttemptEnvironment
     ) -> None:
         self._runner = runner
         self._adapter = adapter
         self._limit = limit
         self._clock = clock
-        self._around = around
+        self._around = environment
         self._execute = _awaitable(adapter)
 
-    async def make(self, job: Job) -> RawExecution | TargetFailure:
+    async def make(self, job: PlanState) -> RawExecution | TargetFailure:
         """One more attempt of a job, written down in it."""
         try:
             await self._open_workspace(job)
         except TargetFailure as unprepared:
             job.attempts.append(attempt_record(self._clock.now(), 0.0, unprepared))
             return unprepared
-        ticket, started_at, begun = self._limit.begun(), self._clock.now(), self._clock.monotonic()
+        ticket, started_at, record_start = self._limit.record_start(), self._clock.now(), self._clock.monotonic()
         result = await self._try(job)
-        duration_ms = (self._clock.monotonic() - begun) * 1000
+        duration_ms = (self._clock.monotonic() - record_start) * 1000
         failure = result if isinstance(result, TargetFailure) else None
         refused = failure is not None and failure.failure is RATE_LIMITED
         asked = (failure.retry_after_s if failure is not None else None) or 0.0
         pause_s = min(asked, self._runner.retries.max_retry_after_s)
-        self._limit.answered(ticket, refused=refused, retry_after_s=pause_s)
+        self._limit.record_result(ticket, refused=refused, retry_after_s=pause_s)
         job.attempts.append(attempt_record(started_at, duration_ms, failure))
         return result
 
-    async def make_in_place(self, job: Job) -> RawExecution | TargetFailure:
+    async def make_in_place(self, job: PlanState) -> RawExecution | TargetFailure:
         """One more attempt of a job, as soon as the limit has a place for it."""
         await self._limit.acquire()
         try:
@@ -130,7 +130,7 @@ class Attempts:
         finally:
             self._limit.release()
 
-    def delay_before_next(self, job: Job, result: RawExecution | TargetFailure) -> float | None:
+    def delay_before_next(self, job: PlanState, result: RawExecution | TargetFailure) -> float | None:
         """Seconds until the job is to be tried again; None when the result stands."""
         if not isinstance(result, TargetFailure) or not self._is_retryable(result):
             return None
@@ -146,16 +146,16 @@ class Attempts:
             return failure.retryable
         return failure.status in statuses and failure.status not in NEVER_RETRIED
 
-    def execution(self, job: Job, result: RawExecution | TargetFailure) -> Execution:
+    def execution(self, job: PlanState, result: RawExecution | TargetFailure) -> Execution:
         """The execution that a job's last attempt ended."""
         return executed(job, result, self._clock.now())
 
     @staticmethod
-    async def release(job: Job, *, failed: bool = False, undo: bool = False) -> None:
+    async def release(job: PlanState, *, failed: bool = False, restore: bool = False) -> None:
         """Lets the workspace of a job go, if it has one."""
         if job.lease is not None:
             lease, job.lease = job.lease, None
-            await lease.close(failed=failed, undo=undo)
+            await lease.close(failed=failed, restore=restore)
 
     async def close(self) -> None:
         """Lets the adapter go. What was executed stays, even if one cannot let go: the boundary's other end."""
@@ -164,16 +164,16 @@ class Attempts:
         except Exception as error:  # noqa: BLE001 — see above
             _LOG.warning("adapter '%s' did not close: %s: %s", self._runner.adapter, type(error).__name__, error)
 
-    async def _open_workspace(self, job: Job) -> None:
+    async def _open_workspace(self, job: PlanState) -> None:
         if job.plan.case.workspace is None or self._around.workspaces is None:
             return
-        await self.release(job, undo=True)
+        await self.release(job, restore=True)
         try:
             job.lease = await self._around.workspaces.open(job.plan)
         except OSError as error:
             raise TargetFailure(WORKSPACE, f"the workspace cannot be made: {error}") from error
 
-    async def _try(self, job: Job) -> RawExecution | TargetFailure:
+    async def _try(self, job: PlanState) -> RawExecution | TargetFailure:
         case, number = job.plan.case, len(job.attempts) + 1
         call = Call(
             plan=job.plan,
@@ -233,7 +233,7 @@ def attempt_record(started_at: datetime, duration_ms: float, failure: TargetFail
     )
 
 
-def executed(job: Job, result: RawExecution | TargetFailure, now: datetime) -> Execution:
+def executed(job: PlanState, result: RawExecution | TargetFailure, now: datetime) -> Execution:
     """The execution of a job that a result ends; one without any attempt never reached the target."""
     failure = result if isinstance(result, TargetFailure) else None
     last = job.attempts[-1] if job.attempts else None

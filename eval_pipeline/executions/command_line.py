@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import InputError, Place, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.executions.shell_line import fill, fill_shell_line, placeholders
 
 PLACEHOLDERS = (
@@ -98,11 +98,11 @@ def read_command_line(given: Mapping[str, Any], key: str = "command", files_form
     elif isinstance(command, list) and command and all(isinstance(word, (str, int, float)) for word in command):
         line = CommandLine(written=tuple(map(str, command)), files_format=files_format)
     else:
-        raise InputError("expected a program with its arguments (a list), or a shell line", Place(field=key))
+        raise InputError("expected a program with its arguments (a list), or a shell line", SourceLocation(field=key))
     for name in sorted(line.names.difference(PLACEHOLDERS)):
         known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
         hint = did_you_mean(name, PLACEHOLDERS)
-        raise InputError(f"unknown placeholder {{{name}}}; there are: {known}{hint}", Place(field=key))
+        raise InputError(f"unknown placeholder {{{name}}}; there are: {known}{hint}", SourceLocation(field=key))
     return line
 
 

@@ -24,7 +24,7 @@ class Conversations(Protocol):
     def answer(self, plan: Plan, raw: RawExecution) -> str:
         """What the target said to the user in a turn."""
 
-    async def goes_on(self, plan: Plan, so_far: RawExecution) -> bool:
+    async def should_continue(self, plan: Plan, so_far: RawExecution) -> bool:
         """Whether the conversation goes on after its latest turn (asked only where a failed turn ends it)."""
 
 
@@ -51,7 +51,7 @@ async def converse(call: Call, execute: Execute, conversations: Conversations) -
             return result
         done.append(_Turn(messages, result, conversations.answer(turn_call.plan, result)))
         may_stop = conversation.on_failure == "stop" and number < len(conversation.turns)
-        if may_stop and not await conversations.goes_on(call.plan, _together(done)):
+        if may_stop and not await conversations.should_continue(call.plan, _together(done)):
             break
     return _together(done)
 

@@ -20,10 +20,10 @@ from typing import NamedTuple, Protocol
 
 from eval_pipeline.executions.adapters import Adapter, Call
 from eval_pipeline.executions.attempts import (
+    AttemptEnvironment,
     Attempts,
     Clock,
-    Job,
-    Surroundings,
+    PlanState,
     Workspaces,
     attempt_record,
     executed,
@@ -32,7 +32,7 @@ from eval_pipeline.executions.attempts import (
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner, TargetFailure
-from eval_pipeline.executions.redaction import clean_files, cleaned
+from eval_pipeline.executions.redaction import clean_files, redact
 from eval_pipeline.failures import ADAPTER, BUDGET_EXCEEDED, TIMEOUT
 
 _LOG = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ LEAST_BEGUN = 16
 ExecuteBatch = Callable[[Sequence[Call]], Awaitable[list[RawExecution | TargetFailure]]]
 
 
-class Taken(NamedTuple):
+class SinkResult(NamedTuple):
     """What the sink says of an execution: its cost in USD (None: not known), and whether its cell passed."""
 
     cost_usd: float | None = None
@@ -51,7 +51,7 @@ class Taken(NamedTuple):
 class Sink(Protocol):
     """Takes each finished execution and makes it durable. Its workspace is let go afterwards."""
 
-    async def __call__(self, plan: Plan, execution: Execution) -> Taken: ...
+    async def __call__(self, plan: Plan, execution: Execution) -> SinkResult: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Engine:
         self._places = asyncio.Semaphore(concurrency) if concurrency else None
         self._budget_usd = budget_usd
         self._refuse = refuse
-        self.around = Surroundings(folder_of=folder_of, workspaces=workspaces, conversations=conversations)
+        self.environment = AttemptEnvironment(folder_of=folder_of, workspaces=workspaces, conversations=conversations)
         self.clock = clock or Clock.real()
         self.started = on_start
         self.spent_usd = 0.0
@@ -108,15 +108,15 @@ class Engine:
             return TargetFailure(BUDGET_EXCEEDED, "not executed: the budget is spent")
         return self._refuse(plan)
 
-    async def take_place(self) -> None:
+    async def acquire(self) -> None:
         if self._places is not None:
             await self._places.acquire()
 
-    def give_place(self) -> None:
+    def release(self) -> None:
         if self._places is not None:
             self._places.release()
 
-    async def finish(self, job: Job, execution: Execution) -> None:
+    async def finish(self, job: PlanState, execution: Execution) -> None:
         """Hands an execution on, and lets its workspace go when it has been looked at."""
         passed = False
         try:
@@ -137,10 +137,10 @@ class _LaneRun:
         self._lane = lane
         self._clock = engine.clock
         self._limit = AdaptiveLimit(lane.concurrency, engine.clock.monotonic)
-        self._attempts = Attempts(lane.runner, lane.adapter, self._limit, engine.clock, engine.around)
+        self._attempts = Attempts(lane.runner, lane.adapter, self._limit, engine.clock, engine.environment)
         self._fallbacks = [(runner, self._attempts_of(runner, adapter)) for runner, adapter in lane.fallbacks]
         self._most_begun = max(BEGUN_PER_PLACE * lane.concurrency, LEAST_BEGUN)
-        self._retries: list[tuple[float, int, Job]] = []
+        self._retries: list[tuple[float, int, PlanState]] = []
         self._retry_number = 0
         self._under_way = 0
         self._changed = asyncio.Event()
@@ -150,13 +150,13 @@ class _LaneRun:
             await self._run_batches()
             async with asyncio.TaskGroup() as group:
                 while True:
-                    await self._take_place()
+                    await self._acquire()
                     job = self._next_job()
                     if job is not None:
                         self._under_way += 1
                         group.create_task(self._attempt(job))
                         continue
-                    self._give_place()
+                    self._release()
                     if not self._under_way and not self._retries:
                         return
                     await self._wait_for_change()
@@ -166,28 +166,28 @@ class _LaneRun:
 
     def _attempts_of(self, runner: Runner, adapter: Adapter) -> Attempts:
         limit = AdaptiveLimit(runner.concurrency or self._lane.concurrency, self._clock.monotonic)
-        return Attempts(runner, adapter, limit, self._clock, self._engine.around)
+        return Attempts(runner, adapter, limit, self._clock, self._engine.environment)
 
-    async def _take_place(self) -> None:
+    async def _acquire(self) -> None:
         await self._limit.acquire()
         try:
-            await self._engine.take_place()
+            await self._engine.acquire()
         except asyncio.CancelledError:
             self._limit.release()
             raise
 
-    def _give_place(self) -> None:
-        self._engine.give_place()
+    def _release(self) -> None:
+        self._engine.release()
         self._limit.release()
 
-    def _next_job(self) -> Job | None:
+    def _next_job(self) -> PlanState | None:
         """A retry that is due, else a new plan unless too many that were begun are not finished."""
         if self._retries and self._retries[0][0] <= self._clock.monotonic():
             return heapq.heappop(self._retries)[2]
         if self._under_way + len(self._retries) >= self._most_begun:
             return None
         plan = next(self._lane.plans, None)
-        return Job(plan) if plan is not None else None
+        return PlanState(plan) if plan is not None else None
 
     async def _wait_for_change(self) -> None:
         """Until an attempt ends, or the next retry is due."""
@@ -201,12 +201,12 @@ class _LaneRun:
         except TimeoutError:
             pass
 
-    async def _attempt(self, job: Job) -> None:
+    async def _attempt(self, job: PlanState) -> None:
         try:
             try:
                 outcome = await self._one_attempt(job)
             finally:
-                self._give_place()
+                self._release()
             if outcome is not None:
                 await self._engine.finish(job, outcome)
         finally:
@@ -214,7 +214,7 @@ class _LaneRun:
             self._under_way -= 1
             self._changed.set()
 
-    async def _one_attempt(self, job: Job) -> Execution | None:
+    async def _one_attempt(self, job: PlanState) -> Execution | None:
         """The finished execution, or None when the job was put back to be tried again."""
         refusal = self._engine.refusal(job.plan) if not job.attempts else None
         if refusal is not None:
@@ -224,18 +224,18 @@ class _LaneRun:
         result = await self._attempts.make(job)
         delay_s = self._attempts.delay_before_next(job, result)
         if delay_s is not None:
-            await Attempts.release(job, undo=True)  # others may work in it while this one waits
+            await Attempts.release(job, restore=True)  # others may work in it while this one waits
             self._put_back(job, delay_s)
             return None
         if isinstance(result, TargetFailure) and self._fallbacks:
             return await self._fall_back(job, result)
         return self._attempts.execution(job, result)
 
-    def _put_back(self, job: Job, delay_s: float) -> None:
+    def _put_back(self, job: PlanState, delay_s: float) -> None:
         self._retry_number += 1
         heapq.heappush(self._retries, (self._clock.monotonic() + delay_s, self._retry_number, job))
 
-    async def _fall_back(self, job: Job, result: RawExecution | TargetFailure) -> Execution:
+    async def _fall_back(self, job: PlanState, result: RawExecution | TargetFailure) -> Execution:
         """The first fallback's answer; when they all fail, the failure of the last."""
         by = None
         for runner, attempts in self._fallbacks:
@@ -260,27 +260,29 @@ class _LaneRun:
             await self._finish_all(jobs, results)
         self._lane.plans = _First(alone, self._lane.plans)
 
-    async def _batch(self, execute_batch: ExecuteBatch, jobs: list[Job]) -> list[RawExecution | TargetFailure] | None:
+    async def _batch(
+        self, execute_batch: ExecuteBatch, jobs: list[PlanState]
+    ) -> list[RawExecution | TargetFailure] | None:
         """What one call brought for each job; None when it brought nothing for any."""
         calls = [self._call(job) for job in jobs]
-        await self._engine.take_place()
-        started_at, begun = self._clock.now(), self._clock.monotonic()
+        await self._engine.acquire()
+        started_at, record_start = self._clock.now(), self._clock.monotonic()
         try:
             results = await _within_limits(execute_batch, calls)
         except Exception as error:  # noqa: BLE001 — the boundary to adapters; the cases are then asked one by one
-            said = cleaned(f"{type(error).__name__}: {error}", self._lane.runner.secrets)
+            said = redact(f"{type(error).__name__}: {error}", self._lane.runner.secrets)
             _LOG.warning("batch of runner '%s' failed: %s", self._lane.runner.name, said)
             return None
         finally:
-            self._engine.give_place()
+            self._engine.release()
             await self._clean(calls)
-        share_ms = (self._clock.monotonic() - begun) * 1000 / len(jobs)
+        share_ms = (self._clock.monotonic() - record_start) * 1000 / len(jobs)
         for job, result in zip(jobs, results, strict=True):
             failure = result if isinstance(result, TargetFailure) else None
             job.attempts.append(attempt_record(started_at, share_ms, failure))
         return results
 
-    def _call(self, job: Job) -> Call:
+    def _call(self, job: PlanState) -> Call:
         timeout_s = time_limit_s(job.plan.case, self._lane.runner, self._lane.adapter)
         return Call(plan=job.plan, attempt=1, timeout_s=timeout_s, files=_files(self._engine, job))
 
@@ -289,7 +291,7 @@ class _LaneRun:
         if self._lane.runner.secrets:
             await asyncio.to_thread(clean_files, calls[0].files(), self._lane.runner.secrets)
 
-    async def _finish_all(self, jobs: Sequence[Job], results: Sequence[RawExecution | TargetFailure]) -> None:
+    async def _finish_all(self, jobs: Sequence[PlanState], results: Sequence[RawExecution | TargetFailure]) -> None:
         """Hands the executions of a batch on, many at once: each may wait for its grades."""
         places = asyncio.Semaphore(self._most_begun)
         async with asyncio.TaskGroup() as group:
@@ -298,10 +300,10 @@ class _LaneRun:
                 finishing = group.create_task(self._engine.finish(job, executed(job, result, self._clock.now())))
                 finishing.add_done_callback(lambda _: places.release())
 
-    async def _unrefused(self, plans: Sequence[Plan]) -> list[Job]:
+    async def _unrefused(self, plans: Sequence[Plan]) -> list[PlanState]:
         jobs = []
         for plan in plans:
-            job = Job(plan)
+            job = PlanState(plan)
             refusal = self._engine.refusal(plan)
             if refusal is not None:
                 await self._engine.finish(job, executed(job, refusal, self._clock.now()))
@@ -326,8 +328,8 @@ async def _within_limits(execute_batch: ExecuteBatch, calls: Sequence[Call]) -> 
     return answers
 
 
-def _files(engine: Engine, job: Job) -> Callable[[], Path]:
-    return lambda: engine.around.folder_of(job.plan)
+def _files(engine: Engine, job: PlanState) -> Callable[[], Path]:
+    return lambda: engine.environment.folder_of(job.plan)
 
 
 def _fits_a_batch(plan: Plan) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from eval_pipeline.errors import InputError, Place, UnknownName
+from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.command_line import CommandLine, read_command_line
 from eval_pipeline.executions.process import run_program
@@ -76,10 +76,10 @@ def read_healthcheck(given: Mapping[str, Any], folder: Path, cwd: Path) -> Healt
     if raw is None:
         return None
     if not isinstance(raw, Mapping) or ("url" in raw) == ("command" in raw):
-        raise InputError("expected a mapping with either url or command", Place(field="healthcheck"))
+        raise InputError("expected a mapping with either url or command", SourceLocation(field="healthcheck"))
     for key in raw:
         if key not in KEYS:
-            raise UnknownName("setting", str(key), KEYS, Place(field=f"healthcheck.{key}"))
+            raise UnknownName("setting", str(key), KEYS, SourceLocation(field=f"healthcheck.{key}"))
     try:
         return Healthcheck(
             url=_address(raw) if "url" in raw else None,
@@ -88,11 +88,11 @@ def read_healthcheck(given: Mapping[str, Any], folder: Path, cwd: Path) -> Healt
             timeout_s=settings.seconds(raw, "timeout_seconds", DEFAULT_TIMEOUT_S),
         )
     except InputError as error:
-        raise error.at(Place(field=f"healthcheck.{error.place.field}")) from None
+        raise error.at(SourceLocation(field=f"healthcheck.{error.place.field}")) from None
 
 
 def _address(raw: Mapping[str, Any]) -> str:
     address = settings.text(raw, "url")
     if not address.startswith(("http://", "https://")):
-        raise InputError(f"expected an http:// or https:// address, got '{address}'", Place(field="url"))
+        raise InputError(f"expected an http:// or https:// address, got '{address}'", SourceLocation(field="url"))
     return address

@@ -26,7 +26,7 @@ EARLY_REFUSALS = 5
 GROWTH = 0.05
 
 
-class Ticket(NamedTuple):
+class StartToken(NamedTuple):
     """What an attempt was begun under: the limit's how-manieth value, and whether it is one of that window."""
 
     epoch: int
@@ -65,12 +65,12 @@ class AdaptiveLimit:
         self._in_use -= 1
         self._wake()
 
-    def begun(self) -> Ticket:
+    def record_start(self) -> StartToken:
         """Counts an attempt that begins, in a place acquired before."""
         self._begun += 1
-        return Ticket(self._epoch, self._begun <= self._window_size())
+        return StartToken(self._epoch, self._begun <= self._window_size())
 
-    def answered(self, ticket: Ticket, *, refused: bool, retry_after_s: float | None = None) -> None:
+    def record_result(self, ticket: StartToken, *, refused: bool, retry_after_s: float | None = None) -> None:
         """Counts an answer; attempts begun before the last change of the limit say nothing about it."""
         if ticket.epoch != self._epoch:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from eval_pipeline.executions.adapters import Adapter
-from eval_pipeline.executions.attempts import Attempts, Clock, Job, Surroundings
+from eval_pipeline.executions.attempts import AttemptEnvironment, Attempts, Clock, PlanState
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
 
@@ -16,15 +16,17 @@ from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan,
 class OnDemand:
     """One runner, ready to be asked; at most `runner.concurrency` attempts at once."""
 
-    def __init__(self, runner: Runner, adapter: Adapter, around: Surroundings, clock: Clock | None = None) -> None:
+    def __init__(
+        self, runner: Runner, adapter: Adapter, environment: AttemptEnvironment, clock: Clock | None = None
+    ) -> None:
         self.runner = runner
         clock = clock or Clock.real()
         limit = AdaptiveLimit(runner.concurrency or DEFAULT_CONCURRENCY, clock.monotonic)
-        self._attempts = Attempts(runner, adapter, limit, clock, around)
+        self._attempts = Attempts(runner, adapter, limit, clock, environment)
 
     async def execute(self, plan: Plan) -> Execution:
         """The execution of a plan, after as many attempts as the runner's retry policy allows."""
-        job = Job(plan)
+        job = PlanState(plan)
         while True:
             result = await self._attempts.make_in_place(job)
             delay_s = self._attempts.delay_before_next(job, result)

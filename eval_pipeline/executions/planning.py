@@ -36,7 +36,7 @@ def runner_revision(runner: Runner) -> str:
     return fingerprint([runner.adapter, factory.version, runner.public_settings, factory(runner).content()])
 
 
-def plan_cell(
+def plan_pair(
     suite: Suite,
     runner: Runner,
     revision: str,
@@ -52,7 +52,7 @@ def plan_cell(
     """
     prefix = hashlib.sha256(canonical_json([revision, suite.name]))
     first = _first_cases(suite, runner, wanted, any_runner)
-    for case in cell_cases(suite, runner, wanted, any_runner=any_runner):
+    for case in pair_cases(suite, runner, wanted, any_runner=any_runner):
         own = _case_hash(prefix, case)
         before = [first[id_] for id_ in case.depends_on if id_ in first]
         others = [(_case_hash(prefix, other), repetitions(other)) for other in before]
@@ -72,12 +72,12 @@ def _first_cases(suite: Suite, runner: Runner, wanted: CaseFilter | None, any_ru
     named = {id_ for case in suite.cases for id_ in case.depends_on}
     if not named:
         return {}
-    return {case.id: case for case in cell_cases(suite, runner, wanted, any_runner=any_runner) if case.id in named}
+    return {case.id: case for case in pair_cases(suite, runner, wanted, any_runner=any_runner) if case.id in named}
 
 
 def _case_hash(prefix: hashlib._Hash, case: Case) -> hashlib._Hash:
     case_hash = prefix.copy()
-    case_hash.update(canonical_json([case.id, case.visible()]))
+    case_hash.update(canonical_json([case.id, case.fingerprint_fields()]))
     return case_hash
 
 
@@ -87,7 +87,7 @@ def _key(case_hash: hashlib._Hash, repetition: int) -> str:
     return cell.hexdigest()
 
 
-def cell_cases(
+def pair_cases(
     suite: Suite, runner: Runner, wanted: CaseFilter | None = None, *, any_runner: bool = False
 ) -> Iterator[Case]:
     """The cases of a suite that a runner is to carry out.

@@ -24,7 +24,7 @@ _FEW = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class CompletedProcess:
     """A program that ended: its exit code (negative: the signal that ended it), its own time, where its output is."""
 
     exit_code: int
@@ -42,7 +42,7 @@ async def run_program(
     stdin: bytes | None = None,
     timeout_s: float | None = None,
     grace_s: float = GRACE_S,
-) -> Finished:
+) -> CompletedProcess:
     """Runs a program to its end, stdout and stderr going to the files of these names in `folder`.
 
     Being cancelled (a time limit, Ctrl-C) ends the whole process group: SIGTERM, after `grace_s` SIGKILL, and then
@@ -73,7 +73,7 @@ async def run_program(
             raise TimeoutError from None
         raise
     _reap(process.pid, marker, began_lately=ended - begun < _NUMBERS_LAST_S)
-    return Finished(exit_code=exit_code, duration_ms=(ended - begun) * 1000, stdout=stdout, stderr=stderr)
+    return CompletedProcess(exit_code=exit_code, duration_ms=(ended - begun) * 1000, stdout=stdout, stderr=stderr)
 
 
 def _waiting(process: subprocess.Popen[bytes]) -> asyncio.Future[tuple[int, float]]:

@@ -57,7 +57,7 @@ def _clean_trace(trace: WorkspaceTrace, secrets: Sequence[str]) -> WorkspaceTrac
     return replace(trace, changes=_clean_error(trace.changes, secrets), hooks=_clean_value(dict(trace.hooks), secrets))
 
 
-def cleaned(value: Any, secrets: Sequence[str]) -> Any:
+def redact(value: Any, secrets: Sequence[str]) -> Any:
     """A value of JSON types with every secret text in it replaced; the very same value when it holds none."""
     text = to_json(value)
     found = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET and _escaped(secret) in text]
@@ -108,8 +108,8 @@ def _clean_files(folder: Path, secrets: Sequence[str]) -> None:
 
 def _clean_file(path: Path, secrets: Sequence[str]) -> None:
     content = path.read_bytes()
-    cleaned = content
+    redact = content
     for secret in secrets:
-        cleaned = cleaned.replace(secret.encode(errors="surrogatepass"), REDACTED.encode())
-    if cleaned != content:
-        path.write_bytes(cleaned)
+        redact = redact.replace(secret.encode(errors="surrogatepass"), REDACTED.encode())
+    if redact != content:
+        path.write_bytes(redact)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import InputError, InputErrors, Place, UnknownName, did_you_mean
+from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName, did_you_mean
 from eval_pipeline.executions import runner_fields as fields
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.formats.agentv.targets import Entry, runner_entry
 from eval_pipeline.parsing.interpolation import interpolate, names_in
-from eval_pipeline.parsing.secrets import REDACTED, SECRET_KEY, blotted, redacted, secrets_in
+from eval_pipeline.parsing.secrets import REDACTED, SECRET_KEY, redact_values, redacted, secrets_in
 from eval_pipeline.parsing.source import FieldPath, Source, dotted, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
 
@@ -87,7 +87,7 @@ def _read(path: Path) -> tuple[Source, list[Any], str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", Place(show_path(path))) from None
+        raise InputError(f"cannot be read: {error}", SourceLocation(show_path(path))) from None
     source = yaml_source(path, text)
     document = parse_yaml(text, source.shown)
     key = next((key for key in ("runners", "targets") if isinstance(document, Mapping) and key in document), None)
@@ -174,7 +174,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
         name=raw["name"],
         adapter=raw["adapter"].replace("_", "-"),
         settings=settings,
-        public_settings=blotted(redacted(shown), secrets_in(settings)),
+        public_settings=redact_values(redacted(shown), secrets_in(settings)),
         tags=fields.texts(filled.get("tags"), (*at, "tags"), source),
         folder=source.path.parent.absolute(),
         timeout_s=fields.number(filled, "timeout_s", at, source, above=0),

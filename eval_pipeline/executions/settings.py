@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from eval_pipeline.errors import InputError, Place, UnknownName
+from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 
 
 def _wrong(key: str, expected: str, value: Any) -> InputError:
     shown = "nothing" if value is None else repr(value)
-    return InputError(f"expected {expected}, got {shown}", Place(field=key))
+    return InputError(f"expected {expected}, got {shown}", SourceLocation(field=key))
 
 
 def text(settings: Mapping[str, Any], key: str) -> str:
@@ -68,5 +68,5 @@ def choice(settings: Mapping[str, Any], key: str, options: tuple[str, ...], defa
     """One of `options`."""
     value = settings.get(key, default)
     if value not in options:
-        raise UnknownName(key, str(value), options, Place(field=key))
+        raise UnknownName(key, str(value), options, SourceLocation(field=key))
     return str(value)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, NamedTuple, Protocol
 
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.plugins import Registry
 
 
-class Piece(NamedTuple):
+class FileChunk(NamedTuple):
     """Bytes to be put at the end of a file: its path within the export, `/` between parts, empty for the only file."""
 
     path: str
@@ -38,7 +38,7 @@ class ExportFormat(Protocol):
 
     folder: ClassVar[bool]
 
-    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]: ...
+    def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]: ...
 
 
 EXPORTS: Registry[type[ExportFormat]] = Registry(

@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 import polars as pl
 
-from eval_pipeline.errors import InputError, Place
-from eval_pipeline.exports import Piece
+from eval_pipeline.errors import InputError, SourceLocation
+from eval_pipeline.exports import FileChunk
 from eval_pipeline.exports.tool_calls import parse_time
 from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
 from eval_pipeline.parsing.source import show_path
@@ -28,7 +28,7 @@ _STATUSES = {"ok": Status.PASSED, "quality_failure": Status.FAILED, "execution_e
 _PASS_MARK = 0.8
 
 
-def write_file(pieces: Iterable[Piece], path: Path) -> None:
+def write_file(pieces: Iterable[FileChunk], path: Path) -> None:
     """Writes the one file of an export beside its place and moves it there; an older one is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
@@ -40,7 +40,7 @@ def write_file(pieces: Iterable[Piece], path: Path) -> None:
         beside.unlink(missing_ok=True)
 
 
-def write_folder(pieces: Iterable[Piece], path: Path) -> None:
+def write_folder(pieces: Iterable[FileChunk], path: Path) -> None:
     """Writes the files of an export into a new folder beside its place and moves it there.
 
     Raises InputError when there is something already: an export never mixes with another.
@@ -63,7 +63,7 @@ def _check_free(path: Path) -> None:
         raise InputError(f"{show_path(path)} exists already; name a new folder")
 
 
-def _append(folder: Path, piece: Piece) -> None:
+def _append(folder: Path, piece: FileChunk) -> None:
     path = folder / piece.path
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -82,11 +82,11 @@ def read_result_file(path: Path, name: str | None = None) -> Results:
     file = path / INDEX if path.is_dir() else path
     if not file.is_file():
         what = f"a run folder has an {INDEX}" if path.is_dir() else "expected a run folder or a file of results"
-        raise InputError(what, Place(file=show_path(file)))
+        raise InputError(what, SourceLocation(file=show_path(file)))
     counts: dict[tuple[str, str, str], int] = {}
     found, times = [], []
     for line, row in _rows(file):
-        place = Place(file=show_path(file), line=line)
+        place = SourceLocation(file=show_path(file), line=line)
         cell = (_text(row, "suite", place, ""), _text(row, "target", place, ""), _text(row, "test_id", place))
         counts[cell] = counts.get(cell, 0) + 1
         status, score = _outcome(row, place)
@@ -100,28 +100,30 @@ def read_result_file(path: Path, name: str | None = None) -> Results:
 def _rows(file: Path) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
     data = file.read_bytes()
     if file.suffix == ".json":
-        document = _json(data, Place(file=show_path(file)))
+        document = _json(data, SourceLocation(file=show_path(file)))
         listed = document.get("results") if isinstance(document, dict) else None
         if not isinstance(listed, list):
-            raise InputError("expected a list", Place(file=show_path(file), field="results"))
+            raise InputError("expected a list", SourceLocation(file=show_path(file), field="results"))
         rows: Iterable[tuple[int | None, Any]] = ((None, row) for row in listed)
     else:
         lines = enumerate(data.split(b"\n"), start=1)
-        rows = ((n, _json(line, Place(file=show_path(file), line=n))) for n, line in lines if line.strip())
+        rows = ((n, _json(line, SourceLocation(file=show_path(file), line=n))) for n, line in lines if line.strip())
     for line, row in rows:
         if not isinstance(row, dict):
-            raise InputError("expected an object with test_id and score", Place(file=show_path(file), line=line))
+            raise InputError(
+                "expected an object with test_id and score", SourceLocation(file=show_path(file), line=line)
+            )
         yield line, row
 
 
-def _json(data: bytes, place: Place) -> Any:
+def _json(data: bytes, place: SourceLocation) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise InputError(f"not JSON: {error}", place) from None
 
 
-def _text(row: Mapping[str, Any], key: str, place: Place, default: str | None = None) -> str:
+def _text(row: Mapping[str, Any], key: str, place: SourceLocation, default: str | None = None) -> str:
     """A name in a row; in camel case too, as AgentV's older files have it."""
     value = row.get(key, row.get(_CAMEL.get(key, key), default))
     if not isinstance(value, str):
@@ -132,7 +134,7 @@ def _text(row: Mapping[str, Any], key: str, place: Place, default: str | None = 
 _CAMEL = {"test_id": "testId", "execution_status": "executionStatus"}
 
 
-def _outcome(row: Mapping[str, Any], place: Place) -> tuple[str, float | None]:
+def _outcome(row: Mapping[str, Any], place: SourceLocation) -> tuple[str, float | None]:
     """Our status and score: ours where the row says it, else by AgentV's word, else by its usual pass mark."""
     said = row.get("execution_status", row.get("executionStatus"))
     ours = row.get("status")
@@ -147,8 +149,8 @@ def _outcome(row: Mapping[str, Any], place: Place) -> tuple[str, float | None]:
     return _STATUSES.get(str(said), passed).value, float(score)
 
 
-def _field(place: Place, field: str) -> Place:
-    return Place(file=place.file, line=place.line, field=field)
+def _field(place: SourceLocation, field: str) -> SourceLocation:
+    return SourceLocation(file=place.file, line=place.line, field=field)
 
 
 def _time_of_folder(name: str) -> datetime | None:

@@ -11,8 +11,8 @@ from html import escape
 from itertools import groupby
 from typing import ClassVar
 
-from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, interval, milliseconds, money, percent
 from eval_pipeline.scores.model import Score, Status
 from eval_pipeline.statistics.intervals import wilson
@@ -35,7 +35,7 @@ class Html:
 
     folder: ClassVar[bool] = False
 
-    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
+    def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
         title = f"{escape(options.name)} · {options.at:%Y-%m-%d %H:%M} UTC"
         yield _piece(
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
@@ -51,8 +51,8 @@ class Html:
         yield _piece("</html>\n")
 
 
-def _piece(text: str) -> Piece:
-    return Piece("", text.encode("utf-8", "replace"))
+def _piece(text: str) -> FileChunk:
+    return FileChunk("", text.encode("utf-8", "replace"))
 
 
 def _counted(statuses: Counter[Status]) -> str:
@@ -66,7 +66,7 @@ def _counted(statuses: Counter[Status]) -> str:
     )
 
 
-def _cell(record: Record) -> str:
+def _cell(record: ResultRow) -> str:
     verdict = record.verdict
     name = record.case_id if record.repetition == 1 else f"{record.case_id} #{record.repetition}"
     asked = "\n\n".join(content_text(message.get("content")) for message in record.input)
@@ -79,7 +79,7 @@ def _cell(record: Record) -> str:
     )
 
 
-def _measures(record: Record) -> str:
+def _measures(record: ResultRow) -> str:
     usage = record.report.usage if record.report is not None else None
     said = {
         "score": amount(record.verdict.score, 3),

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
-from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
+from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.formats.agentv.results import iso, result_json
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.model import Status
 from eval_pipeline.statistics.distributions import distribution
@@ -21,7 +21,7 @@ class Json:
 
     folder: ClassVar[bool] = False
 
-    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
+    def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
         statuses: Counter[Status] = Counter()
         scores: list[tuple[str, float]] = []
         before = b'{"results":[\n'
@@ -29,11 +29,11 @@ class Json:
             statuses[record.verdict.status] += 1
             if record.verdict.score is not None:
                 scores.append((f"{record.suite}/{record.case_id}", record.verdict.score))
-            yield Piece("", before + to_json(result_json(record)))
+            yield FileChunk("", before + to_json(result_json(record)))
             before = b",\n"
         opening = before if not statuses else b""
         about = {"selection": options.name, "timestamp": iso(options.at), "stats": _stats(statuses, scores)}
-        yield Piece("", opening + b"\n]," + to_json(about)[1:] + b"\n")
+        yield FileChunk("", opening + b"\n]," + to_json(about)[1:] + b"\n")
 
 
 def _stats(statuses: Counter[Status], scores: list[tuple[str, float]]) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
+from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.formats.agentv.results import result_json
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 
 
 @EXPORTS.register("jsonl")
@@ -17,6 +17,6 @@ class JsonLines:
 
     folder: ClassVar[bool] = False
 
-    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
+    def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
         for record in records:
-            yield Piece("", to_json(result_json(record)) + b"\n")
+            yield FileChunk("", to_json(result_json(record)) + b"\n")

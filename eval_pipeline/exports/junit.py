@@ -13,8 +13,8 @@ from itertools import groupby
 from typing import Any, ClassVar
 from xml.sax.saxutils import escape, quoteattr
 
-from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Score, Status
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -36,7 +36,7 @@ class _TestSuite:
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("failure", "error", "skipped"), 0))
     body: list[bytes] = field(default_factory=list)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: ResultRow) -> None:
         outcome = _OUTCOMES.get(record.verdict.status)
         self.tests += 1
         self.time_s += (record.duration_ms or 0.0) / 1000
@@ -56,7 +56,7 @@ class JUnit:
 
     folder: ClassVar[bool] = False
 
-    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
+    def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
         suites: list[_TestSuite] = []
         for (suite, runner), group in groupby(records, key=lambda record: (record.suite, record.runner)):
             suites.append(_TestSuite(f"{suite} · {runner}"))
@@ -64,19 +64,19 @@ class JUnit:
                 suites[-1].add(record)
         all_ = _TestSuite(options.name, sum(suite.tests for suite in suites), sum(suite.time_s for suite in suites))
         all_.counts = {name: sum(suite.counts[name] for suite in suites) for name in all_.counts}
-        yield Piece("", b'<?xml version="1.0" encoding="UTF-8"?>\n')
-        yield Piece("", _open("testsuites", {"name": all_.name, **all_.attributes}).encode() + b"\n")
+        yield FileChunk("", b'<?xml version="1.0" encoding="UTF-8"?>\n')
+        yield FileChunk("", _open("testsuites", {"name": all_.name, **all_.attributes}).encode() + b"\n")
         for suite in suites:
             head = _open(
                 "testsuite", {"name": suite.name, **suite.attributes, "timestamp": f"{options.at:%Y-%m-%dT%H:%M:%S}"}
             )
-            yield Piece("", f"  {head}\n".encode())
-            yield from (Piece("", case) for case in suite.body)
-            yield Piece("", b"  </testsuite>\n")
-        yield Piece("", b"</testsuites>\n")
+            yield FileChunk("", f"  {head}\n".encode())
+            yield from (FileChunk("", case) for case in suite.body)
+            yield FileChunk("", b"  </testsuite>\n")
+        yield FileChunk("", b"</testsuites>\n")
 
 
-def _case(record: Record, outcome: str | None) -> str:
+def _case(record: ResultRow, outcome: str | None) -> str:
     name = record.case_id if record.repetition == 1 else f"{record.case_id} #{record.repetition}"
     time = None if record.duration_ms is None else _seconds(record.duration_ms / 1000)
     head = {"classname": f"{record.suite}.{record.runner}", "name": name, "time": time}
@@ -91,7 +91,7 @@ def _case(record: Record, outcome: str | None) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-def _properties(record: Record) -> Iterator[tuple[str, Any]]:
+def _properties(record: ResultRow) -> Iterator[tuple[str, Any]]:
     usage = record.report.usage if record.report is not None else None
     verdict = record.verdict
     yield from (
@@ -113,7 +113,7 @@ def _properties(record: Record) -> Iterator[tuple[str, Any]]:
     )
 
 
-def _details(record: Record) -> str:
+def _details(record: ResultRow) -> str:
     """What did not pass, a line each: every failed finding, else the reason."""
     failed = [finding.text for score in record.scores for finding in score.findings if not finding.passed]
     return "\n".join([record.error or record.verdict.reason, *failed])

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
+from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.exports.tool_calls import ToolUse, later, parse_time, summarize_trace, tool_uses
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.formats.agentv.results import uncached_input
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent
 from eval_pipeline.scores.model import Score, Status
 from eval_pipeline.suites.model import content_text
@@ -39,14 +39,14 @@ class OpenTelemetry:
 
     folder: ClassVar[bool] = False
 
-    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
-        yield Piece("", _HEAD)
+    def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
+        yield FileChunk("", _HEAD)
         between = b""
         for record in records:
             for span in spans(record, content=options.content):
-                yield Piece("", between + to_json(span))
+                yield FileChunk("", between + to_json(span))
                 between = b","
-        yield Piece("", _TAIL)
+        yield FileChunk("", _TAIL)
 
 
 _RESOURCE = [{"key": "service.name", "value": {"stringValue": "eval-pipeline"}}]
@@ -63,7 +63,7 @@ _HEAD, _TAIL = (
 )  # fmt: skip
 
 
-def requests(records: Iterable[Record], *, content: bool, most_spans: int = 1_000) -> Iterator[bytes]:
+def requests(records: Iterable[ResultRow], *, content: bool, most_spans: int = 1_000) -> Iterator[bytes]:
     """The same spans as bodies of OTLP/HTTP requests, each of at most so many spans but whole traces."""
     batch: list[bytes] = []
     for record in records:
@@ -75,7 +75,7 @@ def requests(records: Iterable[Record], *, content: bool, most_spans: int = 1_00
         yield _HEAD + b",".join(batch) + _TAIL
 
 
-def spans(record: Record, *, content: bool) -> Iterator[dict[str, Any]]:
+def spans(record: ResultRow, *, content: bool) -> Iterator[dict[str, Any]]:
     """The spans of one cell, the root first."""
     began = record.started_at or record.decided_at or _EPOCH
     ended = record.finished_at or later(began, record.duration_ms or 0.0) or began
@@ -89,7 +89,7 @@ def spans(record: Record, *, content: bool) -> Iterator[dict[str, Any]]:
 class _Trace:
     """One cell becoming spans; `clock` is the last time that is known."""
 
-    record: Record
+    record: ResultRow
     ended: datetime
     clock: datetime
     content: bool
@@ -212,7 +212,7 @@ def _is_answer(event: Any) -> bool:
     return isinstance(event, MessageEvent) and event.role == "assistant" and event.phase != "thinking"
 
 
-def _root_attributes(record: Record) -> dict[str, Any]:
+def _root_attributes(record: ResultRow) -> dict[str, Any]:
     trace = summarize_trace(record.report) if record.report is not None else None
     usage = record.report.usage if record.report is not None else None
     return {
@@ -246,7 +246,7 @@ def _root_attributes(record: Record) -> dict[str, Any]:
     }
 
 
-def _usage(record: Record) -> dict[str, Any]:
+def _usage(record: ResultRow) -> dict[str, Any]:
     """Gross counts: what came from a cache is part of the input, as the conventions want it."""
     if record.report is None:
         return {}
@@ -260,7 +260,7 @@ def _usage(record: Record) -> dict[str, Any]:
     }
 
 
-def _said(record: Record) -> dict[str, Any]:
+def _said(record: ResultRow) -> dict[str, Any]:
     asked = [
         {"role": str(message.get("role")), "parts": [_text_part(content_text(message.get("content")))]}
         for message in record.input
@@ -282,12 +282,12 @@ def _json_text(value: Any) -> str | None:
     return None if value is None else value if isinstance(value, str) else to_json(value).decode()
 
 
-def _asked_model(record: Record) -> str | None:
+def _asked_model(record: ResultRow) -> str | None:
     model = record.runner_settings.get("model")
     return model if isinstance(model, str) else None
 
 
-def provider(record: Record) -> str:
+def provider(record: ResultRow) -> str:
     """Who provides the model, by the conventions' names: by the adapter, else by the model's; else the adapter."""
     model = (record.model or "").lower().rpartition("/")[2]
     by_model = (name for begin, name in _PROVIDERS_BY_MODEL.items() if model.startswith(begin))

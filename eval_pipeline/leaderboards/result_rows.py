@@ -14,7 +14,7 @@ JsonMap = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ResultRow:
     """One cell of one sweep, board or the present: its case, execution, report, scores and verdict.
 
     `report` is None when there is nothing to read (the target never ran). `input` and `expected_output` are messages

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import orjson
 
-from eval_pipeline.errors import Place
+from eval_pipeline.errors import SourceLocation
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.llm.errors import malformed, raise_reported, status_error
 from eval_pipeline.llm.events import event_data
@@ -78,7 +78,7 @@ class ChatClient:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         endpoint = Endpoint(base_url=base_url, api_key=api_key, headers=headers or {}, api_version=api_version)
-        self.wire: Wire = WIRES.get(wire, Place(field="wire"))(endpoint)
+        self.wire: Wire = WIRES.get(wire, SourceLocation(field="wire"))(endpoint)
         self._transport = transport
         self._max_connections = max_connections
         self._headed: tuple[httpx.URL | None, list[tuple[bytes, bytes]]] = None, []

@@ -1,6 +1,6 @@
 """The assets: suites, and per suite × runner executions, reports, scores and failure classes; leaderboards over all.
 
-Thin by rule: rows in, one verb of the workbench, materializations with metadata out. The four assets of a cell are
+Thin by rule: rows in, one verb of the session, materializations with metadata out. The four assets of a cell are
 one step over all partitions of a run, because a step of its own per partition costs seconds (measured, README).
 """
 
@@ -12,31 +12,31 @@ import dagster as dg
 import polars as pl
 from pydantic import Field
 
-from eval_pipeline.errors import EvalPipelineError, InputError, Place, UnknownName
+from eval_pipeline.errors import EvalPipelineError, InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids
-from eval_pipeline.orchestration.checks import cell_checks, checks_of_cell, suite_check, suite_checks
+from eval_pipeline.orchestration.checks import checks_of_pair, pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import (
     CODE_VERSION,
     board_metadata,
-    cell_metadata,
-    cell_version,
     made_from,
+    pair_metadata,
+    pair_version,
     provenance,
     suite_metadata,
     suite_version,
 )
-from eval_pipeline.orchestration.partitions import by_suite, cell_name, partition_key
+from eval_pipeline.orchestration.partitions import by_suite, pair_key, partition_key
 from eval_pipeline.sweeps.grading import ungradable
-from eval_pipeline.sweeps.outcomes import CellOutcome, Forwarding
-from eval_pipeline.sweeps.pairs import STAGES, Cell, SweepOptions, count_cells
+from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome
+from eval_pipeline.sweeps.pairs import STAGES, Pair, SweepOptions, count_plans
 from eval_pipeline.sweeps.project import Project, Refresh
-from eval_pipeline.sweeps.project_session import Workbench
+from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import carry_out, make_graders
 
 GROUP = "evaluation"
 Loaded = TypeVar("Loaded")
-CELL_ASSETS = (*STAGES, "failure_classes")
+PAIR_ASSETS = (*STAGES, "failure_classes")
 _NO_OUTPUT: tuple[dg.AssetCheckResult, ...] = ()
 """What a step yields whose materializations and checks are logged one by one, each with its partition."""
 _DESCRIPTIONS = {
@@ -82,9 +82,9 @@ class SweepConfig(dg.Config):
         for name, least in (("repetitions", 1), ("concurrency", 1), ("budget_usd", 0), ("threshold", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
-                raise InputError(f"expected a number of at least {least}, got {value}", Place(field=name))
+                raise InputError(f"expected a number of at least {least}, got {value}", SourceLocation(field=name))
         if self.threshold is not None and self.threshold > 1:
-            raise InputError(f"expected a number of at most 1, got {self.threshold}", Place(field="threshold"))
+            raise InputError(f"expected a number of at most 1, got {self.threshold}", SourceLocation(field="threshold"))
 
 
 def _refresh(name: str) -> Refresh:
@@ -95,15 +95,15 @@ def _refresh(name: str) -> Refresh:
     raise UnknownName("refresh policy", name, policies)
 
 
-def _check_selection(cells: Sequence[Cell], options: SweepOptions) -> None:
+def _check_selection(pairs: Sequence[Pair], options: SweepOptions) -> None:
     """Raises InputError for a case that is nowhere, and for ids and tags that select nothing."""
-    check_case_ids([cell.ready.suite for cell in cells], options.cases.ids)
+    check_case_ids([pair.ready.suite for pair in pairs], options.cases.ids)
     narrowed = options.cases.ids or options.cases.tags
-    if narrowed and not any(count_cells(cell, options, options.cases) for cell in cells):
+    if narrowed and not any(count_plans(pair, options, options.cases) for pair in pairs):
         raise InputError("no case matches the selection")
 
 
-def suites_asset(workbench: Workbench, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
+def suites_asset(session: ProjectSession, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """The asset `suites`: one partition per suite."""
 
     spec = dg.AssetSpec(
@@ -125,49 +125,49 @@ def suites_asset(workbench: Workbench, partitions: dg.PartitionsDefinition[str])
     )
     def suites(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
         for key in context.partition_keys:
-            ready = _or_fail(partial(workbench.suite, key))
-            workbench.store_suite(ready)
-            context.log_event(suite_materialization(workbench, key))
+            ready = _or_fail(partial(session.suite, key))
+            session.store_suite(ready)
+            context.log_event(suite_materialization(session, key))
             context.log_event(suite_check(ready))
-        workbench.warehouse.publish()
+        session.warehouse.publish()
         yield from _NO_OUTPUT
 
     return suites
 
 
-def suite_materialization(workbench: Workbench, name: str) -> dg.AssetMaterialization:
+def suite_materialization(session: ProjectSession, name: str) -> dg.AssetMaterialization:
     """The event that says: this suite is loaded, at this revision."""
-    ready = workbench.suite(name)
+    ready = session.suite(name)
     return dg.AssetMaterialization(
         "suites", partition=name, metadata=suite_metadata(ready), tags=provenance(suite_version(ready))
     )
 
 
-def cell_assets(workbench: Workbench, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
+def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """The assets of a suite × runner, as one step that covers every partition of a run."""
 
     @dg.multi_asset(
         name="evaluate",
-        specs=list(_cell_specs(partitions)),
-        check_specs=cell_checks(partitions),
+        specs=list(_pair_specs(partitions)),
+        check_specs=pair_checks(partitions),
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
     def evaluate(context: dg.AssetExecutionContext, config: SweepConfig) -> Iterator[dg.AssetCheckResult]:
-        selected = [name for name in CELL_ASSETS if dg.AssetKey(name) in context.selected_asset_keys]
+        selected = [name for name in PAIR_ASSETS if dg.AssetKey(name) in context.selected_asset_keys]
         stages = tuple(name for name in STAGES if name in selected)
-        options = _or_fail(lambda: config.options(workbench.project, stages))
-        cells, unusable = workbench.usable_cells([cell_name(key) for key in context.partition_keys])
-        reporter = _Reporter(context, workbench, selected)
+        options = _or_fail(lambda: config.options(session.project, stages))
+        pairs, unusable = session.usable_pairs([pair_key(key) for key in context.partition_keys])
+        reporter = _Reporter(context, session, selected)
         reporter.failed.update((str(partition_key(name)), reason) for name, reason in unusable.items())
-        cells = _gradable(cells, options, workbench, reporter.failed)
-        if not cells:
+        pairs = _gradable(pairs, options, session, reporter.failed)
+        if not pairs:
             raise _failure(reporter.failed, len(context.partition_keys))
-        _or_fail(lambda: _check_selection(cells, options))
-        with workbench.alone(context.log.info) as killed:
+        _or_fail(lambda: _check_selection(pairs, options))
+        with session.alone(context.log.info) as killed:
             end_killed_runs(context.instance, killed)
-            _sweep(workbench, cells, options, context.run.run_id, reporter)
+            _sweep(session, pairs, options, context.run.run_id, reporter)
         if reporter.failed:
             raise _failure(reporter.failed, len(context.partition_keys))
         yield from _NO_OUTPUT
@@ -175,35 +175,37 @@ def cell_assets(workbench: Workbench, partitions: dg.PartitionsDefinition[str]) 
     return evaluate
 
 
-def _gradable(cells: Sequence[Cell], options: SweepOptions, workbench: Workbench, failed: dict[str, str]) -> list[Cell]:
+def _gradable(
+    pairs: Sequence[Pair], options: SweepOptions, session: ProjectSession, failed: dict[str, str]
+) -> list[Pair]:
     """The cells whose graders are all there; why the others cannot be graded goes into `failed`."""
-    graders = make_graders(options, workbench.warehouse, workbench.runner)
+    graders = make_graders(options, session.warehouse, session.runner)
     errors = {
-        cell.name: ungradable(cell.ready.suite, cell.runner, graders, any_runner=options.any_runner) for cell in cells
+        pair.name: ungradable(pair.ready.suite, pair.runner, graders, any_runner=options.any_runner) for pair in pairs
     }
     failed.update((str(partition_key(name)), str(error)) for name, error in errors.items() if error is not None)
-    return [cell for cell in cells if errors[cell.name] is None]
+    return [pair for pair in pairs if errors[pair.name] is None]
 
 
 def _sweep(
-    workbench: Workbench, cells: Sequence[Cell], options: SweepOptions, run_id: str, reporter: "_Reporter"
+    session: ProjectSession, pairs: Sequence[Pair], options: SweepOptions, run_id: str, reporter: "_Reporter"
 ) -> None:
     """One sweep, written down from begin to end; what it stored is published even when it breaks off."""
-    sweep_id = workbench.begin_sweep(cells, options, run_id)
+    sweep_id = session.begin_sweep(pairs, options, run_id)
     status = "interrupted"
     try:
         carry_out(
-            cells,
+            pairs,
             options,
-            warehouse=workbench.warehouse,
+            warehouse=session.warehouse,
             sweep_id=sweep_id,
-            listener=reporter,
-            runner_named=workbench.runner,
+            observer=reporter,
+            runner_named=session.runner,
         )
         status = "finished"
     finally:
-        workbench.end_sweep(sweep_id, status)
-        workbench.warehouse.publish()
+        session.end_sweep(sweep_id, status)
+        session.warehouse.publish()
 
 
 def _failure(failed: Mapping[str, str], partitions: int) -> dg.Failure:
@@ -219,10 +221,10 @@ def _failure(failed: Mapping[str, str], partitions: int) -> dg.Failure:
     )
 
 
-def _cell_specs(partitions: dg.PartitionsDefinition[str]) -> Iterator[dg.AssetSpec]:
+def _pair_specs(partitions: dg.PartitionsDefinition[str]) -> Iterator[dg.AssetSpec]:
     in_grid = isinstance(partitions, dg.MultiPartitionsDefinition)
     upstream = dg.AssetDep("suites", partition_mapping=by_suite if in_grid else dg.AllPartitionMapping())
-    for name in CELL_ASSETS:
+    for name in PAIR_ASSETS:
         yield dg.AssetSpec(
             name,
             deps=[upstream],
@@ -235,49 +237,49 @@ def _cell_specs(partitions: dg.PartitionsDefinition[str]) -> Iterator[dg.AssetSp
         upstream = dg.AssetDep(name)
 
 
-class _Reporter(Forwarding):
-    """Turns finished cells into Dagster events, and passes everything on to the workbench's own listener.
+class _Reporter(ForwardingObserver):
+    """Turns finished cells into Dagster events, and passes everything on to the session's own observer.
 
     A suite × runner with nothing to carry out is no event: a run in the grid is a box of both, and events cost time.
     """
 
-    def __init__(self, context: dg.AssetExecutionContext, workbench: Workbench, selected: list[str]) -> None:
-        super().__init__(workbench.listener)
+    def __init__(self, context: dg.AssetExecutionContext, session: ProjectSession, selected: list[str]) -> None:
+        super().__init__(session.observer)
         self.failed: dict[str, str] = {}
         self._context = context
-        self._workbench = workbench
+        self._session = session
         self._selected = selected
         self._suite_events: dict[str, int | None] = {}
         self._stored_failures: pl.DataFrame | None = None
 
-    def cell_finished(self, outcome: CellOutcome) -> None:
-        key = partition_key(outcome.cell.name)
+    def pair_finished(self, outcome: PairOutcome) -> None:
+        key = partition_key(outcome.pair.name)
         if outcome.error is not None:
             self.failed[str(key)] = outcome.error
-        elif outcome.tally.planned:
+        elif outcome.counts.planned:
             self._materialize(outcome, key)
-        super().cell_finished(outcome)
+        super().pair_finished(outcome)
 
-    def _materialize(self, outcome: CellOutcome, key: dg.MultiPartitionKey) -> None:
+    def _materialize(self, outcome: PairOutcome, key: dg.MultiPartitionKey) -> None:
         failures = self._failures_of(outcome)
-        version, ready = cell_version(outcome.cell), outcome.cell.ready
+        version, ready = pair_version(outcome.pair), outcome.pair.ready
         upstream = made_from("suites", suite_version(ready), self._suite_event(ready.suite.name))
-        for asset in CELL_ASSETS:
+        for asset in PAIR_ASSETS:
             if asset in self._selected:
-                metadata, tags = cell_metadata(asset, outcome, failures), provenance(version) | upstream
+                metadata, tags = pair_metadata(asset, outcome, failures), provenance(version) | upstream
                 self._context.log_event(dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags))
             upstream = made_from(asset, version)
-        for check in checks_of_cell(outcome, key, self._workbench.project.defaults):
+        for check in checks_of_pair(outcome, key, self._session.project.defaults):
             if check.asset_check_key in self._context.selected_asset_check_keys:
                 self._context.log_event(check)
 
-    def _failures_of(self, outcome: CellOutcome) -> pl.DataFrame:
+    def _failures_of(self, outcome: PairOutcome) -> pl.DataFrame:
         """The failure classes of a cell: computed anew only where something changed."""
-        name = outcome.cell.name
-        if outcome.tally.changed:
-            return self._workbench.update_failure_classes(name)
+        name = outcome.pair.name
+        if outcome.counts.changed:
+            return self._session.update_failure_classes(name)
         if self._stored_failures is None:
-            self._stored_failures = self._workbench.stored_failure_classes()
+            self._stored_failures = self._session.stored_failure_classes()
         return self._stored_failures.filter(suite=name.suite, runner=name.runner)
 
     def _suite_event(self, suite: str) -> int | None:
@@ -289,7 +291,7 @@ class _Reporter(Forwarding):
         return self._suite_events[suite]
 
 
-def leaderboards_asset(workbench: Workbench) -> dg.AssetsDefinition:
+def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
     """The asset `leaderboards`: standings over everything current, recomputed when any score changed."""
 
     @dg.asset(
@@ -304,8 +306,8 @@ def leaderboards_asset(workbench: Workbench) -> dg.AssetsDefinition:
         description="Standings per suite and overall: pass rates with intervals, coverage, latency, tokens, cost.",
     )
     def leaderboards() -> dg.MaterializeResult[None]:
-        standings = workbench.update_leaderboards()
-        workbench.warehouse.publish()
+        standings = session.update_leaderboards()
+        session.warehouse.publish()
         return dg.MaterializeResult(metadata=board_metadata(standings))
 
     return leaderboards

@@ -1,4 +1,4 @@
-"""Definitions for a workbench: what a code location serves, what a sweep of the command line runs, what tests load."""
+"""Definitions for a project session: what a code location serves, what a sweep of the command line runs, what tests load."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from eval_pipeline.orchestration.assets import cell_assets, leaderboards_asset, suites_asset
+from eval_pipeline.orchestration.assets import leaderboards_asset, pair_assets, suites_asset
 from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, grid, suite_partitions
 from eval_pipeline.orchestration.schedules import nightly_sweep
 from eval_pipeline.orchestration.sensors import automation, discover_suites
-from eval_pipeline.sweeps.project_session import Workbench
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.warehouse.journal import PairKey
 
 
 def build_definitions(
-    workbench: Workbench, runners: Sequence[str], cells: Sequence[CellName] | None = None
+    session: ProjectSession, runners: Sequence[str], pairs: Sequence[PairKey] | None = None
 ) -> dg.Definitions:
     """All assets, checks, jobs, schedules and sensors over these runners.
 
@@ -25,15 +25,15 @@ def build_definitions(
     """
     names = list(runners)
     jobs = make_jobs()
-    side = suite_partitions(None if cells is None else list(dict.fromkeys(cell.suite for cell in cells)))
+    side = suite_partitions(None if pairs is None else list(dict.fromkeys(pair.suite for pair in pairs)))
     return dg.Definitions(
         assets=[
-            suites_asset(workbench, side),
-            cell_assets(workbench, grid(side, names) if cells is None else exactly(cells)),
-            leaderboards_asset(workbench),
+            suites_asset(session, side),
+            pair_assets(session, grid(side, names) if pairs is None else exactly(pairs)),
+            leaderboards_asset(session),
         ],
         jobs=list(jobs.values()),
-        schedules=[nightly_sweep(workbench, names, jobs["sweep"])],
-        sensors=[discover_suites(workbench), automation()],
+        schedules=[nightly_sweep(session, names, jobs["sweep"])],
+        sensors=[discover_suites(session), automation()],
         executor=dg.in_process_executor,
     )

@@ -8,8 +8,8 @@ from typing import Any
 
 import dagster as dg
 
-from eval_pipeline.sweeps.outcomes import CellOutcome
-from eval_pipeline.sweeps.pairs import ReadySuite
+from eval_pipeline.sweeps.outcomes import PairOutcome
+from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project import Defaults
 
 SUITES = dg.AssetKey("suites")
@@ -23,7 +23,7 @@ def suite_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheck
     return [_spec(name, SUITES, text, partitions) for name, text in described.items()]
 
 
-def cell_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
+def pair_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
     """The checks of `evaluator_scores`, evaluated per partition."""
     described = {COVERAGE: "Graded cells over planned cells.", PASS_RATE: "Passed cells over graded cells."}
     return [_spec(name, SCORES, text, partitions) for name, text in described.items()]
@@ -33,7 +33,7 @@ def _spec(name: str, asset: dg.AssetKey, text: str, partitions: dg.PartitionsDef
     return dg.AssetCheckSpec(name, asset=asset, description=text, partitions_def=partitions)
 
 
-def suite_check(ready: ReadySuite) -> dg.AssetCheckEvaluation:
+def suite_check(ready: ValidatedSuite) -> dg.AssetCheckEvaluation:
     """Whether every case of a suite can be loaded."""
     return dg.AssetCheckEvaluation(
         asset_key=SUITES,
@@ -45,13 +45,13 @@ def suite_check(ready: ReadySuite) -> dg.AssetCheckEvaluation:
     )
 
 
-def checks_of_cell(outcome: CellOutcome, key: str, defaults: Defaults) -> Iterator[dg.AssetCheckEvaluation]:
+def checks_of_pair(outcome: PairOutcome, key: str, defaults: Defaults) -> Iterator[dg.AssetCheckEvaluation]:
     """The checks of one cell: coverage against its minimum, pass rate against the project's (if it names one)."""
-    tally = outcome.tally
-    graded = tally.passed + tally.failed
-    coverage = graded / tally.planned if tally.planned else None
+    counts = outcome.counts
+    graded = counts.passed + counts.failed
+    coverage = graded / counts.planned if counts.planned else None
     yield _evaluation(COVERAGE, key, coverage, defaults.min_coverage)
-    yield _evaluation(PASS_RATE, key, tally.passed / graded if graded else None, defaults.min_pass_rate)
+    yield _evaluation(PASS_RATE, key, counts.passed / graded if graded else None, defaults.min_pass_rate)
 
 
 def _evaluation(name: str, key: str, value: float | None, least: float | None) -> dg.AssetCheckEvaluation:

@@ -8,14 +8,14 @@ import dagster as dg
 
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.sweeps.project import load_project
-from eval_pipeline.sweeps.project_session import Workbench
+from eval_pipeline.sweeps.project_session import ProjectSession
 
 
 def load() -> dg.Definitions:
     """The definitions of the project of the current folder. Raises InputError, which the UI shows as it is."""
-    workbench = Workbench(load_project(Path.cwd()))
-    runners = [runner.name for runner in workbench.load_runners()] if workbench.project.runners else []
-    return build_definitions(workbench, runners or ["none"])
+    session = ProjectSession(load_project(Path.cwd()))
+    runners = [runner.name for runner in session.load_runners()] if session.project.runners else []
+    return build_definitions(session, runners or ["none"])
 
 
 defs = load()

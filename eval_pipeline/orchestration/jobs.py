@@ -5,17 +5,17 @@ from __future__ import annotations
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from eval_pipeline.orchestration.assets import CELL_ASSETS
+from eval_pipeline.orchestration.assets import PAIR_ASSETS
 
 
 def make_jobs() -> dict[str, UnresolvedAssetJobDefinition]:
     """The jobs by name."""
     described = {
         "sweep": (
-            list(CELL_ASSETS),
+            list(PAIR_ASSETS),
             "Carry out suites × runners: execute what is missing, normalize, score, summarize.",
         ),
-        "rescore": (list(CELL_ASSETS[1:]), "Normalize and score stored executions again, without calling any target."),
+        "rescore": (list(PAIR_ASSETS[1:]), "Normalize and score stored executions again, without calling any target."),
         "load_suites": (["suites"], "Load suite files, check every case, and write them down."),
         "rank": (["leaderboards"], "Compute the leaderboards from what is current, and publish them."),
     }

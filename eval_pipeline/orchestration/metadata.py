@@ -10,8 +10,8 @@ import polars as pl
 
 from eval_pipeline.leaderboards.show import BOARD_HEAD, board_picture, board_rows, markdown_table, percent
 from eval_pipeline.leaderboards.standings import OVERALL
-from eval_pipeline.sweeps.outcomes import CellOutcome
-from eval_pipeline.sweeps.pairs import Cell, ReadySuite
+from eval_pipeline.sweeps.outcomes import PairOutcome
+from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 
 CODE_VERSION = "1"
 
@@ -33,17 +33,17 @@ def made_from(asset: str, data_version: str, event: int | None = None) -> dict[s
     }
 
 
-def suite_version(ready: ReadySuite) -> str:
+def suite_version(ready: ValidatedSuite) -> str:
     """The data version of a suite's partition."""
     return ready.suite.revision[:32]
 
 
-def cell_version(cell: Cell) -> str:
+def pair_version(pair: Pair) -> str:
     """The data version of a cell's partition, of all its assets: the revisions of its runner and its suite."""
-    return f"{cell.revision[:16]}-{cell.ready.suite.revision[:16]}"
+    return f"{pair.revision[:16]}-{pair.ready.suite.revision[:16]}"
 
 
-def suite_metadata(ready: ReadySuite) -> dict[str, Any]:
+def suite_metadata(ready: ValidatedSuite) -> dict[str, Any]:
     """Counts of a suite, and its errors and warnings as a list."""
     suite = ready.suite
     problems = [*(f"- {error}" for error in ready.errors), *(f"- {warning}" for warning in suite.warnings)]
@@ -58,25 +58,29 @@ def suite_metadata(ready: ReadySuite) -> dict[str, Any]:
     }
 
 
-def cell_metadata(stage: str, outcome: CellOutcome, failures: pl.DataFrame) -> dict[str, Any]:
+def pair_metadata(stage: str, outcome: PairOutcome, failures: pl.DataFrame) -> dict[str, Any]:
     """What one stage has to say about a cell."""
-    tally = outcome.tally
-    common: dict[str, Any] = {"dagster/row_count": tally.planned, "reused": tally.reused, "executed": tally.executed}
+    counts = outcome.counts
+    common: dict[str, Any] = {"dagster/row_count": counts.planned, "reused": counts.reused, "executed": counts.executed}
     if stage == "target_executions":
         return common
     if stage == "session_reports":
-        known = {"input_tokens": tally.input_tokens, "output_tokens": tally.output_tokens, "cost_usd": tally.cost_usd}
+        known = {
+            "input_tokens": counts.input_tokens,
+            "output_tokens": counts.output_tokens,
+            "cost_usd": counts.cost_usd,
+        }
         return common | {name: value for name, value in known.items() if value is not None}
     if stage == "failure_classes":
         return {"dagster/row_count": failures.height, "classes": dg.MetadataValue.md(failure_table(failures))}
-    graded = tally.passed + tally.failed
-    rate = {"pass_rate": tally.passed / graded} if graded else {}
-    coverage = {"coverage": graded / tally.planned} if tally.planned else {}
+    graded = counts.passed + counts.failed
+    rate = {"pass_rate": counts.passed / graded} if graded else {}
+    coverage = {"coverage": graded / counts.planned} if counts.planned else {}
     return common | rate | coverage | {
-        "rescored": tally.rescored,
-        "passed": tally.passed,
-        "failed": tally.failed,
-        "errored": tally.errored,
+        "rescored": counts.rescored,
+        "passed": counts.passed,
+        "failed": counts.failed,
+        "errored": counts.errored,
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from eval_pipeline.orchestration import notices as notices  # first: the lines below would print notices
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import PairKey
 
 SUITES = "suites"
 RANGE_START = "dagster/asset_partition_range_start"
@@ -30,31 +30,31 @@ def grid(suites: dg.PartitionsDefinition[str], runners: Sequence[str]) -> dg.Mul
     return dg.MultiPartitionsDefinition({"suite": suites, "runner": dg.StaticPartitionsDefinition(list(runners))})
 
 
-def partition_key(cell: CellName) -> dg.MultiPartitionKey:
+def partition_key(pair: PairKey) -> dg.MultiPartitionKey:
     """The partition of a cell."""
-    return dg.MultiPartitionKey({"suite": cell.suite, "runner": cell.runner})
+    return dg.MultiPartitionKey({"suite": pair.suite, "runner": pair.runner})
 
 
-def exactly(cells: Sequence[CellName]) -> dg.StaticPartitionsDefinition:
+def exactly(pairs: Sequence[PairKey]) -> dg.StaticPartitionsDefinition:
     """Just these cells, under the same keys as in the grid.
 
     A sweep of the command line has its own definitions: in the grid a run covers a box, and every cell of it costs
     events, also one with nothing to carry out.
     """
-    return dg.StaticPartitionsDefinition([str(partition_key(cell)) for cell in cells])
+    return dg.StaticPartitionsDefinition([str(partition_key(pair)) for pair in pairs])
 
 
-def cell_name(key: str) -> CellName:
+def pair_key(key: str) -> PairKey:
     """The cell of a partition; names hold no `|`."""
     runner, suite = str(key).split("|")
-    return CellName(suite, runner)
+    return PairKey(suite, runner)
 
 
 def range_tags(suites: Sequence[str], runners: Sequence[str]) -> dict[str, str]:
     """Run tags that make one run of all partitions between the first and the last of both sides."""
-    return between(CellName(suites[0], runners[0]), CellName(suites[-1], runners[-1]))
+    return between(PairKey(suites[0], runners[0]), PairKey(suites[-1], runners[-1]))
 
 
-def between(first: CellName, last: CellName) -> dict[str, str]:
+def between(first: PairKey, last: PairKey) -> dict[str, str]:
     """Run tags that make one run of all partitions from one to another."""
     return {RANGE_START: str(partition_key(first)), RANGE_END: str(partition_key(last))}

@@ -15,10 +15,10 @@ from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import provenance, suite_metadata, suite_version
 from eval_pipeline.orchestration.partitions import SUITES, between
-from eval_pipeline.sweeps.outcomes import INTERRUPTED, CellOutcome, Forwarding, Listener
-from eval_pipeline.sweeps.pairs import ReadySuite
-from eval_pipeline.sweeps.project_session import Workbench
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.sweeps.outcomes import INTERRUPTED, ForwardingObserver, PairOutcome, SweepObserver
+from eval_pipeline.sweeps.pairs import ValidatedSuite
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.warehouse.journal import PairKey
 
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -27,38 +27,38 @@ _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITI
 class RunResult:
     """What came of a sweep: its cells, the Dagster runs, and what went wrong on our side."""
 
-    outcomes: list[CellOutcome] = field(default_factory=list)
+    outcomes: list[PairOutcome] = field(default_factory=list)
     run_id: str | None = None
     problem: str | None = None
 
 
 def run_sweep(
-    workbench: Workbench, suites: Sequence[ReadySuite], cells: Sequence[CellName], config: dict[str, Any]
+    session: ProjectSession, suites: Sequence[ValidatedSuite], pairs: Sequence[PairKey], config: dict[str, Any]
 ) -> RunResult:
     """Carries out cells of these suites with a SweepConfig, then ranks. Nothing of a failing target raises."""
     result = RunResult()
-    workbench.listener = _Collecting(workbench.listener, result.outcomes)
-    definitions = build_definitions(workbench, list(dict.fromkeys(cell.runner for cell in cells)), cells)
-    with open_instance(workbench.project.data) as instance:
-        _register(workbench, suites, instance)
-        sweep = _execute(definitions, "sweep", instance, config, between(cells[0], cells[-1]))
+    session.observer = _Collecting(session.observer, result.outcomes)
+    definitions = build_definitions(session, list(dict.fromkeys(pair.runner for pair in pairs)), pairs)
+    with open_instance(session.project.data) as instance:
+        _register(session, suites, instance)
+        sweep = _execute(definitions, "sweep", instance, config, between(pairs[0], pairs[-1]))
         result.run_id = sweep.run_id
         result.problem = None if sweep.success else _problem(sweep)
-        if any(outcome.tally.changed for outcome in result.outcomes) or not _has_board(workbench):
+        if any(outcome.counts.changed for outcome in result.outcomes) or not _has_board(session):
             ranked = _execute(definitions, "rank", instance, None, {})
             result.problem = result.problem or (None if ranked.success else _problem(ranked))
     return result
 
 
-def _register(workbench: Workbench, suites: Sequence[ReadySuite], instance: dg.DagsterInstance) -> None:
+def _register(session: ProjectSession, suites: Sequence[ValidatedSuite], instance: dg.DagsterInstance) -> None:
     """Makes suites known as partitions, and reports those whose revision is new."""
     known = instance.get_dynamic_partitions(SUITES)
     instance.add_dynamic_partitions(SUITES, [ready.suite.name for ready in suites])
-    stored = workbench.stored_revisions()
+    stored = session.stored_revisions()
     for ready in suites:
         if stored.get(ready.suite.name) == ready.suite.revision and ready.suite.name in known:
             continue
-        workbench.store_suite(ready)
+        session.store_suite(ready)
         event = dg.AssetMaterialization(
             SUITES,
             partition=ready.suite.name,
@@ -100,17 +100,17 @@ def _root_message(error: Any) -> str:
     return error.message.strip() if error is not None else "a step failed"
 
 
-def _has_board(workbench: Workbench) -> bool:
-    return bool(len(workbench.warehouse.frame("SELECT 1 FROM leaderboards LIMIT 1")))
+def _has_board(session: ProjectSession) -> bool:
+    return bool(len(session.warehouse.frame("SELECT 1 FROM leaderboards LIMIT 1")))
 
 
-class _Collecting(Forwarding):
+class _Collecting(ForwardingObserver):
     """Keeps every outcome, and passes everything on."""
 
-    def __init__(self, onward: Listener, outcomes: list[CellOutcome]) -> None:
+    def __init__(self, onward: SweepObserver, outcomes: list[PairOutcome]) -> None:
         super().__init__(onward)
         self._outcomes = outcomes
 
-    def cell_finished(self, outcome: CellOutcome) -> None:
+    def pair_finished(self, outcome: PairOutcome) -> None:
         self._outcomes.append(outcome)
-        super().cell_finished(outcome)
+        super().pair_finished(outcome)

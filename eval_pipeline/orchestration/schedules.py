@@ -5,18 +5,18 @@ from __future__ import annotations
 import dagster as dg
 
 from eval_pipeline.orchestration.partitions import SUITES, range_tags
-from eval_pipeline.sweeps.project_session import Workbench
+from eval_pipeline.sweeps.project_session import ProjectSession
 
 
 def nightly_sweep(
-    workbench: Workbench, runners: list[str], job: dg.UnresolvedAssetJobDefinition
+    session: ProjectSession, runners: list[str], job: dg.UnresolvedAssetJobDefinition
 ) -> dg.ScheduleDefinition:
     """Every night one run over all suites × runners, everything executed anew; stopped until someone starts it."""
 
     @dg.schedule(
         name="nightly_sweep",
         job=job,
-        cron_schedule=workbench.project.schedule,
+        cron_schedule=session.project.schedule,
         execution_timezone="UTC",
         description="One run over all suites and runners; targets are called anew (refresh: all).",
     )

@@ -11,12 +11,12 @@ from eval_pipeline.orchestration.assets import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES, dynamic_suites
 from eval_pipeline.suites.load import read_suites
 from eval_pipeline.suites.model import Suite
-from eval_pipeline.sweeps.project_session import Workbench
+from eval_pipeline.sweeps.project_session import ProjectSession
 
 INTERVAL_S = 15
 
 
-def discover_suites(workbench: Workbench) -> dg.SensorDefinition:
+def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
     """Adds a partition for a new suite, and reports a new revision of a changed one, without a run."""
 
     @dg.sensor(
@@ -27,7 +27,7 @@ def discover_suites(workbench: Workbench) -> dg.SensorDefinition:
     )
     def discover(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         try:
-            found, broken = _suites_on_disk(workbench)
+            found, broken = _suites_on_disk(session)
         except EvalPipelineError as error:
             return dg.SkipReason(str(error))
         for problem in broken:
@@ -38,23 +38,23 @@ def discover_suites(workbench: Workbench) -> dg.SensorDefinition:
         gone = [name for name in known if name not in found and name in there] if not broken else []
         if not changed and not gone:
             return dg.SkipReason("; ".join(broken) or "suites unchanged")
-        workbench.suites = {name: workbench.make_ready(found[name]) for name in changed}
-        for ready in workbench.suites.values():
-            workbench.store_suite(ready)
+        session.suites = {name: session.validate_suite(found[name]) for name in changed}
+        for ready in session.suites.values():
+            session.store_suite(ready)
         added = dynamic_suites.build_add_request([name for name in changed if name not in there])
         removed = [dynamic_suites.build_delete_request(gone)] if gone else []
         return dg.SensorResult(
             dynamic_partitions_requests=[added, *removed],
-            asset_events=[suite_materialization(workbench, name) for name in changed],
+            asset_events=[suite_materialization(session, name) for name in changed],
             cursor=json.dumps((known if broken else {}) | {name: suite.revision for name, suite in found.items()}),
         )
 
     return discover
 
 
-def _suites_on_disk(workbench: Workbench) -> tuple[dict[str, Suite], list[str]]:
+def _suites_on_disk(session: ProjectSession) -> tuple[dict[str, Suite], list[str]]:
     """Every suite on disk by name, and what cannot be read or has a name that is taken."""
-    suites, broken = read_suites(workbench.project.suites, workbench.project.root, workbench.reading)
+    suites, broken = read_suites(session.project.suites, session.project.root, session.load_options)
     return {suite.name: suite for suite in suites}, [str(error) for error in broken]
 
 

@@ -4,37 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eval_pipeline.errors import NOWHERE, InputError, Place
+from eval_pipeline.errors import NOWHERE, InputError, SourceLocation
 
 _SHOWN = 5
 _KINDS = 200
 _OTHERS = "others"
 
 
-class Notice(str):
+class Diagnostic(str):
     """A warning: its own text (`file:line: field: problem`), which also knows its parts."""
 
     __slots__ = ("place", "problem")
 
     problem: str
-    place: Place
+    place: SourceLocation
 
-    def __new__(cls, problem: str, place: Place = NOWHERE) -> Notice:
+    def __new__(cls, problem: str, place: SourceLocation = NOWHERE) -> Diagnostic:
         notice = super().__new__(cls, f"{place}: {problem}" if str(place) else problem)
         notice.problem = problem
         notice.place = place
         return notice
 
 
-class Notices:
+class Diagnostics:
     """The warnings about one suite: of each kind the first few, and how many more there are."""
 
     def __init__(self) -> None:
-        self._said: dict[str, list[Notice]] = {}
+        self._said: dict[str, list[Diagnostic]] = {}
         self._more: dict[str, int] = {}
 
     def add(
-        self, problem: str | Callable[[], str], place: Callable[[], Place] | Place, kind: str | None = None
+        self,
+        problem: str | Callable[[], str],
+        place: Callable[[], SourceLocation] | SourceLocation,
+        kind: str | None = None,
     ) -> None:
         """Says `problem`; `kind` is what it has in common with others like it (the problem itself when not given).
 
@@ -49,18 +52,18 @@ class Notices:
             self._more[kind] = self._more.get(kind, 0) + 1
             return
         text = problem if isinstance(problem, str) else problem()
-        notice = Notice(text, place() if callable(place) else place)
+        notice = Diagnostic(text, place() if callable(place) else place)
         if notice not in said:
             said.append(notice)
 
-    def all(self) -> tuple[Notice, ...]:
+    def all(self) -> tuple[Diagnostic, ...]:
         """Every warning, those of one kind together, in the order in which their kinds came up."""
         return tuple(notice for kind, said in self._said.items() for notice in (*said, *self._rest(kind, said)))
 
-    def _rest(self, kind: str, said: Sequence[Notice]) -> Sequence[Notice]:
+    def _rest(self, kind: str, said: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
         more = self._more.get(kind, 0)
         like = "" if kind == _OTHERS else f" like this: {said[-1].problem}"
-        return [Notice(f"{more:,} more{like or ' warnings'}", Place(said[-1].place.file))] if more else []
+        return [Diagnostic(f"{more:,} more{like or ' warnings'}", SourceLocation(said[-1].place.file))] if more else []
 
 
 class CaseErrors(InputError):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eval_pipeline.errors import InputError, Place, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.parsing.source import FieldPath, Source
 from eval_pipeline.parsing.yaml_text import plain_scalar
 
@@ -18,23 +18,23 @@ Map = Mapping[str, Any]
 NOTHING: Map = {}
 
 
-class Filled(str):
+class Interpolated(str):
     """A text that stands in place of a placeholder (or in a cell of a table): a number where one is expected."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class FieldCursor:
     """A place in a suite's files."""
 
     source: Source
     path: FieldPath = ()
 
-    def at(self, *steps: str | int) -> Spot:
-        return Spot(self.source, (*self.path, *steps))
+    def at(self, *steps: str | int) -> FieldCursor:
+        return FieldCursor(self.source, (*self.path, *steps))
 
-    def place(self, *steps: str | int) -> Place:
+    def place(self, *steps: str | int) -> SourceLocation:
         return self.source.place((*self.path, *steps))
 
     def error(self, problem: str, *steps: str | int) -> InputError:
@@ -45,27 +45,27 @@ class Spot:
         return self.source.line_at(self.path)
 
 
-def mapping(raw: Map, key: str, spot: Spot) -> Map:
+def mapping(raw: Map, key: str, cursor: FieldCursor) -> Map:
     """A mapping; empty when the field is not there."""
     value = raw.get(key)
     if value is None:
         return NOTHING
     if not isinstance(value, Mapping):
-        raise spot.error(f"expected a mapping, got {kind(value)}", key)
+        raise cursor.error(f"expected a mapping, got {kind(value)}", key)
     return value
 
 
-def text(raw: Map, key: str, spot: Spot) -> str | None:
+def text(raw: Map, key: str, cursor: FieldCursor) -> str | None:
     """A text; None when the field is not there."""
     value = raw.get(key)
     if value is None or type(value) is str:
         return value
     if isinstance(value, str):
         return str(value)
-    raise spot.error(f"expected a text, got {kind(value)}", key)
+    raise cursor.error(f"expected a text, got {kind(value)}", key)
 
 
-def texts(raw: Map, key: str, spot: Spot) -> tuple[str, ...]:
+def texts(raw: Map, key: str, cursor: FieldCursor) -> tuple[str, ...]:
     """A list of texts, or one text; empty when the field is not there."""
     value = raw.get(key)
     if value is None:
@@ -74,58 +74,58 @@ def texts(raw: Map, key: str, spot: Spot) -> tuple[str, ...]:
         return (str(value),)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(map(str, value))
-    raise spot.error(f"expected a list of texts, got {kind(value)}", key)
+    raise cursor.error(f"expected a list of texts, got {kind(value)}", key)
 
 
-def flag(raw: Map, key: str, spot: Spot) -> bool | None:
+def flag(raw: Map, key: str, cursor: FieldCursor) -> bool | None:
     """True or false; None when the field is not there."""
     value = _scalar(raw, key)
     if value is None or isinstance(value, bool):
         return value
-    raise spot.error(f"expected true or false, got {kind(value)}", key)
+    raise cursor.error(f"expected true or false, got {kind(value)}", key)
 
 
-def share(raw: Map, key: str, spot: Spot) -> float | None:
+def share(raw: Map, key: str, cursor: FieldCursor) -> float | None:
     """A number from 0 to 1; None when the field is not there."""
     value = _scalar(raw, key)
     if value is None:
         return None
     if not is_number(value) or not 0 <= value <= 1:
-        raise spot.error(f"expected a number from 0 to 1, got {kind(value)}", key)
+        raise cursor.error(f"expected a number from 0 to 1, got {kind(value)}", key)
     return float(value)
 
 
-def positive(raw: Map, key: str, spot: Spot) -> float | None:
+def positive(raw: Map, key: str, cursor: FieldCursor) -> float | None:
     """A number above 0; None when the field is not there."""
     value = _scalar(raw, key)
     if value is None:
         return None
     if not is_number(value) or value <= 0:
-        raise spot.error(f"expected a number above 0, got {kind(value)}", key)
+        raise cursor.error(f"expected a number above 0, got {kind(value)}", key)
     return float(value)
 
 
-def count(raw: Map, key: str, spot: Spot) -> int | None:
+def count(raw: Map, key: str, cursor: FieldCursor) -> int | None:
     """A whole number of at least 1; None when the field is not there."""
     value = _scalar(raw, key)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= sys.maxsize:
-        raise spot.error(f"expected a whole number of at least 1, got {kind(value)}", key)
+        raise cursor.error(f"expected a whole number of at least 1, got {kind(value)}", key)
     return value
 
 
-def weight(raw: Map, key: str, spot: Spot) -> float:
+def weight(raw: Map, key: str, cursor: FieldCursor) -> float:
     """A number of at least 0; 1 when the field is not there."""
     value = _scalar(raw, key)
     if key not in raw:
         return 1.0
     if not is_number(value) or value < 0:
-        raise spot.error(f"expected a number of at least 0, got {kind(value)}", key)
+        raise cursor.error(f"expected a number of at least 0, got {kind(value)}", key)
     return float(value)
 
 
-def choice(raw: Map, key: str, spot: Spot, choices: Iterable[str]) -> str | None:
+def choice(raw: Map, key: str, cursor: FieldCursor, choices: Iterable[str]) -> str | None:
     """One of some words; None when the field is not there."""
     value = raw.get(key)
     if value is None:
@@ -133,7 +133,7 @@ def choice(raw: Map, key: str, spot: Spot, choices: Iterable[str]) -> str | None
     there_are = list(choices)
     if value not in there_are:
         hint = did_you_mean(value, there_are) if isinstance(value, str) else ""
-        raise spot.error(f"expected one of {', '.join(there_are)}; got {kind(value)}{hint}", key)
+        raise cursor.error(f"expected one of {', '.join(there_are)}; got {kind(value)}{hint}", key)
     return str(value)
 
 
@@ -169,10 +169,10 @@ def kind(value: Any) -> str:
     return f"{name} ({shown})" if len(shown) <= 40 else name
 
 
-_KINDS = {str: "a text", Filled: "a text", bool: "a truth value", int: "a number", float: "a number"}
+_KINDS = {str: "a text", Interpolated: "a text", bool: "a truth value", int: "a number", float: "a number"}
 
 
 def _scalar(raw: Map, key: str) -> Any:
     """A field's value; what a placeholder became is read as YAML would have read it in its place."""
     value = raw.get(key)
-    return plain_scalar(str(value)) if type(value) is Filled else value
+    return plain_scalar(str(value)) if type(value) is Interpolated else value

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.parsing.yaml_text import MAX_DEPTH, Lines
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -35,14 +35,16 @@ def read_json(text: str, file: str | None = None) -> tuple[Any, Lines]:
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"not valid JSON: {error.msg} (column {error.colno})", Place(file, error.lineno)) from None
+        raise InputError(
+            f"not valid JSON: {error.msg} (column {error.colno})", SourceLocation(file, error.lineno)
+        ) from None
     lines = Lines(_as_yaml(text), dict(_item_lines(text)))
     try:
         value = _UNIQUE.decode(text)
     except RepeatedKey as error:
-        raise InputError(str(error), Place(file, _line_of_second(text, error.key))) from None
+        raise InputError(str(error), SourceLocation(file, _line_of_second(text, error.key))) from None
     if text.count("[") + text.count("{") > MAX_DEPTH and deeper_than(MAX_DEPTH, value):
-        raise InputError(f"nested deeper than {MAX_DEPTH} levels", Place(file))
+        raise InputError(f"nested deeper than {MAX_DEPTH} levels", SourceLocation(file))
     return value, lines
 
 

@@ -35,15 +35,15 @@ def secrets_in(value: Any) -> list[str]:
     return []
 
 
-def blotted(value: Any, secrets: Sequence[str]) -> Any:
+def redact_values(value: Any, secrets: Sequence[str]) -> Any:
     """`value` with each of `secrets` replaced by `***` wherever its texts hold one."""
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, REDACTED)
         return value
     if isinstance(value, Mapping):
-        return {key: blotted(item, secrets) for key, item in value.items()}
-    return [blotted(item, secrets) for item in value] if isinstance(value, list) else value
+        return {key: redact_values(item, secrets) for key, item in value.items()}
+    return [redact_values(item, secrets) for item in value] if isinstance(value, list) else value
 
 
 def _is_secret(key: str, value: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.parsing.yaml_text import Lines
 
 FieldPath = tuple[str | int, ...]
@@ -20,8 +20,8 @@ class Source:
     shown: str
     line_at: Callable[[FieldPath], int | None]
 
-    def place(self, path: FieldPath) -> Place:
-        return Place(self.shown, self.line_at(path), dotted(path) or None)
+    def place(self, path: FieldPath) -> SourceLocation:
+        return SourceLocation(self.shown, self.line_at(path), dotted(path) or None)
 
     def error(self, path: FieldPath, problem: str) -> InputError:
         return InputError(problem, self.place(path))

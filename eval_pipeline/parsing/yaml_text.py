@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import yaml
 from yaml.reader import ReaderError
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 
 try:
     from yaml import CLoader as _Loader
@@ -67,7 +67,7 @@ def read_yaml(text: str, file: str | None = None) -> tuple[Any, Lines]:
     except yaml.YAMLError as error:
         raise _syntax_error(error, text, file) from None
     except UnicodeEncodeError:
-        raise InputError("not valid YAML: holds a lone surrogate (half a character)", Place(file)) from None
+        raise InputError("not valid YAML: holds a lone surrogate (half a character)", SourceLocation(file)) from None
 
 
 class _ItemLine(NamedTuple):
@@ -140,11 +140,15 @@ def _child(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
 def _syntax_error(error: yaml.YAMLError, text: str, file: str | None) -> InputError:
     if isinstance(error, ReaderError):
         line = text.encode()[: error.position].count(b"\n") + 1
-        return InputError(f"not valid YAML: character U+{int(error.character):04X} is not allowed", Place(file, line))
+        return InputError(
+            f"not valid YAML: character U+{int(error.character):04X} is not allowed", SourceLocation(file, line)
+        )
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
     hint = f" ({_HINTS[problem]})" if problem in _HINTS else ""
-    return InputError(f"not valid YAML: {problem}{hint}", Place(file, mark.line + 1 if mark is not None else None))
+    return InputError(
+        f"not valid YAML: {problem}{hint}", SourceLocation(file, mark.line + 1 if mark is not None else None)
+    )
 
 
 _Built = tuple[Any, int, int]
@@ -292,7 +296,7 @@ class _Reader:
         return value
 
     def _error(self, problem: str, event: Any) -> InputError:
-        return InputError(problem, Place(self._file, _line(event)))
+        return InputError(problem, SourceLocation(self._file, _line(event)))
 
 
 def _line(event: Any) -> int:

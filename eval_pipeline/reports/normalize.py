@@ -21,7 +21,7 @@ _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class RawSession:
     """What a normalizer may look at: the raw execution, the case asked, and the folder the target worked in."""
 
     execution_id: str
@@ -42,7 +42,7 @@ class Normalizer(Protocol):
 
     version: str
 
-    def normalize(self, material: Material) -> SessionReport:
+    def normalize(self, material: RawSession) -> SessionReport:
         """The report; what it raises makes the report a failed one."""
 
 
@@ -91,7 +91,7 @@ def normalizer_version(format_: str) -> str:
 def _read(execution: Execution, case: Case) -> SessionReport:
     if execution.raw is None:
         return SessionReport(execution_id=execution.execution_id)
-    material = Material(execution_id=execution.execution_id, raw=execution.raw, case=case)
+    material = RawSession(execution_id=execution.execution_id, raw=execution.raw, case=case)
     try:
         return NORMALIZERS.get(execution.raw.format)().normalize(material)
     except Exception as error:  # noqa: BLE001 — the one boundary to normalizers: what they cannot read becomes a report

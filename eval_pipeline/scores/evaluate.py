@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Protocol, get_args, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeIs
 
-from eval_pipeline.errors import InputError, Place, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
-from eval_pipeline.scores.desk import Desk, GraderFailure
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject
 from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message, Suite
 
@@ -50,7 +50,7 @@ class Asking(Protocol):
     def graders(self) -> tuple[str | None, ...]:
         """The names of the graders it asks; empty when it asks none."""
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
+    async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         """What it found; raising means that it could not tell."""
 
 
@@ -86,7 +86,7 @@ _adapters: dict[type[AnyEvaluator], TypeAdapter[Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BoundEvaluator:
     """An evaluator ready to be used: the spec, the part it names, and the identity of its score."""
 
     spec: EvaluatorSpec
@@ -94,20 +94,20 @@ class Asked:
     key: str
 
     @property
-    def needs_desk(self) -> bool:
+    def requires_client(self) -> bool:
         """Whether it asks anything of the outside."""
         return asks(self.evaluator)
 
 
-def ask(spec: EvaluatorSpec, case: Case, folder: Path, revision_of: GraderRevision = no_graders) -> Asked:
+def bind(spec: EvaluatorSpec, case: Case, folder: Path, revision_of: GraderRevision = no_graders) -> BoundEvaluator:
     """The evaluator that a spec asks for. Raises InputError naming the argument that is wrong."""
     built = _build_with_content(spec, folder, revision_of)
-    return Asked(spec, built[1], spec_key(spec, built[1], case, built[2]))
+    return BoundEvaluator(spec, built[1], spec_key(spec, built[1], case, built[2]))
 
 
 def build(spec: EvaluatorSpec) -> AnyEvaluator:
     """The evaluator of a spec, its arguments checked. Raises InputError."""
-    part = EVALUATORS.get(spec.type, Place(field="type"))
+    part = EVALUATORS.get(spec.type, SourceLocation(field="type"))
     try:
         evaluator: AnyEvaluator = _adapter(part).validate_python(spec.config)
     except ValidationError as error:
@@ -135,21 +135,21 @@ def spec_key(spec: EvaluatorSpec, evaluator: AnyEvaluator, case: Case, content: 
 def _as_seen(value: object) -> object:
     """A field of a case without where its attached files lie: another checkout of a suite has the same scores."""
     if isinstance(value, Message | Conversation):
-        return value.seen()
+        return value.fingerprint_fields()
     return [_as_seen(item) for item in value] if isinstance(value, tuple) else value
 
 
-def evaluate(subject: Subject, asked: Iterable[Asked]) -> list[Score]:
+def evaluate(subject: Subject, asked: Iterable[BoundEvaluator]) -> list[Score]:
     """One score per evaluator, in order. An evaluator that breaks gives a score without a value."""
     return [_score(subject, one) for one in asked]
 
 
-async def evaluate_with(desk: Desk, subject: Subject, asked: Iterable[Asked]) -> list[Score]:
+async def evaluate_with(client: GraderClient, subject: Subject, asked: Iterable[BoundEvaluator]) -> list[Score]:
     """The same for evaluators that may need the outside; those that do run side by side."""
-    return list(await asyncio.gather(*(_score_with(desk, subject, one) for one in asked)))
+    return list(await asyncio.gather(*(_score_with(client, subject, one) for one in asked)))
 
 
-class Panel:
+class EvaluatorSet:
     """The evaluators of a suite's cases, built when they are asked for.
 
     Only the latest few are kept: those that many cases inherit are built once, and a suite of any size stays small.
@@ -161,7 +161,7 @@ class Panel:
         self._folder = suite_folder(suite)
         self._built: dict[int, _Built] = {}
 
-    def of(self, case: Case) -> list[Asked]:
+    def of(self, case: Case) -> list[BoundEvaluator]:
         """The evaluators of a case, in order. Raises InputError for a spec that cannot be used."""
         return [self._ask(spec, case) for spec in case.evaluators]
 
@@ -176,9 +176,9 @@ class Panel:
                 errors[case.id] = error.at(_place(self._suite, case, error))
         return errors
 
-    def _ask(self, spec: EvaluatorSpec, case: Case) -> Asked:
+    def _ask(self, spec: EvaluatorSpec, case: Case) -> BoundEvaluator:
         _, evaluator, content = self._find(spec)
-        return Asked(spec, evaluator, spec_key(spec, evaluator, case, content))
+        return BoundEvaluator(spec, evaluator, spec_key(spec, evaluator, case, content))
 
     def _find(self, spec: EvaluatorSpec) -> _Built:
         built = self._built.get(id(spec))
@@ -201,12 +201,12 @@ def _build_with_content(spec: EvaluatorSpec, folder: Path, revision_of: GraderRe
     return spec, evaluator, content
 
 
-def _place(suite: Suite, case: Case, error: InputError) -> Place:
+def _place(suite: Suite, case: Case, error: InputError) -> SourceLocation:
     field = f"case '{case.id}'" + (f" {error.place.field}" if error.place.field else "")
-    return Place(show_path(case.origin or suite.path), case.line, field)
+    return SourceLocation(show_path(case.origin or suite.path), case.line, field)
 
 
-def _score(subject: Subject, asked: Asked) -> Score:
+def _score(subject: Subject, asked: BoundEvaluator) -> Score:
     begun = perf_counter()
     try:
         if asks(asked.evaluator):
@@ -217,12 +217,12 @@ def _score(subject: Subject, asked: Asked) -> Score:
     return _as_score(subject, asked, outcome, begun)
 
 
-async def _score_with(desk: Desk, subject: Subject, asked: Asked) -> Score:
+async def _score_with(client: GraderClient, subject: Subject, asked: BoundEvaluator) -> Score:
     if not asks(asked.evaluator):
         return _score(subject, asked)
     begun = perf_counter()
     try:
-        outcome = _usable(await asked.evaluator.grade(subject, desk))
+        outcome = _usable(await asked.evaluator.grade(subject, client))
     except GraderFailure as failure:
         outcome = Outcome(None, str(failure), details={"failure_class": failure.failure_class})
     except Exception as error:  # noqa: BLE001 — the same boundary, for evaluators that ask the outside
@@ -234,7 +234,7 @@ def _broken(error: Exception) -> Outcome:
     return Outcome(None, f"evaluator broke: {type(error).__name__}: {error}")
 
 
-def _as_score(subject: Subject, asked: Asked, outcome: Outcome, begun: float) -> Score:
+def _as_score(subject: Subject, asked: BoundEvaluator, outcome: Outcome, begun: float) -> Score:
     spec = asked.spec
     if spec.negate:
         outcome = negated(outcome)
@@ -305,7 +305,7 @@ def _argument_error(spec: EvaluatorSpec, part: type[AnyEvaluator], error: Valida
     found = error.errors(include_url=False)
     first = next((one for one in found if one["type"] == "unexpected_keyword_argument"), found[0])
     name = ".".join(str(step) for step in first["loc"])
-    place = Place(field=f"{spec.type} {name}".strip())
+    place = SourceLocation(field=f"{spec.type} {name}".strip())
     if first["type"] == "unexpected_keyword_argument":
         arguments = [field.name for field in fields(_holder(part, first["loc"][:-1]))]
         listing = f"there are: {', '.join(arguments)}" if arguments else "it takes none"

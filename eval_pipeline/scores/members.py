@@ -12,18 +12,18 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.formats.agentv.evaluators import evaluator_list
-from eval_pipeline.formats.agentv.load_context import Desk as LoadingDesk
-from eval_pipeline.parsing.fields import Spot
+from eval_pipeline.formats.agentv.load_context import LoadContext
+from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.file_search import SearchRoots, search_roots
 from eval_pipeline.parsing.source import Source
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
-from eval_pipeline.scores.desk import Desk
 from eval_pipeline.scores.evaluate import AnyEvaluator, asks, build, content_of
 from eval_pipeline.scores.evaluators import ARGUMENTS
-from eval_pipeline.scores.model import Finding, Member, Outcome, Score, Subject
-from eval_pipeline.suites.load import Reading
+from eval_pipeline.scores.grader_client import GraderClient
+from eval_pipeline.scores.model import Finding, Outcome, Score, Subject, SubScore
+from eval_pipeline.suites.load import LoadOptions
 from eval_pipeline.suites.model import EvaluatorSpec
 
 PASS_MARK = DEFAULT_THRESHOLD
@@ -33,7 +33,7 @@ _ENTRY = frozenset(field.name for field in fields_of(EvaluatorSpec))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class CompositeEvaluator:
     """What every evaluator with members has: `assertions`, each checked as soon as the group is built."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -70,13 +70,13 @@ class Group:
                 found = content_of(part, folder)
             except InputError as error:
                 raise InputError(
-                    error.problem, Place(field=f"member '{spec.name}' {error.place.field or ''}")
+                    error.problem, SourceLocation(field=f"member '{spec.name}' {error.place.field or ''}")
                 ) from None
             yield from ((f"{spec.name}: {name}", value) for name, value in found.items())
 
-    async def member_scores(self, subject: Subject, desk: Desk) -> list[Score]:
+    async def member_scores(self, subject: Subject, client: GraderClient) -> list[Score]:
         """The members' scores, in order; they are found side by side."""
-        return list(await asyncio.gather(*(desk.score(spec, subject) for spec in self.members)))
+        return list(await asyncio.gather(*(client.score(spec, subject) for spec in self.members)))
 
 
 def member_specs(raw: Any) -> tuple[EvaluatorSpec, ...]:
@@ -85,9 +85,9 @@ def member_specs(raw: Any) -> tuple[EvaluatorSpec, ...]:
         raise ValueError(f"assertions: expected a list of evaluators, got {type(raw).__name__}")
     if all(isinstance(entry, Mapping) and set(entry) == _ENTRY for entry in raw):
         return _each_name_once([EvaluatorSpec(**entry) for entry in raw])
-    nowhere = Spot(Source(_NOWHERE, "", lambda path: None), ("assertions",))
+    nowhere = FieldCursor(Source(_NOWHERE, "", lambda path: None), ("assertions",))
     try:
-        return _each_name_once(evaluator_list(list(raw), nowhere, LoadingDesk(_NOWHERE, Reading({}), _no_roots())))
+        return _each_name_once(evaluator_list(list(raw), nowhere, LoadContext(_NOWHERE, LoadOptions({}), _no_roots())))
     except InputError as error:
         raise ValueError(str(error)) from None
 
@@ -157,9 +157,9 @@ def findings_of(score: Score) -> Iterator[Finding]:
         yield Finding(f"[{score.evaluator}] {score.reason}", score.passed(PASS_MARK) is True)
 
 
-def as_member(score: Score, weight: float) -> Member:
+def as_member(score: Score, weight: float) -> SubScore:
     """A member's score as its row in the group's; members of its own are kept in its details."""
-    own = [dict(zip(Member._fields, member, strict=True)) for member in score.members]
+    own = [dict(zip(SubScore._fields, member, strict=True)) for member in score.members]
     told = {"passes": score.passes, "minimum": score.minimum, "members": own or None}
     details = {**score.details, **{name: value for name, value in told.items() if value is not None}}
-    return Member(score.evaluator, score.type, score.value, score.reason, weight, details=details)
+    return SubScore(score.evaluator, score.type, score.value, score.reason, weight, details=details)

@@ -46,7 +46,7 @@ class Finding:
     evidence: str | None = None
 
 
-class Member(NamedTuple):
+class SubScore(NamedTuple):
     """The part that one grader or one member has in a score that is made of several."""
 
     name: str
@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
     reason: str
     findings: tuple[Finding, ...] = ()
     details: Mapping[str, Any] = NOTHING
-    members: tuple[Member, ...] = ()
+    members: tuple[SubScore, ...] = ()
     passes: bool | None = None
 
 
@@ -93,7 +93,7 @@ class Score(NamedTuple):
     findings: tuple[Finding, ...] = ()
     details: Mapping[str, Any] = NOTHING
     duration_ms: float | None = None
-    members: tuple[Member, ...] = ()
+    members: tuple[SubScore, ...] = ()
     passes: bool | None = None
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from eval_pipeline.errors import InputError, InputErrors, Place
+from eval_pipeline.errors import InputError, InputErrors, SourceLocation
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.suites.model import Suite
@@ -20,7 +20,7 @@ _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "recordings"})
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LoadOptions:
     """What a format may use besides the file.
 
     `environment` is what `${{ NAME }}` is filled in from. `evaluators` are the types that registered evaluators answer
@@ -43,7 +43,7 @@ class Format(Protocol):
     def mentions(self, path: Path, head: str) -> Iterable[Path]:
         """The files that a suite of this format takes its cases from, as far as its head tells."""
 
-    def load(self, path: Path, text: str, reading: Reading) -> Suite:
+    def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
         """The suite; raises InputError when nothing of it can be used."""
 
 
@@ -52,29 +52,29 @@ FORMATS: Registry[Callable[[], Format]] = Registry(
 )
 
 
-def load_suite(path: Path, reading: Reading | None = None) -> Suite:
+def load_suite(path: Path, load_options: LoadOptions | None = None) -> Suite:
     """The suite in a file. Raises InputError when the file cannot be read or is no suite."""
     text = _read_text(path)
     candidates = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
     if not candidates:
         known = sorted({suffix for format_ in _formats() for suffix in format_.suffixes})
         raise InputError(
-            f"no suite format for '{path.suffix}' files; there are: {', '.join(known)}", Place(show_path(path))
+            f"no suite format for '{path.suffix}' files; there are: {', '.join(known)}", SourceLocation(show_path(path))
         )
     chosen = next((format_ for format_ in candidates if format_.recognizes(path, text[:_HEAD])), candidates[0])
-    return chosen.load(path, text, reading or Reading())
+    return chosen.load(path, text, load_options or LoadOptions())
 
 
-def load_suites(patterns: Sequence[str], folder: Path, reading: Reading | None = None) -> list[Suite]:
+def load_suites(patterns: Sequence[str], folder: Path, load_options: LoadOptions | None = None) -> list[Suite]:
     """The suites that paths, folders and globs name, sorted by path. Raises InputErrors that name every bad file."""
-    suites, errors = read_suites(patterns, folder, reading)
+    suites, errors = read_suites(patterns, folder, load_options)
     if errors:
         raise InputErrors(errors)
     return suites
 
 
 def read_suites(
-    patterns: Sequence[str], folder: Path, reading: Reading | None = None
+    patterns: Sequence[str], folder: Path, load_options: LoadOptions | None = None
 ) -> tuple[list[Suite], list[InputError]]:
     """The suites that paths, folders and globs name, sorted by path, and an error for each file that is none.
 
@@ -85,11 +85,11 @@ def read_suites(
     suites: dict[str, Suite] = {}
     for path in find_suite_files(patterns, folder):
         try:
-            suite = load_suite(path, reading)
+            suite = load_suite(path, load_options)
             if suite.name in suites:
                 raise InputError(
                     f"suite name '{suite.name}' is taken by {show_path(suites[suite.name].path)}; give one a 'name:'",
-                    Place(show_path(path)),
+                    SourceLocation(show_path(path)),
                 )
             suites[suite.name] = suite
         except InputError as error:
@@ -186,9 +186,11 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 text: {error.reason} at byte {error.start}", Place(show_path(path))) from None
+        raise InputError(
+            f"not UTF-8 text: {error.reason} at byte {error.start}", SourceLocation(show_path(path))
+        ) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", Place(show_path(path))) from None
+        raise InputError(f"cannot be read: {error.strerror}", SourceLocation(show_path(path))) from None
 
 
 def select_suites(suites: Sequence[Suite], patterns: Sequence[str]) -> list[Suite]:

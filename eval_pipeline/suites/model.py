@@ -35,7 +35,7 @@ class Message:
         """The text of the message: its text parts joined by newlines, or an object as JSON."""
         return content_text(self.content)
 
-    def seen(self) -> Message:
+    def fingerprint_fields(self) -> Message:
         """The message as identity takes it: where an attached file lies on this machine is not part of it."""
         if not isinstance(self.content, list) or not any(map(_is_placed, self.content)):
             return self
@@ -71,9 +71,11 @@ class Conversation:
     window: int | None = None
     on_failure: Literal["continue", "stop"] = "continue"
 
-    def seen(self) -> Conversation:
+    def fingerprint_fields(self) -> Conversation:
         """The conversation as identity takes it: of messages as they are seen."""
-        return replace(self, turns=tuple(tuple(message.seen() for message in turn) for turn in self.turns))
+        return replace(
+            self, turns=tuple(tuple(message.fingerprint_fields() for message in turn) for turn in self.turns)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,16 +115,16 @@ class Case:
     line: int | None = None
     origin: Path | None = None
 
-    def visible(self) -> object:
+    def fingerprint_fields(self) -> object:
         """What a target can see of the case, as canonical JSON takes it: part of a cell's identity."""
-        seen: list[object] = [_told(message) for message in self.input]
+        fields: list[object] = [_told(message) for message in self.input]
         if self.conversation is not None:
             turns = [[_told(message) for message in turn] for turn in self.conversation.turns]
-            seen.append(["conversation", turns, self.conversation.window, self.conversation.on_failure])
+            fields.append(["conversation", turns, self.conversation.window, self.conversation.on_failure])
         if self.workspace is not None:
             told = [self.id, self.metadata] if self.workspace.tells_of_case else None  # its hooks are told this
-            seen.append(["workspace", self.workspace.visible(), told])
-        return seen
+            fields.append(["workspace", self.workspace.fingerprint_fields(), told])
+        return fields
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -197,8 +199,8 @@ class Suite:
 
 def _told(message: Message) -> object:
     """A message as a target is told it."""
-    seen = message.seen()
-    return seen.role, seen.content, seen.name, seen.tool_calls
+    fields = message.fingerprint_fields()
+    return fields.role, fields.content, fields.name, fields.tool_calls
 
 
 def _is_placed(part: Any) -> bool:

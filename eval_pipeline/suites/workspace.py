@@ -106,7 +106,7 @@ class WorkspaceSpec:
         names = ("before_all", "before_each") if of_one else ("before_each",)
         return any(hook.command for name in names if (hook := self.hook(name)) is not None)
 
-    def visible(self) -> object:
+    def fingerprint_fields(self) -> object:
         """What a target can see of it, as canonical JSON takes it: a fingerprint of what decides on the files in it."""
         return self._once("visible", self._fingerprint)
 

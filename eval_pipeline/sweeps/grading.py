@@ -15,16 +15,16 @@ from typing import Any
 
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS
-from eval_pipeline.executions.attempts import Surroundings
+from eval_pipeline.executions.attempts import AttemptEnvironment
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.on_demand import OnDemand
-from eval_pipeline.executions.planning import cell_cases, runner_revision
+from eval_pipeline.executions.planning import pair_cases, runner_revision
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.model import SessionReport, Usage
 from eval_pipeline.reports.normalize import normalize
-from eval_pipeline.scores.desk import GraderFailure, GraderReply
-from eval_pipeline.scores.evaluate import EVALUATORS, AnyEvaluator, Asked, Panel, build, evaluate_with
+from eval_pipeline.scores.evaluate import EVALUATORS, AnyEvaluator, BoundEvaluator, EvaluatorSet, build, evaluate_with
+from eval_pipeline.scores.grader_client import GraderFailure, GraderReply
 from eval_pipeline.scores.model import NOTHING, Score, Subject
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite
 from eval_pipeline.warehouse.replies import Replies
@@ -78,9 +78,9 @@ class Graders:
             self._revisions[grader.name] = runner_revision(grader)
         return self._revisions[grader.name]
 
-    def desk(self, runner: Runner) -> GradingDesk:
+    def client(self, runner: Runner) -> SweepGraderClient:
         """What the evaluators of one execution of `runner` may ask; it counts what they spend."""
-        return GradingDesk(self, runner)
+        return SweepGraderClient(self, runner)
 
     async def reply(
         self, grader: Runner, messages: Sequence[Message], settings: Mapping[str, Any], sample: int
@@ -151,7 +151,7 @@ class Graders:
         name = f"{plan.runner.name} {fingerprint(used)[:12]}"
         if name not in self._open:
             adapter = ADAPTERS.get(plan.runner.adapter)(plan.runner)
-            self._open[name] = OnDemand(plan.runner, adapter, Surroundings(folder_of=self._folder_of))
+            self._open[name] = OnDemand(plan.runner, adapter, AttemptEnvironment(folder_of=self._folder_of))
         execution = await self._open[name].execute(plan)
         execution = without_secrets(execution, tuple(self.secrets), lambda: self._folder_of(plan))
         return normalize(execution, plan.case, plan.runner)
@@ -161,7 +161,7 @@ class Graders:
 
 
 @dataclass(slots=True)
-class GradingDesk:
+class SweepGraderClient:
     """The desk of one execution: its evaluators ask here. `cost_usd` is what they spent, as far as it is known."""
 
     graders: Graders
@@ -186,7 +186,7 @@ class GradingDesk:
 
     async def score(self, spec: EvaluatorSpec, subject: Subject) -> Score:
         """See Desk."""
-        (score,) = await evaluate_with(self, subject, [Asked(spec, self.graders.member(spec), "")])
+        (score,) = await evaluate_with(self, subject, [BoundEvaluator(spec, self.graders.member(spec), "")])
         return score
 
     def revision_of(self, name: str | None) -> str:
@@ -196,11 +196,11 @@ class GradingDesk:
 
 def ungradable(suite: Suite, runner: Runner, graders: Graders, *, any_runner: bool = False) -> InputError | None:
     """Why answers of a runner to a suite cannot be graded: the first evaluator whose grader is not there, or None."""
-    suite = replace(suite, cases=tuple(cell_cases(suite, runner, any_runner=any_runner)))
+    suite = replace(suite, cases=tuple(pair_cases(suite, runner, any_runner=any_runner)))
     kinds = {spec.type for case in suite.cases for spec in case.evaluators}
     if not any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds):
         return None
-    errors = Panel(suite, partial(graders.revision, runner)).check()
+    errors = EvaluatorSet(suite, partial(graders.revision, runner)).check()
     return next(iter(errors.values()), None)
 
 

@@ -8,13 +8,13 @@ from typing import Any
 from eval_pipeline.executions.model import Plan
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
-from eval_pipeline.sweeps.pairs import Cell
+from eval_pipeline.sweeps.pairs import Pair
 
 INTERRUPTED = "interrupted; what was executed is kept, and the same command goes on from there"
 
 
 @dataclass(slots=True)
-class Tally:
+class SweepCounts:
     """What a sweep did with one cell; also what a plan foresees.
 
     `refused` are plans whose target was not called: no money, a dependency that failed. `skipped` are repetitions left
@@ -63,45 +63,45 @@ def _sum(total: Any, more: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellOutcome:
+class PairOutcome:
     """A cell that is done and stored. `error` is our own fault, said in words; then nothing of it counts as done."""
 
-    cell: Cell
-    tally: Tally
+    pair: Pair
+    counts: SweepCounts
     error: str | None = None
 
 
-class Listener:
+class SweepObserver:
     """Told what happens during a sweep; does nothing by itself.
 
     Plans are told of in the thread of the sweep, finished cells in the thread that asked for the sweep.
     """
 
-    def cell_planned(self, cell: Cell, cells: int) -> None:
-        """A cell is about to be carried out; `cells` plans belong to it."""
+    def pair_planned(self, pair: Pair, plans: int) -> None:
+        """A cell is about to be carried out; `plans` plans belong to it."""
 
-    def plan_reused(self, cell: Cell, status: Status | None) -> None:
+    def plan_reused(self, pair: Pair, status: Status | None) -> None:
         """A plan needs no call of the target."""
 
     def plan_started(self, plan: Plan) -> None:
         """The first attempt of a plan begins."""
 
-    def plan_finished(self, cell: Cell, status: Status | None, report: SessionReport | None) -> None:
+    def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
         """A plan was executed, and judged if that stage is on."""
 
-    def cell_finished(self, outcome: CellOutcome) -> None:
+    def pair_finished(self, outcome: PairOutcome) -> None:
         """A cell is done and stored."""
 
 
-class Forwarding(Listener):
+class ForwardingObserver(SweepObserver):
     """A listener that passes everything on to another one; a subclass adds what it does besides."""
 
-    def __init__(self, onward: Listener) -> None:
+    def __init__(self, onward: SweepObserver) -> None:
         self._onward = onward
-        self.cell_planned = onward.cell_planned  # type: ignore[method-assign]
+        self.pair_planned = onward.pair_planned  # type: ignore[method-assign]
         self.plan_reused = onward.plan_reused  # type: ignore[method-assign]
         self.plan_started = onward.plan_started  # type: ignore[method-assign]
         self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
 
-    def cell_finished(self, outcome: CellOutcome) -> None:
-        self._onward.cell_finished(outcome)
+    def pair_finished(self, outcome: PairOutcome) -> None:
+        self._onward.pair_finished(outcome)

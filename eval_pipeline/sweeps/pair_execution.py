@@ -15,27 +15,27 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from eval_pipeline.executions.engine import Taken
+from eval_pipeline.executions.engine import SinkResult
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, Runner, TargetFailure
-from eval_pipeline.executions.redaction import cleaned, without_secrets
+from eval_pipeline.executions.redaction import redact, without_secrets
 from eval_pipeline.executions.workspaces.archive import TooLarge, restore, save
 from eval_pipeline.failures import BUDGET_EXCEEDED, DEPENDENCY, DEPENDENCY_FAILED, STOPPED
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import normalize, normalizer_version
 from eval_pipeline.scores.decide import decide
-from eval_pipeline.scores.evaluate import Asked, Panel, ask, evaluate, evaluate_with, suite_folder
+from eval_pipeline.scores.evaluate import BoundEvaluator, EvaluatorSet, bind, evaluate, evaluate_with, suite_folder
 from eval_pipeline.scores.model import Finding, Score, Status, Subject
 from eval_pipeline.suites.model import Case, EvaluatorSpec
 from eval_pipeline.sweeps.grading import Graders
-from eval_pipeline.sweeps.outcomes import CellOutcome, Listener, Tally
+from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts, SweepObserver
 from eval_pipeline.sweeps.pairs import (
     EVALUATE,
     EXECUTE,
     NORMALIZE,
-    Cell,
+    Pair,
     SweepOptions,
     budget_of,
-    count_cells,
+    count_plans,
     decision_key,
     ends_early,
     is_open,
@@ -43,26 +43,26 @@ from eval_pipeline.sweeps.pairs import (
     judges,
     needs_execution,
     one_by_one,
-    planned_cells,
+    pair_plans,
     repeat_budget_of,
     repetitions_of,
     strategy_of,
     threshold_of,
     wanted_decision,
 )
-from eval_pipeline.sweeps.plan_queue import PlanQueue, Settled
+from eval_pipeline.sweeps.plan_queue import PlanOutcome, PlanQueue
 from eval_pipeline.warehouse import journal as journals
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.journal import Journal, journal_folder, keep_artifacts
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import (
     BATCH,
-    Known,
+    StoredExecution,
     displaced_by_later,
-    known_cells,
     load_stored,
     rebind,
     select_again,
+    stored_executions,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -76,14 +76,14 @@ class _Rescore:
     """A plan whose stored execution is valid but was judged otherwise."""
 
     plan: Plan
-    known: Known
+    known: StoredExecution
 
 
 _Stored = tuple[_Rescore, Execution, SessionReport | None, Mapping[str, Score]]
 
 
 @dataclass(slots=True)
-class Purse:
+class Budget:
     """What a sweep has spent, as far as it is known: on targets and graders, altogether and by suite."""
 
     limit_usd: float | None = None
@@ -101,39 +101,41 @@ class Purse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class SweepContext:
     """What the cells of a sweep have in common."""
 
     options: SweepOptions
     warehouse: Warehouse
     sweep_id: str
-    listener: Listener
+    observer: SweepObserver
     graders: Graders
     runner_named: Callable[[str], Runner]
-    purse: Purse
+    budget: Budget
 
 
-class CellRun:
+class PairExecution:
     """One cell while it is carried out."""
 
-    def __init__(self, cell: Cell, shared: Shared) -> None:
-        self.cell = cell
-        self.tally = Tally()
+    def __init__(self, pair: Pair, context: SweepContext) -> None:
+        self.pair = pair
+        self.counts = SweepCounts()
         self.under_way = 0
         self.fault: Exception | None = None
-        self._shared = shared
-        self._options = shared.options
-        self._warehouse = shared.warehouse
-        self._sweep_id = shared.sweep_id
-        self._threshold = threshold_of(cell, shared.options)
-        self._panel = Panel(cell.ready.suite, partial(shared.graders.revision, cell.runner))
-        self._folder = suite_folder(cell.ready.suite)
-        self._artifacts = shared.warehouse.folder / "artifacts"
-        self._journal = Journal(journal_folder(shared.warehouse.folder, shared.sweep_id, cell.name), shared.warehouse)
+        self._context = context
+        self._options = context.options
+        self._warehouse = context.warehouse
+        self._sweep_id = context.sweep_id
+        self._threshold = threshold_of(pair, context.options)
+        self._panel = EvaluatorSet(pair.ready.suite, partial(context.graders.revision, pair.runner))
+        self._folder = suite_folder(pair.ready.suite)
+        self._artifacts = context.warehouse.folder / "artifacts"
+        self._journal = Journal(
+            journal_folder(context.warehouse.folder, context.sweep_id, pair.name), context.warehouse
+        )
         self._rescores: list[_Rescore] = []
         self._rebinds: list[str] = []
         self._reused: list[str] = []
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, StoredExecution] = {}
         self._stopped = False
         self._queue: PlanQueue | None = None
 
@@ -168,92 +170,92 @@ class CellRun:
         return None
 
     def _is_spent(self) -> bool:
-        return self._shared.purse.is_empty(self.cell.name.suite, budget_of(self.cell, self._options))
+        return self._context.budget.is_empty(self.pair.name.suite, budget_of(self.pair, self._options))
 
     def _open_queue(self) -> PlanQueue:
-        journals.recover(self._warehouse.folder, self._warehouse, self.cell.name, self._sweep_id)
-        self._known = known_cells(self._warehouse, self.cell.name)
-        planned = count_cells(self.cell, self._options, self._options.cases)
-        self._shared.listener.cell_planned(self.cell, planned)
+        journals.recover(self._warehouse.folder, self._warehouse, self.pair.name, self._sweep_id)
+        self._known = stored_executions(self._warehouse, self.pair.name)
+        planned = count_plans(self.pair, self._options, self._options.cases)
+        self._context.observer.pair_planned(self.pair, planned)
         return PlanQueue(
-            plans=planned_cells(self.cell, self._options),
+            plans=pair_plans(self.pair, self._options),
             reuse=self._reuse,
-            one_by_one=one_by_one(self.cell),
+            one_by_one=one_by_one(self.pair),
             is_enough=self._is_enough,
             skip=self._skip,
-            dependent=any(case.depends_on for case in self.cell.ready.suite.cases),
+            dependent=any(case.depends_on for case in self.pair.ready.suite.cases),
         )
 
-    def _is_enough(self, plan: Plan, settled: list[Settled]) -> bool:
-        limit = repeat_budget_of(self.cell, plan.case)
+    def _is_enough(self, plan: Plan, settled: list[PlanOutcome]) -> bool:
+        limit = repeat_budget_of(self.pair, plan.case)
         spent = sum(one.cost_usd or 0.0 for one in settled)
         passed = any(one.completed and one.passed for one in settled)
-        return (limit is not None and spent >= limit) or (ends_early(self.cell, plan.case) and passed)
+        return (limit is not None and spent >= limit) or (ends_early(self.pair, plan.case) and passed)
 
     def _skip(self, plan: Plan) -> None:
-        self.tally.skipped += 1
+        self.counts.skipped += 1
 
-    def _reuse(self, plan: Plan) -> Settled | None:
+    def _reuse(self, plan: Plan) -> PlanOutcome | None:
         """What is known of a plan, when that is good enough."""
         known = self._known.get(plan.key)
-        if known is None or needs_execution(known, self.cell, plan.case, self._options, self._panel):
+        if known is None or needs_execution(known, self.pair, plan.case, self._options, self._panel):
             if EXECUTE in self._options.stages:
                 return None
-            self.tally.planned += 1
-            return Settled(completed=False, passed=False)
-        self.tally.planned += 1
+            self.counts.planned += 1
+            return PlanOutcome(completed=False, passed=False)
+        self.counts.planned += 1
         status = Status(known.status) if known.status is not None else None
         if judges(self._options) and self._is_to_be_scored(plan, known):
             self._rescores.append(_Rescore(plan, known))
         else:
             self._stands(known, status)
-        return Settled(known.valid, status is not None and status.as_expected, known.cost_usd)
+        return PlanOutcome(known.valid, status is not None and status.as_expected, known.cost_usd)
 
-    def _is_to_be_scored(self, plan: Plan, known: Known) -> bool:
+    def _is_to_be_scored(self, plan: Plan, known: StoredExecution) -> bool:
         wanted = wanted_decision(plan.case, self._panel, self._threshold)
         return is_stale(known, wanted) or is_open(known, plan.case, self._panel)
 
-    def _stands(self, known: Known, status: Status | None) -> None:
-        self.tally.reused += 1
+    def _stands(self, known: StoredExecution, status: Status | None) -> None:
+        self.counts.reused += 1
         if judges(self._options):
             self._reused.append(known.execution_id)
-            if known.suite_revision != self.cell.ready.suite.revision:
+            if known.suite_revision != self.pair.ready.suite.revision:
                 self._rebinds.append(known.execution_id)
             if status is not None:
-                self.tally.count(status)
-        self._shared.listener.plan_reused(self.cell, status)
+                self.counts.count(status)
+        self._context.observer.plan_reused(self.pair, status)
 
     # What becomes of an execution.
 
-    async def take(self, plan: Plan, execution: Execution) -> Taken:
+    async def take(self, plan: Plan, execution: Execution) -> SinkResult:
         """Makes an execution durable, then normalizes, scores and decides it."""
-        self.tally.planned += 1
+        self.counts.planned += 1
         if execution.attempts:
-            self.tally.executed += 1
+            self.counts.executed += 1
         else:
-            self.tally.refused += 1
+            self.counts.refused += 1
         folder = partial(self.folder_of, plan)
         execution = without_secrets(execution, self._secrets(), folder)
         artifacts, inline = keep_artifacts(execution, self._artifacts, folder)
-        row = rows.execution_row(execution, artifacts, inline, self._sweep_id, self.cell.revision)
+        row = rows.execution_row(execution, artifacts, inline, self._sweep_id, self.pair.revision)
         self._journal.append("target_executions", row)  # before anything that takes time: it has cost money
         await self._archive(execution, folder() / ARCHIVE)
         report = self._report(execution, plan.case) if NORMALIZE in self._options.stages else None
         status, cost = None, None
         if report is not None:
-            self.tally.add_usage(report)
+            self.counts.add_usage(report)
             cost = report.usage.cost_usd
         if report is not None and EVALUATE in self._options.stages:
             status, grading_usd = await self._judge(plan.case, execution, report, {}, self._sweep_id)
             cost = cost if not grading_usd else (cost or 0.0) + grading_usd
         self._settle(plan, execution, report, status, cost)
-        self._shared.listener.plan_finished(self.cell, status, report)
-        self._journal.fold_when_large()
-        return Taken(cost, passed=status is None or status.as_expected)
+        self._context.observer.plan_finished(self.pair, status, report)
+        self._journal.ingest_when_large()
+        return SinkResult(cost, passed=status is None or status.as_expected)
 
     def _secrets(self) -> tuple[str, ...]:
         """What must not be stored, of every runner in play: any program may print what it was started with."""
-        return tuple(self._shared.graders.secrets)
+        return tuple(self._context.graders.secrets)
 
     async def _archive(self, execution: Execution, archive: Path) -> None:
         """Packs the workspace for evaluators that are added later."""
@@ -268,7 +270,7 @@ class CellRun:
 
     def _archive_of(self, execution: Execution, sweep_id: str) -> Path:
         """Where the workspace of an execution was packed, by the sweep that executed it."""
-        folder = self._artifacts / self.cell.runner.name / self.cell.name.suite / execution.key[:24] / sweep_id
+        folder = self._artifacts / self.pair.runner.name / self.pair.name.suite / execution.key[:24] / sweep_id
         return folder / ARCHIVE
 
     def _settle(
@@ -277,10 +279,10 @@ class CellRun:
         completed = execution.completed and (report is None or report.failure_class is None)
         passed = status is not None and status.as_expected
         if self._queue is not None:
-            self._queue.settle(plan, Settled(completed, passed, cost))
-        self._shared.purse.spend(plan.suite, cost)
+            self._queue.settle(plan, PlanOutcome(completed, passed, cost))
+        self._context.budget.spend(plan.suite, cost)
         errored = not completed or status is Status.ERROR
-        self._stopped = self._stopped or (errored and self.cell.ready.suite.settings.stop_on_error)
+        self._stopped = self._stopped or (errored and self.pair.ready.suite.settings.stop_on_error)
 
     def _report(self, execution: Execution, case: Case) -> SessionReport:
         report = self.read(execution, case)
@@ -292,9 +294,9 @@ class CellRun:
 
     def read(self, execution: Execution, case: Case) -> SessionReport:
         """The session report of an execution, priced as whoever answered it is."""
-        runner = self.cell.runner
+        runner = self.pair.runner
         if execution.answered_by is not None:
-            runner = self._shared.runner_named(execution.answered_by)
+            runner = self._context.runner_named(execution.answered_by)
         return normalize(execution, case, runner)
 
     async def _judge(
@@ -303,14 +305,14 @@ class CellRun:
         """The verdict, written down, and what asking for it cost in USD; `sweep_id` is of the execution."""
         asked = self._panel.of(case)
         fresh = _fresh(asked, report, known)
-        if not any(one.needs_desk for one in fresh):
+        if not any(one.requires_client for one in fresh):
             return self._judge_at_once(case, execution, report, known), 0.0
-        desk = self._shared.graders.desk(self.cell.runner)
+        client = self._context.graders.client(self.pair.runner)
         live = execution.workspace.path if execution.workspace is not None else None
         async with _looked_at(live, self._archive_of(execution, sweep_id)) as workspace:
-            new = await evaluate_with(desk, Subject(case, report, self._folder, workspace), fresh)
+            new = await evaluate_with(client, Subject(case, report, self._folder, workspace), fresh)
         new = [_without_secrets(score, self._secrets()) for score in new]
-        return self._decide(case, execution, report, asked, new, known), desk.cost_usd
+        return self._decide(case, execution, report, asked, new, known), client.cost_usd
 
     def _judge_at_once(
         self, case: Case, execution: Execution, report: SessionReport, known: Mapping[str, Score]
@@ -324,7 +326,7 @@ class CellRun:
         case: Case,
         execution: Execution,
         report: SessionReport,
-        asked: Sequence[Asked],
+        asked: Sequence[BoundEvaluator],
         new: Iterable[Score],
         known: Mapping[str, Score],
     ) -> Status:
@@ -342,8 +344,8 @@ class CellRun:
             verdict,
             execution,
             report,
-            suite_revision=self.cell.ready.suite.revision,
-            runner_revision=self.cell.revision,
+            suite_revision=self.pair.ready.suite.revision,
+            runner_revision=self.pair.revision,
             tags=case.tags,
             decision_key=decision_key(case, [one.key for one in asked], self._threshold),
             normalizer=_normalizer(execution),
@@ -352,7 +354,7 @@ class CellRun:
             now=now,
         )
         self._journal.append("verdicts", row)
-        self.tally.count(verdict.status)
+        self.counts.count(verdict.status)
         return verdict.status
 
     # Live conversations.
@@ -361,25 +363,25 @@ class CellRun:
         """What the target said to the user in one turn."""
         return self.read(_unfinished(plan, raw), plan.case).final_output or ""
 
-    async def goes_on(self, plan: Plan, so_far: RawExecution) -> bool:
+    async def should_continue(self, plan: Plan, so_far: RawExecution) -> bool:
         """Whether the latest turn of a conversation passed."""
         spec = _turn_spec(plan.case, len(so_far.payload["turns"]))
         if spec is None:
             return True
-        desk = self._shared.graders.desk(self.cell.runner)
+        client = self._context.graders.client(self.pair.runner)
         try:
             report = self.read(_unfinished(plan, so_far), plan.case)
-            asked = ask(spec, plan.case, self._folder, desk.revision_of)
-            (score,) = await evaluate_with(desk, Subject(plan.case, report, self._folder), [asked])
+            asked = bind(spec, plan.case, self._folder, client.revision_of)
+            (score,) = await evaluate_with(client, Subject(plan.case, report, self._folder), [asked])
         except Exception as error:  # noqa: BLE001 — an evaluator that cannot be used is this cell's fault, no other's
             self.fault = self.fault or error
             return False
-        self._shared.purse.spend(plan.suite, desk.cost_usd)
+        self._context.budget.spend(plan.suite, client.cost_usd)
         return score.passed(self._threshold) is not False
 
     # When everything is settled.
 
-    async def finish(self) -> CellOutcome:
+    async def finish(self) -> PairOutcome:
         """Scores anew what has to be, and takes everything into the warehouse."""
         try:
             if self.fault is not None:
@@ -389,8 +391,8 @@ class CellRun:
                 await self._rescore_batch(self._rescores[start : start + BATCH])
             await asyncio.to_thread(self._store)
         except Exception as error:  # noqa: BLE001 — one cell's storage failing must not take the other cells along
-            return CellOutcome(cell=self.cell, tally=self.tally, error=f"{type(error).__name__}: {error}")
-        return CellOutcome(cell=self.cell, tally=self.tally)
+            return PairOutcome(pair=self.pair, counts=self.counts, error=f"{type(error).__name__}: {error}")
+        return PairOutcome(pair=self.pair, counts=self.counts)
 
     def close(self) -> None:
         self._journal.close()
@@ -400,7 +402,7 @@ class CellRun:
         stored: list[_Stored] = await asyncio.to_thread(
             lambda: list(load_stored(self._warehouse, batch, lambda one: one.known))
         )
-        asking = [one for one in stored if any(asked.needs_desk for asked in self._panel.of(one[0].plan.case))]
+        asking = [one for one in stored if any(asked.requires_client for asked in self._panel.of(one[0].plan.case))]
         at_once = [one for one in stored if not any(one is other for other in asking)] if asking else stored
         await asyncio.to_thread(self._rescore_all, at_once)
         places = asyncio.Semaphore(RESCORED_AT_ONCE)  # each may hold an unpacked workspace, and run a program
@@ -438,7 +440,7 @@ class CellRun:
             if EVALUATE in self._options.stages:
                 case, sweep_id = rescore.plan.case, rescore.known.sweep_id
                 status, cost = await self._judge(case, execution, current, known, sweep_id)
-                self._shared.purse.spend(rescore.plan.suite, cost)
+                self._context.budget.spend(rescore.plan.suite, cost)
             self._rescored(rescore, status)
 
     def _current(
@@ -451,52 +453,52 @@ class CellRun:
         return current, {} if stale or rescore.known.normalizer != normalizer else scores
 
     def _rescored(self, rescore: _Rescore, status: Status | None) -> None:
-        self.tally.rescored += 1
+        self.counts.rescored += 1
         self._reused.append(rescore.known.execution_id)
-        self._shared.listener.plan_reused(self.cell, status)
+        self._context.observer.plan_reused(self.pair, status)
 
     def _store(self) -> None:
-        self._journal.fold()
+        self._journal.ingest()
         self._rebind()
-        if self.tally.planned:
-            self._warehouse.write("sweep_cells", [self._cell_row()])
+        if self.counts.planned:
+            self._warehouse.write("sweep_cells", [self._pair_row()])
 
     def _rebind(self) -> None:
         """What is unchanged in a changed suite belongs to the new revision, too."""
         now = datetime.now(UTC)
         if self._rebinds:
-            rebind(self._warehouse, self._rebinds, self.cell.ready.suite.revision, self._sweep_id, now)
+            rebind(self._warehouse, self._rebinds, self.pair.ready.suite.revision, self._sweep_id, now)
         if self._reused:
             select_again(self._warehouse, self._reused, now)
         displaced = displaced_by_later(self._warehouse, self._reused) if self._reused else []
-        self.tally.moved = len(self._rebinds) + len(displaced)
+        self.counts.moved = len(self._rebinds) + len(displaced)
         if displaced:
-            rebind(self._warehouse, displaced, self.cell.ready.suite.revision, self._sweep_id, now)
+            rebind(self._warehouse, displaced, self.pair.ready.suite.revision, self._sweep_id, now)
 
-    def _cell_row(self) -> rows.Row:
-        suite, tally = self.cell.ready.suite, self.tally
+    def _pair_row(self) -> rows.Row:
+        suite, counts = self.pair.ready.suite, self.counts
         counted = ("planned", "reused", "rescored", "executed", "skipped", "passed", "failed", "errored")
-        return {name: getattr(tally, name) for name in counted} | {
+        return {name: getattr(counts, name) for name in counted} | {
             "sweep_id": self._sweep_id,
             "suite": suite.name,
-            "runner": self.cell.runner.name,
+            "runner": self.pair.runner.name,
             "suite_revision": suite.revision,
-            "runner_revision": self.cell.revision,
-            "suite_cells": count_cells(self.cell, self._options) - tally.skipped,
-            "repetitions": repetitions_of(self.cell, self._options),
-            "strategy": strategy_of(self.cell),
+            "runner_revision": self.pair.revision,
+            "suite_cells": count_plans(self.pair, self._options) - counts.skipped,
+            "repetitions": repetitions_of(self.pair, self._options),
+            "strategy": strategy_of(self.pair),
             "threshold": self._threshold,
-            "invalid_cases": len(self.cell.ready.errors),
+            "invalid_cases": len(self.pair.ready.errors),
             "finished_at": datetime.now(UTC),
         }
 
 
-def _fresh(asked: Sequence[Asked], report: SessionReport, known: Mapping[str, Score]) -> list[Asked]:
+def _fresh(asked: Sequence[BoundEvaluator], report: SessionReport, known: Mapping[str, Score]) -> list[BoundEvaluator]:
     """The evaluators that have not scored a report yet, and those that asked somebody who could not tell; none for a
     session that did not complete."""
     if report.failure_class is not None:
         return []
-    return [one for one in asked if one.key not in known or (one.needs_desk and known[one.key].value is None)]
+    return [one for one in asked if one.key not in known or (one.requires_client and known[one.key].value is None)]
 
 
 @asynccontextmanager
@@ -519,14 +521,14 @@ def _without_secrets(score: Score, secrets: Sequence[str]) -> Score:
     """A score of an evaluator that ran programs or asked models, which may have said what nobody is to read."""
     if not secrets:
         return score
-    findings = cleaned([[one.text, one.passed, one.evidence] for one in score.findings], secrets)
+    findings = redact([[one.text, one.passed, one.evidence] for one in score.findings], secrets)
     members = [
-        one._replace(reason=cleaned(one.reason, secrets), details=cleaned(dict(one.details), secrets))
+        one._replace(reason=redact(one.reason, secrets), details=redact(dict(one.details), secrets))
         for one in score.members
     ]
     return score._replace(
-        reason=cleaned(score.reason, secrets),
-        details=cleaned(dict(score.details), secrets),
+        reason=redact(score.reason, secrets),
+        details=redact(dict(score.details), secrets),
         findings=tuple(Finding(*one) for one in findings),
         members=tuple(members),
     )

@@ -8,37 +8,37 @@ from dataclasses import dataclass, field, replace
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Plan, Runner
-from eval_pipeline.executions.planning import CaseFilter, cell_cases, plan_cell
+from eval_pipeline.executions.planning import CaseFilter, pair_cases, plan_pair
 from eval_pipeline.failures import EVALUATOR as OPEN
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.normalize import normalizer_version
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
-from eval_pipeline.scores.evaluate import Panel
+from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.model import Case, Strategy, Suite, SuiteSettings
 from eval_pipeline.sweeps.project import Defaults, Refresh
-from eval_pipeline.warehouse.journal import CellName
-from eval_pipeline.warehouse.stored_pairs import Known
+from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.stored_pairs import StoredExecution
 
 STAGES = ("target_executions", "session_reports", "evaluator_scores")
 EXECUTE, NORMALIZE, EVALUATE = STAGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadySuite:
+class ValidatedSuite:
     """A suite whose evaluators are checked: its usable cases, and an error per unusable one."""
 
     suite: Suite
     errors: tuple[InputError, ...]
 
 
-def make_ready(suite: Suite) -> ReadySuite:
+def validate_suite(suite: Suite) -> ValidatedSuite:
     """The suite with its evaluators checked; cases that ask for something unusable join `errors`."""
-    errors = Panel(suite).check()
+    errors = EvaluatorSet(suite).check()
     if not errors:
-        return ReadySuite(suite=suite, errors=suite.errors)
+        return ValidatedSuite(suite=suite, errors=suite.errors)
     usable = tuple(case for case in suite.cases if case.id not in errors)
-    return ReadySuite(suite=replace(suite, cases=usable), errors=(*suite.errors, *errors.values()))
+    return ValidatedSuite(suite=replace(suite, cases=usable), errors=(*suite.errors, *errors.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,95 +65,95 @@ class SweepOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Pair:
     """One suite × runner to carry out."""
 
-    ready: ReadySuite
+    ready: ValidatedSuite
     runner: Runner
     revision: str
 
     @property
-    def name(self) -> CellName:
-        return CellName(self.ready.suite.name, self.runner.name)
+    def name(self) -> PairKey:
+        return PairKey(self.ready.suite.name, self.runner.name)
 
 
-def repetitions_of(cell: Cell, options: SweepOptions) -> int:
+def repetitions_of(pair: Pair, options: SweepOptions) -> int:
     """How many repetitions of each case are planned where a case does not say so itself."""
-    return options.repetitions or cell.ready.suite.settings.repetitions or options.defaults.repeat
+    return options.repetitions or pair.ready.suite.settings.repetitions or options.defaults.repeat
 
 
-def repetitions_of_case(cell: Cell, case: Case, options: SweepOptions) -> int:
+def repetitions_of_case(pair: Pair, case: Case, options: SweepOptions) -> int:
     """How many repetitions of a case are planned: as asked, else as the case says, else as its suite has it."""
-    return options.repetitions or case.repetitions or repetitions_of(cell, options)
+    return options.repetitions or case.repetitions or repetitions_of(pair, options)
 
 
-def threshold_of(cell: Cell, options: SweepOptions) -> float:
+def threshold_of(pair: Pair, options: SweepOptions) -> float:
     """The least score that passes where a case sets none: as asked, as the suite says, as the project says, 0.8."""
-    said = (options.threshold, cell.ready.suite.settings.threshold, options.defaults.threshold, DEFAULT_THRESHOLD)
+    said = (options.threshold, pair.ready.suite.settings.threshold, options.defaults.threshold, DEFAULT_THRESHOLD)
     return next(threshold for threshold in said if threshold is not None)
 
 
-def strategy_of(cell: Cell) -> Strategy:
+def strategy_of(pair: Pair) -> Strategy:
     """How the repetitions of a case become one answer about it."""
-    return cell.ready.suite.settings.strategy or "mean"
+    return pair.ready.suite.settings.strategy or "mean"
 
 
-def ends_early(cell: Cell, case: Case) -> bool:
+def ends_early(pair: Pair, case: Case) -> bool:
     """Whether a case is settled by its first passing repetition. Only where the case or its suite says so: the rates
     of all repetitions tell more than the first that passes."""
-    return _who_repeats(cell, case).early_exit is True
+    return _who_repeats(pair, case).early_exit is True
 
 
-def repeat_budget_of(cell: Cell, case: Case) -> float | None:
+def repeat_budget_of(pair: Pair, case: Case) -> float | None:
     """What the repetitions of a case may cost in USD before it needs no more; None: whatever they cost."""
-    return _who_repeats(cell, case).repeat_budget_usd
+    return _who_repeats(pair, case).repeat_budget_usd
 
 
-def one_by_one(cell: Cell) -> bool:
+def one_by_one(pair: Pair) -> bool:
     """Whether a case's later repetitions may turn out to be needless, so that they have to follow each other."""
-    repeated: list[Case | SuiteSettings] = [cell.ready.suite.settings, *cell.ready.suite.cases]
+    repeated: list[Case | SuiteSettings] = [pair.ready.suite.settings, *pair.ready.suite.cases]
     return any(one.early_exit is True or one.repeat_budget_usd is not None for one in repeated)
 
 
-def _who_repeats(cell: Cell, case: Case) -> Case | SuiteSettings:
+def _who_repeats(pair: Pair, case: Case) -> Case | SuiteSettings:
     """What a case says of its repetitions stands in place of what its suite says, as a whole."""
-    return case if case.repetitions is not None else cell.ready.suite.settings
+    return case if case.repetitions is not None else pair.ready.suite.settings
 
 
-def budget_of(cell: Cell, options: SweepOptions) -> float | None:
+def budget_of(pair: Pair, options: SweepOptions) -> float | None:
     """The most USD that a suite may cost with all runners; None when only the sweep's own limit holds."""
-    return cell.ready.suite.settings.budget_usd if options.budget_usd is None else None
+    return pair.ready.suite.settings.budget_usd if options.budget_usd is None else None
 
 
-def planned_cells(cell: Cell, options: SweepOptions) -> Iterator[Plan]:
+def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
     """The plans of a cell that the options select."""
-    return plan_cell(
-        cell.ready.suite,
-        cell.runner,
-        cell.revision,
-        repetitions=lambda case: repetitions_of_case(cell, case, options),
+    return plan_pair(
+        pair.ready.suite,
+        pair.runner,
+        pair.revision,
+        repetitions=lambda case: repetitions_of_case(pair, case, options),
         wanted=options.cases,
         any_runner=options.any_runner,
     )
 
 
-def count_cells(cell: Cell, options: SweepOptions, wanted: CaseFilter | None = None) -> int:
+def count_plans(pair: Pair, options: SweepOptions, wanted: CaseFilter | None = None) -> int:
     """How many plans a cell has, of all its cases or of those `wanted`."""
-    cases = cell_cases(cell.ready.suite, cell.runner, wanted, any_runner=options.any_runner)
-    return sum(repetitions_of_case(cell, case, options) for case in cases)
+    cases = pair_cases(pair.ready.suite, pair.runner, wanted, any_runner=options.any_runner)
+    return sum(repetitions_of_case(pair, case, options) for case in cases)
 
 
-def is_stale(known: Known, wanted: str) -> bool:
+def is_stale(known: StoredExecution, wanted: str) -> bool:
     """Whether a stored verdict was decided from something else than what is asked now."""
     return known.decision_key != wanted or known.normalizer != normalizer_version(known.format or "")
 
 
-def is_open(known: Known, case: Case, panel: Panel) -> bool:
+def is_open(known: StoredExecution, case: Case, panel: EvaluatorSet) -> bool:
     """Whether a grader or a program could not tell last time: it is asked again, and never the target for its sake."""
-    return known.failure_class == OPEN.id and any(asked.needs_desk for asked in panel.of(case))
+    return known.failure_class == OPEN.id and any(asked.requires_client for asked in panel.of(case))
 
 
-def wanted_decision(case: Case, panel: Panel, threshold: float) -> str:
+def wanted_decision(case: Case, panel: EvaluatorSet, threshold: float) -> str:
     """The decision key that a case's verdict has to have now."""
     return decision_key(case, [asked.key for asked in panel.of(case)], threshold)
 
@@ -164,11 +164,11 @@ def decision_key(case: Case, spec_keys: Sequence[str], threshold: float) -> str:
     return fingerprint([spec_keys, limit, case.expected_fail])[:32]
 
 
-def needs_execution(known: Known, cell: Cell, case: Case, options: SweepOptions, panel: Panel) -> bool:
+def needs_execution(known: StoredExecution, pair: Pair, case: Case, options: SweepOptions, panel: EvaluatorSet) -> bool:
     """Whether the target has to be called although the cell's content was executed before."""
     if options.resume is not None and known.sweep_id == options.resume and known.valid:
         return False
-    cached = case.cache if case.cache is not None else cell.ready.suite.settings.cache
+    cached = case.cache if case.cache is not None else pair.ready.suite.settings.cache
     if not known.valid or options.refresh == "all" or (cached is False and executes(options)):
         return True
     if options.refresh != "failed" or is_open(known, case, panel):

@@ -11,7 +11,7 @@ from eval_pipeline.executions.model import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class PlanOutcome:
     """What became of a plan: whether the target finished, whether the cell passed, what it cost in USD."""
 
     completed: bool
@@ -29,13 +29,13 @@ class PlanQueue:
     """
 
     plans: Iterator[Plan]
-    reuse: Callable[[Plan], Settled | None]
+    reuse: Callable[[Plan], PlanOutcome | None]
     one_by_one: bool = False
-    is_enough: Callable[[Plan, list[Settled]], bool] = lambda plan, settled: False
+    is_enough: Callable[[Plan, list[PlanOutcome]], bool] = lambda plan, settled: False
     skip: Callable[[Plan], None] = lambda plan: None
     dependent: bool = False
-    _settled: dict[str, Settled] = field(default_factory=dict)
-    _of_case: dict[str, list[Settled]] = field(default_factory=dict)
+    _settled: dict[str, PlanOutcome] = field(default_factory=dict)
+    _of_case: dict[str, list[PlanOutcome]] = field(default_factory=dict)
     _later: dict[str, deque[Plan]] = field(default_factory=dict)
     _waiting: dict[str, list[Plan]] = field(default_factory=dict)
     _missing: dict[str, int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class PlanQueue:
         """Whether no plan is left, not even one that waits."""
         return self._drained and not (self._ready or self._missing or any(self._later.values()))
 
-    def settle(self, plan: Plan, settled: Settled) -> None:
+    def settle(self, plan: Plan, settled: PlanOutcome) -> None:
         """Says what became of a plan: what waited for it may begin."""
         if self.one_by_one:
             self._of_case.setdefault(plan.case.id, []).append(settled)
@@ -84,7 +84,7 @@ class PlanQueue:
             return True
         if before and self.is_enough(plan, before):
             self.skip(plan)
-            self.settle(plan, Settled(completed=True, passed=True))
+            self.settle(plan, PlanOutcome(completed=True, passed=True))
             return True
         return False
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from eval_pipeline.errors import InputError, Place, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.source import Source, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
@@ -135,7 +135,7 @@ def _from_file(file: Path, environment: Mapping[str, str]) -> Project:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", Place(show_path(file))) from None
+        raise InputError(f"cannot be read: {error}", SourceLocation(show_path(file))) from None
     source = yaml_source(file, text)
     raw = parse_yaml(text, source.shown)
     if raw is not None and not isinstance(raw, Mapping):
@@ -168,7 +168,7 @@ def _field_error(error: ValidationError, source: Source) -> InputError:
         hint = did_you_mean(str(path[-1]), known)
         return source.error(path, f"unknown field; there are: {', '.join(known)}{hint}")
     expected = first["msg"].removeprefix("Input should be ")
-    return InputError(f"expected {expected}, got {first['input']!r}", Place(*_spot(source, path)))
+    return InputError(f"expected {expected}, got {first['input']!r}", SourceLocation(*_spot(source, path)))
 
 
 def _spot(source: Source, path: tuple[str | int, ...]) -> tuple[str, int | None, str]:

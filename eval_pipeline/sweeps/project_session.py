@@ -22,13 +22,13 @@ from eval_pipeline.executions.runners import load_runners, require_environment
 from eval_pipeline.leaderboards.failure_classes import summarize_failures
 from eval_pipeline.leaderboards.standings import CELL_COLUMNS, VERDICT_COLUMNS, rank
 from eval_pipeline.scores.evaluate import EVALUATORS
-from eval_pipeline.suites.load import Reading, find_suite_files, load_suite, read_suites
+from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite, read_suites
 from eval_pipeline.suites.model import Suite
-from eval_pipeline.sweeps.outcomes import Listener
-from eval_pipeline.sweeps.pairs import Cell, ReadySuite, SweepOptions, make_ready
+from eval_pipeline.sweeps.outcomes import SweepObserver
+from eval_pipeline.sweeps.pairs import Pair, SweepOptions, ValidatedSuite, validate_suite
 from eval_pipeline.sweeps.project import Project
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -39,24 +39,24 @@ _NEWEST_REVISION = """
 
 
 @dataclass
-class Workbench:
+class ProjectSession:
     """A project with what has been loaded of it. `broken` are files that should be suites and are none; `listener` is
     told how sweeps go on."""
 
     project: Project
-    suites: dict[str, ReadySuite] = field(default_factory=dict)
+    suites: dict[str, ValidatedSuite] = field(default_factory=dict)
     runners: dict[str, Runner] = field(default_factory=dict)
     broken: list[InputError] = field(default_factory=list)
-    listener: Listener = field(default_factory=Listener)
+    observer: SweepObserver = field(default_factory=SweepObserver)
 
     def __post_init__(self) -> None:
         self.warehouse = Warehouse(self.project.data)
 
     @property
-    def reading(self) -> Reading:
-        return Reading(self.project.environment, frozenset(EVALUATORS.names()))
+    def load_options(self) -> LoadOptions:
+        return LoadOptions(self.project.environment, frozenset(EVALUATORS.names()))
 
-    def load_suites(self, patterns: Sequence[str] | None = None) -> list[ReadySuite]:
+    def load_suites(self, patterns: Sequence[str] | None = None) -> list[ValidatedSuite]:
         """The suites of these patterns (of the project's without any); a file that is none joins `broken`.
 
         Raises InputErrors when there is no suite at all.
@@ -64,20 +64,20 @@ class Workbench:
         chosen = list(patterns if patterns is not None else self.project.suites)
         if not chosen:
             raise InputError("no suites: name files, folders or globs, or put 'suites:' into eval-pipeline.yaml")
-        suites, self.broken = read_suites(chosen, self.project.root, self.reading)
+        suites, self.broken = read_suites(chosen, self.project.root, self.load_options)
         if not suites:
             raise InputErrors(self.broken or [InputError(f"no suite found in: {', '.join(chosen)}")])
-        loaded = [self.make_ready(suite) for suite in suites]
+        loaded = [self.validate_suite(suite) for suite in suites]
         self.suites.update((ready.suite.name, ready) for ready in loaded)
         return loaded
 
-    def make_ready(self, suite: Suite) -> ReadySuite:
+    def validate_suite(self, suite: Suite) -> ValidatedSuite:
         """The suite with its evaluators checked. One that names no runner gets the project's, if that names some, else
         the runner `default`, if there is one (as AgentV has it), else every runner."""
         chosen = suite.settings.runners or self.project.defaults.runners
         if not chosen and "default" in self._runner_names():
             chosen = ("default",)
-        return make_ready(replace(suite, settings=replace(suite.settings, runners=tuple(chosen))))
+        return validate_suite(replace(suite, settings=replace(suite.settings, runners=tuple(chosen))))
 
     def _runner_names(self) -> Iterable[str]:
         with suppress(EvalPipelineError):  # whoever needs the runners is told why there are none
@@ -91,7 +91,7 @@ class Workbench:
         self.runners = {runner.name: runner for runner in load_runners(self.project.runners, self.project.environment)}
         return list(self.runners.values())
 
-    def suite(self, name: str) -> ReadySuite:
+    def suite(self, name: str) -> ValidatedSuite:
         """A suite by name, loaded if it is not yet. Raises UnknownName."""
         if name not in self.suites:
             self._load_one(name)
@@ -107,11 +107,11 @@ class Workbench:
             if path in loaded:
                 continue
             try:
-                suite = load_suite(path, self.reading)
+                suite = load_suite(path, self.load_options)
             except InputError as error:
                 errors.append(error)
                 continue
-            self.suites.setdefault(suite.name, self.make_ready(suite))
+            self.suites.setdefault(suite.name, self.validate_suite(suite))
             if suite.name == name:
                 return
         if errors:
@@ -125,7 +125,7 @@ class Workbench:
             raise UnknownName("runner", name, self.runners)
         return self.runners[name]
 
-    def cells(self, names: Iterable[CellName]) -> list[Cell]:
+    def pairs(self, names: Iterable[PairKey]) -> list[Pair]:
         """The cells of these names, ready to be carried out. Raises InputErrors for runners that cannot be used."""
         wanted = list(names)
         chosen = {name.runner: self.runner(name.runner) for name in wanted}
@@ -133,25 +133,25 @@ class Workbench:
         require_environment([*chosen.values(), *(self.runner(name) for name in helpers - set(chosen))])
         revisions = {name: runner_revision(runner) for name, runner in chosen.items()}
         return [
-            Cell(ready=self.suite(name.suite), runner=chosen[name.runner], revision=revisions[name.runner])
+            Pair(ready=self.suite(name.suite), runner=chosen[name.runner], revision=revisions[name.runner])
             for name in wanted
         ]
 
-    def usable_cells(self, names: Sequence[CellName]) -> tuple[list[Cell], dict[CellName, str]]:
+    def usable_pairs(self, names: Sequence[PairKey]) -> tuple[list[Pair], dict[PairKey, str]]:
         """The cells of these names that can be carried out, and why the others cannot: they take nobody along."""
         try:
-            return self.cells(names), {}
+            return self.pairs(names), {}
         except EvalPipelineError:
-            cells: list[Cell] = []
-            unusable: dict[CellName, str] = {}
+            pairs: list[Pair] = []
+            unusable: dict[PairKey, str] = {}
         for name in names:
             try:
-                cells += self.cells([name])
+                pairs += self.pairs([name])
             except EvalPipelineError as error:
                 unusable[name] = str(error)
-        return cells, unusable
+        return pairs, unusable
 
-    def store_suite(self, ready: ReadySuite) -> None:
+    def store_suite(self, ready: ValidatedSuite) -> None:
         """Writes a suite and its cases down, at their revision."""
         now = datetime.now(UTC)
         self.warehouse.write("suites", [rows.suite_row(ready.suite, list(ready.errors), now)])
@@ -187,19 +187,19 @@ class Workbench:
             ).fetchall()
         return [run_id for (run_id,) in killed if run_id is not None]
 
-    def begin_sweep(self, cells: Sequence[Cell], options: SweepOptions, dagster_run_id: str | None) -> str:
+    def begin_sweep(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> str:
         """Writes down that a sweep begins, and its runners; returns the sweep's id (sortable by time)."""
         now = datetime.now(UTC)
         sweep_id = new_id(now)
-        used = {cell.runner.name: cell for cell in cells}
-        self.warehouse.write("runners", [rows.runner_row(cell.runner, cell.revision, now) for cell in used.values()])
+        used = {pair.runner.name: pair for pair in pairs}
+        self.warehouse.write("runners", [rows.runner_row(pair.runner, pair.revision, now) for pair in used.values()])
         row = {
             "sweep_id": sweep_id,
             "started_at": now,
             "status": "running",
             "dagster_run_id": dagster_run_id,
             "refresh": options.refresh,
-            "selection": _selection(cells, options),
+            "selection": _selection(pairs, options),
         }
         self.warehouse.write("sweeps", [row])
         return sweep_id
@@ -217,12 +217,12 @@ class Workbench:
         frame = self.warehouse.frame("SELECT sweep_id, status FROM sweeps ORDER BY sweep_id DESC LIMIT 1")
         return frame["sweep_id"][0] if len(frame) and frame["status"][0] != "finished" else None
 
-    def update_failure_classes(self, cell: CellName) -> pl.DataFrame:
+    def update_failure_classes(self, pair: PairKey) -> pl.DataFrame:
         """Summarizes why the cells of a suite × runner did not pass, and stores it."""
-        frame = self._verdicts("v.suite = $1 AND v.runner = $2", [cell.suite, cell.runner])
+        frame = self._verdicts("v.suite = $1 AND v.runner = $2", [pair.suite, pair.runner])
         summary = summarize_failures(frame).with_columns(computed_at=pl.lit(_now()))
         stored = summary.select(BY_NAME["failure_classes"].column_names)
-        self.warehouse.replace_frame("failure_classes", stored, "suite = ? AND runner = ?", [cell.suite, cell.runner])
+        self.warehouse.replace_frame("failure_classes", stored, "suite = ? AND runner = ?", [pair.suite, pair.runner])
         return stored
 
     def stored_failure_classes(self) -> pl.DataFrame:
@@ -232,8 +232,8 @@ class Workbench:
     def update_leaderboards(self, sweep_id: str | None = None) -> pl.DataFrame:
         """Computes all standings from what is current, stores them as a new board, and returns them."""
         now = datetime.now(UTC)
-        cells = self.warehouse.frame("SELECT suite, runner, suite_cells::BIGINT AS suite_cells FROM current_cells")
-        standings = rank(self._verdicts("true"), cells.cast(CELL_COLUMNS)).with_columns(  # type: ignore[arg-type]
+        pairs = self.warehouse.frame("SELECT suite, runner, suite_cells::BIGINT AS suite_cells FROM current_cells")
+        standings = rank(self._verdicts("true"), pairs.cast(CELL_COLUMNS)).with_columns(  # type: ignore[arg-type]
             board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
         )
         stored = standings.select(BY_NAME["leaderboards"].column_names)
@@ -255,10 +255,10 @@ def _now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-def _selection(cells: Sequence[Cell], options: SweepOptions) -> dict[str, Any]:
+def _selection(pairs: Sequence[Pair], options: SweepOptions) -> dict[str, Any]:
     return {
-        "suites": sorted({cell.name.suite for cell in cells}),
-        "runners": sorted({cell.name.runner for cell in cells}),
+        "suites": sorted({pair.name.suite for pair in pairs}),
+        "runners": sorted({pair.name.runner for pair in pairs}),
         "cases": sorted(options.cases.ids),
         "tags": sorted(options.cases.tags),
         "repetitions": options.repetitions,

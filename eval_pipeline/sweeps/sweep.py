@@ -16,53 +16,53 @@ from queue import SimpleQueue
 
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter
-from eval_pipeline.executions.engine import Engine, Lane, Taken
+from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner
-from eval_pipeline.executions.workspaces.life import Workspaces
+from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.sweeps.grading import Graders
-from eval_pipeline.sweeps.outcomes import CellOutcome, Listener
-from eval_pipeline.sweeps.pair_execution import CellRun, Purse, Shared
-from eval_pipeline.sweeps.pairs import Cell, SweepOptions
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
+from eval_pipeline.sweeps.pair_execution import Budget, PairExecution, SweepContext
+from eval_pipeline.sweeps.pairs import Pair, SweepOptions
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline.warehouse.store import Warehouse
 
 
 def carry_out(
-    cells: Sequence[Cell],
+    pairs: Sequence[Pair],
     options: SweepOptions,
     *,
     warehouse: Warehouse,
     sweep_id: str,
-    listener: Listener | None = None,
+    observer: SweepObserver | None = None,
     runner_named: Callable[[str], Runner] | None = None,
-) -> list[CellOutcome]:
+) -> list[PairOutcome]:
     """Carries out cells and returns what became of them, in the order they finished.
 
     The sweep runs in a thread of its own: what the caller does with a finished cell holds no call up. A target that
     fails is a row. A cell that we fail to store has an outcome with `error`; the others go on. `runner_named` finds
     graders and fallbacks.
     """
-    listener = listener or Listener()
-    by_name = {cell.runner.name: cell.runner for cell in cells}
-    shared = Shared(
+    observer = observer or SweepObserver()
+    by_name = {pair.runner.name: pair.runner for pair in pairs}
+    context = SweepContext(
         options=options,
         warehouse=warehouse,
         sweep_id=sweep_id,
-        listener=listener,
+        observer=observer,
         graders=make_graders(options, warehouse, runner_named or (lambda name: _among(by_name, name))),
         runner_named=runner_named or (lambda name: _among(by_name, name)),
-        purse=Purse(options.budget_usd if options.budget_usd is not None else options.defaults.budget_usd),
+        budget=Budget(options.budget_usd if options.budget_usd is not None else options.defaults.budget_usd),
     )
-    for runner in _in_play(cells, options, shared.runner_named):
-        shared.graders.secrets.update(runner.secrets)
-    finished: SimpleQueue[CellOutcome | None] = SimpleQueue()
-    running = _InThread(lambda: _Sweep(cells, shared, finished.put).run(), lambda: finished.put(None))
-    outcomes: list[CellOutcome] = []
+    for runner in _in_play(pairs, options, context.runner_named):
+        context.graders.secrets.update(runner.secrets)
+    finished: SimpleQueue[PairOutcome | None] = SimpleQueue()
+    running = _InThread(lambda: _Sweep(pairs, context, finished.put).run(), lambda: finished.put(None))
+    outcomes: list[PairOutcome] = []
     try:
         while (outcome := finished.get()) is not None:
             outcomes.append(outcome)
-            listener.cell_finished(outcome)
+            observer.pair_finished(outcome)
     except BaseException:
         running.cancel()
         raise
@@ -81,10 +81,10 @@ def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: Call
     )
 
 
-def _in_play(cells: Sequence[Cell], options: SweepOptions, runner_named: Callable[[str], Runner]) -> Iterator[Runner]:
+def _in_play(pairs: Sequence[Pair], options: SweepOptions, runner_named: Callable[[str], Runner]) -> Iterator[Runner]:
     """Every runner that a sweep may start: those of its cells, and whom they name to help out or to grade."""
     helpers = {options.grader, options.defaults.grader}
-    for runner in {cell.runner.name: cell.runner for cell in cells}.values():
+    for runner in {pair.runner.name: pair.runner for pair in pairs}.values():
         yield runner
         helpers |= {runner.grader, *runner.fallbacks}
     for name in helpers - {None}:
@@ -150,25 +150,25 @@ def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
 class _Sweep:
     """One sweep while it runs: a lane per runner, and cells being stored as they finish."""
 
-    def __init__(self, cells: Sequence[Cell], shared: Shared, told: Callable[[CellOutcome], None]) -> None:
-        self._shared = shared
-        self._options = shared.options
+    def __init__(self, pairs: Sequence[Pair], context: SweepContext, told: Callable[[PairOutcome], None]) -> None:
+        self._context = context
+        self._options = context.options
         self._told = told
-        self._runs = [CellRun(cell, shared) for cell in cells]
-        self._by_name = {run.cell.name: run for run in self._runs}
-        self._finished: set[CellName] = set()
-        self._done: asyncio.Queue[CellRun] = asyncio.Queue()
+        self._runs = [PairExecution(pair, context) for pair in pairs]
+        self._by_name = {run.pair.name: run for run in self._runs}
+        self._finished: set[PairKey] = set()
+        self._done: asyncio.Queue[PairExecution] = asyncio.Queue()
 
     async def run(self) -> None:
         defaults = self._options.defaults
-        folder = self._shared.warehouse.folder / "workspaces"
+        folder = self._context.warehouse.folder / "workspaces"
         try:
             async with Workspaces(
-                folder, self._shared.sweep_id, keep=defaults.keep_workspaces, pool_slots=defaults.pool_slots
+                folder, self._context.sweep_id, keep=defaults.keep_workspaces, pool_slots=defaults.pool_slots
             ) as workspaces:
                 await self._carry_out(self._engine(workspaces))
         finally:
-            await self._shared.graders.close()
+            await self._context.graders.close()
             for run in self._runs:
                 run.close()
 
@@ -182,7 +182,7 @@ class _Sweep:
             sink=self._sink,
             folder_of=lambda plan: self._run_of(plan).folder_of(plan),
             concurrency=self._options.concurrency,
-            on_start=self._shared.listener.plan_started,
+            on_start=self._context.observer.plan_started,
             refuse=lambda plan: self._run_of(plan).refuse(plan),
             workspaces=workspaces,
             conversations=self,
@@ -192,22 +192,22 @@ class _Sweep:
         """See executions.conversations."""
         return self._run_of(plan).answer(plan, raw)
 
-    async def goes_on(self, plan: Plan, so_far: RawExecution) -> bool:
+    async def should_continue(self, plan: Plan, so_far: RawExecution) -> bool:
         """See executions.conversations."""
-        return await self._run_of(plan).goes_on(plan, so_far)
+        return await self._run_of(plan).should_continue(plan, so_far)
 
-    def _run_of(self, plan: Plan) -> CellRun:
-        return self._by_name[CellName(plan.suite, plan.runner.name)]
+    def _run_of(self, plan: Plan) -> PairExecution:
+        return self._by_name[PairKey(plan.suite, plan.runner.name)]
 
     def _lanes(self) -> list[Lane]:
-        by_runner: dict[str, list[CellRun]] = {}
+        by_runner: dict[str, list[PairExecution]] = {}
         for run in self._runs:
-            by_runner.setdefault(run.cell.runner.name, []).append(run)
+            by_runner.setdefault(run.pair.runner.name, []).append(run)
         return [self._lane(runs) for runs in by_runner.values()]
 
-    def _lane(self, runs: list[CellRun]) -> Lane:
-        runner = runs[0].cell.runner
-        asked = [run.cell.ready.suite.settings.concurrency for run in runs]
+    def _lane(self, runs: list[PairExecution]) -> Lane:
+        runner = runs[0].pair.runner
+        asked = [run.pair.ready.suite.settings.concurrency for run in runs]
         by_suites = min((limit for limit in asked if limit is not None), default=None)
         said = (runner.concurrency, self._options.concurrency, by_suites, self._options.defaults.concurrency)
         return Lane(
@@ -215,12 +215,12 @@ class _Sweep:
             adapter=_adapter(runner),
             plans=_LanePlans(runs, self._finish_if_over),
             concurrency=next((limit for limit in said if limit), DEFAULT_CONCURRENCY),
-            fallbacks=[(other, _adapter(other)) for other in map(self._shared.runner_named, runner.fallbacks)],
+            fallbacks=[(other, _adapter(other)) for other in map(self._context.runner_named, runner.fallbacks)],
         )
 
-    async def _sink(self, plan: Plan, execution: Execution) -> Taken:
+    async def _sink(self, plan: Plan, execution: Execution) -> SinkResult:
         run = self._run_of(plan)
-        taken = Taken(None, passed=False)
+        taken = SinkResult(None, passed=False)
         try:
             taken = await run.take(plan, execution)
         except Exception as error:  # noqa: BLE001 — a cell that cannot be written must not take the others along
@@ -230,9 +230,9 @@ class _Sweep:
             self._finish_if_over(run)
         return taken
 
-    def _finish_if_over(self, run: CellRun) -> None:
-        if run.over and run.cell.name not in self._finished:
-            self._finished.add(run.cell.name)
+    def _finish_if_over(self, run: PairExecution) -> None:
+        if run.over and run.pair.name not in self._finished:
+            self._finished.add(run.pair.name)
             self._done.put_nowait(run)
 
     async def _store_finished(self) -> None:
@@ -246,7 +246,7 @@ class _LanePlans:
     """The plans of a lane that need the target, cell after cell. It may run out and have more later: plans that wait
     for others begin when those are settled."""
 
-    def __init__(self, runs: list[CellRun], looked_at: Callable[[CellRun], None]) -> None:
+    def __init__(self, runs: list[PairExecution], looked_at: Callable[[PairExecution], None]) -> None:
         self._open = list(runs)
         self._looked_at = looked_at
 
@@ -265,7 +265,7 @@ class _LanePlans:
         raise StopIteration
 
     @staticmethod
-    def _next_of(run: CellRun) -> Plan | None:
+    def _next_of(run: PairExecution) -> Plan | None:
         try:
             return run.next_plan()
         except Exception as error:  # noqa: BLE001 — a cell whose past cannot be read must not take the others along

@@ -33,7 +33,7 @@ FOLD_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class CellName:
+class PairKey:
     """Which cell a journal is of."""
 
     suite: str
@@ -65,15 +65,15 @@ class Journal:
             os.fsync(file.fileno())
             self._synced_at = time.monotonic()
 
-    def fold_when_large(self) -> None:
+    def ingest_when_large(self) -> None:
         """Folds now when the files have grown past 32 MiB, so that a cell of any size stays bounded."""
         if self._bytes > FOLD_BYTES:
-            self.fold()
+            self.ingest()
 
-    def fold(self) -> None:
+    def ingest(self) -> None:
         """Takes everything so far into the warehouse."""
         self.close()
-        fold_folder(self._folder, self._warehouse)
+        ingest_folder(self._folder, self._warehouse)
         self._bytes = 0
 
     def _claim(self) -> None:
@@ -92,42 +92,42 @@ class Journal:
             self._owned = None
 
 
-def journal_folder(data: Path, sweep_id: str, cell: CellName) -> Path:
+def journal_folder(data: Path, sweep_id: str, pair: PairKey) -> Path:
     """Where the journal of a cell lies."""
-    return data / "journals" / sweep_id / cell.runner / cell.suite
+    return data / "journals" / sweep_id / pair.runner / pair.suite
 
 
-def fold_folder(folder: Path, warehouse: Warehouse) -> None:
+def ingest_folder(folder: Path, warehouse: Warehouse) -> None:
     """Folds one journal folder and removes it."""
-    warehouse.fold({table: folder / f"{table}.jsonl" for table in TABLES})
+    warehouse.ingest({table: folder / f"{table}.jsonl" for table in TABLES})
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def recover(data: Path, warehouse: Warehouse, cell: CellName, except_sweep: str) -> int:
+def recover(data: Path, warehouse: Warehouse, pair: PairKey, except_sweep: str) -> int:
     """Takes in what killed sweeps executed of a cell; returns how many journals there were.
 
     Only executions: what was derived from them may have been in a buffer, and is derived again. The journal of a
     sweep that is still under way is left alone.
     """
-    left = [folder for folder in _left_over(data, cell) if folder.parents[1].name != except_sweep]
+    left = [folder for folder in _left_over(data, pair) if folder.parents[1].name != except_sweep]
     return sum(_recover_folder(folder, warehouse) for folder in left)
 
 
 def _recover_folder(folder: Path, warehouse: Warehouse) -> bool:
     try:
         with FileLock(folder / OWNED, timeout=0):
-            warehouse.fold({TABLES[0]: folder / f"{TABLES[0]}.jsonl"})
+            warehouse.ingest({TABLES[0]: folder / f"{TABLES[0]}.jsonl"})
             shutil.rmtree(folder, ignore_errors=True)
     except Timeout:
         return False
     return True
 
 
-def _left_over(data: Path, cell: CellName) -> Iterator[Path]:
+def _left_over(data: Path, pair: PairKey) -> Iterator[Path]:
     root = data / "journals"
     if root.is_dir():
         for sweep in sorted(root.iterdir()):
-            folder = journal_folder(data, sweep.name, cell)
+            folder = journal_folder(data, sweep.name, pair)
             if folder.is_dir():
                 yield folder
 

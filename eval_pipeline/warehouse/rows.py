@@ -59,7 +59,7 @@ def case_rows(suite: Suite) -> Iterator[Row]:
             "threshold": case.threshold,
             "expected_fail": case.expected_fail,
             "conversation": case.conversation,
-            "workspace": case.workspace.visible() if case.workspace is not None else None,
+            "workspace": case.workspace.fingerprint_fields() if case.workspace is not None else None,
             "depends_on": case.depends_on,
             "conversation_id": case.conversation_id,
             "case_group": case.group,

@@ -15,10 +15,10 @@ import duckdb
 import polars as pl
 
 from eval_pipeline.errors import InputError, UnknownName
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.scores.model import Member, Score, Status, Verdict
+from eval_pipeline.scores.model import Score, Status, SubScore, Verdict
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import decoded
@@ -179,13 +179,13 @@ def read_results(connection: duckdb.DuckDBPyConnection, selection: Selection, na
     return Results(name or selection.name, frame, selection.at)
 
 
-def count_cells(connection: duckdb.DuckDBPyConnection, selection: Selection) -> int:
+def count_plans(connection: duckdb.DuckDBPyConnection, selection: Selection) -> int:
     """How many cells are chosen."""
     found = connection.execute(selection.query("count(*)"), selection.values).fetchone()
     return int(found[0]) if found else 0
 
 
-def read_records(connection: duckdb.DuckDBPyConnection, selection: Selection) -> Iterator[Record]:
+def read_records(connection: duckdb.DuckDBPyConnection, selection: Selection) -> Iterator[ResultRow]:
     """Everything about the chosen cells, suite by suite and runner by runner, cases in their order; a few at a time."""
     own = set(BY_NAME["verdicts"].column_names)
     columns = [f'v."{name}"' for name in _columns(connection, "verdicts")]
@@ -203,7 +203,7 @@ def read_records(connection: duckdb.DuckDBPyConnection, selection: Selection) ->
     chosen.close()
 
 
-def _records(connection: duckdb.DuckDBPyConnection, verdicts: list[dict[str, Any]]) -> Iterator[Record]:
+def _records(connection: duckdb.DuckDBPyConnection, verdicts: list[dict[str, Any]]) -> Iterator[ResultRow]:
     ids = [row["execution_id"] for row in verdicts]
     executions = {row["execution_id"]: row for row in _of_table(connection, "target_executions", ids)}
     reports = {row["execution_id"]: row for row in _of_table(connection, "session_reports", ids)}
@@ -255,9 +255,9 @@ def _grouped(found: Iterator[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]
 
 def _record(
     verdict: dict[str, Any], execution: Mapping[str, Any], report: SessionReport | None, scores: tuple[Score, ...]
-) -> Record:
+) -> ResultRow:
     workspace = decoded(execution.get("workspace"), {})
-    return Record(
+    return ResultRow(
         **{name: verdict[name] for name in _VERDICT_FIELDS},
         verdict=_verdict(verdict),
         adapter=verdict["adapter"],
@@ -303,7 +303,7 @@ def _report(row: Mapping[str, Any] | None, events: Sequence[Mapping[str, Any]]) 
 def _score(row: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Score:
     score = rows.stored_score(row, decoded(row["findings"], []), decoded(row["details"], {}))
     parts = tuple(
-        Member(
+        SubScore(
             name=part["member"], type=part["type"], value=part["value"], reason=part["reason"], weight=part["weight"],
             grader=part["grader"], details=decoded(part["details"], {}),
         )

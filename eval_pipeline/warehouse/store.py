@@ -62,7 +62,7 @@ class Warehouse:
             finally:
                 connection.close()
 
-    def fold(self, journals: Mapping[str, Path]) -> None:
+    def ingest(self, journals: Mapping[str, Path]) -> None:
         """Takes journals (JSON lines, by table) in: all tables in one transaction, rows of a known key replaced.
 
         Folding the same journal twice changes nothing. A last line that a killed process left half written is passed
@@ -93,7 +93,7 @@ class Warehouse:
     def write(self, table: str, rows: Iterable[Row]) -> None:
         """Writes a few rows, replacing those of the same key. Many rows go through `fold`."""
         with self._spooled(table, rows) as path:
-            self.fold({table: path})
+            self.ingest({table: path})
 
     def replace_frame(self, table: str, frame: pl.DataFrame, where: str, values: Sequence[Any] = ()) -> None:
         """Puts the rows of a frame in the place of those that `where` selects, in one transaction."""

@@ -15,7 +15,7 @@ from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse, decoded
 
@@ -39,7 +39,7 @@ FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newes
 """
 
 
-class Known(NamedTuple):
+class StoredExecution(NamedTuple):
     """An execution that a cell's key already has: the newest valid one, else the newest.
 
     `valid` is whether the target finished and the session completed; `cost_usd` what the session cost, None when not
@@ -60,23 +60,23 @@ class Known(NamedTuple):
     cost_usd: float | None
 
 
-def known_cells(warehouse: Warehouse, cell: CellName) -> dict[str, Known]:
+def stored_executions(warehouse: Warehouse, pair: PairKey) -> dict[str, StoredExecution]:
     """What is known of a suite × runner, by cell key."""
     if not warehouse.path.exists():
         return {}
-    values = {"suite": cell.suite, "runner": cell.runner, "normalization": NORMALIZATION.id}
-    known: dict[str, Known] = {}
+    values = {"suite": pair.suite, "runner": pair.runner, "normalization": NORMALIZATION.id}
+    known: dict[str, StoredExecution] = {}
     shared: dict[Any, Any] = {}
     with warehouse.transaction() as connection:
         cursor = connection.execute(_KNOWN, values)
         while batch := cursor.fetchmany(BATCH):
             for key, execution_id, *rest in batch:
-                known[key] = Known(key, execution_id, *(shared.setdefault(value, value) for value in rest))
+                known[key] = StoredExecution(key, execution_id, *(shared.setdefault(value, value) for value in rest))
     return known
 
 
 def load_stored(
-    warehouse: Warehouse, items: Sequence[Item], known_of: Callable[[Item], Known]
+    warehouse: Warehouse, items: Sequence[Item], known_of: Callable[[Item], StoredExecution]
 ) -> Iterator[tuple[Item, Execution, SessionReport | None, dict[str, Score]]]:
     """Each item with its stored execution, report (None when there is none) and scores by spec_key, batch by batch."""
     for start in range(0, len(items), BATCH):
@@ -151,11 +151,11 @@ def _raw(row: Mapping[str, Any], artifacts: Path) -> Any:
     return rows.raw_from_row(raw, row, kept)
 
 
-def case_results(warehouse: Warehouse, cell: CellName) -> dict[str, int]:
+def case_results(warehouse: Warehouse, pair: PairKey) -> dict[str, int]:
     """How many cases of a suite × runner are passed, failed or error, by the strategy of their repetitions."""
     with warehouse.transaction() as connection:
         query = "SELECT status, count(*) FROM case_results WHERE suite = $suite AND runner = $runner GROUP BY status"
-        return dict(connection.execute(query, {"suite": cell.suite, "runner": cell.runner}).fetchall())
+        return dict(connection.execute(query, {"suite": pair.suite, "runner": pair.runner}).fetchall())
 
 
 def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sweep_id: str, now: datetime) -> None:

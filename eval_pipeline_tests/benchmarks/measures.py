@@ -18,7 +18,7 @@ import orjson
 from eval_pipeline.llm.client import ChatClient
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.decide import decide
-from eval_pipeline.scores.evaluate import ask, asks, build, evaluate
+from eval_pipeline.scores.evaluate import asks, bind, build, evaluate
 from eval_pipeline.scores.model import Subject
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 
@@ -33,7 +33,7 @@ def measure_scoring(quick: bool) -> None:
     """Scoring reports with three evaluators each: µs of CPU per score, verdict included."""
     count = 20_000 if quick else 100_000
     case = Case(id="c", input=(Message(role="user", content="?"),), evaluators=SPECS)
-    asked = [ask(spec, case, Path()) for spec in SPECS]
+    asked = [bind(spec, case, Path()) for spec in SPECS]
     subjects = [
         Subject(case, SessionReport(execution_id=str(number), final_output=f"The answer is {number}"))
         for number in range(count)

@@ -90,7 +90,7 @@ class Answer:
         return json.loads(self.out)
 
     @property
-    def tally(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """What a run did, over all its cells."""
         names = ("planned", "reused", "rescored", "executed", "passed", "failed", "errored")
         return {name: sum(cell[name] for cell in self.document["cells"]) for name in names}

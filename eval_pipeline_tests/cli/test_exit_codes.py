@@ -41,7 +41,7 @@ def test_a_run_in_which_nothing_could_be_graded_exits_3(desk: Desk) -> None:
 
     assert answer.code == 3
     assert answer.document["exit_code"] == 3
-    assert answer.tally["errored"] == 3
+    assert answer.counts["errored"] == 3
 
 
 def test_a_bad_case_is_shown_and_counted_and_the_others_are_carried_out(

@@ -197,7 +197,7 @@ def test_a_suite_of_sessions_runs_at_once_with_all_that_was_seen_of_them(desk: D
 
     run = desk("run", "suites/seen.yaml", "--json")
 
-    assert (made.code, run.code, run.tally["passed"]) == (0, 0, 2)
+    assert (made.code, run.code, run.counts["passed"]) == (0, 0, 2)
     ((kinds,),) = desk.ask("SELECT list(DISTINCT kind ORDER BY kind) FROM session_events")
     assert kinds == ["command", "file_read", "file_write", "message", "tool_call", "tool_result"]
 

@@ -75,7 +75,7 @@ def test_a_killed_run_goes_on_where_it_was(desk: Desk, first: list[str], again: 
 
     assert answer.code == 0
     assert Counter(desk.calls) == Counter(EARLY) + Counter({"late": 2})
-    assert answer.tally["reused"] + answer.tally["rescored"] == len(EARLY)
+    assert answer.counts["reused"] + answer.counts["rescored"] == len(EARLY)
     assert desk.ask("SELECT count(*), count(DISTINCT key) FROM target_executions") == [(6, 6)]
     assert desk.ask("SELECT count(*), count(DISTINCT case_id) FROM verdicts") == [(6, 6)]
     assert desk.ask("SELECT count(*), count(DISTINCT case_id) FROM evaluator_scores") == [(6, 6)]

@@ -22,8 +22,8 @@ class Step:
     verdicts: dict[tuple[str, str], str]
 
     @property
-    def tally(self) -> dict[str, int]:
-        return self.answer.tally
+    def counts(self) -> dict[str, int]:
+        return self.answer.counts
 
 
 def step(desk: Desk, *arguments: str) -> Step:
@@ -62,7 +62,7 @@ def story(desk: Desk) -> Mapping[str, Step]:
 
 
 def test_the_first_run_executes_every_cell_once(story: Mapping[str, Step]) -> None:
-    assert story["first"].tally == {
+    assert story["first"].counts == {
         "planned": 8, "reused": 0, "rescored": 0, "executed": 8, "passed": 7, "failed": 1, "errored": 0
     }  # fmt: skip
     assert sorted(story["first"].calls) == ["Ann", "Bob", "nobody"]
@@ -90,7 +90,7 @@ def test_a_run_is_a_dagster_run_that_the_ui_shows(desk: Desk, story: Mapping[str
 
 
 def test_a_second_run_calls_no_target(story: Mapping[str, Step]) -> None:
-    assert story["second"].tally["reused"] == 8
+    assert story["second"].counts["reused"] == 8
     assert story["second"].calls == []
 
 
@@ -106,8 +106,8 @@ def test_a_pass_rate_that_is_too_low_exits_1(story: Mapping[str, Step]) -> None:
 def test_an_edit_of_the_evaluators_scores_again_without_calling_any_target(
     story: Mapping[str, Step], edit: str
 ) -> None:
-    assert story[edit].tally["rescored"] == 6
-    assert story[edit].tally["executed"] == 0
+    assert story[edit].counts["rescored"] == 6
+    assert story[edit].counts["executed"] == 0
     assert story[edit].calls == []
 
 
@@ -123,7 +123,7 @@ def test_an_edited_evaluator_changes_the_verdicts(story: Mapping[str, Step]) -> 
 
 def test_an_edited_case_alone_is_executed_again(story: Mapping[str, Step]) -> None:
     assert story["case edited"].calls == ["Robert"]
-    assert story["case edited"].tally["reused"] == 2
+    assert story["case edited"].counts["reused"] == 2
 
 
 def test_an_edited_program_is_asked_everything_again(story: Mapping[str, Step]) -> None:
@@ -133,7 +133,7 @@ def test_an_edited_program_is_asked_everything_again(story: Mapping[str, Step]) 
 def test_refresh_failed_executes_only_what_did_not_pass(story: Mapping[str, Step]) -> None:
     failed_before = [cell for cell, status in story["program edited"].verdicts.items() if status == "failed"]
 
-    again = story["failed again"].tally["executed"]
+    again = story["failed again"].counts["executed"]
 
     assert 0 < again == len(failed_before) < 6
 
@@ -148,7 +148,7 @@ def test_refresh_all_executes_what_is_selected_as_often_as_it_is_repeated(story:
 
 
 def test_every_execution_ever_made_is_kept(desk: Desk, story: Mapping[str, Step]) -> None:
-    made = sum(each.tally["executed"] for each in story.values())
+    made = sum(each.counts["executed"] for each in story.values())
 
     assert desk.ask("SELECT count(*), count(DISTINCT execution_id) FROM target_executions") == [(made, made)]
 

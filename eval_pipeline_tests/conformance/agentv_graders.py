@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.scores.desk import ScriptedDesk
-from eval_pipeline.scores.evaluate import Panel, evaluate_with
+from eval_pipeline.scores.evaluate import EvaluatorSet, evaluate_with
+from eval_pipeline.scores.grader_client import FakeGraderClient
 from eval_pipeline.scores.model import Score, Subject
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline_tests.conformance.agentv_rows import PASS_MARK, agrees, answer_of, asked_test, verdict_of
 from eval_pipeline_tests.conformance.differences import Difference
 from eval_pipeline_tests.conformance.recorded_facts import Row
@@ -30,7 +30,7 @@ Record = Callable[[str, object], None]
 
 
 @dataclass(slots=True)
-class PlayedBack(ScriptedDesk):
+class PlayedBack(FakeGraderClient):
     """A desk whose last reply is given again and again: a row records as many as the reference asked for."""
 
     last: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class PlayedBack(ScriptedDesk):
     async def ask(self, *args: Any, **named: Any) -> Any:
         self.last = self.replies[:1] or self.last
         self.replies = self.replies or list(self.last)
-        return await ScriptedDesk.ask(self, *args, **named)
+        return await FakeGraderClient.ask(self, *args, **named)
 
 
 def check_grader(row: Row, record: Record) -> None:
@@ -75,8 +75,8 @@ def graded(row: Row, test: Mapping[str, Any] | None = None) -> Score:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "row.eval.json"
         path.write_text(json.dumps({"tests": [test or _test(row)]}), "utf-8")
-        suite = load_suite(path, Reading({}))
-        panel = Panel(suite)
+        suite = load_suite(path, LoadOptions({}))
+        panel = EvaluatorSet(suite)
         errors = [*suite.errors, *panel.check().values()]
         if errors:
             raise errors[0]

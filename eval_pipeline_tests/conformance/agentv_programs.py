@@ -22,11 +22,11 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent
 from eval_pipeline.reports.normalizers.answer import answer_report
 from eval_pipeline.scores.decide import decide
-from eval_pipeline.scores.desk import ScriptedDesk
-from eval_pipeline.scores.evaluate import Panel, evaluate_with
+from eval_pipeline.scores.evaluate import EvaluatorSet, evaluate_with
+from eval_pipeline.scores.grader_client import FakeGraderClient
 from eval_pipeline.scores.model import Score, Subject, Verdict
 from eval_pipeline.scores.programs.payload import grading_payload
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.model import EvaluatorSpec, Message
 from eval_pipeline_tests.builders import a_case
 from eval_pipeline_tests.conformance.agentv_rows import (
@@ -109,8 +109,8 @@ def _carried_out(test: Mapping[str, Any], row: Row, folder: Path) -> tuple[list[
     """A test loaded by the public loader, its answer scored and decided."""
     path = folder / "row.eval.json"
     path.write_text(json.dumps({"tests": [test]}), "utf-8")
-    suite = load_suite(path, Reading({}))
-    panel = Panel(suite)
+    suite = load_suite(path, LoadOptions({}))
+    panel = EvaluatorSet(suite)
     errors = [*suite.errors, *panel.check().values()]
     if errors:
         raise errors[0]
@@ -121,15 +121,15 @@ def _carried_out(test: Mapping[str, Any], row: Row, folder: Path) -> tuple[list[
     return scores, decide(case, report, scores)
 
 
-def _desk(row: Row) -> ScriptedDesk:
+def _desk(row: Row) -> FakeGraderClient:
     """Members score as recorded where a row says what they scored, else by their own evaluators."""
     if "turns" in row.data.get("config", ()):
         observed = {one["name"]: one["score"] for one in row.data["evaluator_scores_observed"]}
-        return ScriptedDesk(scores=lambda spec, subject: _recorded(spec, observed[_turn_of(subject)]))
+        return FakeGraderClient(scores=lambda spec, subject: _recorded(spec, observed[_turn_of(subject)]))
     if row.kind != "composite":
         return MembersDesk()
     members = {one["name"]: None if one["verdict"] == "skip" else one["score"] for one in row.data["member_results"]}
-    return ScriptedDesk(scores=lambda spec, subject: _recorded(spec, members[spec.name]))
+    return FakeGraderClient(scores=lambda spec, subject: _recorded(spec, members[spec.name]))
 
 
 def _recorded(spec: EvaluatorSpec, value: float | None) -> Score:

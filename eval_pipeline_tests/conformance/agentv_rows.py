@@ -18,10 +18,10 @@ from eval_pipeline.plugins import canonical_name
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent
 from eval_pipeline.reports.normalizers.answer import answer_report
 from eval_pipeline.scores.decide import decide
-from eval_pipeline.scores.desk import ScriptedDesk
-from eval_pipeline.scores.evaluate import Asked, Panel, evaluate_with
+from eval_pipeline.scores.evaluate import BoundEvaluator, EvaluatorSet, evaluate_with
+from eval_pipeline.scores.grader_client import FakeGraderClient
 from eval_pipeline.scores.model import Score, Status, Subject, Verdict
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
 TEXT_KINDS = frozenset({
@@ -121,8 +121,8 @@ def carry_out(test: Mapping[str, Any], answer: Answer, around: Around = ALONE) -
         folder = Path(name)
         for file, text in {"row.eval.json": json.dumps({**around.suite, "tests": [test]}), **around.files}.items():
             (folder / file).write_text(text, "utf-8")
-        suite = load_suite(folder / "row.eval.json", Reading({}))
-        panel = Panel(suite)
+        suite = load_suite(folder / "row.eval.json", LoadOptions({}))
+        panel = EvaluatorSet(suite)
         errors = panel.check()
         if suite.errors or errors:
             return Carried(errors=(*suite.errors, *errors.values()))
@@ -132,12 +132,12 @@ def carry_out(test: Mapping[str, Any], answer: Answer, around: Around = ALONE) -
     return Carried(scores=tuple(scores), verdict=decide(case, report, scores))
 
 
-async def _scored(subject: Subject, asked: Sequence[Asked], replies: Sequence[Sequence[str]]) -> list[Score]:
+async def _scored(subject: Subject, asked: Sequence[BoundEvaluator], replies: Sequence[Sequence[str]]) -> list[Score]:
     """Each evaluator at a desk of its own, so that none is given another's reply."""
     silent: list[Sequence[str]] = [()] * (len(asked) - len(replies))
     scores: list[Score] = []
     for one, said in zip(asked, [*replies, *silent], strict=True):
-        scores += await evaluate_with(ScriptedDesk(replies=list(said)), subject, [one])
+        scores += await evaluate_with(FakeGraderClient(replies=list(said)), subject, [one])
     return scores
 
 

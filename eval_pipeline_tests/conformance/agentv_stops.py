@@ -28,7 +28,7 @@ from eval_pipeline.failures import (
     WORKSPACE,
     FailureClass,
 )
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline_tests.conformance.agentv_rows import PROVIDER_ERROR, answer_of, stop_of
 from eval_pipeline_tests.conformance.agentv_whole_tests import as_scored, carry_out_whole, recorded
 from eval_pipeline_tests.conformance.recorded_facts import Row
@@ -166,7 +166,7 @@ def _is_refused(field: str, workspace: Mapping[str, Any]) -> None:
         path.write_text(json.dumps({"workspace": workspace, "tests": [a_test("a")]}), "utf-8")
 
         with pytest.raises(InputError) as refused:
-            load_suite(path, Reading({}))
+            load_suite(path, LoadOptions({}))
 
     assert refused.value.place.field == f"workspace.{field}"
 

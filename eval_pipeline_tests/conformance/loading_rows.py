@@ -12,8 +12,8 @@ from typing import Any
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.parsing.interpolation import names_in
-from eval_pipeline.scores.evaluate import Panel
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.scores.evaluate import EvaluatorSet
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.model import Case, Suite
 from eval_pipeline_tests.conformance.differences import Difference
 from eval_pipeline_tests.conformance.recorded_facts import Row
@@ -43,11 +43,11 @@ def load_text(text: str, folder: Path, name: str = "row.eval.yaml") -> Loaded:
     path.write_text(text.replace(TMP, str(folder)), "utf-8")
     environment = dict.fromkeys(names_in(text), "local")
     try:
-        suite = load_suite(path, Reading(environment))
+        suite = load_suite(path, LoadOptions(environment))
     except InputError as error:
         return Loaded(None, problems_of(error))
     refused = [problem for error in suite.errors for problem in problems_of(error)]
-    return Loaded(suite, (*refused, *Panel(suite).check().values()), suite.warnings)
+    return Loaded(suite, (*refused, *EvaluatorSet(suite).check().values()), suite.warnings)
 
 
 def load_document(document: Mapping[str, Any], folder: Path) -> Loaded:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.parsing.diagnostics import Notice
+from eval_pipeline.parsing.diagnostics import Diagnostic
 from eval_pipeline_tests.conformance.loading_rows import (
     differs,
     in_a_folder,
@@ -66,7 +66,7 @@ def _found_error(error: InputError) -> _Found:
 
 
 def _found_warning(warning: str) -> _Found:
-    assert isinstance(warning, Notice)
+    assert isinstance(warning, Diagnostic)
     return _Found("warning", warning.place.field or "")
 
 

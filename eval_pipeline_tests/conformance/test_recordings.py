@@ -8,7 +8,7 @@ import pytest
 
 from eval_pipeline.executions.model import RawExecution
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.reports.normalize import NORMALIZERS, Material
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 from eval_pipeline.suites.model import Case
 from eval_pipeline_tests.conformance.recorded_facts import WORKSPACE, Recording, recording_params
 from eval_pipeline_tests.conformance.recording_rules import CLIS, RULES, read_run
@@ -34,5 +34,5 @@ def test_the_report_of_a_recorded_run_holds_what_was_served(recording: Recording
 def _report(recording: Recording, format_: str) -> SessionReport:
     printed = {"stdout": recording.text("stdout.jsonl"), "stderr": recording.text("stderr.txt")}
     raw = RawExecution(format=format_, payload={role: text for role, text in printed.items() if text is not None})
-    material = Material(execution_id=recording.id, raw=raw, case=_CASE, cwd=Path(WORKSPACE))
+    material = RawSession(execution_id=recording.id, raw=raw, case=_CASE, cwd=Path(WORKSPACE))
     return NORMALIZERS.get(format_)().normalize(material)

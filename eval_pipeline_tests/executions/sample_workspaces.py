@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eval_pipeline.executions.model import Plan, Runner, TargetFailure, WorkspaceTrace
-from eval_pipeline.executions.workspaces.life import Workspaces
+from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.suites.workspace import Hook, Repository, WorkspaceSpec
 from eval_pipeline_tests.builders import a_case, a_plan
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from eval_pipeline.executions.adapters import Adapter, Call
-from eval_pipeline.executions.engine import Engine, Lane, Taken
+from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, Runner, TargetFailure
 from eval_pipeline.failures import RATE_LIMITED, SERVER_ERROR, FailureClass
 from eval_pipeline_tests.virtual_time import run_virtually, virtual_clock
@@ -128,9 +128,9 @@ class Sink:
     cost_usd: float | None = None
     kept: list[Execution] = field(default_factory=list)
 
-    async def __call__(self, plan: Plan, execution: Execution) -> Taken:
+    async def __call__(self, plan: Plan, execution: Execution) -> SinkResult:
         self.kept.append(execution)
-        return Taken(self.cost_usd)
+        return SinkResult(self.cost_usd)
 
     def by_case(self) -> dict[str, Execution]:
         return {execution.case_id: execution for execution in self.kept}

@@ -16,7 +16,7 @@ import pytest
 from eval_pipeline.executions.adapters.command import Command
 from eval_pipeline.executions.engine import Engine, Lane
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
-from eval_pipeline.executions.process import Finished, run_program
+from eval_pipeline.executions.process import CompletedProcess, run_program
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.suites.model import Case, Message
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
@@ -350,14 +350,14 @@ def test_cancelling_ends_the_whole_family_even_who_left_the_group(tmp_path: Path
     assert traces.all_gone()
 
 
-async def program(traces: Traces, line: str, grace_s: float = 5.0) -> Finished:
+async def program(traces: Traces, line: str, grace_s: float = 5.0) -> CompletedProcess:
     env = {**traces.env, "PATH": "/usr/local/bin:/usr/bin:/bin"}
     return await run_program(
         ["sh", "-c", line], folder=traces.folder / "files", cwd=traces.folder, env=env, grace_s=grace_s
     )
 
 
-async def cancelled(work: Awaitable[Finished], *moments: Awaitable[None]) -> None:
+async def cancelled(work: Awaitable[CompletedProcess], *moments: Awaitable[None]) -> None:
     """Cancels the work after each of the moments, and waits for it to end."""
     task = asyncio.ensure_future(work)
     for moment in moments:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from eval_pipeline.executions.adapters import Adapter, Call
 from eval_pipeline.executions.attempts import retry_delay_s
-from eval_pipeline.executions.engine import Engine, Lane, Taken
+from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, RetryPolicy, Runner, TargetFailure
 from eval_pipeline.failures import AUTHENTICATION, TIMEOUT
 from eval_pipeline_tests.builders import NOON, a_case, a_plan, a_runner, plans
@@ -440,13 +440,13 @@ class SlowSink(Sink):
     busy: int = 0
     most_at_once: int = 0
 
-    async def __call__(self, plan: Plan, execution: Execution) -> Taken:
+    async def __call__(self, plan: Plan, execution: Execution) -> SinkResult:
         self.busy += 1
         self.most_at_once = max(self.most_at_once, self.busy)
         await asyncio.sleep(self.takes_s)
         self.busy -= 1
         self.kept.append(execution)
-        return Taken()
+        return SinkResult()
 
 
 class Plain:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from eval_pipeline.executions.limits import AdaptiveLimit, Ticket
+from eval_pipeline.executions.limits import AdaptiveLimit, StartToken
 from eval_pipeline.executions.model import RetryPolicy
 from eval_pipeline_tests.builders import a_runner, plans
 from eval_pipeline_tests.executions.simulated_provider import Provider, Simulated, carry_out, lane
@@ -24,7 +24,7 @@ class FixedLimit(AdaptiveLimit):
     def __init__(self, size: int, clock: Callable[[], float]) -> None:
         super().__init__(size, clock, start=size)
 
-    def answered(self, ticket: Ticket, *, refused: bool, retry_after_s: float | None = None) -> None:
+    def record_result(self, ticket: StartToken, *, refused: bool, retry_after_s: float | None = None) -> None:
         """Learns nothing."""
 
 
@@ -48,9 +48,9 @@ def send(provider: Provider, make: Callable[[int, Callable[[], float]], Adaptive
         refused = True
         while refused:
             await limit.acquire()
-            ticket = limit.begun()
+            ticket = limit.record_start()
             refused = not await provider.accepts()
-            limit.answered(ticket, refused=refused, retry_after_s=provider.retry_after_s)
+            limit.record_result(ticket, refused=refused, retry_after_s=provider.retry_after_s)
             limit.release()
             run.limits.append((asyncio.get_running_loop().time(), limit.limit))
             await asyncio.sleep(provider.retry_after_s or 0.0 if refused else 0.0)
@@ -129,9 +129,9 @@ def test_when_the_capacity_shrinks_the_limit_follows() -> None:
         async def caller() -> None:
             while asyncio.get_running_loop().time() < 30:
                 await limit.acquire()
-                ticket = limit.begun()
+                ticket = limit.record_start()
                 refused = not await provider.accepts()
-                limit.answered(ticket, refused=refused, retry_after_s=1.0)
+                limit.record_result(ticket, refused=refused, retry_after_s=1.0)
                 limit.release()
 
         async with asyncio.TaskGroup() as group:
@@ -159,8 +159,8 @@ def test_new_attempts_wait_for_the_providers_retry_after() -> None:
 
     carry_out(lane(a_runner(retries=RetryPolicy(max_retries=0)), adapter, plans(40)))
 
-    begun = sorted({round(at) for _, at in adapter.begun})
-    assert begun[:3] == [0, 30, 60]
+    record_start = sorted({round(at) for _, at in adapter.begun})
+    assert record_start[:3] == [0, 30, 60]
 
 
 def test_no_provider_holds_a_lane_up_for_longer_than_the_policy_allows() -> None:
@@ -174,12 +174,12 @@ def test_no_provider_holds_a_lane_up_for_longer_than_the_policy_allows() -> None
 
 def test_an_attempt_begun_before_the_limit_changed_says_nothing_about_it() -> None:
     limit = AdaptiveLimit(100, lambda: 0.0)
-    old = [limit.begun() for _ in range(40)]
+    old = [limit.record_start() for _ in range(40)]
     for ticket in old[:20]:
-        limit.answered(ticket, refused=True)
+        limit.record_result(ticket, refused=True)
     shrunk = limit.limit
     for ticket in old[20:]:
-        limit.answered(ticket, refused=True)
+        limit.record_result(ticket, refused=True)
 
     assert shrunk < 16
     assert limit.limit == shrunk
@@ -188,7 +188,7 @@ def test_an_attempt_begun_before_the_limit_changed_says_nothing_about_it() -> No
 def test_the_limit_never_falls_below_one() -> None:
     limit = AdaptiveLimit(100, lambda: 0.0)
     for _ in range(1_000):
-        limit.answered(limit.begun(), refused=True)
+        limit.record_result(limit.record_start(), refused=True)
 
     assert limit.limit == 1
 
@@ -197,7 +197,7 @@ def test_the_limit_never_falls_below_one() -> None:
 def test_a_ceiling_below_the_start_is_where_it_starts(ceiling: int) -> None:
     limit = AdaptiveLimit(ceiling, lambda: 0.0)
     for _ in range(1_000):
-        limit.answered(limit.begun(), refused=False)
+        limit.record_result(limit.record_start(), refused=False)
 
     assert limit.limit == ceiling
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from eval_pipeline.executions.attempts import Surroundings
+from eval_pipeline.executions.attempts import AttemptEnvironment
 from eval_pipeline.executions.model import Execution, RetryPolicy
 from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline_tests.builders import a_case, a_plan, a_runner
@@ -13,7 +13,7 @@ from eval_pipeline_tests.executions.simulated_provider import Simulated, failure
 from eval_pipeline_tests.virtual_time import run_virtually, virtual_clock
 
 PATIENT = RetryPolicy(max_retries=2, jitter=0.0)
-NOWHERE = Surroundings(folder_of=lambda plan: Path("nowhere"))
+NOWHERE = AttemptEnvironment(folder_of=lambda plan: Path("nowhere"))
 
 
 def ask_all(adapter: Simulated, count: int, concurrency: int) -> list[Execution]:

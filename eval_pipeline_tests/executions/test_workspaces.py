@@ -14,7 +14,7 @@ import pytest
 
 from eval_pipeline.executions.model import TargetFailure
 from eval_pipeline.executions.workspaces.folders import SweepFolder
-from eval_pipeline.executions.workspaces.life import Workspaces
+from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.failures import WORKSPACE
 from eval_pipeline.suites.model import Message
 from eval_pipeline.suites.workspace import HOOKS, Hook, Reset, WorkspaceFile
@@ -480,7 +480,7 @@ def test_an_attempt_that_is_repeated_begins_where_the_first_began(shop: Workshop
         (first.folder / "a").unlink()
         (first.folder / "b").mkdir()
         (first.folder / "b" / "half").touch()
-        await first.close(failed=False, undo=True)
+        await first.close(failed=False, restore=True)
         second = await workspaces.open(plan_for(spec))
         return files_in(second.folder)
 
@@ -603,7 +603,7 @@ def test_a_hook_under_way_ends_when_the_sweep_is_cancelled(shop: Workshop) -> No
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from eval_pipeline.executions.workspaces.life import Workspaces
+from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline_tests.executions.sample_workspaces import Workshop, plan_for
 
 async def sweep(shop):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.executions.workspaces.changes import PictureStore
+from eval_pipeline.executions.workspaces.snapshots import SnapshotStore
 from eval_pipeline_tests.executions.sample_workspaces import a_repository, files_in, run_git
 
 Work = Callable[[Path], object]
@@ -33,11 +33,11 @@ def changes(folder: Path, *work: Work, most_bytes: int = 1_000_000) -> str:
     """The diff of what was done to a folder."""
 
     async def watched() -> str:
-        watch = PictureStore(folder.parent / "store", most_bytes=most_bytes).watch(folder)
-        before = await watch.picture()
+        watch = SnapshotStore(folder.parent / "store", most_bytes=most_bytes).watch(folder)
+        before = await watch.snapshot()
         for step in work:
             step(folder)
-        return await watch.diff(before, await watch.picture())
+        return await watch.diff(before, await watch.snapshot())
 
     return asyncio.run(watched())
 
@@ -197,8 +197,8 @@ def test_the_git_settings_of_the_user_change_nothing(folder: Path, monkeypatch: 
 
 def test_putting_back_undoes_everything_but_ignored_files(folder: Path) -> None:
     async def put_back() -> str:
-        watch = PictureStore(folder.parent / "store").watch(folder)
-        before = await watch.picture()
+        watch = SnapshotStore(folder.parent / "store").watch(folder)
+        before = await watch.snapshot()
         (folder / "text").write_text("changed\n")
         (folder / "bytes").unlink()
         (folder / "deep" / "file").unlink()
@@ -210,7 +210,7 @@ def test_putting_back_undoes_everything_but_ignored_files(folder: Path) -> None:
         a_repository(folder / "made", {"a": "1"})
         run_git(folder, "init", "-q")
         await watch.put_back(before)
-        return await watch.diff(before, await watch.picture())
+        return await watch.diff(before, await watch.snapshot())
 
     assert asyncio.run(put_back()) == ""
     assert files_in(folder) == [".gitignore", "bytes", "deep/file", "new.log", "old.log", "text"]
@@ -219,8 +219,8 @@ def test_putting_back_undoes_everything_but_ignored_files(folder: Path) -> None:
 
 def test_many_folders_share_one_store(folder: Path) -> None:
     async def pictures() -> list[str]:
-        store = PictureStore(folder.parent / "store")
+        store = SnapshotStore(folder.parent / "store")
         watches = [store.watch(folder) for _ in range(5)]
-        return await asyncio.gather(*(watch.picture() for watch in watches))
+        return await asyncio.gather(*(watch.snapshot() for watch in watches))
 
     assert len(set(asyncio.run(pictures()))) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.executions.workspaces.life import Workspaces
+from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.suites.workspace import WorkspaceSpec
 from eval_pipeline_tests.executions.sample_workspaces import (
     Workshop,

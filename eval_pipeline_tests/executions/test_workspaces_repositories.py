@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.executions.workspaces.git import GitFailure, git, last_words, without_password
-from eval_pipeline.executions.workspaces.life import Workspaces
+from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.executions.workspaces.repositories import check_out
 from eval_pipeline.failures import WORKSPACE
 from eval_pipeline.suites.workspace import Hook, Repository, Reset

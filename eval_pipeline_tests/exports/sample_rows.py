@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
 from eval_pipeline.scores.model import Score, Status, Verdict
@@ -51,7 +51,7 @@ def a_report(**fields: Any) -> SessionReport:
     return SessionReport(execution_id="e1", **{**given, **fields})
 
 
-def a_record(case: str = "sum", runner: str = "solver", status: Status = Status.PASSED, **fields: Any) -> Record:
+def a_record(case: str = "sum", runner: str = "solver", status: Status = Status.PASSED, **fields: Any) -> ResultRow:
     """A cell at noon: one case of suite `maths`, answered in a second, one evaluator."""
     repetition = fields.pop("repetition", 1)
     given: dict[str, Any] = {
@@ -66,16 +66,16 @@ def a_record(case: str = "sum", runner: str = "solver", status: Status = Status.
         "report": a_report(),
         "scores": (a_score(value=a_verdict(status).score),),
     }
-    return Record(case_id=case, runner=runner, repetition=repetition, **{**given, **fields})
+    return ResultRow(case_id=case, runner=runner, repetition=repetition, **{**given, **fields})
 
 
-def exported(format_: str, *records: Record, content: bool = False) -> dict[str, bytes]:
+def exported(format_: str, *records: ResultRow, content: bool = False) -> dict[str, bytes]:
     """The files of an export by path; the only file of a format has the empty path."""
     format_class = EXPORTS.get(format_)
     return joined(format_class().pieces(iter(records), ExportOptions(name="current", at=NOON, content=content)))
 
 
-def joined(pieces: Iterable[Piece]) -> dict[str, bytes]:
+def joined(pieces: Iterable[FileChunk]) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for path, data in pieces:
         files[path] = files.get(path, b"") + data

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.exports import EXPORTS
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, a_verdict, exported
 
@@ -15,7 +15,7 @@ FORMATS = [pytest.param(name, id=name) for name in EXPORTS.names()]
 ODD = "é 😀 \" ' <&> ]]> / .. \x00 \ud800 \n"
 
 
-def odd_records() -> list[Record]:
+def odd_records() -> list[ResultRow]:
     """Cells of every status, with odd texts everywhere, and one of which almost nothing is known."""
     odd: dict[str, Any] = {
         "case": f"case {ODD}", "tags": (ODD,), "metadata": {ODD: [ODD]}, "criteria": ODD,

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
+from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.exports.files import read_result_file, write_file, write_folder
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.exports.sample_rows import NOON, a_record, a_verdict
 
@@ -22,8 +22,8 @@ ROW = {"test_id": "c1", "suite": "s", "target": "r", "score": 0.9, "execution_st
        "timestamp": "2026-03-01T12:00:00.000Z"}  # fmt: skip
 
 
-def broken_off() -> Iterator[Piece]:
-    yield Piece("one", b"1")
+def broken_off() -> Iterator[FileChunk]:
+    yield FileChunk("one", b"1")
     raise RuntimeError("the disk is full")
 
 
@@ -34,7 +34,7 @@ def written(path: Path, *rows: Any) -> Path:
 
 
 def test_pieces_of_one_path_become_one_file(tmp_path: Path) -> None:
-    write_folder([Piece("a/b/c", b"1"), Piece("d", b"2"), Piece("a/b/c", b"3")], tmp_path / "deep" / "run")
+    write_folder([FileChunk("a/b/c", b"1"), FileChunk("d", b"2"), FileChunk("a/b/c", b"3")], tmp_path / "deep" / "run")
 
     files = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert files == {"deep/run/a/b/c": b"13", "deep/run/d": b"2"}
@@ -50,12 +50,12 @@ def test_what_breaks_off_leaves_nothing_behind(tmp_path: Path, write: Any) -> No
 
 def test_a_file_that_was_there_is_replaced_only_by_a_whole_one(tmp_path: Path) -> None:
     path = tmp_path / "export"
-    write_file([Piece("", b"old")], path)
+    write_file([FileChunk("", b"old")], path)
 
     with pytest.raises(RuntimeError):
         write_file(broken_off(), path)
     before = path.read_bytes()
-    write_file([Piece("", b"n"), Piece("", b"ew")], path)
+    write_file([FileChunk("", b"n"), FileChunk("", b"ew")], path)
 
     assert (before, path.read_bytes()) == (b"old", b"new")
 
@@ -66,13 +66,13 @@ def test_a_run_folder_never_mixes_with_what_is_there(tmp_path: Path, there: str)
     written(path / "kept" if there == "folder" else path, "kept")
 
     with pytest.raises(InputError, match="exists already; name a new folder"):
-        write_folder([Piece("a", b"1")], path)
+        write_folder([FileChunk("a", b"1")], path)
 
 
 def test_an_empty_folder_may_become_a_run_folder(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
 
-    write_folder([Piece("a", b"1")], tmp_path / "run")
+    write_folder([FileChunk("a", b"1")], tmp_path / "run")
 
     assert (tmp_path / "run" / "a").read_bytes() == b"1"
 
@@ -80,7 +80,7 @@ def test_an_empty_folder_may_become_a_run_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format_", ["agentv", "json", "jsonl"])
 def test_an_export_is_read_back_as_the_results_it_was_made_from(tmp_path: Path, format_: str) -> None:
     half = a_verdict(Status.FAILED, 0.5)
-    records: list[Record] = [
+    records: list[ResultRow] = [
         a_record("a"),
         a_record("b", status=Status.FAILED, verdict=half),
         a_record("b", repetition=2),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, a_verdict, exported
 
@@ -29,7 +29,7 @@ class _Read(HTMLParser):
         self.text += data
 
 
-def page(*records: Record) -> _Read:
+def page(*records: ResultRow) -> _Read:
     return _Read(exported("html", *records)[""].decode())
 
 

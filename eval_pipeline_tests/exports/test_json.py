@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, exported
 
 
-def line(record: Record) -> dict[str, Any]:
+def line(record: ResultRow) -> dict[str, Any]:
     (only,) = exported("jsonl", record)[""].splitlines()
     found: dict[str, Any] = json.loads(only)
     return found

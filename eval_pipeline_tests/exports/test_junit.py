@@ -6,16 +6,16 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Finding, Status
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, a_verdict, exported
 
 
-def parsed(*records: Record) -> ET.Element:
+def parsed(*records: ResultRow) -> ET.Element:
     return ET.fromstring(exported("junit", *records)[""])
 
 
-def the_case(record: Record) -> ET.Element:
+def the_case(record: ResultRow) -> ET.Element:
     found = parsed(record).find("testsuite/testcase")
     assert found is not None
     return found

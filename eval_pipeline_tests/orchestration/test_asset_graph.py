@@ -12,7 +12,7 @@ import pytest
 
 from eval_pipeline.orchestration import definitions
 from eval_pipeline.orchestration.build import build_definitions
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.schema import TABLES
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
 
@@ -77,7 +77,7 @@ MAPPINGS: dict[type, str] = {
 @pytest.fixture(scope="module")
 def defs(tmp_path_factory: pytest.TempPathFactory) -> dg.Definitions:
     folder = make_project(tmp_path_factory.mktemp("graph") / "project")
-    return build_definitions(folder.workbench(), ["echo", "parrot"])
+    return build_definitions(folder.session(), ["echo", "parrot"])
 
 
 def test_the_definitions_can_be_loaded(defs: dg.Definitions) -> None:
@@ -161,9 +161,9 @@ def test_only_the_leaderboards_follow_by_themselves(defs: dg.Definitions) -> Non
 def test_a_sweep_of_the_command_line_has_just_its_own_partitions_under_the_keys_of_the_grid(
     folder: ProjectFolder,
 ) -> None:
-    cells = [CellName("sums", "echo"), CellName("b", "parrot")]
+    pairs = [PairKey("sums", "echo"), PairKey("b", "parrot")]
 
-    graph = build_definitions(folder.workbench(), ["echo", "parrot"], cells).resolve_asset_graph()
+    graph = build_definitions(folder.session(), ["echo", "parrot"], pairs).resolve_asset_graph()
 
     found = graph.get(dg.AssetKey("evaluator_scores")).partitions_def
     assert found is not None

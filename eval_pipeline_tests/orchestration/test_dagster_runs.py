@@ -18,7 +18,7 @@ import pytest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import CaseFilter
-from eval_pipeline.orchestration.assets import CELL_ASSETS, SweepConfig
+from eval_pipeline.orchestration.assets import PAIR_ASSETS, SweepConfig
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
@@ -78,7 +78,7 @@ def run_job(
     config: Mapping[str, Any] | None = None,
 ) -> Ran:
     """A run of a job over suites × runners, as the UI or the schedule asks for it."""
-    definitions = build_definitions(folder.workbench(), runners)
+    definitions = build_definitions(folder.session(), runners)
     ops = {"ops": {"evaluate": {"config": dict(config)}}} if config is not None else {}
     tags = {} if job == "rank" else range_tags(suites, runners)
     if job == "load_suites":
@@ -117,13 +117,13 @@ def swept(box: ProjectFolder) -> Ran:
 @pytest.fixture(scope="module")
 def by_command_line(box: ProjectFolder) -> Iterator[tuple[RunResult, ProjectFolder, dg.DagsterInstance]]:
     """The same sweep as the command line makes it, in another data folder, with its Dagster instance still open."""
-    workbench = box.workbench(box.root / "data-of-the-command-line")
-    result = run_sweep(workbench, *every_cell(workbench, "echo", "parrot"), {})
-    with open_instance(workbench.project.data) as instance:
+    session = box.session(box.root / "data-of-the-command-line")
+    result = run_sweep(session, *every_cell(session, "echo", "parrot"), {})
+    with open_instance(session.project.data) as instance:
         yield result, box, instance
 
 
-@pytest.mark.parametrize("asset", CELL_ASSETS)
+@pytest.mark.parametrize("asset", PAIR_ASSETS)
 def test_one_run_materializes_every_asset_of_every_cell(swept: Ran, asset: str) -> None:
     assert swept.success
     assert sorted(map(str, swept.materializations(asset))) == CELLS
@@ -138,7 +138,7 @@ def test_a_materialization_says_what_it_holds_and_where_it_comes_from(swept: Ran
         "pass_rate": 0.5, "coverage": 1.0,
     }  # fmt: skip
     assert scores.tags is not None
-    revision = box.workbench().suite("sums").suite.revision
+    revision = box.session().suite("sums").suite.revision
     assert scores.tags["dagster/data_version"].endswith(revision[:16])
     assert scores.tags["dagster/code_version"]
     reports = swept.materializations("session_reports")["echo|sums"].tags or {}
@@ -193,7 +193,7 @@ def test_what_the_command_line_ran_can_be_seen_in_the_ui_afterwards(
     result, _, instance = by_command_line
 
     assert result.problem is None
-    assert sorted((outcome.cell.name.runner, outcome.cell.name.suite) for outcome in result.outcomes) == [
+    assert sorted((outcome.pair.name.runner, outcome.pair.name.suite) for outcome in result.outcomes) == [
         ("echo", "more"), ("echo", "sums"), ("parrot", "more"), ("parrot", "sums"),
     ]  # fmt: skip
     assert [(run.job_name, run.status.value) for run in instance.get_runs()] == [
@@ -262,7 +262,7 @@ def test_a_value_that_makes_no_sense_is_named_with_what_was_expected(
     folder: ProjectFolder, config: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError) as raised:
-        SweepConfig(**config).options(folder.workbench().project, STAGES)
+        SweepConfig(**config).options(folder.session().project, STAGES)
 
     assert str(raised.value).startswith(said)
 
@@ -298,7 +298,7 @@ def test_everything_that_the_launchpad_says_becomes_an_option(folder: ProjectFol
         any_runner=True, resume="20260101T000000",
     )  # fmt: skip
 
-    assert config.options(folder.workbench().project, STAGES) == SweepOptions(
+    assert config.options(folder.session().project, STAGES) == SweepOptions(
         refresh="failed", cases=CaseFilter(ids=frozenset({"a"}), tags=frozenset({"t"})), repetitions=3, concurrency=4,
         threshold=0.25, budget_usd=1.5, any_runner=True, resume="20260101T000000",
     )  # fmt: skip
@@ -306,7 +306,7 @@ def test_everything_that_the_launchpad_says_becomes_an_option(folder: ProjectFol
 
 def test_what_the_launchpad_leaves_open_is_the_projects_default(folder: ProjectFolder) -> None:
     defaults = {"repeat": 2, "refresh": "all", "concurrency": 3, "threshold": 0, "budget_usd": 9}
-    project = make_project(folder.root / "inner", defaults=defaults).workbench().project
+    project = make_project(folder.root / "inner", defaults=defaults).session().project
 
     assert SweepConfig().options(project, STAGES) == SweepOptions(refresh="all", defaults=project.defaults)
 
@@ -379,8 +379,8 @@ RUNS_ON_ITS_OWN = """
 import pathlib, sys
 from eval_pipeline.orchestration.run import run_sweep
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, every_cell
-workbench = ProjectFolder(pathlib.Path(sys.argv[1])).workbench()
-print(run_sweep(workbench, *every_cell(workbench, "echo"), {}).problem)
+session = ProjectFolder(pathlib.Path(sys.argv[1])).session()
+print(run_sweep(session, *every_cell(session, "echo"), {}).problem)
 """
 
 
@@ -410,8 +410,8 @@ def test_a_sweep_after_a_killed_one_does_not_wait_for_it_and_says_that_it_failed
     process.communicate()
     folder.write_answers()
 
-    workbench = folder.workbench()
-    result = run_sweep(workbench, *every_cell(workbench, "echo"), {})
+    session = folder.session()
+    result = run_sweep(session, *every_cell(session, "echo"), {})
 
     assert result.problem is None
     with open_instance(folder.data) as instance:

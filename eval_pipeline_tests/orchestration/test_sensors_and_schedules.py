@@ -25,7 +25,7 @@ class Ticking:
     cursor: str | None = None
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
-        sensor = build_definitions(self.folder.workbench(), ["echo"]).resolve_sensor_def("discover_suites")
+        sensor = build_definitions(self.folder.session(), ["echo"]).resolve_sensor_def("discover_suites")
         context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor)
         answer = sensor(context)
         assert isinstance(answer, (dg.SensorResult, dg.SkipReason))
@@ -99,7 +99,7 @@ def test_a_changed_suite_is_reported_at_its_new_revision_and_the_others_are_not(
     assert isinstance(answer, dg.SensorResult)
     (event,) = answer.asset_events
     assert isinstance(event, dg.AssetMaterialization)
-    revision = ticking.folder.workbench().suite("sums").suite.revision
+    revision = ticking.folder.session().suite("sums").suite.revision
     assert event.tags is not None
     assert event.tags["dagster/data_version"] == revision[:32]
     assert ticking.suites == ["other", "sums"]
@@ -194,7 +194,7 @@ def test_a_suites_folder_that_is_not_there_is_a_skip_that_says_so(ticking: Ticki
 
 def tonight(folder: ProjectFolder, suites: list[str], runners: list[str]) -> object:
     """What the schedule asks for at two o'clock where these suites are known, in the order they became so."""
-    schedule = build_definitions(folder.workbench(), runners).resolve_schedule_def("nightly_sweep")
+    schedule = build_definitions(folder.session(), runners).resolve_schedule_def("nightly_sweep")
     with dg.DagsterInstance.local_temp() as instance:  # a schedule opens its instance anew, so it has to be on disk
         instance.add_dynamic_partitions(SUITES, suites)
         return schedule(dg.build_schedule_context(instance=instance, scheduled_execution_time=TWO_O_CLOCK))
@@ -228,6 +228,6 @@ def test_the_nightly_sweep_says_why_it_does_nothing(
 def test_the_project_says_when_the_nightly_sweep_runs(folder: ProjectFolder) -> None:
     (folder.root / "eval-pipeline.yaml").write_text('{"suites": ["suites"], "schedule": "30 4 * * 1"}')
 
-    schedule = build_definitions(folder.workbench(), ["echo"]).resolve_schedule_def("nightly_sweep")
+    schedule = build_definitions(folder.session(), ["echo"]).resolve_schedule_def("nightly_sweep")
 
     assert schedule.cron_schedule == "30 4 * * 1"

@@ -110,8 +110,8 @@ def elsewhere(folder: ProjectFolder) -> Path:
 
 
 def sweep_by_command_line(folder: ProjectFolder, data: Path, runner: str) -> str:
-    workbench = folder.workbench(data)
-    result = run_sweep(workbench, *every_cell(workbench, runner), {})
+    session = folder.session(data)
+    result = run_sweep(session, *every_cell(session, runner), {})
     assert result.problem is None
     assert result.run_id is not None
     return result.run_id

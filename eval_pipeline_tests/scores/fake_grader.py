@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.scores.desk import ScriptedDesk
-from eval_pipeline.scores.evaluate import ask, evaluate_with
+from eval_pipeline.scores.evaluate import bind, evaluate_with
+from eval_pipeline.scores.grader_client import FakeGraderClient
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.model import Case, EvaluatorSpec
 from eval_pipeline_tests.builders import a_case
 
 
 @dataclass(slots=True)
-class MembersDesk(ScriptedDesk):
+class MembersDesk(FakeGraderClient):
     """Grader replies by script, members by their own evaluators."""
 
     async def score(self, spec: EvaluatorSpec, subject: Subject) -> Score:
-        (found,) = await evaluate_with(self, subject, [ask(spec, subject.case, subject.folder)])
+        (found,) = await evaluate_with(self, subject, [bind(spec, subject.case, subject.folder)])
         return found
 
 
@@ -30,11 +30,11 @@ def graded(
     case: Case | None = None,
     folder: Path = Path(),
     workspace: Path | None = None,
-    desk: ScriptedDesk | None = None,
+    client: FakeGraderClient | None = None,
 ) -> Score:
     """The score that a spec gives a report, the outside being a desk."""
     case = case or a_case()
-    asked = ask(spec, case, folder)
+    asked = bind(spec, case, folder)
     subject = Subject(case, report, folder, workspace)
-    (found,) = asyncio.run(evaluate_with(desk or MembersDesk(), subject, [asked]))
+    (found,) = asyncio.run(evaluate_with(client or MembersDesk(), subject, [asked]))
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.scores.evaluate import ask, evaluate
+from eval_pipeline.scores.evaluate import bind, evaluate
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.model import Case, EvaluatorSpec
 from eval_pipeline_tests.builders import a_case, an_evaluator
@@ -23,7 +23,7 @@ def score(
 ) -> Score:
     """The score that a spec (with `changes`, such as `negate=True`) gives a report."""
     case = case or a_case()
-    asked = ask(replace(spec, **changes), case, folder)
+    asked = bind(replace(spec, **changes), case, folder)
     (found,) = evaluate(Subject(case, report, folder), [asked])
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError, UnknownName
-from eval_pipeline.scores.evaluate import Panel, ask, build
+from eval_pipeline.scores.evaluate import EvaluatorSet, bind, build
 from eval_pipeline.suites.model import EvaluatorSpec
 from eval_pipeline_tests.builders import a_case, a_suite, an_evaluator
 
@@ -91,7 +91,7 @@ def test_a_case_that_asks_for_something_unusable_is_named_with_its_place_and_the
     good = a_case("good", evaluators=(an_evaluator("contains", value="a"),))
     bad = a_case("bad", evaluators=(an_evaluator("contains"),), line=7)
 
-    errors = Panel(a_suite(good, bad, path=Path("suites/math.yaml"))).check()
+    errors = EvaluatorSet(a_suite(good, bad, path=Path("suites/math.yaml"))).check()
 
     assert {case: str(error) for case, error in errors.items()} == {
         "bad": "suites/math.yaml:7: case 'bad' contains value: is needed and missing"
@@ -101,7 +101,7 @@ def test_a_case_that_asks_for_something_unusable_is_named_with_its_place_and_the
 def test_an_evaluator_that_cases_share_is_built_once() -> None:
     spec = an_evaluator("contains", value="a")
     first, second = a_case("c1", evaluators=(spec,)), a_case("c2", evaluators=(spec,))
-    panel = Panel(a_suite(first, second))
+    panel = EvaluatorSet(a_suite(first, second))
 
     ((one,), (other,)) = panel.of(first), panel.of(second)
 
@@ -110,7 +110,7 @@ def test_an_evaluator_that_cases_share_is_built_once() -> None:
 
 def test_every_case_of_a_large_suite_gets_its_own_evaluators() -> None:
     cases = [a_case(f"c{number}", evaluators=(an_evaluator("equals", value=str(number)),)) for number in range(1_000)]
-    panel = Panel(a_suite(*cases))
+    panel = EvaluatorSet(a_suite(*cases))
 
     asked = [panel.of(case)[0].evaluator for case in (*cases, *cases)]
 
@@ -118,7 +118,7 @@ def test_every_case_of_a_large_suite_gets_its_own_evaluators() -> None:
 
 
 def key_of(spec: EvaluatorSpec, **case_fields: Any) -> str:
-    return ask(spec, a_case(**case_fields), Path()).key
+    return bind(spec, a_case(**case_fields), Path()).key
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
     Usage,
 )
-from eval_pipeline.scores.desk import GraderReply, ScriptedDesk
-from eval_pipeline.scores.evaluate import EVALUATORS, Panel, ask, build, evaluate_with
+from eval_pipeline.scores.evaluate import EVALUATORS, EvaluatorSet, bind, build, evaluate_with
+from eval_pipeline.scores.grader_client import FakeGraderClient, GraderReply
 from eval_pipeline.scores.model import Score, Subject
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.model import Message
 from eval_pipeline_tests.builders import a_case, an_evaluator
 from eval_pipeline_tests.scores.fake_grader import MembersDesk, graded
@@ -309,7 +309,7 @@ def is_running(pid: int) -> bool:
 def test_the_desks_time_limit_is_that_of_a_grader_without_one() -> None:
     spec = an_evaluator("code-grader", command=[sys.executable, "-c", "import time; time.sleep(30)"])
 
-    found = graded(spec, a_report("4"), desk=ScriptedDesk(timeout_s=0.1))
+    found = graded(spec, a_report("4"), client=FakeGraderClient(timeout_s=0.1))
 
     assert "took longer than 0.1 s" in found.reason
 
@@ -330,7 +330,7 @@ def test_editing_a_script_makes_its_scores_new_and_an_interpreter_does_not_count
     for command in (["python3", "grade.py"], "python3 grade.py --strict"):
         for text in ("print(1)", "print(2)"):
             script.write_text(text)
-            keys.append(ask(an_evaluator("code-grader", command=command), a_case(), tmp_path).key)
+            keys.append(bind(an_evaluator("code-grader", command=command), a_case(), tmp_path).key)
 
     content = build(an_evaluator("code-grader", command=[sys.executable, "grade.py"])).content(tmp_path)  # type: ignore[union-attr]
 
@@ -359,7 +359,7 @@ def test_a_command_that_cannot_be_used_is_said_before_anything_runs(
     (tmp_path / "a-file").touch()
 
     with pytest.raises(InputError) as raised:
-        ask(an_evaluator("code-grader", **config), a_case(), tmp_path)
+        bind(an_evaluator("code-grader", **config), a_case(), tmp_path)
 
     assert said in str(raised.value)
 
@@ -381,30 +381,33 @@ print(json.dumps({"score": 1, "details": {"said": said}}))
 """
 
 
-def asks(folder: Path, *calls: list[Any], desk: ScriptedDesk | None = None, target: Any = True) -> Score:
+def asks(folder: Path, *calls: list[Any], client: FakeGraderClient | None = None, target: Any = True) -> Score:
     """The score of a grader that makes these calls of its proxy; what it was told is in the details."""
     (folder / "asking.py").write_text(ASKING)
     (folder / "calls.json").write_text(json.dumps(calls))
     spec = an_evaluator("code-grader", command=[sys.executable, "asking.py", "calls.json"], target=target)
-    return graded(spec, a_report("4"), folder=folder, desk=desk)
+    return graded(spec, a_report("4"), folder=folder, client=client)
 
 
 def test_a_grader_may_ask_a_model_and_what_it_asked_is_kept(tmp_path: Path) -> None:
-    desk = ScriptedDesk(replies=["a cat", "a dog"])
+    client = FakeGraderClient(replies=["a cat", "a dog"])
 
     found = asks(
         tmp_path,
         ["/invoke", {"question": "What is it?", "systemPrompt": "Be short", "target": "judge"}],
         ["/invokeBatch", {"requests": [{"question": "And this?"}, {"question": ""}]}],
         ["/info"],
-        desk=desk,
+        client=client,
     )
 
     first, batch, info = found.details["said"]
     assert first == [200, {"output": [{"role": "assistant", "content": "a cat"}], "rawText": "a cat"}]
     assert [one["rawText"] for one in batch[1]["responses"]] == ["a dog", "Error: expected a text 'question'"]
     assert info == [200, {"targetName": "default", "maxCalls": 50, "callCount": 2, "availableTargets": ["default"]}]
-    assert [[message.text for message in asked] for asked in desk.asked] == [["Be short", "What is it?"], ["And this?"]]
+    assert [[message.text for message in asked] for asked in client.asked] == [
+        ["Be short", "What is it?"],
+        ["And this?"],
+    ]
     assert [call["reply"] for call in found.details["grader_calls"]] == ["a cat", "a dog"]
     assert found.details["grader_calls"][0]["grader"] == "judge"
 
@@ -433,17 +436,17 @@ def test_a_proxy_refuses_what_it_cannot_answer(tmp_path: Path, call: list[Any], 
 def test_a_proxy_answers_no_more_often_than_allowed(tmp_path: Path) -> None:
     question = ["/invoke", {"question": "x"}]
 
-    found = asks(tmp_path, question, question, target={"max_calls": 1}, desk=ScriptedDesk(replies=["a", "b"]))
+    found = asks(tmp_path, question, question, target={"max_calls": 1}, client=FakeGraderClient(replies=["a", "b"]))
 
     assert [code for code, _ in found.details["said"]] == [200, 429]
 
 
 def test_an_unknown_grader_is_the_scripts_mistake(tmp_path: Path) -> None:
-    class Strict(ScriptedDesk):
+    class Strict(FakeGraderClient):
         async def ask(self, *args: Any, grader: str | None = None, **kwargs: Any) -> GraderReply:
             raise InputError(f"no runner '{grader}'")
 
-    found = asks(tmp_path, ["/invoke", {"question": "x", "target": "nobody"}], desk=Strict())
+    found = asks(tmp_path, ["/invoke", {"question": "x", "target": "nobody"}], client=Strict())
 
     assert found.details["said"] == [[400, {"error": "no runner 'nobody'"}]]
 
@@ -476,10 +479,10 @@ def test_a_script_under_agentv_assertions_is_an_evaluator_of_its_name(tmp_path: 
     suite_file.write_text(
         "tests: [{id: c1, input: hi, criteria: c, assertions: [{type: word-count, least: 2}, {type: is-json}]}]"
     )
-    suite = load_suite(suite_file, Reading({}, evaluators=frozenset(EVALUATORS.names())))
+    suite = load_suite(suite_file, LoadOptions({}, evaluators=frozenset(EVALUATORS.names())))
     subject = Subject(suite.cases[0], a_report("two words"), tmp_path)
 
-    scores = asyncio.run(evaluate_with(MembersDesk(), subject, Panel(suite).of(suite.cases[0])))
+    scores = asyncio.run(evaluate_with(MembersDesk(), subject, EvaluatorSet(suite).of(suite.cases[0])))
 
     assert [(one.evaluator, one.value) for one in scores] == [("word-count", 1.0), ("is-json", 0.0)]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.scores.evaluate import ask, build
+from eval_pipeline.scores.evaluate import bind, build
 from eval_pipeline.scores.evaluators import javascript
 from eval_pipeline.scores.model import Score
 from eval_pipeline.suites.model import Message
@@ -226,11 +226,11 @@ def test_editing_a_file_makes_its_scores_new_and_a_missing_one_is_refused(tmp_pa
     spec, keys = an_evaluator(kind, value=f"file://{name}"), []
     for text in ("def get_assert(output): return 1", "def get_assert(output): return  1"):
         (tmp_path / name).write_text(text)
-        keys.append(ask(spec, CASE, tmp_path).key)
+        keys.append(bind(spec, CASE, tmp_path).key)
 
     assert keys[0] != keys[1]
     with pytest.raises(InputError, match=r"no file 'no\.x'"):
-        ask(an_evaluator(kind, value="file://no.x"), CASE, tmp_path)
+        bind(an_evaluator(kind, value="file://no.x"), CASE, tmp_path)
 
 
 # Webhooks.

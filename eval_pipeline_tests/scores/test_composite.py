@@ -11,8 +11,8 @@ import pytest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import Usage
-from eval_pipeline.scores.desk import ScriptedDesk
-from eval_pipeline.scores.evaluate import ask, build
+from eval_pipeline.scores.evaluate import bind, build
+from eval_pipeline.scores.grader_client import FakeGraderClient
 from eval_pipeline.scores.model import Finding, Score, Subject
 from eval_pipeline.suites.model import EvaluatorSpec
 from eval_pipeline_tests.builders import a_case, an_evaluator
@@ -41,7 +41,7 @@ def combined(
         )  # fmt: skip
 
     spec = an_evaluator(kind, assertions=members or members_of(values), **config)
-    return graded(spec, a_report("yes"), desk=ScriptedDesk(scores=found))
+    return graded(spec, a_report("yes"), client=FakeGraderClient(scores=found))
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,13 @@ def test_a_program_that_cannot_put_members_together_leaves_the_score_open(text: 
 
 def test_a_model_is_shown_the_members_results_where_the_prompt_says(tmp_path: Path) -> None:
     (tmp_path / "sum.md").write_text("Sum up:\n{{EVALUATOR_RESULTS_JSON}}")
-    desk = MembersDesk(replies=['{"score": 0.4, "assertions": [{"text": "uneven", "passed": false}]}'])
+    client = MembersDesk(replies=['{"score": 0.4, "assertions": [{"text": "uneven", "passed": false}]}'])
     aggregator = {"type": "llm-grader", "prompt": "file://sum.md", "target": "judge"}
     spec = an_evaluator("composite", assertions=[{"type": "is-json", "name": "json"}], aggregator=aggregator)
 
-    found = graded(spec, a_report("[1]"), desk=desk, folder=tmp_path)
+    found = graded(spec, a_report("[1]"), client=client, folder=tmp_path)
 
-    shown = "\n".join(message.text for message in desk.asked[0])
+    shown = "\n".join(message.text for message in client.asked[0])
     assert "Sum up:" in shown
     assert '"json":{' in shown
     assert (found.value, found.findings[0].text) == (0.4, "uneven")
@@ -250,7 +250,7 @@ def test_editing_a_members_script_or_naming_another_grader_makes_the_scores_new(
         script.write_text(text)
         for judge in ("a", "b"):
             spec = an_evaluator("composite", assertions=members, aggregator={"type": "llm-grader", "target": judge})
-            keys.add(ask(spec, a_case(), tmp_path).key)
+            keys.add(bind(spec, a_case(), tmp_path).key)
 
     assert len(keys) == 4
     assert build(spec).graders == (None, "b")  # type: ignore[union-attr]
@@ -285,7 +285,7 @@ def test_a_composite_that_cannot_be_used_is_refused_naming_the_member_or_argumen
     given = {**whole, **config} if config else {"aggregator": MEAN}
 
     with pytest.raises(InputError) as raised:
-        ask(an_evaluator("composite", **given), a_case(), Path())
+        bind(an_evaluator("composite", **given), a_case(), Path())
 
     assert said in str(raised.value)
 

@@ -13,7 +13,7 @@ import pytest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, Usage
-from eval_pipeline.scores.evaluate import Panel, ask, build, evaluate_with
+from eval_pipeline.scores.evaluate import EvaluatorSet, bind, build, evaluate_with
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Case, Conversation, Message
@@ -191,7 +191,7 @@ def test_a_suite_of_turns_is_scored_as_its_loader_hands_it_over(tmp_path: Path) 
         execution_id="e1", final_output="bye", events=(user("Hi"), says("Hello"), user("Bye"), says("bye"))
     )
 
-    scores = asyncio.run(evaluate_with(MembersDesk(), Subject(case, report), Panel(suite).of(case)))
+    scores = asyncio.run(evaluate_with(MembersDesk(), Subject(case, report), EvaluatorSet(suite).of(case)))
 
     assert [(one.evaluator, one.value) for one in scores] == [("turn-1", 1.0), ("turn-2", 1.0), ("conversation", 1.0)]
 
@@ -224,7 +224,7 @@ def test_the_files_and_graders_of_turns_are_part_of_what_a_conversations_scores_
     keys = []
     for text in ("print(1)", "print(2)"):
         script.write_text(text)
-        keys.append(ask(spec, TALK, tmp_path).key)
+        keys.append(bind(spec, TALK, tmp_path).key)
 
     assert keys[0] != keys[1]
     assert build(spec).graders == (None,)  # type: ignore[union-attr]

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import pytest
 
 from eval_pipeline.reports.model import Usage
-from eval_pipeline.scores.evaluate import EVALUATORS, Asked, Panel, evaluate
+from eval_pipeline.scores.evaluate import EVALUATORS, BoundEvaluator, EvaluatorSet, evaluate
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline_tests.builders import a_case, an_evaluator
 from eval_pipeline_tests.scores.single_scores import a_report, score
 
@@ -31,7 +31,7 @@ class Fake:
 
 
 def score_of(answer: Callable[[], Any]) -> Score:
-    (found,) = evaluate(Subject(a_case(), a_report()), [Asked(an_evaluator("fake"), Fake(answer), "key")])
+    (found,) = evaluate(Subject(a_case(), a_report()), [BoundEvaluator(an_evaluator("fake"), Fake(answer), "key")])
     return found
 
 
@@ -59,7 +59,7 @@ def test_an_evaluator_that_breaks_or_finds_no_number_could_not_tell(answer: Call
 def test_one_that_breaks_leaves_the_others_their_scores_in_order() -> None:
     specs = [an_evaluator("first"), an_evaluator("second"), an_evaluator("third")]
     answers = [lambda: Outcome(1.0, "so"), lambda: 1 / 0, lambda: Outcome(0.0, "so")]
-    asked = [Asked(spec, Fake(answer), spec.name) for spec, answer in zip(specs, answers, strict=True)]
+    asked = [BoundEvaluator(spec, Fake(answer), spec.name) for spec, answer in zip(specs, answers, strict=True)]
 
     found = evaluate(Subject(a_case(), a_report()), asked)
 
@@ -122,9 +122,9 @@ def keys_in(folder: Path, **files: str) -> dict[str, str]:
     written = {"suite.yaml": CHECKED_OUT, "note.txt": "note", "a.png": "png", "grade.py": "print(1)", **files}
     for name, text in written.items():
         (folder / "evals" / name).write_text(text)
-    suite = load_suite(folder / "evals" / "suite.yaml", Reading({}, frozenset(EVALUATORS.names())))
+    suite = load_suite(folder / "evals" / "suite.yaml", LoadOptions({}, frozenset(EVALUATORS.names())))
     assert suite.errors == ()
-    return {f"{case.id} {asked.spec.name}": asked.key for case in suite.cases for asked in Panel(suite).of(case)}
+    return {f"{case.id} {asked.spec.name}": asked.key for case in suite.cases for asked in EvaluatorSet(suite).of(case)}
 
 
 def test_a_suite_has_the_same_score_keys_wherever_it_lies(tmp_path: Path) -> None:

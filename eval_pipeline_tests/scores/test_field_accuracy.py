@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.scores.evaluate import ask, build
+from eval_pipeline.scores.evaluate import bind, build
 from eval_pipeline.scores.model import Score
 from eval_pipeline.suites.model import Message
 from eval_pipeline_tests.builders import a_case, an_evaluator
@@ -172,7 +172,7 @@ def test_the_expected_output_is_part_of_the_scores_identity(tmp_path: Any) -> No
     spec = an_evaluator("field-accuracy", fields=[B])
     cases = [a_case(expected_output=(Message(role="assistant", content={"b": b}),)) for b in (1, 2)]
 
-    assert ask(spec, cases[0], tmp_path).key != ask(spec, cases[1], tmp_path).key
+    assert bind(spec, cases[0], tmp_path).key != bind(spec, cases[1], tmp_path).key
 
 
 @pytest.mark.parametrize(

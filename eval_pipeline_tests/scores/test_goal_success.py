@@ -6,8 +6,8 @@ import pytest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import CommandEvent, MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent
-from eval_pipeline.scores.desk import ScriptedDesk
 from eval_pipeline.scores.evaluate import build
+from eval_pipeline.scores.grader_client import FakeGraderClient
 from eval_pipeline_tests.builders import a_case, an_evaluator
 from eval_pipeline_tests.scores.fake_grader import graded
 
@@ -27,11 +27,11 @@ SESSION = SessionReport(
 
 @pytest.mark.parametrize("value", ["Refund order 7", {"goal": "Refund order 7"}], ids=["text", "mapping"])
 def test_the_grader_is_shown_the_goal_and_what_happened(value: object) -> None:
-    desk = ScriptedDesk(['{"score": 0.9, "reason": "done"}'])
+    client = FakeGraderClient(['{"score": 0.9, "reason": "done"}'])
 
-    score = graded(an_evaluator(NAME, value=value), SESSION, desk=desk)
+    score = graded(an_evaluator(NAME, value=value), SESSION, client=client)
 
-    told = desk.asked[0][1].text
+    told = client.asked[0][1].text
     assert (score.value, score.reason) == (0.9, "done")
     assert "Refund order 7" in told
     assert '(call) find_order({"id":7})\n(result) found\n(command) make refund → exit code 0' in told
@@ -40,19 +40,19 @@ def test_the_grader_is_shown_the_goal_and_what_happened(value: object) -> None:
 
 
 def test_without_a_goal_of_its_own_the_cases_criteria_are_the_goal() -> None:
-    desk = ScriptedDesk(['{"score": 1}'])
+    client = FakeGraderClient(['{"score": 1}'])
 
-    graded(an_evaluator(NAME), SESSION, case=a_case(criteria="Refunds what was bought"), desk=desk)
+    graded(an_evaluator(NAME), SESSION, case=a_case(criteria="Refunds what was bought"), client=client)
 
-    assert "Refunds what was bought" in desk.asked[0][1].text
+    assert "Refunds what was bought" in client.asked[0][1].text
 
 
 def test_without_any_goal_nothing_can_be_told_and_nobody_is_asked() -> None:
-    desk = ScriptedDesk(['{"score": 1}'])
+    client = FakeGraderClient(['{"score": 1}'])
 
-    score = graded(an_evaluator(NAME), SESSION, desk=desk)
+    score = graded(an_evaluator(NAME), SESSION, client=client)
 
-    assert (score.value, desk.asked) == (None, [])
+    assert (score.value, client.asked) == (None, [])
     assert score.reason.startswith("there is no goal")
 
 

@@ -13,7 +13,7 @@ from eval_pipeline.scores.grading.criteria import read_criteria
 from eval_pipeline.scores.grading.fences import Fences
 from eval_pipeline.scores.grading.grades import Grades
 from eval_pipeline.scores.grading.json_text import objects_in
-from eval_pipeline.scores.grading.replies import Form, Opinion, Unreadable
+from eval_pipeline.scores.grading.replies import GraderVerdict, ReplyFormat, Unreadable
 from eval_pipeline.scores.grading.verdicts import Checklist, FreeForm, Ranges
 
 KEY = Fences("0a1b2c")
@@ -28,7 +28,7 @@ SCORED = read_criteria([
 GRADES = Grades({"C": 1.0, "P": 0.5, "I": 0.0})
 
 
-def read(form: Form, reply: str, *judged: str) -> Opinion:
+def read(form: ReplyFormat, reply: str, *judged: str) -> GraderVerdict:
     return form.read(reply, KEY, judged)
 
 
@@ -78,7 +78,7 @@ REPLIES = st.one_of(st.text(), st.lists(_PIECES, max_size=30).map("".join))
 )
 @settings(deadline=None, derandomize=True)
 @given(reply=REPLIES)
-def test_any_reply_is_an_opinion_in_0_to_1_or_unreadable(form: Form, reply: str) -> None:
+def test_any_reply_is_an_opinion_in_0_to_1_or_unreadable(form: ReplyFormat, reply: str) -> None:
     try:
         opinion = read(form, reply, "x")
     except Unreadable as problem:
@@ -138,7 +138,9 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("form", "reply", "problem"), UNREADABLE)
-def test_a_reply_that_says_nothing_usable_is_a_problem_and_no_number(form: Form, reply: str, problem: str) -> None:
+def test_a_reply_that_says_nothing_usable_is_a_problem_and_no_number(
+    form: ReplyFormat, reply: str, problem: str
+) -> None:
     with pytest.raises(Unreadable) as raised:
         read(form, reply)
 

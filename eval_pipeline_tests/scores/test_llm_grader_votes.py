@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.scores.desk import GraderFailure, GraderReply, ScriptedDesk
+from eval_pipeline.scores.grader_client import FakeGraderClient, GraderFailure, GraderReply
 from eval_pipeline.scores.model import Score
 from eval_pipeline_tests.builders import an_evaluator
 from eval_pipeline_tests.scores.fake_grader import graded
@@ -15,7 +15,7 @@ from eval_pipeline_tests.scores.single_scores import a_report
 
 
 @dataclass(slots=True)
-class PanelDesk(ScriptedDesk):
+class PanelDesk(FakeGraderClient):
     """Each grader says one score (None: it cannot be reached, a text: it says that), whichever is asked first."""
 
     says: dict[str, float | str | None] = field(default_factory=dict)
@@ -30,8 +30,8 @@ class PanelDesk(ScriptedDesk):
 
 
 def panel(says: dict[str, float | str | None], **config: Any) -> tuple[Score, PanelDesk]:
-    desk = PanelDesk(says=says)
-    return graded(an_evaluator("llm-grader", graders=list(says), **config), a_report("four"), desk=desk), desk
+    client = PanelDesk(says=says)
+    return graded(an_evaluator("llm-grader", graders=list(says), **config), a_report("four"), client=client), client
 
 
 PASSED = '{"pass": true, "score": 0.7}'
@@ -72,14 +72,14 @@ def test_every_grader_is_a_member_with_its_own_words() -> None:
 
 
 def test_votes_of_one_grader_are_samples_of_their_own() -> None:
-    score, desk = panel({"a": 1.0}, votes=3)
+    score, client = panel({"a": 1.0}, votes=3)
 
     assert [one.name for one in score.members] == ["a", "a #2", "a #3"]
-    assert sorted(desk.samples) == [("a", 0), ("a", 3), ("a", 6)]
+    assert sorted(client.samples) == [("a", 0), ("a", 3), ("a", 6)]
 
 
 def test_votes_of_the_default_grader_are_called_by_its_name() -> None:
-    score = graded(an_evaluator("llm-grader", votes=2), a_report("x"), desk=ScriptedDesk(['{"score": 1}'] * 2))
+    score = graded(an_evaluator("llm-grader", votes=2), a_report("x"), client=FakeGraderClient(['{"score": 1}'] * 2))
 
     assert [(one.name, one.grader) for one in score.members] == [("scripted", "scripted"), ("scripted #2", "scripted")]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.reports.model import Usage
-from eval_pipeline.scores.evaluate import Panel, ask
+from eval_pipeline.scores.evaluate import EvaluatorSet, bind
 from eval_pipeline.scores.model import Score
 from eval_pipeline_tests.builders import a_case, a_suite, an_evaluator
 from eval_pipeline_tests.scores.single_scores import a_report, score
@@ -140,7 +140,7 @@ def test_a_function_that_cannot_be_imported_is_an_error_before_anything_runs(
     (folder / "broken.py").write_text("1 / 0", encoding="utf-8")
     case = a_case(evaluators=(an_evaluator("python", function=function),), line=3)
 
-    errors = Panel(a_suite(case, path=folder / "suite.yaml")).check()
+    errors = EvaluatorSet(a_suite(case, path=folder / "suite.yaml")).check()
 
     assert said in str(errors["c1"])
     assert errors["c1"].place.line == 3
@@ -148,10 +148,10 @@ def test_a_function_that_cannot_be_imported_is_an_error_before_anything_runs(
 
 def test_editing_the_function_makes_its_scores_new_and_no_others(folder: Path) -> None:
     asking = [an_evaluator("python", function="checks:yes"), an_evaluator("contains", value="a")]
-    before = [ask(spec, a_case(), folder).key for spec in asking]
+    before = [bind(spec, a_case(), folder).key for spec in asking]
     (folder / "checks.py").write_text(CHECKS + "# edited", encoding="utf-8")
 
-    after = [ask(spec, a_case(), folder).key for spec in asking]
+    after = [bind(spec, a_case(), folder).key for spec in asking]
 
     assert after[0] != before[0]
     assert after[1] == before[1]
@@ -161,4 +161,4 @@ def test_editing_the_function_makes_its_scores_new_and_no_others(folder: Path) -
 def test_what_a_function_can_see_of_a_case_is_part_of_its_scores_identity(folder: Path, change: Any) -> None:
     spec = an_evaluator("python", function="checks:yes")
 
-    assert ask(spec, a_case(**change), folder).key != ask(spec, a_case(), folder).key
+    assert bind(spec, a_case(**change), folder).key != bind(spec, a_case(), folder).key

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.scores.desk import ScriptedDesk
 from eval_pipeline.scores.evaluate import build
+from eval_pipeline.scores.grader_client import FakeGraderClient
 from eval_pipeline.scores.grading.criteria import Band, Criterion, read_criteria
 from eval_pipeline_tests.builders import a_case, an_evaluator
 from eval_pipeline_tests.scores.fake_grader import graded
@@ -94,32 +94,34 @@ def test_a_wrong_criterion_is_named_with_what_was_expected(given: Any, problem: 
 
 
 def test_a_rubric_shows_its_criteria_and_scores_what_is_met() -> None:
-    desk = ScriptedDesk(['{"checks": [{"id": "a", "satisfied": true}, {"id": "rubric-2", "satisfied": false}]}'])
+    client = FakeGraderClient(['{"checks": [{"id": "a", "satisfied": true}, {"id": "rubric-2", "satisfied": false}]}'])
     criteria = [{"id": "a", "outcome": "says four", "weight": 3}, {"outcome": "is polite", "operator": "contradiction"}]
 
-    score = graded(an_evaluator("rubrics", criteria=criteria), a_report("four"), desk=desk)
+    score = graded(an_evaluator("rubrics", criteria=criteria), a_report("four"), client=client)
 
     assert (score.value, score.passes) == (0.75, False)
-    told = desk.asked[0][1].content
+    told = client.asked[0][1].content
     assert "- a, weight 3: says four\n- rubric-2: is polite (met unless the answer contradicts this)" in told
-    assert "One check for each criterion: a, rubric-2." in desk.asked[0][0].content
+    assert "One check for each criterion: a, rubric-2." in client.asked[0][0].content
 
 
 def test_bands_are_shown_to_the_grader() -> None:
-    desk = ScriptedDesk(['{"checks": [{"id": "a", "score": 10}]}'])
+    client = FakeGraderClient(['{"checks": [{"id": "a", "score": 10}]}'])
     criteria = [{"id": "a", "outcome": "clear", "score_ranges": {0: "muddled", 10: "crystal"}}]
 
-    score = graded(an_evaluator("rubrics", criteria=criteria), a_report("four"), desk=desk)
+    score = graded(an_evaluator("rubrics", criteria=criteria), a_report("four"), client=client)
 
     assert score.value == 1.0
-    assert "- a: clear\n    0 to 9: muddled\n    10: crystal" in desk.asked[0][1].content
+    assert "- a: clear\n    0 to 9: muddled\n    10: crystal" in client.asked[0][1].content
 
 
 def test_a_grader_that_leaves_a_criterion_out_is_asked_again() -> None:
     partial = '{"checks": [{"id": "rubric-1", "satisfied": true}]}'
     whole = '{"checks": [{"id": "rubric-1", "satisfied": true}, {"id": "rubric-2", "satisfied": false}]}'
 
-    score = graded(an_evaluator("rubrics", criteria=["a", "b"]), a_report("x"), desk=ScriptedDesk([partial, whole]))
+    score = graded(
+        an_evaluator("rubrics", criteria=["a", "b"]), a_report("x"), client=FakeGraderClient([partial, whole])
+    )
 
     assert (score.value, score.details["tries"]) == (0.5, 2)
 
@@ -128,7 +130,7 @@ def test_a_criterion_that_need_not_be_met_and_is_never_judged_does_not_count_and
     partial = '{"checks": [{"id": "rubric-1", "satisfied": true}]}'
     criteria = ["a", {"id": "b", "outcome": "b", "required": False}]
 
-    score = graded(an_evaluator("rubrics", criteria=criteria), a_report("x"), desk=ScriptedDesk([partial] * 4))
+    score = graded(an_evaluator("rubrics", criteria=criteria), a_report("x"), client=FakeGraderClient([partial] * 4))
 
     assert score.value == 1.0
     assert score.reason.endswith("nothing was said about b")
@@ -137,17 +139,20 @@ def test_a_criterion_that_need_not_be_met_and_is_never_judged_does_not_count_and
 def test_a_required_criterion_that_is_never_judged_leaves_the_score_open() -> None:
     partial = '{"checks": [{"id": "rubric-1", "satisfied": true}]}'
 
-    score = graded(an_evaluator("rubrics", criteria=["a", "b"]), a_report("x"), desk=ScriptedDesk([partial] * 4))
+    score = graded(an_evaluator("rubrics", criteria=["a", "b"]), a_report("x"), client=FakeGraderClient([partial] * 4))
 
     assert score.value is None
     assert "the required rubric-2 was not judged" in score.reason
 
 
 def test_the_cases_criteria_are_part_of_what_a_rubric_shows() -> None:
-    desk = ScriptedDesk(['{"checks": [{"id": "rubric-1", "satisfied": true}]}'])
+    client = FakeGraderClient(['{"checks": [{"id": "rubric-1", "satisfied": true}]}'])
 
     graded(
-        an_evaluator("rubrics", criteria=["a"]), a_report("x"), case=a_case(criteria="Answers the question"), desk=desk
+        an_evaluator("rubrics", criteria=["a"]),
+        a_report("x"),
+        case=a_case(criteria="Answers the question"),
+        client=client,
     )
 
-    assert "Answers the question" in desk.asked[0][1].content
+    assert "Answers the question" in client.asked[0][1].content

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.sweeps.outcomes import CellOutcome, Tally
-from eval_pipeline.sweeps.pairs import ReadySuite, SweepOptions
+from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts
+from eval_pipeline.sweeps.pairs import SweepOptions, ValidatedSuite
 from eval_pipeline.sweeps.project import load_project
-from eval_pipeline.sweeps.project_session import Workbench, new_id
+from eval_pipeline.sweeps.project_session import ProjectSession, new_id
 from eval_pipeline.sweeps.sweep import carry_out
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.published import open_results
 
 TARGET = """
@@ -84,33 +84,33 @@ class ProjectFolder:
         file.unlink(missing_ok=True)
         return calls
 
-    def workbench(self, data: Path | None = None) -> Workbench:
+    def session(self, data: Path | None = None) -> ProjectSession:
         """A workbench as a new process would open it."""
         project = load_project(self.root)
-        return Workbench(replace(project, data=data) if data is not None else project)
+        return ProjectSession(replace(project, data=data) if data is not None else project)
 
-    def sweep_cells(self, cells: Sequence[CellName], **options: Any) -> tuple[str, list[CellOutcome]]:
+    def sweep_cells(self, pairs: Sequence[PairKey], **options: Any) -> tuple[str, list[PairOutcome]]:
         """Carries out cells as a new process would; returns the sweep's id and what became of them."""
-        workbench = self.workbench()
+        session = self.session()
         sweep_id = new_id(datetime.now(UTC))
         outcomes = carry_out(
-            workbench.cells(cells),
+            session.pairs(pairs),
             SweepOptions(**options),
-            warehouse=workbench.warehouse,
+            warehouse=session.warehouse,
             sweep_id=sweep_id,
-            runner_named=workbench.runner,
+            runner_named=session.runner,
         )
         return sweep_id, outcomes
 
-    def sweep(self, suite: str = "sums", runner: str = "echo", **options: Any) -> Tally:
+    def sweep(self, suite: str = "sums", runner: str = "echo", **options: Any) -> SweepCounts:
         """Carries out one suite × runner."""
-        _, (outcome,) = self.sweep_cells([CellName(suite, runner)], **options)
+        _, (outcome,) = self.sweep_cells([PairKey(suite, runner)], **options)
         assert outcome.error is None
-        return outcome.tally
+        return outcome.counts
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         """The rows that the warehouse answers."""
-        return self.workbench().warehouse.frame(query).rows()
+        return self.session().warehouse.frame(query).rows()
 
     def all_bytes(self) -> bytes:
         """Everything in the data folder, one file after the other."""
@@ -129,10 +129,10 @@ def make_project(root: Path, **project: Any) -> ProjectFolder:
     return folder
 
 
-def every_cell(workbench: Workbench, *runners: str) -> tuple[list[ReadySuite], list[CellName]]:
+def every_cell(session: ProjectSession, *runners: str) -> tuple[list[ValidatedSuite], list[PairKey]]:
     """All suites of a project, and all of them with each of these runners."""
-    suites = workbench.load_suites()
-    return suites, [CellName(ready.suite.name, runner) for ready in suites for runner in runners]
+    suites = session.load_suites()
+    return suites, [PairKey(ready.suite.name, runner) for ready in suites for runner in runners]
 
 
 COMPARED = {

@@ -62,10 +62,10 @@ def test_turns_are_judged_by_themselves_and_the_conversation_as_a_whole(folder: 
     second = {"input": "two", "assertions": [contains("answer 2")]}
     folder.write_suite(talk(first, second, assertions=[contains("answer 4")]))
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
     assert scores(folder) == [("conversation", 1.0), ("turn-1", 1.0), ("turn-2", 0.0)]
-    assert tally.failed == 1
+    assert counts.failed == 1
 
 
 def test_one_report_shows_the_whole_conversation(folder: ProjectFolder) -> None:
@@ -103,9 +103,9 @@ def test_a_failed_turn_ends_the_conversation_where_the_case_says_so(folder: Proj
 def test_a_turn_that_breaks_makes_the_case_an_error_and_keeps_what_was_said(folder: ProjectFolder) -> None:
     folder.write_suite(talk("one", "crash"))
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert tally.errored == 1
+    assert counts.errored == 1
     assert folder.ask("SELECT failure_class, final_output FROM session_reports") == [("target-crash", "answer 2")]
 
 

@@ -51,22 +51,22 @@ def judged(folder: ProjectFolder) -> int:
 @pytest.mark.parametrize("refresh", ["missing", "failed"])
 def test_a_grader_that_was_down_is_asked_again_and_the_target_is_not(folder: ProjectFolder, refresh: str) -> None:
     graded(folder, "a")
-    defaults = folder.workbench().project.defaults
+    defaults = folder.session().project.defaults
     (folder.root / "down").touch()
     assert folder.sweep(defaults=defaults).errored == 1
     folder.take_calls()
     (folder.root / "down").unlink()
 
-    tally = folder.sweep(defaults=defaults, refresh=refresh)
+    counts = folder.sweep(defaults=defaults, refresh=refresh)
 
-    assert (tally.executed, tally.rescored, tally.passed) == (0, 1, 1)
+    assert (counts.executed, counts.rescored, counts.passed) == (0, 1, 1)
     assert folder.take_calls() == []
     assert folder.ask("SELECT value FROM current_scores") == [(0.9,)]
 
 
 def test_what_was_graded_is_not_asked_again(folder: ProjectFolder) -> None:
     graded(folder, "a")
-    defaults = folder.workbench().project.defaults
+    defaults = folder.session().project.defaults
     folder.sweep(defaults=defaults)
     assert judged(folder) == 1
 
@@ -79,7 +79,7 @@ def test_what_graders_cost_is_part_of_the_budget(folder: ProjectFolder) -> None:
     graded(folder, *ids)
     folder.write_answers(**{id_: f"answer {id_}" for id_ in ids})
 
-    folder.sweep(defaults=folder.workbench().project.defaults, budget_usd=1.0)
+    folder.sweep(defaults=folder.session().project.defaults, budget_usd=1.0)
 
     assert len(folder.take_calls()) < 60  # what was begun is brought to its end
     ((left_out,),) = folder.ask("SELECT count(*) FROM current_verdicts WHERE failure_class = 'budget-exceeded'")
@@ -115,4 +115,4 @@ def test_an_evaluator_that_cannot_be_used_in_mid_conversation_is_the_fault_of_it
     (folder.root / "suites" / "gone.py").write_text("print('{}')")
     folder.write_suite({"id": "talk", "mode": "conversation", "on_turn_failure": "stop", "input": "1", "turns": turns})
 
-    assert folder.sweep(defaults=folder.workbench().project.defaults).planned == 1
+    assert folder.sweep(defaults=folder.session().project.defaults).planned == 1

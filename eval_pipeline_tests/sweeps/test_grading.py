@@ -11,7 +11,7 @@ import pytest
 
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.model import RetryPolicy, Runner
-from eval_pipeline.scores.desk import GraderFailure, GraderReply
+from eval_pipeline.scores.grader_client import GraderFailure, GraderReply
 from eval_pipeline.suites.model import EvaluatorSpec, Message
 from eval_pipeline.sweeps.grading import Graders, ungradable
 from eval_pipeline.warehouse.replies import Replies
@@ -56,8 +56,8 @@ def replies(at_work: Graders, runner: Runner, questions: Sequence[str], sample: 
     """The replies to questions asked all at once."""
 
     async def main() -> list[GraderReply]:
-        desk = at_work.desk(runner)
-        asked = (desk.ask([Message(role="user", content=text)], sample=sample) for text in questions)
+        client = at_work.client(runner)
+        asked = (client.ask([Message(role="user", content=text)], sample=sample) for text in questions)
         try:
             return list(await asyncio.gather(*asked))
         finally:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import (
     ProjectFolder,
     a_runner_entry,
@@ -80,9 +80,9 @@ def test_repetitions_end_with_the_first_that_passes_where_the_suite_says_so(fold
     trials = {"count": 3, "strategy": "pass_at_k", "early_exit": True}
     folder.write_suite(a_test("a"), a_test("b", contains("nowhere")), execution={"trials": trials})
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.planned, tally.skipped, tally.passed, tally.failed) == (4, 2, 1, 3)
+    assert (counts.planned, counts.skipped, counts.passed, counts.failed) == (4, 2, 1, 3)
     assert folder.take_calls() == ["echo/a", "echo/b", "echo/b", "echo/b"]
     assert folder.ask("SELECT suite_cells, planned, skipped FROM sweep_cells") == [(4, 4, 2)]
     assert folder.sweep().executed == 0
@@ -93,10 +93,10 @@ def test_what_a_case_says_of_its_repetitions_stands_in_place_of_the_suites(folde
     trials = {"count": 2, "strategy": "pass_at_k", "early_exit": True}
     folder.write_suite(a_test("a", execution=own), a_test("b"), execution={"trials": trials})
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
     assert folder.take_calls() == ["echo/a", "echo/a", "echo/a", "echo/b"]
-    assert (tally.planned, tally.skipped) == (4, 1)
+    assert (counts.planned, counts.skipped) == (4, 1)
     assert folder.sweep(repetitions=1).planned == 2
 
 
@@ -105,9 +105,9 @@ def test_repetitions_end_when_they_have_cost_enough(folder: ProjectFolder) -> No
     folder.write_suite(a_test("a"), execution={"trials": {"count": 5, "cost_limit_usd": 0.8}})
     folder.write_answers(a=priced)
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.executed, tally.skipped) == (2, 3)
+    assert (counts.executed, counts.skipped) == (2, 3)
 
 
 STRATEGIES = {
@@ -156,7 +156,7 @@ def test_a_suites_budget_ends_that_suite_and_no_other(folder: ProjectFolder) -> 
     folder.write_suite(a_test("a"), a_test("b"), a_test("c"), execution={"total_budget_usd": 1.0})
     folder.write_suite(a_test("d"), name="other")
 
-    folder.sweep_cells([CellName("sums", "echo"), CellName("other", "echo")])
+    folder.sweep_cells([PairKey("sums", "echo"), PairKey("other", "echo")])
 
     assert folder.take_calls() == ["echo/a", "echo/b", "echo/d"]
     assert ("c", "error", "budget-exceeded") in folder.ask(STATUSES)
@@ -180,7 +180,7 @@ def test_a_suites_own_wishes_come_before_the_projects_and_after_what_is_asked(tm
     half = [contains("2"), contains("nowhere")]
     folder.write_suite(a_test("a", *half), execution={"trials": {"count": 2}, "threshold": 0.6})
     folder.write_suite(a_test("a", *half), name="plain")
-    defaults = folder.workbench().project.defaults
+    defaults = folder.session().project.defaults
 
     assert folder.sweep(defaults=defaults).failed == 2
     assert folder.sweep("plain", defaults=defaults).passed == 3

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from eval_pipeline.executions.planning import CaseFilter
-from eval_pipeline.sweeps.outcomes import Tally
+from eval_pipeline.sweeps.outcomes import SweepCounts
 from eval_pipeline.sweeps.pairs import SweepOptions
-from eval_pipeline.sweeps.plan import Foreseen, foresee
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains
 
 Change = Callable[[ProjectFolder], object]
-CELL = CellName("sums", "echo")
+CELL = PairKey("sums", "echo")
 
 
-def foreseen(folder: ProjectFolder, **options: Any) -> Foreseen:
-    (one,) = foresee(folder.workbench(), [CELL], SweepOptions(**options))
+def foreseen(folder: ProjectFolder, **options: Any) -> SweepPlan:
+    (one,) = plan_sweep(folder.session(), [CELL], SweepOptions(**options))
     return one
 
 
-def counts(tally: Tally) -> dict[str, int]:
-    return {name: getattr(tally, name) for name in ("planned", "reused", "executed", "rescored")}
+def counted(counts: SweepCounts) -> dict[str, int]:
+    return {name: getattr(counts, name) for name in ("planned", "reused", "executed", "rescored")}
 
 
 def says(planned: int, reused: int, executed: int, rescored: int) -> dict[str, int]:
@@ -79,13 +79,13 @@ def test_a_run_does_what_its_plan_said(
     planned = foreseen(folder, **options)
 
     assert folder.take_calls() == []
-    assert counts(planned.tally) == expected
-    assert counts(folder.sweep(**options)) == expected
+    assert counted(planned.counts) == expected
+    assert counted(folder.sweep(**options)) == expected
     assert len(folder.take_calls()) == expected["executed"]
 
 
 def test_before_the_first_run_everything_is_to_be_executed(folder: ProjectFolder) -> None:
-    assert counts(foreseen(folder).tally) == says(2, 0, 2, 0)
+    assert counted(foreseen(folder).counts) == says(2, 0, 2, 0)
 
 
 def test_a_plan_writes_nothing(folder: ProjectFolder) -> None:
@@ -104,14 +104,14 @@ def test_a_plan_counts_what_a_killed_sweep_had_executed(folder: ProjectFolder) -
 
     planned = foreseen(folder)
 
-    assert counts(planned.tally) == counts(folder.sweep())
+    assert counted(planned.counts) == counted(folder.sweep())
 
 
 def left_over(folder: ProjectFolder) -> None:
     """Makes the stored executions a journal again, as a sweep leaves it that is killed before it stores a cell."""
     journal = folder.data / "journals" / "20200101T000000.000000-dead" / "echo" / "sums"
     journal.mkdir(parents=True)
-    with folder.workbench().warehouse.transaction() as connection:
+    with folder.session().warehouse.transaction() as connection:
         connection.execute(f"COPY target_executions TO '{journal}/target_executions.jsonl' (FORMAT json)")
         for table in ("target_executions", "session_reports", "evaluator_scores", "verdicts"):
             connection.execute(f"DELETE FROM {table}")
@@ -133,7 +133,7 @@ def test_the_cost_on_a_new_suite_is_estimated_from_the_others(folder: ProjectFol
     folder.sweep()
     folder.write_suite(a_test("x"), name="new")
 
-    (one,) = foresee(folder.workbench(), [CellName("new", "echo")], SweepOptions())
+    (one,) = plan_sweep(folder.session(), [PairKey("new", "echo")], SweepOptions())
 
     assert one.estimated_cost_usd == pytest.approx(0.3)
 

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from eval_pipeline.executions.model import Plan
-from eval_pipeline.sweeps.plan_queue import PlanQueue, Settled
+from eval_pipeline.sweeps.plan_queue import PlanOutcome, PlanQueue
 from eval_pipeline_tests.builders import a_case, a_plan
 
-PASSED, FAILED = Settled(completed=True, passed=True, cost_usd=1.0), Settled(completed=True, passed=False, cost_usd=1.0)
-BROKEN = Settled(completed=False, passed=False)
+PASSED, FAILED = (
+    PlanOutcome(completed=True, passed=True, cost_usd=1.0),
+    PlanOutcome(completed=True, passed=False, cost_usd=1.0),
+)
+BROKEN = PlanOutcome(completed=False, passed=False)
 
 
 def plan(case: str, repetition: int = 1, after: Sequence[str] = ()) -> Plan:
@@ -18,7 +21,7 @@ def plan(case: str, repetition: int = 1, after: Sequence[str] = ()) -> Plan:
     return replace(made, key=f"{case}/{repetition}", after=tuple(f"{other}/{repetition}" for other in after))
 
 
-def queue(plans: Iterable[Plan], known: dict[str, Settled] | None = None, **options: object) -> PlanQueue:
+def queue(plans: Iterable[Plan], known: dict[str, PlanOutcome] | None = None, **options: object) -> PlanQueue:
     return PlanQueue(plans=iter(plans), reuse=lambda plan: (known or {}).get(plan.key), **options)  # type: ignore[arg-type]
 
 

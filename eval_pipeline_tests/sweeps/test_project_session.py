@@ -8,7 +8,7 @@ import pytest
 
 from eval_pipeline.errors import InputError, InputErrors, UnknownName
 from eval_pipeline.sweeps.pairs import SweepOptions
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
 
 # Loading
@@ -17,19 +17,19 @@ from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_en
 def test_a_suite_is_found_by_its_name_although_another_file_is_broken(folder: ProjectFolder) -> None:
     (folder.root / "suites" / "broken.yaml").write_text("tests: [\n")
 
-    assert [case.id for case in folder.workbench().suite("sums").suite.cases] == ["a", "b"]
+    assert [case.id for case in folder.session().suite("sums").suite.cases] == ["a", "b"]
 
 
 def test_a_suite_that_may_be_in_a_broken_file_is_missed_with_what_is_wrong_there(folder: ProjectFolder) -> None:
     (folder.root / "suites" / "broken.yaml").write_text("tests: [\n")
 
     with pytest.raises(InputErrors, match=r"broken\.yaml"):
-        folder.workbench().suite("other")
+        folder.session().suite("other")
 
 
 def test_an_unknown_runner_is_named_with_the_nearest(folder: ProjectFolder) -> None:
     with pytest.raises(UnknownName, match="no runner 'ecko'; there are: echo; did you mean 'echo'"):
-        folder.workbench().runner("ecko")
+        folder.session().runner("ecko")
 
 
 NOTHING_THERE = {
@@ -43,16 +43,16 @@ def test_a_project_whose_suites_cannot_be_found_says_so(folder: ProjectFolder, f
     (folder.root / file).write_text(text)
 
     with pytest.raises(InputError, match=said):
-        folder.workbench().load_suites()
+        folder.session().load_suites()
 
 
 def test_cells_that_cannot_be_used_take_none_of_the_others_along(folder: ProjectFolder) -> None:
     folder.write_runners(a_runner_entry("echo"), a_runner_entry("keyless", arguments={"runner": "${{ NOT_SET }}"}))
-    names = [CellName("sums", "echo"), CellName("sums", "keyless"), CellName("absent", "echo")]
+    names = [PairKey("sums", "echo"), PairKey("sums", "keyless"), PairKey("absent", "echo")]
 
-    cells, unusable = folder.workbench().usable_cells(names)
+    pairs, unusable = folder.session().usable_pairs(names)
 
-    assert [cell.name for cell in cells] == names[:1]
+    assert [pair.name for pair in pairs] == names[:1]
     assert "NOT_SET" in unusable[names[1]]
     assert unusable[names[2]] == "no suite 'absent'; there are: sums"
 
@@ -64,11 +64,11 @@ def test_a_second_sweep_of_a_data_folder_says_that_it_waits_and_then_goes_on(fol
     told, went_on = threading.Event(), threading.Event()
 
     def second() -> None:
-        with folder.workbench().alone(lambda text: told.set()):
+        with folder.session().alone(lambda text: told.set()):
             went_on.set()
 
     thread = threading.Thread(target=second, daemon=True)
-    with folder.workbench().alone():
+    with folder.session().alone():
         thread.start()
         assert told.wait(60)
         assert not went_on.is_set()
@@ -78,40 +78,40 @@ def test_a_second_sweep_of_a_data_folder_says_that_it_waits_and_then_goes_on(fol
 
 
 def test_a_sweep_that_was_killed_is_written_down_as_interrupted_and_its_run_is_named(folder: ProjectFolder) -> None:
-    workbench = folder.workbench()
-    workbench.begin_sweep([], SweepOptions(), "run-that-was-killed")
-    finished = workbench.begin_sweep([], SweepOptions(), "run-that-finished")
-    workbench.end_sweep(finished, "finished")
+    session = folder.session()
+    session.begin_sweep([], SweepOptions(), "run-that-was-killed")
+    finished = session.begin_sweep([], SweepOptions(), "run-that-finished")
+    session.end_sweep(finished, "finished")
 
-    with folder.workbench().alone() as killed:
+    with folder.session().alone() as killed:
         assert killed == ["run-that-was-killed"]
 
     assert folder.ask("SELECT dagster_run_id, status FROM sweeps ORDER BY 1") == [
         ("run-that-finished", "finished"),
         ("run-that-was-killed", "interrupted"),
     ]
-    with folder.workbench().alone() as killed:
+    with folder.session().alone() as killed:
         assert killed == []
 
 
 def test_the_newest_sweep_that_did_not_finish_can_be_resumed(folder: ProjectFolder) -> None:
-    workbench = folder.workbench()
-    assert workbench.interrupted_sweep() is None
-    sweep_id = workbench.begin_sweep([], SweepOptions(), None)
-    assert workbench.interrupted_sweep() == sweep_id
+    session = folder.session()
+    assert session.interrupted_sweep() is None
+    sweep_id = session.begin_sweep([], SweepOptions(), None)
+    assert session.interrupted_sweep() == sweep_id
 
-    workbench.end_sweep(sweep_id, "finished")
+    session.end_sweep(sweep_id, "finished")
 
-    assert workbench.interrupted_sweep() is None
+    assert session.interrupted_sweep() is None
 
 
 def test_an_unchanged_suite_stored_again_is_one_row(folder: ProjectFolder) -> None:
-    workbench = folder.workbench()
-    ready = workbench.suite("sums")
-    workbench.store_suite(ready)
-    workbench.store_suite(ready)
+    session = folder.session()
+    ready = session.suite("sums")
+    session.store_suite(ready)
+    session.store_suite(ready)
     folder.write_suite(a_test("a"))
-    newer = folder.workbench()
+    newer = folder.session()
 
     newer.store_suite(newer.suite("sums"))
 

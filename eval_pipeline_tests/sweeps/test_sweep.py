@@ -16,10 +16,10 @@ import pytest
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.reports.normalize import Material
+from eval_pipeline.reports.normalize import RawSession
 from eval_pipeline.reports.normalizers.answer import AnswerNormalizer
 from eval_pipeline.sweeps.pairs import STAGES
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains
 
@@ -35,9 +35,9 @@ def only(*ids: str) -> CaseFilter:
 
 
 def test_a_first_sweep_calls_the_target_once_per_case_and_stores_a_row_of_each_kind(folder: ProjectFolder) -> None:
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.planned, tally.executed, tally.passed) == (2, 2, 2)
+    assert (counts.planned, counts.executed, counts.passed) == (2, 2, 2)
     assert folder.take_calls() == ["echo/a", "echo/b"]
     for table in ("target_executions", "session_reports", "evaluator_scores", "verdicts"):
         assert folder.ask(f"SELECT case_id FROM {table} ORDER BY case_id") == [("a",), ("b",)]
@@ -48,9 +48,9 @@ def test_a_second_sweep_with_nothing_changed_calls_nobody_and_writes_no_new_row(
     before = folder.ask("SELECT * FROM verdicts ORDER BY ALL")
     folder.take_calls()
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.planned, tally.reused, tally.executed, tally.rescored, tally.passed) == (2, 2, 0, 0, 2)
+    assert (counts.planned, counts.reused, counts.executed, counts.rescored, counts.passed) == (2, 2, 0, 0, 2)
     assert folder.take_calls() == []
     assert folder.ask("SELECT * FROM verdicts ORDER BY ALL") == before
 
@@ -86,12 +86,12 @@ def test_an_expected_failure_is_not_repeated_by_refresh_failed(folder: ProjectFo
 
 def test_what_a_resumed_sweep_executed_counts_as_done_even_under_refresh_all(folder: ProjectFolder) -> None:
     folder.sweep()
-    begun, _ = folder.sweep_cells([CellName("sums", "echo")], refresh="all", cases=only("a"))
+    begun, _ = folder.sweep_cells([PairKey("sums", "echo")], refresh="all", cases=only("a"))
     folder.take_calls()
 
-    tally = folder.sweep(refresh="all", resume=begun)
+    counts = folder.sweep(refresh="all", resume=begun)
 
-    assert (tally.reused, tally.executed) == (1, 1)
+    assert (counts.reused, counts.executed) == (1, 1)
     assert folder.take_calls() == ["echo/b"]
 
 
@@ -104,9 +104,9 @@ def test_editing_an_evaluator_scores_only_that_one_again_without_calling_the_tar
     folder.take_calls()
     folder.write_suite(a_test("a", contains("2"), contains("pears")), a_test("b"))
 
-    sweep_id, ((outcome),) = folder.sweep_cells([CellName("sums", "echo")])
+    sweep_id, ((outcome),) = folder.sweep_cells([PairKey("sums", "echo")])
 
-    assert (outcome.tally.rescored, outcome.tally.reused, outcome.tally.executed) == (1, 1, 0)
+    assert (outcome.counts.rescored, outcome.counts.reused, outcome.counts.executed) == (1, 1, 0)
     assert folder.take_calls() == []
     scored = folder.ask(f"SELECT case_id, evaluator FROM evaluator_scores WHERE sweep_id = '{sweep_id}'")
     assert scored == [("a", "contains-pears")]
@@ -121,9 +121,9 @@ def test_editing_a_function_that_an_evaluator_calls_scores_again(folder: Project
     folder.take_calls()
     checks.write_text("def good(output):\n    return True\n")
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.rescored, tally.passed) == (1, 1)
+    assert (counts.rescored, counts.passed) == (1, 1)
     assert folder.take_calls() == []
 
 
@@ -132,11 +132,11 @@ def test_editing_one_case_executes_only_that_and_takes_the_others_to_the_new_rev
     folder.take_calls()
     folder.write_suite(a_test("a", text="2 pears"), a_test("b"))
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
     assert folder.take_calls() == ["echo/a"]
-    assert (tally.reused, tally.executed) == (1, 1)
-    revision = folder.workbench().suite("sums").suite.revision
+    assert (counts.reused, counts.executed) == (1, 1)
+    revision = folder.session().suite("sums").suite.revision
     current = folder.ask("SELECT case_id, suite_revision FROM current_verdicts ORDER BY case_id")
     assert current == [("a", revision), ("b", revision)]
 
@@ -150,9 +150,9 @@ def test_reverting_a_case_makes_its_old_execution_current_again_without_a_call(f
     folder.take_calls()
     folder.write_suite(a_test("a"), a_test("b"))
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.reused, folder.take_calls()) == (2, [])
+    assert (counts.reused, folder.take_calls()) == (2, [])
     assert folder.ask(answers) == [("a", "2 apples"), ("b", "2 apples")]
 
 
@@ -175,9 +175,9 @@ def test_an_old_execution_is_current_again_even_when_it_had_to_be_scored_anew(fo
     folder.sweep()
     folder.write_suite(a_test("a", contains("apples")), a_test("b"))
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.rescored, tally.executed) == (1, 0)
+    assert (counts.rescored, counts.executed) == (1, 0)
     current = folder.ask("SELECT raw->'payload'->>'output' FROM current_executions WHERE case_id = 'a'")
     assert current == [("2 apples",)]
 
@@ -187,9 +187,9 @@ def test_a_good_execution_taken_up_again_after_a_bad_one_has_the_current_verdict
     folder.write_answers(a="crash")
     assert folder.sweep(refresh="all").errored == 1
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.reused, tally.executed, tally.passed) == (2, 0, 2)
+    assert (counts.reused, counts.executed, counts.passed) == (2, 0, 2)
     assert folder.ask(CURRENT) == [("a", "passed"), ("b", "passed")]
 
 
@@ -209,9 +209,9 @@ def test_weights_thresholds_and_gates_are_decided_anew_without_a_call(
     folder.take_calls()
     folder.write_suite(a_test("a", contains("2", **evaluator), contains("pears")), **suite)
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.rescored, tally.executed, folder.take_calls()) == (1, 0, [])
+    assert (counts.rescored, counts.executed, folder.take_calls()) == (1, 0, [])
     assert folder.ask(CURRENT) == [("a", status)]
 
 
@@ -230,9 +230,9 @@ def test_expecting_a_failure_turns_it_into_a_pass_and_back_without_a_call(folder
     folder.take_calls()
 
     folder.write_suite(a_test("a", contains("9"), expected_fail=True))
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.passed, tally.failed, folder.take_calls()) == (1, 0, [])
+    assert (counts.passed, counts.failed, folder.take_calls()) == (1, 0, [])
     assert folder.ask(CURRENT) == [("a", "expected-failed")]
 
 
@@ -248,9 +248,9 @@ def test_an_edited_runner_executes_everything_and_leaves_the_old_rows(folder: Pr
     folder.take_calls()
     folder.write_runners(a_runner_entry(model="newer"))
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.reused, tally.executed) == (0, 2)
+    assert (counts.reused, counts.executed) == (0, 2)
     assert folder.ask("SELECT count(*) FROM target_executions") == [(4,)]
     assert folder.ask("SELECT count(*) FROM current_executions") == [(2,)]
 
@@ -263,7 +263,7 @@ class Louder:
 
     version = "2-louder"
 
-    def normalize(self, material: Material) -> SessionReport:
+    def normalize(self, material: RawSession) -> SessionReport:
         output = str(material.raw.payload["output"])
         return SessionReport(execution_id=material.execution_id, final_output=output.upper())
 
@@ -281,9 +281,9 @@ def test_a_newer_normalizer_reads_stored_raw_output_again_and_scores_it(
     folder.take_calls()
     upgrade_normalizer(monkeypatch)
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.rescored, tally.passed, folder.take_calls()) == (1, 1, [])
+    assert (counts.rescored, counts.passed, folder.take_calls()) == (1, 1, [])
     assert folder.ask("SELECT final_output FROM session_reports") == [("2 APPLES",)]
 
 
@@ -323,9 +323,9 @@ def test_a_large_answer_becomes_an_artifact_and_is_read_back_from_it(
 def test_a_target_that_crashes_is_a_row_and_the_other_cases_go_on(folder: ProjectFolder) -> None:
     folder.write_answers(a="crash")
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.executed, tally.passed, tally.errored) == (2, 1, 1)
+    assert (counts.executed, counts.passed, counts.errored) == (2, 1, 1)
     ((case, completed, failure, error),) = folder.ask(
         "SELECT case_id, completed, failure_class, error FROM target_executions WHERE NOT completed"
     )
@@ -338,9 +338,9 @@ def test_an_evaluator_that_breaks_leaves_the_cell_ungraded_with_its_reason(folde
     (folder.root / "suites" / "broken.py").write_text("def check(output):\n    raise KeyError('oops')\n")
     folder.write_suite(a_test("a", contains("2"), {"type": "python", "function": "broken:check"}), a_test("b"))
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.passed, tally.failed, tally.errored) == (1, 0, 1)
+    assert (counts.passed, counts.failed, counts.errored) == (1, 0, 1)
     ((status, score, failure, reason),) = folder.ask(
         "SELECT status, score, failure_class, reason FROM current_verdicts WHERE case_id = 'a'"
     )
@@ -352,11 +352,11 @@ def test_a_budget_stops_calling_and_says_so_of_what_is_left(folder: ProjectFolde
     folder.write_suite(*(a_test(f"c{number}") for number in range(5)))
     folder.write_answers(**{f"c{number}": {"output": "2", "cost_usd": 0.4} for number in range(5)})
 
-    tally = folder.sweep(budget_usd=1.0, concurrency=1)
+    counts = folder.sweep(budget_usd=1.0, concurrency=1)
 
     assert len(folder.take_calls()) == 3
-    assert tally.cost_usd == pytest.approx(1.2)
-    assert (tally.passed, tally.errored) == (3, 2)
+    assert counts.cost_usd == pytest.approx(1.2)
+    assert (counts.passed, counts.errored) == (3, 2)
     refused = folder.ask("SELECT DISTINCT failure_class FROM target_executions WHERE NOT completed")
     assert refused == [("budget-exceeded",)]
 
@@ -366,9 +366,9 @@ def test_what_a_budget_left_over_is_executed_by_the_next_sweep(folder: ProjectFo
     folder.sweep(budget_usd=0.1, concurrency=1)
     folder.take_calls()
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.reused, tally.executed, folder.take_calls()) == (1, 1, ["echo/b"])
+    assert (counts.reused, counts.executed, folder.take_calls()) == (1, 1, ["echo/b"])
 
 
 def test_a_cell_that_cannot_be_stored_says_why_and_the_other_cells_are_stored(folder: ProjectFolder) -> None:
@@ -377,9 +377,9 @@ def test_a_cell_that_cannot_be_stored_says_why_and_the_other_cells_are_stored(fo
     (folder.data / "artifacts" / "echo").mkdir(parents=True)
     (folder.data / "artifacts" / "echo" / "sums").write_text("a file where a folder has to be")
 
-    _, outcomes = folder.sweep_cells([CellName("sums", "echo"), CellName("other", "echo")])
+    _, outcomes = folder.sweep_cells([PairKey("sums", "echo"), PairKey("other", "echo")])
 
-    errors = {outcome.cell.name.suite: outcome.error for outcome in outcomes}
+    errors = {outcome.pair.name.suite: outcome.error for outcome in outcomes}
     assert errors["other"] is None
     assert errors["sums"] is not None
     assert folder.ask("SELECT suite FROM current_verdicts") == [("other",)]
@@ -391,9 +391,9 @@ def test_a_journal_that_cannot_be_read_harms_only_its_own_cell(folder: ProjectFo
     left.mkdir(parents=True)
     (left / "target_executions.jsonl").write_text("no JSON at all\n")
 
-    _, outcomes = folder.sweep_cells([CellName("sums", "echo"), CellName("other", "echo")])
+    _, outcomes = folder.sweep_cells([PairKey("sums", "echo"), PairKey("other", "echo")])
 
-    errors = {outcome.cell.name.suite: outcome.error for outcome in outcomes}
+    errors = {outcome.pair.name.suite: outcome.error for outcome in outcomes}
     assert errors["other"] is None
     assert "target_executions.jsonl" in (errors["sums"] or "")
 
@@ -406,9 +406,9 @@ def test_repetitions_are_cells_of_their_own_and_more_of_them_reuse_the_first(fol
     folder.sweep()
     folder.take_calls()
 
-    tally = folder.sweep(repetitions=3)
+    counts = folder.sweep(repetitions=3)
 
-    assert (tally.planned, tally.reused, tally.executed) == (3, 1, 2)
+    assert (counts.planned, counts.reused, counts.executed) == (3, 1, 2)
     assert folder.ask("SELECT repetition, status FROM current_verdicts ORDER BY 1") == [
         (1, "passed"),
         (2, "passed"),
@@ -434,10 +434,10 @@ FILTERS = {
 def test_only_selected_cases_are_carried_out(folder: ProjectFolder, wanted: CaseFilter, called: list[str]) -> None:
     folder.write_suite(a_test("a", tags=["hard"]), a_test("b"), a_test("c", tags=["odd", "easy"]))
 
-    tally = folder.sweep(cases=wanted)
+    counts = folder.sweep(cases=wanted)
 
     assert folder.take_calls() == called
-    assert tally.planned == len(called)
+    assert counts.planned == len(called)
 
 
 RESTRICTIONS: dict[str, tuple[dict[str, Any], bool, list[str]]] = {
@@ -464,16 +464,16 @@ def test_stages_can_be_carried_out_one_after_the_other(folder: ProjectFolder) ->
     for table in ("session_reports", "evaluator_scores", "verdicts"):
         assert folder.ask(f"SELECT count(*) FROM {table}") == [(0,)]
 
-    tally = folder.sweep(stages=STAGES[1:])
+    counts = folder.sweep(stages=STAGES[1:])
 
-    assert (tally.rescored, tally.executed, tally.passed, folder.take_calls()) == (2, 0, 2, [])
+    assert (counts.rescored, counts.executed, counts.passed, folder.take_calls()) == (2, 0, 2, [])
     assert folder.ask(CURRENT) == [("a", "passed"), ("b", "passed")]
 
 
 def test_scoring_alone_never_calls_a_target_that_has_not_been_executed(folder: ProjectFolder) -> None:
-    tally = folder.sweep(stages=STAGES[1:])
+    counts = folder.sweep(stages=STAGES[1:])
 
-    assert (tally.executed, folder.take_calls()) == (0, [])
+    assert (counts.executed, folder.take_calls()) == (0, [])
     assert folder.ask("SELECT count(*) FROM target_executions") == [(0,)]
 
 
@@ -482,12 +482,12 @@ def test_scoring_alone_never_calls_a_target_that_has_not_been_executed(folder: P
 
 def test_a_past_board_stays_as_it_was(folder: ProjectFolder) -> None:
     folder.sweep()
-    folder.workbench().update_leaderboards()
+    folder.session().update_leaderboards()
     past = folder.ask("SELECT * FROM leaderboards ORDER BY ALL")
     folder.write_suite(a_test("a", contains("9")), a_test("b"))
     folder.sweep()
 
-    folder.workbench().update_leaderboards()
+    folder.session().update_leaderboards()
 
     boards = folder.ask("SELECT DISTINCT board_id FROM leaderboard_history ORDER BY 1")
     assert len(boards) == 2
@@ -497,13 +497,13 @@ def test_a_past_board_stays_as_it_was(folder: ProjectFolder) -> None:
 
 def test_a_runner_swept_at_an_older_revision_does_not_stand_beside_one_at_the_newest(folder: ProjectFolder) -> None:
     folder.write_runners(a_runner_entry("echo"), a_runner_entry("parrot"))
-    folder.sweep_cells([CellName("sums", "echo"), CellName("sums", "parrot")])
+    folder.sweep_cells([PairKey("sums", "echo"), PairKey("sums", "parrot")])
     folder.write_suite(a_test("a", contains("9")), a_test("b"))
     folder.sweep()
 
-    folder.workbench().update_leaderboards()
+    folder.session().update_leaderboards()
 
-    revision = folder.workbench().suite("sums").suite.revision
+    revision = folder.session().suite("sums").suite.revision
     assert folder.ask("SELECT runner, suite_revision, passed FROM leaderboard") == [("echo", revision, 1)]
 
 
@@ -512,7 +512,7 @@ def test_cells_of_an_older_revision_that_a_filter_left_out_are_not_counted_as_gr
     folder.write_suite(a_test("a", contains("9")), a_test("b"))
     folder.sweep(cases=only("a"))
 
-    folder.workbench().update_leaderboards()
+    folder.session().update_leaderboards()
 
     assert folder.ask("SELECT graded, planned, passed, coverage FROM leaderboard") == [(1, 2, 0, 0.5)]
 
@@ -534,7 +534,7 @@ def test_secrets_never_reach_the_disk_whatever_a_target_echoes(
             {"name": "program", "adapter": "command", "command": [sys.executable, "echo_key.py"],
              "env": {"THE_KEY": secret}},
         )  # fmt: skip
-        folder.sweep_cells([CellName("sums", "model"), CellName("sums", "program")])
+        folder.sweep_cells([PairKey("sums", "model"), PairKey("sums", "program")])
 
     stored = folder.all_bytes()
     assert folder.ask("SELECT count(*) FROM target_executions") == [(6,)]
@@ -571,10 +571,10 @@ def test_what_a_killed_sweep_had_executed_is_taken_in_by_the_next(folder: Projec
     folder.take_calls()
     folder.write_answers()
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
     assert folder.take_calls() == ["echo/c", "echo/d"]
-    assert (tally.executed, tally.passed) == (2, 4)
+    assert (counts.executed, counts.passed) == (2, 4)
     assert folder.ask("SELECT case_id FROM target_executions ORDER BY 1") == [("a",), ("b",), ("c",), ("d",)]
     assert not list((folder.data / "journals").rglob("*.jsonl"))
 
@@ -585,9 +585,9 @@ def test_a_line_that_was_half_written_when_the_process_died_is_passed_over(folde
     left.mkdir(parents=True)
     (left / "target_executions.jsonl").write_text('{"execution_id": "half", "key": "ha')
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.reused, tally.executed) == (2, 0)
+    assert (counts.reused, counts.executed) == (2, 0)
     assert not left.exists()
 
 

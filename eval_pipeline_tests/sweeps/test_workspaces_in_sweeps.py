@@ -56,9 +56,9 @@ def changes(folder: ProjectFolder) -> dict[str, str]:
 def test_the_target_works_in_a_copy_of_the_template_and_its_changes_are_known(folder: ProjectFolder) -> None:
     write_suite(folder, "one")
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert tally.passed == 1
+    assert counts.passed == 1
     assert "+one" in changes(folder)["one"]
     assert "made-one" in changes(folder)["one"]
     assert (folder.root / "suites" / "template" / "notes.txt").read_text() == "begun\n"
@@ -85,10 +85,10 @@ def test_graders_look_before_the_workspace_is_tidied(folder: ProjectFolder) -> N
     tidy = "import os, sys; os.remove(sys.argv[1] + '/made-one'); open('tidied', 'w')"
     write_suite(folder, "one", hooks={"after_each": {"command": ["python3", "-c", tidy, "{{workspace_path}}"]}})
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
     assert (folder.root / "suites" / "tidied").exists()
-    assert tally.passed == 1
+    assert counts.passed == 1
 
 
 def test_a_grader_edited_later_sees_the_workspace_as_it_was_left(folder: ProjectFolder) -> None:
@@ -96,17 +96,17 @@ def test_a_grader_edited_later_sees_the_workspace_as_it_was_left(folder: Project
     folder.sweep()
     write_grader(folder, "notes.txt")
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert (tally.executed, tally.rescored, tally.passed) == (0, 1, 1)
+    assert (counts.executed, counts.rescored, counts.passed) == (0, 1, 1)
 
 
 def test_a_workspace_that_cannot_be_prepared_makes_the_case_an_error(folder: ProjectFolder) -> None:
     write_suite(folder, "one", hooks={"before_each": {"command": ["python3", "-c", "raise SystemExit('no disk')"]}})
 
-    tally = folder.sweep()
+    counts = folder.sweep()
 
-    assert tally.errored == 1
+    assert counts.errored == 1
     ((failure, error),) = folder.ask("SELECT failure_class, error FROM target_executions")
     assert failure == "workspace"
     assert "no disk" in error

@@ -8,7 +8,7 @@ from pathlib import Path
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.model import ErrorEvent, SessionReport
 from eval_pipeline.scores.model import Score
-from eval_pipeline.warehouse.journal import CellName, Journal, journal_folder, recover
+from eval_pipeline.warehouse.journal import Journal, PairKey, journal_folder, recover
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline_tests.builders import an_execution
 from eval_pipeline_tests.warehouse.test_rows import put, take
@@ -17,13 +17,13 @@ EXECUTION = an_execution(execution_id="e0")
 
 
 def test_recovering_leaves_the_journal_of_a_sweep_that_still_runs_alone(warehouse: Warehouse) -> None:
-    cell = CellName("s", "r")
+    cell = PairKey("s", "r")
     running = Journal(journal_folder(warehouse.folder, "1", cell), warehouse)
     running.append("target_executions", {"execution_id": "e1"})
 
     recover(warehouse.folder, warehouse, cell, except_sweep="2")
     running.append("target_executions", {"execution_id": "e2"})
-    running.fold()
+    running.ingest()
 
     found = warehouse.frame("SELECT execution_id FROM target_executions ORDER BY 1")
     assert found["execution_id"].to_list() == ["e1", "e2"]
@@ -94,6 +94,6 @@ def test_many_long_rows_are_taken_in_although_they_need_more_than_the_usual_memo
     with path.open("wb") as journal:
         journal.writelines(to_json({**row, "execution_id": f"e{number}"}) + b"\n" for number in range(16_000))
 
-    warehouse.fold({"evaluator_scores": path})
+    warehouse.ingest({"evaluator_scores": path})
 
     assert warehouse.frame("SELECT count(*), max(length(reason)) FROM evaluator_scores").rows() == [(16_000, len(text))]

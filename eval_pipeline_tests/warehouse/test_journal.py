@@ -18,9 +18,9 @@ from eval_pipeline.warehouse.journal import (
     FOLD_BYTES,
     INLINE_BYTES,
     TABLES,
-    CellName,
     Journal,
-    fold_folder,
+    PairKey,
+    ingest_folder,
     journal_folder,
     keep_artifacts,
     recover,
@@ -29,10 +29,10 @@ from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline_tests.builders import an_execution
 
-CELL = CellName("s", "r")
+CELL = PairKey("s", "r")
 
 
-def open_journal(warehouse: Warehouse, sweep: str = "1", cell: CellName = CELL) -> Journal:
+def open_journal(warehouse: Warehouse, sweep: str = "1", cell: PairKey = CELL) -> Journal:
     return Journal(journal_folder(warehouse.folder, sweep, cell), warehouse)
 
 
@@ -66,7 +66,7 @@ def test_what_was_appended_is_in_the_warehouse_after_folding_and_its_file_is_gon
     journal = open_journal(warehouse)
     journal.append(table, {BY_NAME[table].key[0]: "a"})
 
-    journal.fold()
+    journal.ingest()
 
     found = warehouse.frame(f'SELECT {BY_NAME[table].key[0]} AS key FROM "{table}"')
     assert found["key"].to_list() == ["a"]
@@ -77,13 +77,13 @@ def test_a_folded_journal_can_be_appended_to_again(warehouse: Warehouse) -> None
     journal = open_journal(warehouse)
     for name in ("e1", "e2"):
         journal.append("target_executions", row(name))
-        journal.fold()
+        journal.ingest()
 
     assert executions(warehouse) == ["e1", "e2"]
 
 
 def test_an_empty_journal_leaves_no_trace(warehouse: Warehouse) -> None:
-    open_journal(warehouse).fold()
+    open_journal(warehouse).ingest()
 
     assert executions(warehouse) == []
     assert not (warehouse.folder / "journals").exists()
@@ -92,12 +92,12 @@ def test_an_empty_journal_leaves_no_trace(warehouse: Warehouse) -> None:
 def test_a_journal_folds_by_itself_only_when_it_has_grown_large(warehouse: Warehouse) -> None:
     journal = open_journal(warehouse)
     journal.append("target_executions", row("small"))
-    journal.fold_when_large()
+    journal.ingest_when_large()
     before = executions(warehouse)
 
     for number in range(FOLD_BYTES // 2**23):
         journal.append("target_executions", {**row(f"large{number}"), "error": "x" * 2**23})
-    journal.fold_when_large()
+    journal.ingest_when_large()
 
     assert before == []
     assert len(executions(warehouse)) == FOLD_BYTES // 2**23 + 1
@@ -109,11 +109,11 @@ def test_a_journal_folds_by_itself_only_when_it_has_grown_large(warehouse: Wareh
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from eval_pipeline.warehouse.journal import CellName, Journal, journal_folder
+from eval_pipeline.warehouse.journal import PairKey, Journal, journal_folder
 from eval_pipeline.warehouse.store import Warehouse
 
 folder = Path(sys.argv[1])
-journal = Journal(journal_folder(folder, "killed", CellName("s", "r")), Warehouse(folder))
+journal = Journal(journal_folder(folder, "killed", PairKey("s", "r")), Warehouse(folder))
 for number in range(3):
     journal.append("target_executions", {"execution_id": f"e{number}", "suite": "s", "runner": "r"})
     journal.append("session_reports", {"execution_id": f"e{number}"})
@@ -131,7 +131,7 @@ def test_executions_of_a_killed_process_are_all_recovered(warehouse: Warehouse) 
 
 
 def test_recovering_takes_only_this_cells_journals_of_other_sweeps(warehouse: Warehouse) -> None:
-    places = {"old": ("1", CELL), "own": ("2", CELL), "other": ("1", CellName("s", "r2"))}
+    places = {"old": ("1", CELL), "own": ("2", CELL), "other": ("1", PairKey("s", "r2"))}
     for name, (sweep, cell) in places.items():
         journal = open_journal(warehouse, sweep, cell)
         journal.append("target_executions", row(name))
@@ -157,7 +157,7 @@ def test_a_journal_whose_folding_was_cut_off_after_the_commit_doubles_no_row(war
     journal.append("target_executions", row("e1"))
     journal.close()
     folder = journal_folder(warehouse.folder, "1", CELL)
-    warehouse.fold({table: folder / f"{table}.jsonl" for table in TABLES})
+    warehouse.ingest({table: folder / f"{table}.jsonl" for table in TABLES})
 
     recover(warehouse.folder, warehouse, CELL, except_sweep="2")
 
@@ -172,7 +172,7 @@ def test_a_journal_that_cannot_be_folded_stays_where_it_is(warehouse: Warehouse)
     (folder / "session_reports.jsonl").write_bytes(b"not json\n")
 
     with pytest.raises(duckdb.Error):
-        fold_folder(folder, warehouse)
+        ingest_folder(folder, warehouse)
 
     assert sorted(path.name for path in files_below(folder)) == ["session_reports.jsonl", "target_executions.jsonl"]
     assert executions(warehouse) == []

@@ -34,7 +34,7 @@ from eval_pipeline.scores.model import Finding, Score, Status, Verdict
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse
-from eval_pipeline.warehouse.stored_pairs import Known, load_stored
+from eval_pipeline.warehouse.stored_pairs import StoredExecution, load_stored
 from eval_pipeline_tests.builders import NOON, a_case, a_plan, a_runner, a_suite, an_attempt, an_evaluator, an_execution
 
 STEADY = settings(
@@ -167,8 +167,8 @@ def take(warehouse: Warehouse, *ids: str) -> list[Stored]:
     return [(execution, report, scores) for _, execution, report, scores in load_stored(warehouse, ids, _known)]
 
 
-def _known(execution_id: str) -> Known:
-    return Known("", execution_id, True, None, "", None, None, None, None, None, None, None)
+def _known(execution_id: str) -> StoredExecution:
+    return StoredExecution("", execution_id, True, None, "", None, None, None, None, None, None, None)
 
 
 def numbered(values: Sequence[Any]) -> list[Any]:

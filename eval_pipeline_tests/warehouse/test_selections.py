@@ -14,7 +14,7 @@ from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.reports.model import ToolCallEvent
 from eval_pipeline.scores.model import Status
 from eval_pipeline.warehouse.published import open_results
-from eval_pipeline.warehouse.selections import count_cells, read_records, read_results, runner_names, select, sweep_ids
+from eval_pipeline.warehouse.selections import count_plans, read_records, read_results, runner_names, select, sweep_ids
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline_tests.builders import NOON
 
@@ -135,7 +135,7 @@ def test_a_sweep_holds_what_it_was_narrowed_down_to(
         found = read_results(connection, select(connection, "sweep:1")).frame
 
         assert found["case_id"].sort().to_list() == cases
-        assert count_cells(connection, select(connection, "sweep:1")) == len(cases)
+        assert count_plans(connection, select(connection, "sweep:1")) == len(cases)
 
 
 def test_a_board_is_shown_as_it_was_computed(warehouse: Warehouse) -> None:

@@ -136,10 +136,10 @@ def test_a_data_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
 
 def test_folding_twice_changes_nothing(warehouse: Warehouse, tmp_path: Path) -> None:
     path = journal(tmp_path / "sweeps.jsonl", {"sweep_id": "a", "status": "x"}, {"sweep_id": "b"})
-    warehouse.fold({"sweeps": path})
+    warehouse.ingest({"sweeps": path})
     before = warehouse.frame("SELECT * FROM sweeps ORDER BY ALL")
 
-    warehouse.fold({"sweeps": path})
+    warehouse.ingest({"sweeps": path})
 
     assert warehouse.frame("SELECT * FROM sweeps ORDER BY ALL").equals(before)
 
@@ -160,7 +160,7 @@ def test_a_last_line_left_half_written_is_passed_over(
 ) -> None:
     path = journal(tmp_path / "sweeps.jsonl", {"sweep_id": "a"}, {"sweep_id": "b"}, torn=torn)
 
-    warehouse.fold({"sweeps": path})
+    warehouse.ingest({"sweeps": path})
 
     assert sweeps(warehouse) == kept
 
@@ -178,7 +178,7 @@ def test_a_file_without_a_whole_line_has_no_rows(tmp_path: Path, content: bytes)
 def test_nothing_to_fold_makes_no_warehouse(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path / "data")
 
-    warehouse.fold({"sweeps": tmp_path / "missing.jsonl"})
+    warehouse.ingest({"sweeps": tmp_path / "missing.jsonl"})
 
     assert not warehouse.path.exists()
 
@@ -188,7 +188,7 @@ def test_journals_of_several_tables_come_in_together_or_not_at_all(warehouse: Wa
     bad = journal(tmp_path / "runners.jsonl", {"runner": "r"}, torn=b"not json\n")
 
     with pytest.raises(duckdb.Error):
-        warehouse.fold({"sweeps": good, "runners": bad})
+        warehouse.ingest({"sweeps": good, "runners": bad})
 
     assert sweeps(warehouse) == []
 

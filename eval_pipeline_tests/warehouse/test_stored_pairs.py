@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.warehouse.journal import CellName
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Warehouse
-from eval_pipeline.warehouse.stored_pairs import known_cells, rebind, select_again
+from eval_pipeline.warehouse.stored_pairs import rebind, select_again, stored_executions
 from eval_pipeline_tests.builders import NOON
 
-CELL = CellName("s", "r")
+CELL = PairKey("s", "r")
 
 
 def execution(
@@ -31,7 +31,7 @@ def verdict(execution_id: str, status: str = "passed", *, at: int = 0, **fields:
 
 
 def test_nothing_is_known_without_a_warehouse(tmp_path: Path) -> None:
-    assert known_cells(Warehouse(tmp_path), CELL) == {}
+    assert stored_executions(Warehouse(tmp_path), CELL) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -54,7 +54,7 @@ def test_the_newest_valid_execution_of_a_key_is_the_one_to_reuse(
 ) -> None:
     warehouse.write("target_executions", executions)
 
-    found = known_cells(warehouse, CELL)["k"]
+    found = stored_executions(warehouse, CELL)["k"]
 
     assert (found.execution_id, found.valid) == (known, valid)
 
@@ -75,7 +75,7 @@ def test_an_execution_is_worth_reusing_when_its_session_completed(
         "session_reports", [{"execution_id": "e1", "failure_class": failure_class, "normalizer": "replay/1"}]
     )
 
-    found = known_cells(warehouse, CELL)["k"]
+    found = stored_executions(warehouse, CELL)["k"]
 
     assert (found.valid, found.report_normalizer) == (valid, "replay/1")
 
@@ -84,7 +84,7 @@ def test_an_execution_comes_with_its_newest_verdict(warehouse: Warehouse) -> Non
     warehouse.write("target_executions", [execution("e1"), execution("e2", "k2")])
     warehouse.write("verdicts", [verdict("e1", "failed", at=0), verdict("e1", "passed", at=1, decision_key="d")])
 
-    found = known_cells(warehouse, CELL)
+    found = stored_executions(warehouse, CELL)
 
     assert (found["k"].status, found["k"].decision_key) == ("passed", "d")
     assert (found["k2"].status, found["k2"].decision_key) == (None, None)
@@ -94,7 +94,7 @@ def test_other_suites_and_runners_are_not_looked_at(warehouse: Warehouse) -> Non
     others = [execution("e1", suite="t"), execution("e2", runner="q")]
     warehouse.write("target_executions", others)
 
-    assert known_cells(warehouse, CELL) == {}
+    assert stored_executions(warehouse, CELL) == {}
 
 
 def test_unchanged_verdicts_are_repeated_for_the_new_revision_of_their_suite(warehouse: Warehouse) -> None:

@@ -60,7 +60,7 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
     Usage,
 )
-from eval_pipeline.reports.normalize import NORMALIZERS, Material
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 
 _SYNTHETIC = "<synthetic>"
 _EXIT_CODE = re.compile(r"Exit code (\d{1,5})(?:\n|\Z)")
@@ -119,7 +119,7 @@ class ClaudeCodeNormalizer:
 
     version = "1"
 
-    def normalize(self, material: Material) -> SessionReport:
+    def normalize(self, material: RawSession) -> SessionReport:
         stdout, transcript = read_records(material.text("stdout")), read_records(material.text("session"))
         told = transcript if _tells_events(transcript) and not _tells_events(stdout) else stdout
         rows = (*stdout.rows, *transcript.rows)
@@ -193,7 +193,7 @@ class _Call:
         return None if self.result is None else not self.result.is_error
 
 
-def _session(told: Sequence[Record], rows: Sequence[Record], end: _End, material: Material) -> _Session:
+def _session(told: Sequence[Record], rows: Sequence[Record], end: _End, material: RawSession) -> _Session:
     own_folder = str(material.cwd) if material.cwd is not None else None
     return _Session(
         folder=_fact(rows, "cwd") or own_folder,

@@ -16,7 +16,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, listing, mapping, read_records, text
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.moments import milliseconds_between, span_of
-from eval_pipeline.reports.normalize import NORMALIZERS, Material
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 
 _SYNTHETIC = "<synthetic>"
 _INTERRUPTED = "[Request interrupted by user"
@@ -35,7 +35,7 @@ class ClaudeSessionNormalizer:
 
     version = "1"
 
-    def normalize(self, material: Material) -> SessionReport:
+    def normalize(self, material: RawSession) -> SessionReport:
         transcript = material.text("session") or ""
         records = read_records(transcript)
         own = [record for record in records.rows if not record.value.get("isSidechain")]
@@ -57,7 +57,7 @@ class ClaudeSessionNormalizer:
         )
 
 
-def _read(material: Material, lines: Sequence[str]) -> SessionReport:
+def _read(material: RawSession, lines: Sequence[str]) -> SessionReport:
     raw = replace(material.raw, files={}, payload={"session": "\n".join(lines)})
     return ClaudeCodeNormalizer().normalize(replace(material, raw=raw))
 

@@ -41,7 +41,7 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
     Usage,
 )
-from eval_pipeline.reports.normalize import NORMALIZERS, Material
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 
 _ERROR_KINDS: dict[str, FailureClass] = {
     "model_not_found": MODEL_REJECTED,
@@ -75,7 +75,7 @@ class CodexNormalizer:
 
     version = "1"
 
-    def normalize(self, material: Material) -> SessionReport:
+    def normalize(self, material: RawSession) -> SessionReport:
         stdout, rollout = read_records(material.text("stdout")), read_records(material.text("session"))
         printed, kept = [step_of(row) for row in stdout.rows], [step_of(row) for row in rollout.rows]
         own, steps = own_turns(kept, printed), [*printed, *kept]
@@ -100,7 +100,7 @@ class CodexNormalizer:
         )
 
 
-def _folder(steps: Sequence[Step], material: Material) -> str | None:
+def _folder(steps: Sequence[Step], material: RawSession) -> str | None:
     own = str(material.cwd) if material.cwd is not None else None
     return _fact(steps, "turn_context", "cwd") or _fact(steps, "session_meta", "cwd") or own
 

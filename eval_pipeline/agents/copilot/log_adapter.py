@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
@@ -39,7 +39,7 @@ class CopilotLog:
         given = runner.settings
         chosen = [key for key in _CHOICES if given.get(key) is not None]
         if len(chosen) != 1:
-            raise InputError(f"expected one of: {', '.join(_CHOICES)}", Place(field=_CHOICES[0]))
+            raise InputError(f"expected one of: {', '.join(_CHOICES)}", SourceLocation(field=_CHOICES[0]))
         if chosen == ["discover"]:
             settings.choice(given, "discover", ("latest",), "latest")
         self._folder = _sessions_folder(given, runner.folder)
@@ -71,7 +71,7 @@ class CopilotLog:
         events = found / EVENTS if found.is_dir() else found
         if not events.is_file():
             field = "session_dir" if path is not None else "session_id"
-            raise InputError(f"no session at {show_path(found)}", Place(field=field))
+            raise InputError(f"no session at {show_path(found)}", SourceLocation(field=field))
         return events.resolve()
 
     def _events(self) -> Path | None:

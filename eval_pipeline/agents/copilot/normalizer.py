@@ -58,7 +58,7 @@ from eval_pipeline.reports.model import (
     Usage,
 )
 from eval_pipeline.reports.moments import milliseconds_between, span_of
-from eval_pipeline.reports.normalize import NORMALIZERS, Material
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 
 How = Literal["create", "edit", "delete"]
 
@@ -102,7 +102,7 @@ class CopilotNormalizer:
 
     version = "1"
 
-    def normalize(self, material: Material) -> SessionReport:
+    def normalize(self, material: RawSession) -> SessionReport:
         stdout, log = read_records(material.text("stdout")), read_records(material.text("session"))
         told = log.rows if _tells_events(log) else stdout.rows
         rows = (*log.rows, *stdout.rows)
@@ -195,7 +195,7 @@ def _answering_model(rows: Iterable[Record]) -> str | None:
     )
 
 
-def _session(told: Sequence[Record], rows: Sequence[Record], end: _End, material: Material) -> _Session:
+def _session(told: Sequence[Record], rows: Sequence[Record], end: _End, material: RawSession) -> _Session:
     begins = [row for row in rows if row.type in ("session.start", "session.resume")]
     folder = next((cwd for row in begins if (cwd := text(mapping(_data(row).get("context")).get("cwd")))), None)
     by_id = [(text(_data(row).get("toolCallId")), row) for row in told]

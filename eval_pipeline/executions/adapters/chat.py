@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, RawExecution, Runner, TargetFailure
@@ -93,7 +93,7 @@ def _wire_name(given: Mapping[str, Any]) -> str:
     if not responses or name.endswith("-responses"):
         return name
     if name not in ("openai", "azure"):
-        raise InputError(f"wire '{name}' has no such format; openai and azure have", Place(field="api_format"))
+        raise InputError(f"wire '{name}' has no such format; openai and azure have", SourceLocation(field="api_format"))
     return f"{name}-responses"
 
 
@@ -101,9 +101,9 @@ def _options(given: Mapping[str, Any]) -> Options:
     for key in _LIMITS:
         value = given.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise InputError(f"expected a whole number of tokens, got {value!r}", Place(field=key))
+            raise InputError(f"expected a whole number of tokens, got {value!r}", SourceLocation(field=key))
     if not isinstance(given.get("tools") or [], list):
-        raise InputError(f"expected a list of tools, got {given['tools']!r}", Place(field="tools"))
+        raise InputError(f"expected a list of tools, got {given['tools']!r}", SourceLocation(field="tools"))
     return Options(
         model=settings.text(given, "model"),
         stream=settings.flag(given, "stream"),

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.batch import batch_answers, cases_file
 from eval_pipeline.executions.command_line import CommandLine, read_command_line
 from eval_pipeline.executions.healthcheck import read_healthcheck
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
-from eval_pipeline.executions.process import Finished, run_program
+from eval_pipeline.executions.process import CompletedProcess, run_program
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.workspaces.hooks import environment
 from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
@@ -80,7 +80,8 @@ class Command:
         self.batches = settings.flag(given, "batch")
         if self.batches and self._format != "command":
             raise InputError(
-                f"only output of the format 'command' is told apart, not '{self._format}'", Place(field="batch")
+                f"only output of the format 'command' is told apart, not '{self._format}'",
+                SourceLocation(field="batch"),
             )
 
     def content(self) -> Mapping[str, str]:
@@ -189,7 +190,7 @@ class Command:
         self._check(finished, raw)
         return raw
 
-    def _raw(self, folder: Path, finished: Finished | None) -> RawExecution:
+    def _raw(self, folder: Path, finished: CompletedProcess | None) -> RawExecution:
         """What there is of the output; the time as the program's own, however long somebody took to look."""
         roles = ("stdout", "stderr", "output") if "OUTPUT_FILE" in self._line.names else ("stdout", "stderr")
         return RawExecution(
@@ -199,7 +200,7 @@ class Command:
             exit_code=None if finished is None else finished.exit_code,
         )
 
-    def _check(self, finished: Finished, raw: RawExecution) -> None:
+    def _check(self, finished: CompletedProcess, raw: RawExecution) -> None:
         if finished.exit_code not in self._ok:
             tail = _tail(finished.stderr)
             ended = f"exit code {finished.exit_code}" if finished.exit_code >= 0 else f"signal {-finished.exit_code}"
@@ -232,7 +233,9 @@ def _prompt_way(given: Mapping[str, Any], line: CommandLine) -> str:
     implied = "argument" if "PROMPT" in line.names else "file" if in_file else "stdin"
     way = settings.choice(given, "prompt", PROMPT_WAYS, implied)
     if way == "file" and not in_file:
-        raise InputError("the command does not say {PROMPT_FILE}, where the prompt would be", Place(field="prompt"))
+        raise InputError(
+            "the command does not say {PROMPT_FILE}, where the prompt would be", SourceLocation(field="prompt")
+        )
     return way
 
 
@@ -246,5 +249,5 @@ def _tail(path: Path) -> str:
 def _exit_codes(given: Mapping[str, Any]) -> frozenset[int]:
     codes = given.get("ok_exit_codes", [0])
     if not isinstance(codes, list) or not all(isinstance(code, int) for code in codes):
-        raise InputError("expected a list of exit codes", Place(field="ok_exit_codes"))
+        raise InputError("expected a list of exit codes", SourceLocation(field="ok_exit_codes"))
     return frozenset(codes)

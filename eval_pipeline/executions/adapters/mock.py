@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.answers import is_answer
@@ -34,7 +34,7 @@ class Mock:
         self._by_case = {str(case): answer for case, answer in settings.mapping(given, "responses").items()}
         self._for_all = given.get("response")
         if self._for_all is None and not self._by_case:
-            raise InputError("expected an answer, or 'responses' by case id", Place(field="response"))
+            raise InputError("expected an answer, or 'responses' by case id", SourceLocation(field="response"))
 
     def content(self) -> Mapping[str, str]:
         return {}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.model import Plan, RawExecution, Runner, TargetFailure
@@ -84,7 +84,7 @@ class Replay:
         self._variant = settings.optional_text(runner.settings, "variant")
         self._suite = settings.optional_text(runner.settings, "suite")
         if not self._path.exists():
-            raise InputError(f"no recording at {show_path(self._path)}", Place(field="recording"))
+            raise InputError(f"no recording at {show_path(self._path)}", SourceLocation(field="recording"))
         self._rows: dict[_Key, _Spot] | None = None
 
     def content(self) -> Mapping[str, str]:
@@ -192,10 +192,10 @@ def _checked(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"not valid JSON: {error}", Place(show_path(path), number)) from None
+        raise InputError(f"not valid JSON: {error}", SourceLocation(show_path(path), number)) from None
     problem = _problem_of(row)
     if problem is not None:
-        raise InputError(problem, Place(show_path(path), number))
+        raise InputError(problem, SourceLocation(show_path(path), number))
     _check_kinds(row, path, number)
     usable: Mapping[str, Any] = row
     return usable
@@ -222,16 +222,16 @@ def _check_kinds(row: Mapping[str, Any], path: Path, number: int) -> None:
         expected, kind = _KINDS[key]
         value = row[key]
         if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-            raise InputError(f"expected {expected}, got {value!r}", Place(show_path(path), number, key))
+            raise InputError(f"expected {expected}, got {value!r}", SourceLocation(show_path(path), number, key))
     for file in _raw_files(row, path).values():
         if not file.is_file():
-            raise InputError(f"no file {show_path(file)}", Place(show_path(path), number))
+            raise InputError(f"no file {show_path(file)}", SourceLocation(show_path(path), number))
 
 
 def _ambiguous(sources: set[str], path: Path, number: int) -> InputError:
     named = ", ".join(sorted(filter(None, sources))) + ("" if all(sources) else " and none")
     problem = f"the recording is of several targets ({named}): say which under 'source_target'"
-    return InputError(problem, Place(show_path(path), number, "source_target"))
+    return InputError(problem, SourceLocation(show_path(path), number, "source_target"))
 
 
 def _raw_files(row: Mapping[str, Any], recording: Path) -> dict[str, Path]:
@@ -257,5 +257,5 @@ def _inside(recording: Path, name: Any) -> Path:
     root = recording.parent.resolve()
     path = (root / str(name)).resolve()
     if not path.is_relative_to(root):
-        raise InputError(f"'{name}' is outside the recording's folder", Place(show_path(recording)))
+        raise InputError(f"'{name}' is outside the recording's folder", SourceLocation(show_path(recording)))
     return path

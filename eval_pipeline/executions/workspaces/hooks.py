@@ -28,7 +28,7 @@ class HookFailure(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HookPayload:
     """What a hook is told, by the names it reads them under."""
 
     workspace_path: str
@@ -48,16 +48,16 @@ class Told:
         return value if isinstance(value, str) else "" if value is None else to_json(value).decode()
 
 
-def told_of_all(name: str, folder: Path, sweep_id: str, case: Case | None = None) -> Told:
+def told_of_all(name: str, folder: Path, sweep_id: str, case: Case | None = None) -> HookPayload:
     """What before_all or after_all is told: of `case` only when the workspace is made for that one."""
     if case is None:
-        return Told(str(folder), f"__{name}__", sweep_id)
-    return Told(str(folder), f"__{name}__", sweep_id, case.question, case.metadata or None)
+        return HookPayload(str(folder), f"__{name}__", sweep_id)
+    return HookPayload(str(folder), f"__{name}__", sweep_id, case.question, case.metadata or None)
 
 
-def told_of_case(case: Case, folder: Path, sweep_id: str) -> Told:
+def case_payload(case: Case, folder: Path, sweep_id: str) -> HookPayload:
     """What before_each or after_each is told."""
-    return Told(str(folder), case.id, sweep_id, case.question, case.metadata or None)
+    return HookPayload(str(folder), case.id, sweep_id, case.question, case.metadata or None)
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -65,21 +65,21 @@ def environment(folder: Path) -> dict[str, str]:
     return {"AGENTV_WORKSPACE_PATH": str(folder)}
 
 
-async def run_hook(name: str, hook: Hook, told: Told, *, folder: Path, scratch: Path) -> str:
+async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path, scratch: Path) -> str:
     """What a hook printed (its last 64 KiB). `folder` is the suite's, `scratch` takes its output for a moment.
 
     Raises HookFailure.
     """
-    cwd = Path(told.filled(str(hook.cwd))) if hook.cwd is not None else folder
+    cwd = Path(payload.filled(str(hook.cwd))) if hook.cwd is not None else folder
     limit_s = hook.timeout_s or (BEFORE_LIMIT_S if name.startswith("before") else AFTER_LIMIT_S)
     try:
         async with asyncio.timeout(limit_s):
             finished = await run_program(
-                [told.filled(word) for word in hook.command],
+                [payload.filled(word) for word in hook.command],
                 folder=scratch,
                 cwd=cwd,
-                env={**os.environ, **environment(Path(told.workspace_path))},
-                stdin=to_json({key: getattr(told, key) for key in told.__slots__}),
+                env={**os.environ, **environment(Path(payload.workspace_path))},
+                stdin=to_json({key: getattr(payload, key) for key in payload.__slots__}),
             )
         if finished.exit_code != 0:
             raise HookFailure(f"{name} hook failed: {_ended(finished.exit_code)}{_last_words(scratch)}")

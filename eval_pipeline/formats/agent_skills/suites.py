@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.formats.agentv.documents import RawTest, parse_document
-from eval_pipeline.formats.agentv.load_context import Desk, desk_for
+from eval_pipeline.formats.agentv.load_context import LoadContext, open_context
 from eval_pipeline.formats.agentv.suite import read_suite
 from eval_pipeline.parsing import fields
-from eval_pipeline.parsing.fields import Map, Spot, kind
-from eval_pipeline.suites.load import FORMATS, Reading
+from eval_pipeline.parsing.fields import FieldCursor, Map, kind
+from eval_pipeline.suites.load import FORMATS, LoadOptions
 from eval_pipeline.suites.model import Suite
 
 _EVALS = re.compile(r'[{,]\s*"evals"\s*:\s*\[')
@@ -33,22 +33,22 @@ class AgentSkills:
     def mentions(self, path: Path, head: str) -> Iterable[Path]:
         return ()
 
-    def load(self, path: Path, text: str, reading: Reading) -> Suite:
-        desk = desk_for(path, reading)
-        document, spot = parse_document(path, text, desk)
+    def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
+        context = open_context(path, load_options)
+        document, cursor = parse_document(path, text, context)
         if not isinstance(document, Mapping):
-            raise spot.error("expected an object with a list of evals")
-        name = fields.text(document, "skill_name", spot)
+            raise cursor.error("expected an object with a list of evals")
+        name = fields.text(document, "skill_name", cursor)
         evals = document.get("evals")
         if not isinstance(evals, list) or not evals:
-            raise spot.error(f"expected a list of evals, got {kind(evals)}", "evals")
+            raise cursor.error(f"expected a list of evals, got {kind(evals)}", "evals")
         own = {"name": name} if name else {}
-        return read_suite(own, spot, desk, "agent-skills", _tests(evals, spot, desk))
+        return read_suite(own, cursor, context, "agent-skills", _tests(evals, cursor, context))
 
 
-def _tests(evals: list[Any], spot: Spot, desk: Desk) -> Iterator[RawTest]:
+def _tests(evals: list[Any], cursor: FieldCursor, context: LoadContext) -> Iterator[RawTest]:
     for index, entry in enumerate(evals):
-        at = spot.at("evals", index)
+        at = cursor.at("evals", index)
         if not isinstance(entry, Mapping):
             yield RawTest(at.error(f"expected an eval (an object), got {kind(entry)}"), at)
         elif not isinstance(entry.get("prompt"), str) or not entry["prompt"].strip():

@@ -10,14 +10,14 @@ from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.formats.agentv import settings
 from eval_pipeline.formats.agentv.documents import RawTest
 from eval_pipeline.formats.agentv.evaluators import default_grader, listed_under, read_evaluators, reads_criteria
-from eval_pipeline.formats.agentv.load_context import Desk
+from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.messages import read_expected, read_messages, with_files
 from eval_pipeline.formats.agentv.turns import conversation_evaluators, is_conversation, read_conversation
 from eval_pipeline.formats.agentv.variables import TooLong
 from eval_pipeline.formats.agentv.workspace import read_case_workspace
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each
-from eval_pipeline.parsing.fields import NOTHING, Map, Spot, kind
+from eval_pipeline.parsing.fields import NOTHING, FieldCursor, Map, kind
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
@@ -44,7 +44,7 @@ class Inherited:
     variables: Map = field(default_factory=dict)
     workspace: WorkspaceSpec | None = None
     templated: Map | None = None
-    spot: Spot
+    cursor: FieldCursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,92 +54,92 @@ class Test:
     __test__ = False  # no test class of pytest's
 
     raw: Map
-    spot: Spot
+    cursor: FieldCursor
     suite: Inherited
-    desk: Desk
+    context: LoadContext
 
     @property
     def execution(self) -> Map:
-        return settings.read_execution(self.raw, self.spot) if "execution" in self.raw else NOTHING
+        return settings.read_execution(self.raw, self.cursor) if "execution" in self.raw else NOTHING
 
     @property
     def inherits(self) -> bool:
         if "execution" not in self.raw:
             return True
-        return fields.flag(self.execution, "skip_defaults", self.spot.at("execution")) is not True
+        return fields.flag(self.execution, "skip_defaults", self.cursor.at("execution")) is not True
 
 
-def read_case(test: RawTest, suite: Inherited, desk: Desk) -> Case:
+def read_case(test: RawTest, suite: Inherited, context: LoadContext) -> Case:
     """The case of a test. Raises InputError, which says everything that is wrong with it."""
-    reading = _begin(test, suite, desk)
-    warn_unknown(reading.raw, KEYS, test.spot, desk, "test")
-    _warn_of_criteria(reading)
+    load_options = _begin(test, suite, context)
+    warn_unknown(load_options.raw, KEYS, test.cursor, context, "test")
+    _warn_of_criteria(load_options)
     try:
-        values = {name: read(reading) for name, read in _ALWAYS.items()}
-        for key in _WHEN_GIVEN.keys() & reading.raw.keys():
-            values.update(_WHEN_GIVEN[key](reading))
+        values = {name: read(load_options) for name, read in _ALWAYS.items()}
+        for key in _WHEN_GIVEN.keys() & load_options.raw.keys():
+            values.update(_WHEN_GIVEN[key](load_options))
     except InputError:
-        raise _everything_wrong(reading) from None
-    case = Case(**values, line=test.spot.line, origin=_origin(test.spot, desk))
-    _warn_of_unread_criteria(case, reading)
+        raise _everything_wrong(load_options) from None
+    case = Case(**values, line=test.cursor.line, origin=_origin(test.cursor, context))
+    _warn_of_unread_criteria(case, load_options)
     return case
 
 
-def case_id(raw: Any, spot: Spot) -> str:
+def case_id(raw: Any, cursor: FieldCursor) -> str:
     """The id of a test. Raises InputError."""
     value = raw.get("id")
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**40:
         return str(value)
     if not isinstance(value, str) or not value.strip():
-        raise spot.error(f"every test needs an id (a text), got {kind(value)}", "id")
+        raise cursor.error(f"every test needs an id (a text), got {kind(value)}", "id")
     return str(value.strip())
 
 
-def warn_unknown(raw: Map, known: frozenset[str], spot: Spot, desk: Desk, what: str) -> None:
+def warn_unknown(raw: Map, known: frozenset[str], cursor: FieldCursor, context: LoadContext, what: str) -> None:
     """Says which fields nobody reads. Raises InputError for one that would change what is measured."""
     if known.issuperset(raw):
         return
     for key in raw:
         if key in NOT_YET:
-            raise spot.error(f"'{key}' is not supported yet", key)
+            raise cursor.error(f"'{key}' is not supported yet", key)
         if key not in known:
-            desk.warn_of_unknown(str(key), known, spot, f"{what} field")
+            context.warn_of_unknown(str(key), known, cursor, f"{what} field")
 
 
-def _begin(test: RawTest, suite: Inherited, desk: Desk) -> Test:
+def _begin(test: RawTest, suite: Inherited, context: LoadContext) -> Test:
     raw = test.raw
     if isinstance(raw, InputError):
         raise raw
     if not isinstance(raw, Mapping):
-        raise test.spot.error(f"expected a test (a mapping), got {kind(raw)}")
-    variables = {**suite.variables, **fields.mapping(raw, "vars", test.spot)} if "vars" in raw else suite.variables
+        raise test.cursor.error(f"expected a test (a mapping), got {kind(raw)}")
+    variables = {**suite.variables, **fields.mapping(raw, "vars", test.cursor)} if "vars" in raw else suite.variables
     if not variables:
-        return Test(raw, test.spot, suite, desk)
-    desk.has_filled = True
+        return Test(raw, test.cursor, suite, context)
+    context.has_filled = True
     try:
-        raw = desk.variables.test(raw, variables)
-        suite = _with_variables_filled_in(suite, variables, desk)
+        raw = context.variables.test(raw, variables)
+        suite = _with_variables_filled_in(suite, variables, context)
     except TooLong as error:
-        raise test.spot.error(str(error), "vars") from None
-    return Test(raw, test.spot, suite, desk)
+        raise test.cursor.error(str(error), "vars") from None
+    return Test(raw, test.cursor, suite, context)
 
 
-def _with_variables_filled_in(suite: Inherited, variables: Map, desk: Desk) -> Inherited:
+def _with_variables_filled_in(suite: Inherited, variables: Map, context: LoadContext) -> Inherited:
     if suite.templated is None:
         return suite
-    document = desk.variables.shared(suite.templated, variables)
-    return replace(suite, **{name: read(document, suite.spot, desk) for name, read in SHARED.items()})
+    document = context.variables.shared(suite.templated, variables)
+    return replace(suite, **{name: read(document, suite.cursor, context) for name, read in SHARED.items()})
 
 
-def _shared_input(document: Map, spot: Spot, desk: Desk) -> tuple[Message, ...]:
-    return read_messages(document["input"], spot.at("input"), desk) if document.get("input") is not None else ()
+def _shared_input(document: Map, cursor: FieldCursor, context: LoadContext) -> tuple[Message, ...]:
+    return read_messages(document["input"], cursor.at("input"), context) if document.get("input") is not None else ()
 
 
-def _shared_files(document: Map, spot: Spot, desk: Desk) -> tuple[str, ...]:
-    return fields.texts(document, "input_files", spot)
+def _shared_files(document: Map, cursor: FieldCursor, context: LoadContext) -> tuple[str, ...]:
+    return fields.texts(document, "input_files", cursor)
 
 
-SHARED: Mapping[str, Callable[[Map, Spot, Desk], Any]] = {
+SHARED: Mapping[str, Callable[[Map, FieldCursor, LoadContext], Any]] = {
     "input": _shared_input,
     "input_files": _shared_files,
     "evaluators": read_evaluators,
@@ -158,74 +158,74 @@ def _everything_wrong(test: Test) -> InputError:
     return first_of_each(errors)
 
 
-def _origin(spot: Spot, desk: Desk) -> Any:
-    return None if spot.source.path == desk.path else spot.source.path
+def _origin(cursor: FieldCursor, context: LoadContext) -> Any:
+    return None if cursor.source.path == context.path else cursor.source.path
 
 
 def _id(test: Test) -> str:
-    return case_id(test.raw, test.spot)
+    return case_id(test.raw, test.cursor)
 
 
 def _input(test: Test) -> tuple[Message, ...]:
-    raw, spot = test.raw, test.spot
+    raw, cursor = test.raw, test.cursor
     prefix = test.suite.input if test.inherits else ()
     if "input" not in raw:
-        if is_conversation(raw, spot) or (prefix and "vars" in raw):
+        if is_conversation(raw, cursor) or (prefix and "vars" in raw):
             return prefix
-        raise spot.error(f"test '{_name(raw)}' has no input{did_you_mean('input', map(str, raw))}", "input")
-    own = read_messages(raw["input"], spot.at("input"), test.desk)
-    files = fields.texts(raw, "input_files", spot) if raw.get("input_files") is not None else _inherited_files(test)
-    return prefix + (with_files(own, files, _files_spot(test), test.desk) if files else own)
+        raise cursor.error(f"test '{_name(raw)}' has no input{did_you_mean('input', map(str, raw))}", "input")
+    own = read_messages(raw["input"], cursor.at("input"), test.context)
+    files = fields.texts(raw, "input_files", cursor) if raw.get("input_files") is not None else _inherited_files(test)
+    return prefix + (with_files(own, files, _files_spot(test), test.context) if files else own)
 
 
 def _inherited_files(test: Test) -> tuple[str, ...]:
     return test.suite.input_files if test.inherits else ()
 
 
-def _files_spot(test: Test) -> Spot:
-    return (test.spot if test.raw.get("input_files") is not None else test.suite.spot).at("input_files")
+def _files_spot(test: Test) -> FieldCursor:
+    return (test.cursor if test.raw.get("input_files") is not None else test.suite.cursor).at("input_files")
 
 
 def _criteria(test: Test) -> str | None:
-    raw, spot = test.raw, test.spot
-    criteria = fields.text(raw, "criteria", spot)
-    older = fields.text(raw, "expected_outcome", spot)
+    raw, cursor = test.raw, test.cursor
+    criteria = fields.text(raw, "criteria", cursor)
+    older = fields.text(raw, "expected_outcome", cursor)
     given = (text for text in (criteria, older) if text is not None and text.strip())
     return next(given, None)
 
 
 def _expected_output(test: Test) -> dict[str, Any]:
     raw = test.raw["expected_output"]
-    return {"expected_output": read_expected(raw, test.spot.at("expected_output"), test.desk)}
+    return {"expected_output": read_expected(raw, test.cursor.at("expected_output"), test.context)}
 
 
 def _evaluators(test: Test) -> tuple[EvaluatorSpec, ...]:
-    raw, spot = test.raw, test.spot
-    specs = read_evaluators(raw, spot, test.desk)
+    raw, cursor = test.raw, test.cursor
+    specs = read_evaluators(raw, cursor, test.context)
     if test.inherits:
         specs += test.suite.evaluators
     if raw.get("turns") is not None:
-        return conversation_evaluators(raw, spot, test.desk, specs, test.suite.grader)
+        return conversation_evaluators(raw, cursor, test.context, specs, test.suite.grader)
     if specs:
         return specs
     if _criteria(test) or raw.get("expected_output") is not None:
         return (default_grader(test.suite.grader),)
-    raise spot.error(f"test '{_name(raw)}' needs criteria, expected_output or assertions")
+    raise cursor.error(f"test '{_name(raw)}' needs criteria, expected_output or assertions")
 
 
 def _tags(test: Test) -> tuple[str, ...]:
-    own = fields.texts(test.raw, "tags", test.spot)
+    own = fields.texts(test.raw, "tags", test.cursor)
     return tuple(dict.fromkeys(test.suite.tags + own)) if own else test.suite.tags
 
 
 def _metadata(test: Test) -> Map:
-    own = fields.mapping(test.raw, "metadata", test.spot)
+    own = fields.mapping(test.raw, "metadata", test.cursor)
     return {**test.suite.metadata, **own} if own else test.suite.metadata
 
 
 def _execution(test: Test) -> dict[str, Any]:
-    execution, at = test.execution, test.spot.at("execution")
-    settings.warn_of_the_suites_own(execution, at, test.desk)
+    execution, at = test.execution, test.cursor.at("execution")
+    settings.warn_of_the_suites_own(execution, at, test.context)
     return {
         "threshold": fields.share(execution, "threshold", at),
         "runners": settings.runners(execution, at) or None,
@@ -238,18 +238,18 @@ def _workspace(test: Test) -> WorkspaceSpec | None:
     raw = test.raw.get("workspace")
     if raw is None:
         return test.suite.workspace
-    path = (*test.spot.path, "workspace")
-    return read_case_workspace(raw, path, test.spot.source, test.desk.workspaces, test.suite.workspace)
+    path = (*test.cursor.path, "workspace")
+    return read_case_workspace(raw, path, test.cursor.source, test.context.workspaces, test.suite.workspace)
 
 
 def _conversation(test: Test) -> dict[str, Any]:
-    return {"conversation": read_conversation(test.raw, test.spot, test.desk)}
+    return {"conversation": read_conversation(test.raw, test.cursor, test.context)}
 
 
 def _depends_on(test: Test) -> dict[str, Any]:
-    raw, spot = test.raw, test.spot
-    failure = fields.choice(raw, "on_dependency_failure", spot, _ON_DEPENDENCY_FAILURE)
-    names = fields.texts(raw, "depends_on", spot)
+    raw, cursor = test.raw, test.cursor
+    failure = fields.choice(raw, "on_dependency_failure", cursor, _ON_DEPENDENCY_FAILURE)
+    names = fields.texts(raw, "depends_on", cursor)
     return {"depends_on": tuple(dict.fromkeys(names)), "on_dependency_failure": failure or "skip"}
 
 
@@ -265,25 +265,25 @@ _ALWAYS: Mapping[str, Callable[[Test], Any]] = {
 _WHEN_GIVEN: Mapping[str, Callable[[Test], dict[str, Any]]] = {
     "expected_output": _expected_output,
     "execution": _execution,
-    "repeat": lambda test: {**settings.repeat_of(test.raw, test.spot, ("repeat",))},
-    "timeout_s": lambda test: {"timeout_s": fields.positive(test.raw, "timeout_s", test.spot)},
-    "expected_fail": lambda test: {"expected_fail": fields.flag(test.raw, "expected_fail", test.spot) or False},
+    "repeat": lambda test: {**settings.repeat_of(test.raw, test.cursor, ("repeat",))},
+    "timeout_s": lambda test: {"timeout_s": fields.positive(test.raw, "timeout_s", test.cursor)},
+    "expected_fail": lambda test: {"expected_fail": fields.flag(test.raw, "expected_fail", test.cursor) or False},
     "mode": _conversation,
     "turns": _conversation,
     "depends_on": _depends_on,
     "on_dependency_failure": _depends_on,
-    "conversation_id": lambda test: {"conversation_id": fields.text(test.raw, "conversation_id", test.spot)},
-    "suite": lambda test: {"group": fields.text(test.raw, "suite", test.spot)},
+    "conversation_id": lambda test: {"conversation_id": fields.text(test.raw, "conversation_id", test.cursor)},
+    "suite": lambda test: {"group": fields.text(test.raw, "suite", test.cursor)},
 }
 
 
 def _warn_of_criteria(test: Test) -> None:
-    raw, spot = test.raw, test.spot
+    raw, cursor = test.raw, test.cursor
     if isinstance(raw.get("criteria"), str) and not raw["criteria"].strip():
-        test.desk.notices.add("criteria are empty", lambda: spot.place("criteria"), kind="empty criteria")
+        test.context.diagnostics.add("criteria are empty", lambda: cursor.place("criteria"), kind="empty criteria")
     if raw.get("expected_outcome") is not None:
         problem = "an older spelling of 'criteria'"
-        test.desk.notices.add(problem, lambda: spot.place("expected_outcome"), kind="expected_outcome")
+        test.context.diagnostics.add(problem, lambda: cursor.place("expected_outcome"), kind="expected_outcome")
 
 
 def _warn_of_unread_criteria(case: Case, test: Test) -> None:
@@ -293,7 +293,7 @@ def _warn_of_unread_criteria(case: Case, test: Test) -> None:
             "nothing that evaluates this test reads its criteria; add an llm-grader or rubrics, or leave the criteria "
             "out if they are only a note"
         )
-        test.desk.notices.add(problem, lambda: test.spot.place("criteria"), kind="unread criteria")
+        test.context.diagnostics.add(problem, lambda: test.cursor.place("criteria"), kind="unread criteria")
 
 
 def _name(raw: Map) -> str:

@@ -15,17 +15,17 @@ from typing import Any
 
 import orjson
 
-from eval_pipeline.errors import InputError, InputErrors, Place
+from eval_pipeline.errors import InputError, InputErrors, SourceLocation
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.formats.agentv.documents import RawTest
-from eval_pipeline.formats.agentv.load_context import desk_for
+from eval_pipeline.formats.agentv.load_context import open_context
 from eval_pipeline.formats.agentv.suite import TEST_KEYS, default_name
 from eval_pipeline.formats.agentv.tests_field import raw_tests
-from eval_pipeline.parsing.fields import Spot
+from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.source import FieldPath, Source, jsonl_source, show_path, yaml_source
 from eval_pipeline.parsing.writing import jsonl_text, suite_yaml, yaml_text
 from eval_pipeline.parsing.yaml_text import parse_yaml
-from eval_pipeline.suites.load import Reading
+from eval_pipeline.suites.load import LoadOptions
 
 BESIDE = (".yaml", ".yml", ".eval.yaml", ".eval.yml")
 """What the file beside a JSONL file may be called, after the JSONL file's own name."""
@@ -34,7 +34,7 @@ Test = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenSuite:
+class RawSuite:
     """A suite as it is written: `document` says what holds for all tests, `tests` is what stands under `tests`.
 
     `tests` may also be one text (a path), and its entries may be texts (`file://…`). `lost` is what reading it leaves
@@ -76,7 +76,7 @@ class NewFile:
 
 
 @dataclass(slots=True)
-class Lost:
+class ConversionLoss:
     """What a format cannot carry over: each thing once, with the tests it was in."""
 
     said: dict[str, list[str]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Lost:
 # Reading
 
 
-def read_written(path: Path) -> WrittenSuite:
+def read_written(path: Path) -> RawSuite:
     """A suite file as it is written. Raises InputError, or InputErrors for the lines of a JSONL file."""
     text = _text(path)
     if path.suffix.lower() == ".jsonl":
@@ -108,7 +108,7 @@ def read_written(path: Path) -> WrittenSuite:
     if key is None:
         raise source.error((), f"no tests: expected a list under '{TEST_KEYS[0]}'")
     comments = sum(line.lstrip().startswith("#") for line in text.splitlines()) if path.suffix != ".json" else 0
-    return WrittenSuite(
+    return RawSuite(
         path=path,
         document={name: value for name, value in document.items() if name not in TEST_KEYS},
         tests=document[key],
@@ -122,17 +122,17 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", Place(show_path(path))) from None
+        raise InputError(f"cannot be read: {error}", SourceLocation(show_path(path))) from None
 
 
 def _json(text: str, source: Source) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"not valid JSON: {error.msg}", Place(source.shown, error.lineno)) from None
+        raise InputError(f"not valid JSON: {error.msg}", SourceLocation(source.shown, error.lineno)) from None
 
 
-def _read_rows(path: Path, text: str) -> WrittenSuite:
+def _read_rows(path: Path, text: str) -> RawSuite:
     source = jsonl_source(path)
     rows: list[_Row] = []
     errors: list[InputError] = []
@@ -145,7 +145,7 @@ def _read_rows(path: Path, text: str) -> WrittenSuite:
             errors.append(source.error((number,), f"not valid JSON: {error}"))
     if errors:
         raise InputErrors(errors)
-    return WrittenSuite(path=path, document=_beside(path), tests=rows, source=source)
+    return RawSuite(path=path, document=_beside(path), tests=rows, source=source)
 
 
 def _row(line: str, number: int) -> _Row:
@@ -167,17 +167,17 @@ def _beside(path: Path) -> Mapping[str, Any]:
     return {}
 
 
-def with_tests_in_line(suite: WrittenSuite) -> WrittenSuite:
+def with_tests_in_line(suite: RawSuite) -> RawSuite:
     """The suite with the tests of other files put in their place. Raises InputErrors for those that cannot be read."""
     tests = suite.tests
     if isinstance(tests, list) and not any(isinstance(test, str) for test in tests):
         return suite
-    desk = desk_for(suite.path, Reading(_AsWritten()))
-    found = list(raw_tests(tests, Spot(suite.source, suite.at), desk))
+    context = open_context(suite.path, LoadOptions(_AsWritten()))
+    found = list(raw_tests(tests, FieldCursor(suite.source, suite.at), context))
     errors = [test.raw for test in found if isinstance(test.raw, InputError)]
     if errors:
         raise InputErrors(errors)
-    files = ", ".join(dict.fromkeys(show_path(file) for file in desk.parts))
+    files = ", ".join(dict.fromkeys(show_path(file) for file in context.parts))
     moved = f"the tests of {files} now stand in the suite itself"
     return replace(suite, tests=[_plain(test) for test in found], moved=(moved,))
 
@@ -199,16 +199,16 @@ class _AsWritten(dict[str, str]):
 # Writing
 
 
-def as_yaml(suite: WrittenSuite, target: Path) -> tuple[list[NewFile], Lost]:
+def as_yaml(suite: RawSuite, target: Path) -> tuple[list[NewFile], ConversionLoss]:
     """The suite as one YAML file."""
     if isinstance(suite.tests, list):
-        return [NewFile(target, suite_yaml(_named(suite, target), map(dict_of, suite.tests)))], Lost()
-    return [NewFile(target, [yaml_text({**_named(suite, target), TEST_KEYS[0]: suite.tests})])], Lost()
+        return [NewFile(target, suite_yaml(_named(suite, target), map(dict_of, suite.tests)))], ConversionLoss()
+    return [NewFile(target, [yaml_text({**_named(suite, target), TEST_KEYS[0]: suite.tests})])], ConversionLoss()
 
 
-def as_jsonl(suite: WrittenSuite, target: Path) -> tuple[list[NewFile], Lost]:
+def as_jsonl(suite: RawSuite, target: Path) -> tuple[list[NewFile], ConversionLoss]:
     """The suite as a JSONL file, and the file beside it when there is something to say of all tests."""
-    lost = Lost()
+    lost = ConversionLoss()
     tests = [test for test in suite.tests if isinstance(test, Mapping)]
     if len(tests) < len(suite.tests):
         lost.add(f"{len(suite.tests) - len(tests)} entries of 'tests' that are no tests")
@@ -222,9 +222,9 @@ def as_jsonl(suite: WrittenSuite, target: Path) -> tuple[list[NewFile], Lost]:
     return [*files, NewFile(beside, [yaml_text(document)])] if document else files, lost
 
 
-def as_json(suite: WrittenSuite, target: Path) -> tuple[list[NewFile], Lost]:
+def as_json(suite: RawSuite, target: Path) -> tuple[list[NewFile], ConversionLoss]:
     """The suite as one JSON file of the same fields as YAML."""
-    lost = Lost()
+    lost = ConversionLoss()
     _tell_odd_numbers(suite.tests, lost)
     return [NewFile(target, [_pretty({**_named(suite, target), TEST_KEYS[0]: suite.tests})])], lost
 
@@ -233,7 +233,7 @@ def _pretty(value: Any) -> str:
     return orjson.dumps(orjson.loads(to_json(value)), option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
-def _tell_odd_numbers(tests: Iterable[Any], lost: Lost) -> None:
+def _tell_odd_numbers(tests: Iterable[Any], lost: ConversionLoss) -> None:
     for test in tests:
         if _has_odd_number(test):
             lost.add("numbers that JSON has not", test.get("id") if isinstance(test, Mapping) else None)
@@ -253,7 +253,7 @@ def dict_of(test: Any) -> Any:
     return dict(test) if isinstance(test, Mapping) else test
 
 
-def _named(suite: WrittenSuite, target: Path) -> dict[str, Any]:
+def _named(suite: RawSuite, target: Path) -> dict[str, Any]:
     """What holds for all tests; a suite that is named after its file keeps that name in another file."""
     document = dict(suite.document)
     return document if suite.name == default_name(target) or "name" in document else {"name": suite.name, **document}
@@ -262,24 +262,24 @@ def _named(suite: WrittenSuite, target: Path) -> dict[str, Any]:
 # Agent-Skills
 
 
-def _from_agent_skills(document: Mapping[str, Any], path: Path, source: Source) -> WrittenSuite:
+def _from_agent_skills(document: Mapping[str, Any], path: Path, source: Source) -> RawSuite:
     evals = document["evals"]
     if not isinstance(evals, list) or not all(isinstance(entry, Mapping) for entry in evals):
         raise source.error(("evals",), "expected a list of evals")
-    lost = Lost()
+    lost = ConversionLoss()
     for name in _others(document, "skill_name", "evals"):
         lost.add(f"'{name}' of the file")
     tests = [_test_of(entry, lost) for entry in evals]
     skill = document.get("skill_name")
     own = {"name": skill} if isinstance(skill, str) else {}
-    return WrittenSuite(path=path, document=own, tests=tests, source=source, at=("evals",), lost=tuple(lost.notes()))
+    return RawSuite(path=path, document=own, tests=tests, source=source, at=("evals",), lost=tuple(lost.notes()))
 
 
 def _others(mapping: Mapping[str, Any], *known: str) -> list[str]:
     return [name for name in mapping if name not in known]
 
 
-def _test_of(entry: Test, lost: Lost) -> dict[str, Any]:
+def _test_of(entry: Test, lost: ConversionLoss) -> dict[str, Any]:
     """An eval as a test: what is expected is also what it is judged by, each assertion is the prompt of a grader."""
     for name in _others(entry, "id", "prompt", "expected_output", "files", "assertions"):
         lost.add(f"'{name}'", entry.get("id"))
@@ -301,9 +301,9 @@ def _test_of(entry: Test, lost: Lost) -> dict[str, Any]:
     return test
 
 
-def as_agent_skills(suite: WrittenSuite, target: Path) -> tuple[list[NewFile], Lost]:
+def as_agent_skills(suite: RawSuite, target: Path) -> tuple[list[NewFile], ConversionLoss]:
     """The suite as `evals.json`; everything it has no word for is told in `Lost`."""
-    lost = Lost()
+    lost = ConversionLoss()
     for name in _others(suite.document, "name", "assertions", "assert", "$schema"):
         lost.add(f"'{name}' of the suite")
     shared = _assertions(suite.document, lost, None)
@@ -313,7 +313,7 @@ def as_agent_skills(suite: WrittenSuite, target: Path) -> tuple[list[NewFile], L
     return [NewFile(target, [_pretty(document)])], lost
 
 
-def _eval_of(test: Test, number: int, shared: list[str], lost: Lost) -> dict[str, Any]:
+def _eval_of(test: Test, number: int, shared: list[str], lost: ConversionLoss) -> dict[str, Any]:
     id_ = test.get("id")
     for name in _others(test, "id", "input", "criteria", "expected_output", "input_files", "assertions", "assert"):
         lost.add(f"'{name}'", id_)
@@ -326,14 +326,14 @@ def _eval_of(test: Test, number: int, shared: list[str], lost: Lost) -> dict[str
     return {**written, "assertions": said} if said else written
 
 
-def _number(id_: object, number: int, lost: Lost) -> int:
+def _number(id_: object, number: int, lost: ConversionLoss) -> int:
     if isinstance(id_, int) or (isinstance(id_, str) and id_.isdecimal() and str(int(id_)) == id_):
         return int(id_)
     lost.add("ids that are no numbers (they are counted instead)", id_)
     return number
 
 
-def _prompt(test: Test, lost: Lost) -> str:
+def _prompt(test: Test, lost: ConversionLoss) -> str:
     """The words of the user: of several messages all of them, their roles lost."""
     given = test.get("input")
     if isinstance(given, str):
@@ -346,7 +346,7 @@ def _prompt(test: Test, lost: Lost) -> str:
     )
 
 
-def _expected(test: Test, lost: Lost) -> str | None:
+def _expected(test: Test, lost: ConversionLoss) -> str | None:
     expected, criteria = test.get("expected_output"), test.get("criteria")
     if expected is None:
         return criteria if isinstance(criteria, str) else None
@@ -367,13 +367,13 @@ def _words(value: Any) -> str:
     return to_json(value).decode()
 
 
-def _assertions(holder: Mapping[str, Any], lost: Lost, id_: object) -> list[str]:
+def _assertions(holder: Mapping[str, Any], lost: ConversionLoss, id_: object) -> list[str]:
     """The assertions of a test in words: a grader's prompt and criteria as they are, any other as what it asks for."""
     listed = holder.get("assertions", holder.get("assert"))
     return [words for entry in (listed if isinstance(listed, list) else ()) for words in _in_words(entry, lost, id_)]
 
 
-def _in_words(entry: Any, lost: Lost, id_: object) -> Iterator[str]:
+def _in_words(entry: Any, lost: ConversionLoss, id_: object) -> Iterator[str]:
     if isinstance(entry, str):
         yield entry
         return

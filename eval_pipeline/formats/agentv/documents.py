@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import InputError, Place
-from eval_pipeline.formats.agentv.load_context import Desk, not_utf8
-from eval_pipeline.parsing.fields import Spot
+from eval_pipeline.errors import InputError, SourceLocation
+from eval_pipeline.formats.agentv.load_context import LoadContext, not_utf8
+from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.json_text import parse_row, read_json
 from eval_pipeline.parsing.source import Source, jsonl_source, show_path
 from eval_pipeline.parsing.yaml_text import read_yaml
@@ -22,75 +22,75 @@ class RawTest:
     """A test as it is written: its value, or the error that reading it gave, and where it stands."""
 
     raw: Any
-    spot: Spot
+    cursor: FieldCursor
 
 
-def read_text(path: Path, desk: Desk, asked: Spot) -> str:
+def read_text(path: Path, context: LoadContext, asked: FieldCursor) -> str:
     """The text of a file that a suite names at the spot `asked`. Raises InputError."""
-    desk.parts[path.absolute()] = None
+    context.parts[path.absolute()] = None
     try:
-        return desk.read(path, asked).decode("utf-8-sig").replace("\r\n", "\n")
+        return context.read(path, asked).decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise not_utf8(error, Spot(Source(path, show_path(path), lambda _: None))) from None
+        raise not_utf8(error, FieldCursor(Source(path, show_path(path), lambda _: None))) from None
 
 
-def read_document(path: Path, desk: Desk, asked: Spot) -> tuple[Any, Spot]:
+def read_document(path: Path, context: LoadContext, asked: FieldCursor) -> tuple[Any, FieldCursor]:
     """The value of a YAML or JSON file that a suite names. Raises InputError."""
-    return parse_document(path, read_text(path, desk, asked), desk)
+    return parse_document(path, read_text(path, context, asked), context)
 
 
-def parse_document(path: Path, text: str, desk: Desk) -> tuple[Any, Spot]:
+def parse_document(path: Path, text: str, context: LoadContext) -> tuple[Any, FieldCursor]:
     """The value of a YAML or JSON text with its placeholders filled in, and the spot of its root. Raises InputError."""
     shown = show_path(path)
     value, lines = (read_json if path.suffix.lower() == ".json" else read_yaml)(text, shown)
     source = Source(path, shown, lines.of)
-    return desk.fill(value, text, source), Spot(source)
+    return context.fill(value, text, source), FieldCursor(source)
 
 
-def jsonl_tests(path: Path, text: str, desk: Desk) -> Iterator[RawTest]:
+def jsonl_tests(path: Path, text: str, context: LoadContext) -> Iterator[RawTest]:
     """The rows of a JSONL text; a row that cannot be read is an InputError in its place."""
     source = jsonl_source(path)
-    desk.fill(None, text, source)
+    context.fill(None, text, source)
     for number, line in enumerate(_lines(text), start=1):
         if not line.strip():
             continue
-        spot = Spot(source, (number,))
+        cursor = FieldCursor(source, (number,))
         try:
             row = parse_row(line)
         except ValueError as error:
-            yield RawTest(spot.error(str(error)), spot)
+            yield RawTest(cursor.error(str(error)), cursor)
             continue
-        yield RawTest(desk.filled(row) if "{{" in line else row, spot)
+        yield RawTest(context.filled(row) if "{{" in line else row, cursor)
 
 
-def csv_records(path: Path, text: str) -> Iterator[tuple[Mapping[str, str], Spot]]:
+def csv_records(path: Path, text: str) -> Iterator[tuple[Mapping[str, str], FieldCursor]]:
     """The records of a CSV text by its header, each with its line. Raises InputError."""
     source = jsonl_source(path)
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     line = 1
     try:
         header = [name.strip() for name in next(rows, [])]
-        _check_header(header, Spot(source, (1,)))
+        _check_header(header, FieldCursor(source, (1,)))
         line = rows.line_num + 1
         for row in rows:
             if any(cell.strip() for cell in row):
-                yield _record(header, row, Spot(source, (line,))), Spot(source, (line,))
+                yield _record(header, row, FieldCursor(source, (line,))), FieldCursor(source, (line,))
             line = rows.line_num + 1
     except csv.Error as error:
-        raise InputError(f"not valid CSV: {error}", Place(source.shown, line)) from None
+        raise InputError(f"not valid CSV: {error}", SourceLocation(source.shown, line)) from None
 
 
-def _check_header(header: list[str], spot: Spot) -> None:
+def _check_header(header: list[str], cursor: FieldCursor) -> None:
     if not header:
-        raise spot.error("expected a header with the names of the columns")
+        raise cursor.error("expected a header with the names of the columns")
     for index, name in enumerate(header):
         if not name or name in header[:index]:
-            raise spot.error(f"column {index + 1} {f'is a second {name!r}' if name else 'has no name'}")
+            raise cursor.error(f"column {index + 1} {f'is a second {name!r}' if name else 'has no name'}")
 
 
-def _record(header: list[str], row: list[str], spot: Spot) -> Mapping[str, str]:
+def _record(header: list[str], row: list[str], cursor: FieldCursor) -> Mapping[str, str]:
     if len(row) > len(header):
-        raise spot.error(f"{len(row)} cells under {len(header)} columns; quote cells that hold commas")
+        raise cursor.error(f"{len(row)} cells under {len(header)} columns; quote cells that hold commas")
     return dict(zip(header, row, strict=False))
 
 

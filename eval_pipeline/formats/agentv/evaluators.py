@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.formats.agentv.load_context import Desk
+from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.templates import template_entries
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each, problems_of
-from eval_pipeline.parsing.fields import Filled, Map, Spot, kind
+from eval_pipeline.parsing.fields import FieldCursor, Interpolated, Map, kind
 from eval_pipeline.parsing.yaml_text import plain_scalar
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.suites.model import EvaluatorSpec
@@ -41,20 +41,20 @@ _METRICS = (
 )  # fmt: skip
 
 
-def read_evaluators(raw: Map, spot: Spot, desk: Desk) -> tuple[EvaluatorSpec, ...]:
+def read_evaluators(raw: Map, cursor: FieldCursor, context: LoadContext) -> tuple[EvaluatorSpec, ...]:
     """The evaluators of a suite or a test: of the spellings of `assertions` the first present.
 
     `rubrics` come before them, as one grader.
     """
-    rubric = _rubric(raw, spot)
+    rubric = _rubric(raw, cursor)
     steps = listed_under(raw)
     if steps is None:
         return rubric
     if steps != SPELLINGS[0]:
         problem = f"an older spelling of 'assertions': '{'.'.join(steps)}'"
-        desk.notices.add(problem, lambda: spot.place(*steps))
+        context.diagnostics.add(problem, lambda: cursor.place(*steps))
     holder = raw if len(steps) == 1 else raw[steps[0]]
-    return rubric + evaluator_list(holder[steps[-1]], spot.at(*steps), desk)
+    return rubric + evaluator_list(holder[steps[-1]], cursor.at(*steps), context)
 
 
 def listed_under(raw: Map) -> tuple[str, ...] | None:
@@ -66,22 +66,22 @@ def listed_under(raw: Map) -> tuple[str, ...] | None:
     return None
 
 
-def evaluator_list(raw: Any, spot: Spot, desk: Desk) -> tuple[EvaluatorSpec, ...]:
+def evaluator_list(raw: Any, cursor: FieldCursor, context: LoadContext) -> tuple[EvaluatorSpec, ...]:
     """A list of assertions. Its texts are the criteria of one `rubrics`, which stands where the first of them stood."""
     if not isinstance(raw, list):
-        raise spot.error(f"expected a list of evaluators, got {kind(raw)}")
+        raise cursor.error(f"expected a list of evaluators, got {kind(raw)}")
     specs: list[EvaluatorSpec | None] = []
     errors: list[InputError] = []
     criteria: list[str] = []
     first_text = 0
-    for entry, at in _entries(raw, spot, desk):
+    for entry, at in _entries(raw, cursor, context):
         if not isinstance(entry, str):
             try:
-                specs.append(read_evaluator(entry, at, desk))
+                specs.append(read_evaluator(entry, at, context))
             except InputError as error:
                 errors += problems_of(error)
         elif not entry.strip():
-            desk.notices.add("an empty text is no criterion, ignored", at.place, kind="empty criterion")
+            context.diagnostics.add("an empty text is no criterion, ignored", at.place, kind="empty criterion")
         else:
             if not criteria:
                 first_text = len(specs)
@@ -94,32 +94,32 @@ def evaluator_list(raw: Any, spot: Spot, desk: Desk) -> tuple[EvaluatorSpec, ...
     return tuple(spec for spec in specs if spec is not None)
 
 
-def read_evaluator(raw: Any, spot: Spot, desk: Desk) -> EvaluatorSpec:
+def read_evaluator(raw: Any, cursor: FieldCursor, context: LoadContext) -> EvaluatorSpec:
     """One assertion with a type."""
     if not isinstance(raw, Mapping):
-        raise spot.error(f"expected an evaluator with a type, got {kind(raw)}")
+        raise cursor.error(f"expected an evaluator with a type, got {kind(raw)}")
     if not isinstance(raw.get("type"), str):
-        raise spot.error(f"expected an evaluator with a type, got {kind(raw.get('type'))}", "type")
+        raise cursor.error(f"expected an evaluator with a type, got {kind(raw.get('type'))}", "type")
     written = canonical_name(raw["type"])
     type_ = RENAMED.get(written, written)
     if type_ != written:
-        desk.notices.add(f"'{written}' is called '{type_}' now", lambda: spot.place("type"))
+        context.diagnostics.add(f"'{written}' is called '{type_}' now", lambda: cursor.place("type"))
     if type_ == "execution-metrics":
         raw = fields.with_snake_case_keys(raw, _METRICS)
     config = {key: value for key, value in raw.items() if key not in _COMMON_KEYS}
-    if desk.has_filled:
+    if context.has_filled:
         config = {key: _settled(key, value) for key, value in config.items()}
-    name = fields.text(raw, "name", spot) or auto_name(type_, config)
-    command = desk.script_command(type_)
+    name = fields.text(raw, "name", cursor) or auto_name(type_, config)
+    command = context.script_command(type_)
     if command is not None:
         type_, config = "code-grader", {"command": command, **({"config": config} if config else {})}
     return EvaluatorSpec(
         type=type_,
         name=name,
-        weight=fields.weight(raw, "weight", spot),
-        minimum=_gate(raw, spot),
-        negate=fields.flag(raw, "negate", spot) or False,
-        failure_class=fields.text(raw, "failure_class", spot),
+        weight=fields.weight(raw, "weight", cursor),
+        minimum=_gate(raw, cursor),
+        negate=fields.flag(raw, "negate", cursor) or False,
+        failure_class=fields.text(raw, "failure_class", cursor),
         config=config,
     )
 
@@ -142,21 +142,21 @@ def reads_criteria(spec: EvaluatorSpec) -> bool:
     )
 
 
-def _entries(raw: Sequence[Any], spot: Spot, desk: Desk) -> Iterator[tuple[Any, Spot]]:
+def _entries(raw: Sequence[Any], cursor: FieldCursor, context: LoadContext) -> Iterator[tuple[Any, FieldCursor]]:
     """The entries of a list, those of included templates in the place of their `include`."""
     for index, entry in enumerate(raw):
         if isinstance(entry, Mapping) and "include" in entry and "type" not in entry:
-            yield from template_entries(entry, spot.at(index), desk)
+            yield from template_entries(entry, cursor.at(index), context)
         else:
-            yield entry, spot.at(index)
+            yield entry, cursor.at(index)
 
 
-def _rubric(raw: Map, spot: Spot) -> tuple[EvaluatorSpec, ...]:
+def _rubric(raw: Map, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
     rubrics = raw.get("rubrics")
     if rubrics is None or rubrics == []:
         return ()
     if not isinstance(rubrics, list):
-        raise spot.error(f"expected a list of criteria, got {kind(rubrics)}", "rubrics")
+        raise cursor.error(f"expected a list of criteria, got {kind(rubrics)}", "rubrics")
     return (EvaluatorSpec(type="llm-grader", name="rubric", config={"rubrics": rubrics}),)
 
 
@@ -176,31 +176,31 @@ def auto_name(type_: str, config: Map) -> str:
 
 def _settled(key: str, value: Any) -> Any:
     """An argument as its evaluator expects it: what a placeholder became is a number where one belongs."""
-    if type(value) is Filled:
+    if type(value) is Interpolated:
         return plain_scalar(str(value)) if _MEASURE.search(key) else str(value)
     if type(value) is dict:
         return {name: _settled(f"{key}.{name}", item) for name, item in value.items()}
     return [_settled(key, item) for item in value] if type(value) is list else value
 
 
-def _gate(raw: Map, spot: Spot) -> float | None:
+def _gate(raw: Map, cursor: FieldCursor) -> float | None:
     """The least score a required evaluator must reach: `min_score`, else a numeric `required`, else 0.8."""
-    minimum = _above_zero(raw, "min_score", spot)
+    minimum = _above_zero(raw, "min_score", cursor)
     required = raw.get("required")
     if required is None or required is False:
         return None
     if required is True:
         return DEFAULT_GATE if minimum is None else minimum
-    number = _above_zero(raw, "required", spot)
+    number = _above_zero(raw, "required", cursor)
     return number if minimum is None else minimum
 
 
-def _above_zero(raw: Map, key: str, spot: Spot) -> float | None:
-    value = fields.share(raw, key, spot)
+def _above_zero(raw: Map, key: str, cursor: FieldCursor) -> float | None:
+    value = fields.share(raw, key, cursor)
     if value == 0:
-        raise _zero_gate(spot, key)
+        raise _zero_gate(cursor, key)
     return value
 
 
-def _zero_gate(spot: Spot, key: str) -> InputError:
-    return spot.error("expected a number above 0 and at most 1: a gate of 0 holds nothing back", key)
+def _zero_gate(cursor: FieldCursor, key: str) -> InputError:
+    return cursor.error("expected a number above 0 and at most 1: a gate of 0 holds nothing back", key)

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from eval_pipeline.formats.agentv.documents import jsonl_tests, read_document
-from eval_pipeline.formats.agentv.load_context import Desk, desk_for
+from eval_pipeline.formats.agentv.load_context import LoadContext, open_context
 from eval_pipeline.formats.agentv.suite import TEST_KEYS, read_suite
-from eval_pipeline.parsing.fields import NOTHING, Map, Spot, kind
+from eval_pipeline.parsing.fields import NOTHING, FieldCursor, Map, kind
 from eval_pipeline.parsing.source import jsonl_source
-from eval_pipeline.suites.load import FORMATS, Reading
+from eval_pipeline.suites.load import FORMATS, LoadOptions
 from eval_pipeline.suites.model import Suite
 
 _BESIDE = (".yaml", ".yml", ".eval.yaml", ".eval.yml")
@@ -31,24 +31,24 @@ class AgentVJsonl:
     def mentions(self, path: Path, head: str) -> Iterable[Path]:
         return ()
 
-    def load(self, path: Path, text: str, reading: Reading) -> Suite:
-        desk = desk_for(path, reading)
-        document, spot = _beside(path, desk)
-        return read_suite(document, spot, desk, "agentv-jsonl", jsonl_tests(path, text, desk))
+    def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
+        context = open_context(path, load_options)
+        document, cursor = _beside(path, context)
+        return read_suite(document, cursor, context, "agentv-jsonl", jsonl_tests(path, text, context))
 
 
-def _beside(path: Path, desk: Desk) -> tuple[Map, Spot]:
+def _beside(path: Path, context: LoadContext) -> tuple[Map, FieldCursor]:
     """The suite-level fields in the file beside a dataset; none when there is no such file."""
-    spot = Spot(jsonl_source(path))
+    cursor = FieldCursor(jsonl_source(path))
     base = path.stem.removesuffix(".eval") or path.stem
     for suffix in _BESIDE:
         beside = path.with_name(base + suffix)
         if not beside.is_file():
             continue
-        document, there = read_document(beside, desk, spot)
+        document, there = read_document(beside, context, cursor)
         if not isinstance(document, Mapping):
             raise there.error(f"expected a mapping with the suite's fields, got {kind(document)}")
         if not any(key in document for key in TEST_KEYS):
             return document, there
-        del desk.parts[beside.absolute()]
-    return NOTHING, spot
+        del context.parts[beside.absolute()]
+    return NOTHING, cursor

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, did_you_mean
-from eval_pipeline.formats.agentv.variables import Filling
+from eval_pipeline.formats.agentv.variables import Interpolator
 from eval_pipeline.formats.agentv.workspace import WorkspaceLoading
-from eval_pipeline.parsing.diagnostics import Notices
-from eval_pipeline.parsing.fields import Filled, Spot
+from eval_pipeline.parsing.diagnostics import Diagnostics
+from eval_pipeline.parsing.fields import FieldCursor, Interpolated
 from eval_pipeline.parsing.file_search import NotFound, SearchRoots, search_roots
 from eval_pipeline.parsing.interpolation import filled_in, is_placeholder, unset_names, with_texts_changed
 from eval_pipeline.parsing.source import Source
 from eval_pipeline.plugins import canonical_name
-from eval_pipeline.suites.load import Reading
+from eval_pipeline.suites.load import LoadOptions
 
 MAX_ATTACHMENT_BYTES = 20_000_000
 MEDIA_TYPES = {
@@ -30,32 +30,34 @@ _SCRIPT_FOLDERS = ("assertions", "graders", "judges")
 
 
 @dataclass(slots=True)
-class Desk:
+class LoadContext:
     """One suite being read. `has_filled` is whether any of its placeholders or variables was filled in."""
 
     path: Path
-    reading: Reading
+    load_options: LoadOptions
     roots: SearchRoots
-    notices: Notices = field(default_factory=Notices)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
     parts: dict[Path, None] = field(default_factory=dict)
     included: dict[Path, str] = field(default_factory=dict)
     workspaces: WorkspaceLoading = field(init=False)
     has_filled: bool = False
-    variables: Filling = field(default_factory=Filling)
+    variables: Interpolator = field(default_factory=Interpolator)
     _attachments: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _scripts: dict[str, Path | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.workspaces = WorkspaceLoading(roots=self.roots, environment=self.reading.environment, notices=self.notices)
+        self.workspaces = WorkspaceLoading(
+            roots=self.roots, environment=self.load_options.environment, diagnostics=self.diagnostics
+        )
 
     def fill(self, value: Any, text: str, source: Source) -> Any:
         """A document with its placeholders filled in; `text` is that of its file."""
         if "{{" not in text:
             return value
-        for name, line in unset_names(text, self.reading.environment).items():
+        for name, line in unset_names(text, self.load_options.environment).items():
             place = source.place(())
             problem = f"{name} is not set in the environment; ${{{{ {name} }}}} became an empty text"
-            self.notices.add(problem, type(place)(place.file, line))
+            self.diagnostics.add(problem, type(place)(place.file, line))
         return self.filled(value)
 
     def filled(self, value: Any) -> Any:
@@ -65,47 +67,49 @@ class Desk:
     def _filled(self, text: str) -> str:
         if "{{" not in text:
             return text
-        new = filled_in(text, self.reading.environment)
+        new = filled_in(text, self.load_options.environment)
         if new == text:
             return text
         self.has_filled = True
-        return Filled(new) if is_placeholder(text) else new
+        return Interpolated(new) if is_placeholder(text) else new
 
-    def warn_of_unknown(self, key: str, known: Collection[str], spot: Spot, what: str) -> None:
+    def warn_of_unknown(self, key: str, known: Collection[str], cursor: FieldCursor, what: str) -> None:
         """Says that nobody reads a field."""
-        self.notices.add(
+        self.diagnostics.add(
             lambda: f"unknown {what}, ignored{did_you_mean(key, known)}",
-            lambda: spot.place(key),
+            lambda: cursor.place(key),
             kind=f"{what} {key[:80]}",
         )
 
-    def find(self, name: str, spot: Spot, *steps: str | int) -> Path:
+    def find(self, name: str, cursor: FieldCursor, *steps: str | int) -> Path:
         """The file that a suite names. Raises InputError."""
         try:
             return self.roots.file(name)
         except NotFound as error:
-            raise spot.error(str(error), *steps) from None
+            raise cursor.error(str(error), *steps) from None
 
-    def read(self, path: Path, spot: Spot, *steps: str | int) -> bytes:
+    def read(self, path: Path, cursor: FieldCursor, *steps: str | int) -> bytes:
         """The bytes of a file that a suite names. Raises InputError."""
         try:
             return path.read_bytes()
         except OSError as error:
-            raise spot.error(f"'{path.name}' cannot be read: {error.strerror}", *steps) from None
+            raise cursor.error(f"'{path.name}' cannot be read: {error.strerror}", *steps) from None
 
-    def attachment(self, kind: str, name: str, spot: Spot) -> dict[str, Any]:
+    def attachment(self, kind: str, name: str, cursor: FieldCursor) -> dict[str, Any]:
         """The content part of a file or image that a suite names; read once, however many cases attach it."""
         part = self._attachments.get((kind, name))
         if part is None:
-            path = self.find(name, spot)
+            path = self.find(name, cursor)
             make = _image_part if kind == "image" else _file_part
-            part = self._attachments[kind, name] = make(name, path, self._bounded(path, spot), spot)
+            part = self._attachments[kind, name] = make(name, path, self._bounded(path, cursor), cursor)
         return part
 
-    def _bounded(self, path: Path, spot: Spot) -> bytes:
-        content = self.read(path, spot)
+    def _bounded(self, path: Path, cursor: FieldCursor) -> bytes:
+        content = self.read(path, cursor)
         if len(content) > MAX_ATTACHMENT_BYTES:
-            raise spot.error(f"'{path.name}' has {len(content):,} bytes; at most {MAX_ATTACHMENT_BYTES:,} are attached")
+            raise cursor.error(
+                f"'{path.name}' has {len(content):,} bytes; at most {MAX_ATTACHMENT_BYTES:,} are attached"
+            )
         return content
 
     def script_command(self, type_: str) -> list[str] | None:
@@ -116,7 +120,7 @@ class Desk:
 
         Only for a type that no registered evaluator answers to; where those are not known, for none.
         """
-        known = self.reading.evaluators
+        known = self.load_options.evaluators
         if not known or type_ in known:
             return None
         if type_ not in self._scripts:
@@ -136,12 +140,12 @@ class Desk:
                 yield from (file for file in files if canonical_name(file.stem) == type_ and file.suffix in _RUNNERS)
 
 
-def desk_for(path: Path, reading: Reading) -> Desk:
+def open_context(path: Path, load_options: LoadOptions) -> LoadContext:
     """A desk to read the suite at `path` on."""
-    return Desk(path, reading, search_roots(path.parent))
+    return LoadContext(path, load_options, search_roots(path.parent))
 
 
-def _file_part(name: str, path: Path, content: bytes, spot: Spot) -> dict[str, Any]:
+def _file_part(name: str, path: Path, content: bytes, cursor: FieldCursor) -> dict[str, Any]:
     part: dict[str, Any] = {"type": "file", "value": name, "resolved_path": str(path)}
     try:
         return {**part, "text": content.decode("utf-8-sig").replace("\r\n", "\n")}
@@ -149,10 +153,10 @@ def _file_part(name: str, path: Path, content: bytes, spot: Spot) -> dict[str, A
         return {**part, "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _image_part(name: str, path: Path, content: bytes, spot: Spot) -> dict[str, Any]:
+def _image_part(name: str, path: Path, content: bytes, cursor: FieldCursor) -> dict[str, Any]:
     media_type = MEDIA_TYPES.get(path.suffix.lower())
     if media_type is None:
-        raise spot.error(f"'{name}' is no image; images end in {', '.join(MEDIA_TYPES)}")
+        raise cursor.error(f"'{name}' is no image; images end in {', '.join(MEDIA_TYPES)}")
     data = base64.b64encode(content).decode("ascii")
     source = f"data:{media_type};base64,{data}"
     return {"type": "image", "value": name, "media_type": media_type, "source": source, "resolved_path": str(path)}
@@ -165,6 +169,6 @@ _RUNNERS: Mapping[str, Sequence[str]] = {
 }
 
 
-def not_utf8(error: UnicodeDecodeError, spot: Spot, *steps: str | int) -> InputError:
+def not_utf8(error: UnicodeDecodeError, cursor: FieldCursor, *steps: str | int) -> InputError:
     """What is said of a file that is not text."""
-    return spot.error(f"not UTF-8 text: {error.reason} at byte {error.start}", *steps)
+    return cursor.error(f"not UTF-8 text: {error.reason} at byte {error.start}", *steps)

@@ -9,7 +9,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.parsing import fields
-from eval_pipeline.parsing.fields import Map, Spot, kind
+from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.parsing.file_search import search_roots
 from eval_pipeline.parsing.interpolation import interpolate
 from eval_pipeline.parsing.source import Source, show_path
@@ -40,50 +40,50 @@ def read_project_file(path: Path, environment: Mapping[str, str]) -> ProjectFile
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise Spot(Source(path, shown, lambda _: None)).error(f"cannot be read: {error}") from None
+        raise FieldCursor(Source(path, shown, lambda _: None)).error(f"cannot be read: {error}") from None
     raw, lines = read_yaml(text, shown)
-    spot = Spot(Source(path, shown, lines.of))
+    cursor = FieldCursor(Source(path, shown, lines.of))
     if raw is not None and not isinstance(raw, Mapping):
-        raise spot.error(f"expected a mapping, got {kind(raw)}")
+        raise cursor.error(f"expected a mapping, got {kind(raw)}")
     document = interpolate(raw or {}, environment)
     return ProjectFile(
         path=path,
-        required_version=fields.text(document, "required_version", spot),
-        eval_patterns=fields.texts(document, "eval_patterns", spot),
-        execution=execution_defaults(fields.mapping(document, "execution", spot), spot.at("execution")),
+        required_version=fields.text(document, "required_version", cursor),
+        eval_patterns=fields.texts(document, "eval_patterns", cursor),
+        execution=execution_defaults(fields.mapping(document, "execution", cursor), cursor.at("execution")),
     )
 
 
-def execution_defaults(raw: Map, spot: Spot) -> dict[str, Any]:
+def execution_defaults(raw: Map, cursor: FieldCursor) -> dict[str, Any]:
     """The settings of an `execution` block that have a value. Raises InputError."""
     for key in raw:
         if key not in _SETTINGS:
-            raise spot.error(
+            raise cursor.error(
                 f"unknown field; there are: {', '.join(_SETTINGS)}{did_you_mean(str(key), _SETTINGS)}", key
             )
-    return {key: read(raw, key, spot) for key, read in _SETTINGS.items() if raw.get(key) is not None}
+    return {key: read(raw, key, cursor) for key, read in _SETTINGS.items() if raw.get(key) is not None}
 
 
-def _words(raw: Map, key: str, spot: Spot) -> str:
-    value = fields.text(raw, key, spot)
+def _words(raw: Map, key: str, cursor: FieldCursor) -> str:
+    value = fields.text(raw, key, cursor)
     if value is None or not value.strip():
-        raise spot.error("expected a text, got an empty one", key)
+        raise cursor.error("expected a text, got an empty one", key)
     return value.strip()
 
 
-def _slots(raw: Map, key: str, spot: Spot) -> int | None:
-    value = fields.count(raw, key, spot)
+def _slots(raw: Map, key: str, cursor: FieldCursor) -> int | None:
+    value = fields.count(raw, key, cursor)
     if value is not None and value > MAX_POOL_SLOTS:
-        raise _too_many(value, key, spot)
+        raise _too_many(value, key, cursor)
     return value
 
 
-def _too_many(value: int, key: str, spot: Spot) -> InputError:
-    return spot.error(f"expected at most {MAX_POOL_SLOTS}, got {value}", key)
+def _too_many(value: int, key: str, cursor: FieldCursor) -> InputError:
+    return cursor.error(f"expected at most {MAX_POOL_SLOTS}, got {value}", key)
 
 
 _NAMES = ("config.yaml", "config.yml")
-_SETTINGS: Mapping[str, Callable[[Map, str, Spot], Any]] = {
+_SETTINGS: Mapping[str, Callable[[Map, str, FieldCursor], Any]] = {
     **dict.fromkeys(
         ("verbose", "keep_workspaces", "export_otel", "otel_capture_content", "otel_group_turns", "pool_workspaces"),
         fields.flag,

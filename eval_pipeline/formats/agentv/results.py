@@ -11,9 +11,9 @@ from typing import Any
 
 from eval_pipeline.exports.tool_calls import output_messages, summarize_trace, trace_json
 from eval_pipeline.failures import FAILURE_CLASSES, Origin
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.model import Usage
-from eval_pipeline.scores.model import Member, Score, Status, at_least
+from eval_pipeline.scores.model import Score, Status, SubScore, at_least
 
 STATUSES = {
     Status.PASSED: "ok",
@@ -47,7 +47,7 @@ def failure_stage(class_id: str | None) -> tuple[str, str] | None:
     return _STAGES_BY_CLASS.get(known.id) or _STAGES_BY_ORIGIN[known.origin]
 
 
-def result_json(record: Record) -> dict[str, Any]:
+def result_json(record: ResultRow) -> dict[str, Any]:
     """Everything about a cell under AgentV's names, and under ours where it has none; unknown is absent."""
     return known({
         **index_fields(record),
@@ -67,7 +67,7 @@ def result_json(record: Record) -> dict[str, Any]:
     }) | {"score": record.verdict.score}  # fmt: skip
 
 
-def index_fields(record: Record) -> dict[str, Any]:
+def index_fields(record: ResultRow) -> dict[str, Any]:
     """The keys of a row of `index.jsonl`, without the score and the paths."""
     stage, code = failure_stage(record.verdict.failure_class) or (None, None)
     failed = record.verdict.status is Status.ERROR
@@ -86,7 +86,7 @@ def index_fields(record: Record) -> dict[str, Any]:
     })  # fmt: skip
 
 
-def _ours(record: Record) -> dict[str, Any]:
+def _ours(record: ResultRow) -> dict[str, Any]:
     """What AgentV has no name for."""
     verdict = record.verdict
     return {
@@ -111,7 +111,7 @@ def _ours(record: Record) -> dict[str, Any]:
     }
 
 
-def _session(record: Record) -> dict[str, Any]:
+def _session(record: ResultRow) -> dict[str, Any]:
     report = record.report
     if report is None:
         return {}
@@ -127,14 +127,14 @@ def _session(record: Record) -> dict[str, Any]:
     }
 
 
-def _execution_error(record: Record) -> dict[str, Any] | None:
+def _execution_error(record: ResultRow) -> dict[str, Any] | None:
     if record.verdict.status is not Status.ERROR:
         return None
     stage, _ = failure_stage(record.verdict.failure_class) or (None, None)
     return known({"message": record.error or record.verdict.reason, "stage": stage})
 
 
-def _mark(record: Record) -> float:
+def _mark(record: ResultRow) -> float:
     return record.verdict.threshold
 
 
@@ -157,7 +157,7 @@ def evaluator_json(score: Score, mark: float) -> dict[str, Any]:
     })  # fmt: skip
 
 
-def _member(member: Member, mark: float) -> dict[str, Any]:
+def _member(member: SubScore, mark: float) -> dict[str, Any]:
     passed = None if member.value is None else at_least(member.value, mark)
     return known({
         "name": member.name,
@@ -183,7 +183,7 @@ def assertions(score: Score, mark: float) -> list[dict[str, Any]]:
     return [] if passed is None else [{"text": score.reason, "passed": passed, "evidence": ""}]
 
 
-def token_usage(record: Record) -> dict[str, int] | None:
+def token_usage(record: ResultRow) -> dict[str, int] | None:
     """AgentV counts input without what came from a cache; None when nothing was counted."""
     usage = record.report.usage if record.report is not None else Usage()
     counted = known({

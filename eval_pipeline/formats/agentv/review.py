@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import EvalPipelineError, Place
-from eval_pipeline.formats.agentv.conversion import WrittenSuite, read_written
+from eval_pipeline.errors import EvalPipelineError, SourceLocation
+from eval_pipeline.formats.agentv.conversion import RawSuite, read_written
 from eval_pipeline.formats.agentv.evaluators import SPELLINGS
-from eval_pipeline.parsing.diagnostics import Notice
+from eval_pipeline.parsing.diagnostics import Diagnostic
 from eval_pipeline.parsing.source import FieldPath, show_path
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
@@ -23,7 +23,7 @@ _EMPTY_LIST = re.compile(r":\s*\[\s*\]")
 _ASSERTIONS = ("assertions", "assert", "evaluators")
 
 
-def review(suite: Suite) -> Iterator[Notice]:
+def review(suite: Suite) -> Iterator[Diagnostic]:
     """The notices about a suite that could be loaded."""
     written = _written(suite.path)
     if written is not None:
@@ -40,7 +40,7 @@ class EvaluatorPlaces:
 
     def __init__(self, suite: Suite) -> None:
         try:
-            self._written: WrittenSuite | None = read_written(suite.path)
+            self._written: RawSuite | None = read_written(suite.path)
         except EvalPipelineError:
             self._written = None
         self._tests: dict[str, tuple[FieldPath, Mapping[str, Any]]] = {}
@@ -48,7 +48,7 @@ class EvaluatorPlaces:
             if isinstance(test, Mapping):
                 self._tests.setdefault(str(test.get("id")).strip(), (path, test))
 
-    def of(self, case: Case, spec: EvaluatorSpec, argument: FieldPath) -> Place | None:
+    def of(self, case: Case, spec: EvaluatorSpec, argument: FieldPath) -> SourceLocation | None:
         """The place of an evaluator, or of an argument of it, in the case or in what the suite gives to all of them."""
         if self._written is None:
             return None
@@ -75,7 +75,7 @@ def _is_written_as(spec: EvaluatorSpec, entry: Any) -> bool:
     return canonical_name(entry["type"]) == spec.type and all(entry.get(key) == spec.config[key] for key in spec.config)
 
 
-def _written(path: Path) -> WrittenSuite | None:
+def _written(path: Path) -> RawSuite | None:
     """The suite as it is written, when its text has any sign of what is looked for: reading a large one takes long."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -84,18 +84,18 @@ def _written(path: Path) -> WrittenSuite | None:
         return None  # whatever it is, the format has said it, or reads what we cannot
 
 
-def _of_fields(raw: Mapping[str, Any], path: FieldPath, written: WrittenSuite) -> Iterator[Notice]:
+def _of_fields(raw: Mapping[str, Any], path: FieldPath, written: RawSuite) -> Iterator[Diagnostic]:
     for name in _ASSERTIONS:
         if raw.get(name) == []:
             problem = "the list is empty: a test without evaluators is judged by a model"
-            yield Notice(problem, written.source.place((*path, name)))
+            yield Diagnostic(problem, written.source.place((*path, name)))
     for name in ("input", "expected_output"):
-        for spot, said in _texts(raw.get(name), (*path, name)):
+        for cursor, said in _texts(raw.get(name), (*path, name)):
             if (marker := _ROLE_MARKER.search(said)) is not None:
                 problem = (
                     f"'{marker[0]}' inside a text is no role, but looks like one to a model; write a list of messages"
                 )
-                yield Notice(problem, written.source.place(spot))
+                yield Diagnostic(problem, written.source.place(cursor))
 
 
 def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
@@ -110,8 +110,8 @@ def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
             yield from _texts(item, (*path, index))
 
 
-def _empty_files(case: Case, suite: Path) -> Iterator[Notice]:
+def _empty_files(case: Case, suite: Path) -> Iterator[Diagnostic]:
     for file in map(Path, case.files):
         if file.is_file() and not file.stat().st_size:
-            place = Place(show_path(case.origin or suite), case.line, f"case '{case.id}'")
-            yield Notice(f"the attached file {show_path(file)} is empty", place)
+            place = SourceLocation(show_path(case.origin or suite), case.line, f"case '{case.id}'")
+            yield Diagnostic(f"the attached file {show_path(file)} is empty", place)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from eval_pipeline.exports import EXPORTS, ExportOptions, Piece
+from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.exports.tool_calls import output_messages, summarize_trace
 from eval_pipeline.exports.unified_diff import changed_files
 from eval_pipeline.fingerprints import to_json
@@ -30,7 +30,7 @@ from eval_pipeline.formats.agentv.results import (
     token_usage,
     uncached_input,
 )
-from eval_pipeline.leaderboards.result_rows import Record
+from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.model import content_text
 
@@ -44,20 +44,20 @@ class AgentVRun:
 
     folder: ClassVar[bool] = True
 
-    def pieces(self, records: Iterable[Record], options: ExportOptions) -> Iterator[Piece]:
+    def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
         run, folders = _Run(), _Folders()
         for record in records:
             folder = folders.of(record)
             files = dict(_files(record))
             row = index_fields(record) | {"score": record.verdict.score or 0}
             paths = {f"{key}_path": f"{folder}/{name}" for key, name in _PATHS if name in files}
-            yield Piece("index.jsonl", to_json(row | paths) + b"\n")
-            yield from (Piece(f"{folder}/{name}", data) for name, data in files.items())
+            yield FileChunk("index.jsonl", to_json(row | paths) + b"\n")
+            yield from (FileChunk(f"{folder}/{name}", data) for name, data in files.items())
             run.add(record)
-        yield Piece("benchmark.json", _pretty(run.benchmark(options)))
-        yield Piece("timing.json", _pretty(run.timing()))
+        yield FileChunk("benchmark.json", _pretty(run.benchmark(options)))
+        yield FileChunk("timing.json", _pretty(run.timing()))
         if not run.cases:
-            yield Piece("index.jsonl", b"")
+            yield FileChunk("index.jsonl", b"")
 
 
 _PATHS = (
@@ -66,7 +66,7 @@ _PATHS = (
 )  # fmt: skip
 
 
-def _files(record: Record) -> Iterator[tuple[str, bytes]]:
+def _files(record: ResultRow) -> Iterator[tuple[str, bytes]]:
     """The files of one cell; those that have nothing to say are not there."""
     yield "grading.json", _pretty(_grading(record))
     yield "timing.json", _pretty(_timing([record]))
@@ -81,7 +81,7 @@ def _blocks(messages: Sequence[tuple[str, str]]) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _grading(record: Record) -> dict[str, Any]:
+def _grading(record: ResultRow) -> dict[str, Any]:
     mark = record.verdict.threshold
     checked = [assertion for score in record.scores for assertion in assertions(score, mark)]
     passed = sum(assertion["passed"] for assertion in checked)
@@ -101,7 +101,7 @@ def _grading(record: Record) -> dict[str, Any]:
     })  # fmt: skip
 
 
-def _metrics(record: Record) -> dict[str, Any]:
+def _metrics(record: ResultRow) -> dict[str, Any]:
     trace = summarize_trace(record.report) if record.report is not None else None
     if trace is None:
         return {"tool_calls": {}, "total_tool_calls": None, "errors_encountered": None}
@@ -112,7 +112,7 @@ def _metrics(record: Record) -> dict[str, Any]:
     }
 
 
-def _changes(record: Record) -> dict[str, Any] | None:
+def _changes(record: ResultRow) -> dict[str, Any] | None:
     diff = record.report.file_changes if record.report is not None else None
     if not diff:
         return None
@@ -126,18 +126,18 @@ def _changes(record: Record) -> dict[str, Any] | None:
     }
 
 
-def _conversation(record: Record) -> dict[str, Any] | None:
+def _conversation(record: ResultRow) -> dict[str, Any] | None:
     turns = sum(message["role"] == "assistant" for message in output_messages(record.report)) if record.report else 0
     if record.conversation_id is None:
         return None
     return {"turns": turns, "conversation_id": record.conversation_id}
 
 
-def _timing(records: Sequence[Record]) -> dict[str, Any]:
+def _timing(records: Sequence[ResultRow]) -> dict[str, Any]:
     return _timing_of([_measures(record) for record in records])
 
 
-def _measures(record: Record) -> dict[str, float | None]:
+def _measures(record: ResultRow) -> dict[str, float | None]:
     usage = record.report.usage if record.report is not None else None
     counted = token_usage(record) or {}
     return {
@@ -178,7 +178,7 @@ class _Run:
     measured: dict[str, list[dict[str, float | None]]] = field(default_factory=dict)
     graders: dict[str, list[float]] = field(default_factory=dict)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: ResultRow) -> None:
         self.cases.add(record.case_id)
         if record.suite_path is not None:
             self.suite_paths[record.suite_path] = None
@@ -260,7 +260,7 @@ class _Folders:
     taken: set[str] = field(default_factory=set)
     first_runner: dict[str, str] = field(default_factory=dict)
 
-    def of(self, record: Record) -> str:
+    def of(self, record: ResultRow) -> str:
         first = self.first_runner.setdefault(record.suite, record.runner)
         suite = segment(record.suite)
         parts = [f"_{suite}" if suite.lower() in _RUN_FILES else suite, segment(record.case_id)]

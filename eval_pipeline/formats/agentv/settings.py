@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, TypedDict
 
 from eval_pipeline.errors import did_you_mean
-from eval_pipeline.formats.agentv.load_context import Desk
+from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.parsing import fields
-from eval_pipeline.parsing.fields import Map, Spot, kind
+from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.suites.model import Strategy, SuiteSettings
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -36,24 +36,24 @@ class Repeat(TypedDict):
     repeat_budget_usd: float | None
 
 
-def read_execution(raw: Map, spot: Spot) -> Map:
+def read_execution(raw: Map, cursor: FieldCursor) -> Map:
     """The `execution` block of a suite or a test, its keys in snake case."""
-    return fields.with_snake_case_keys(fields.mapping(raw, "execution", spot), KEYS)
+    return fields.with_snake_case_keys(fields.mapping(raw, "execution", cursor), KEYS)
 
 
-def suite_settings(document: Map, spot: Spot, desk: Desk) -> SuiteSettings:
+def suite_settings(document: Map, cursor: FieldCursor, context: LoadContext) -> SuiteSettings:
     """What a suite asks of its execution. Raises InputError."""
-    execution, at = read_execution(document, spot), spot.at("execution")
-    _warn_unknown(execution, at, desk)
+    execution, at = read_execution(document, cursor), cursor.at("execution")
+    _warn_unknown(execution, at, context)
     if execution.get("cache_path") is not None:
-        desk.notices.add(
+        context.diagnostics.add(
             "what was executed is kept in the project's data folder; ignored", lambda: at.place("cache_path")
         )
-    single = fields.text(document, "target", spot)
+    single = fields.text(document, "target", cursor)
     own_repeat = execution.get("trials") is None and execution.get("repeat") is None
     return SuiteSettings(
         runners=runners(execution, at) or ((single.strip(),) if single and single.strip() else ()),
-        **(repeat_of(document, spot, ("repeat",)) if own_repeat else repeat_of(execution, at, ("trials", "repeat"))),
+        **(repeat_of(document, cursor, ("repeat",)) if own_repeat else repeat_of(execution, at, ("trials", "repeat"))),
         threshold=fields.share(execution, "threshold", at),
         concurrency=fields.count(execution, "workers", at),
         budget_usd=fields.positive(execution, "total_budget_usd", at) or fields.positive(execution, "budget_usd", at),
@@ -62,49 +62,49 @@ def suite_settings(document: Map, spot: Spot, desk: Desk) -> SuiteSettings:
     )
 
 
-def warn_of_the_suites_own(execution: Map, spot: Spot, desk: Desk) -> None:
+def warn_of_the_suites_own(execution: Map, cursor: FieldCursor, context: LoadContext) -> None:
     """Says which keys of a test's `execution` only a suite can set."""
     for key in _OF_THE_SUITE:
         if execution.get(key) is not None:
-            desk.notices.add(f"'{key}' is for the whole suite; ignored on a test", partial(spot.place, key))
-    _warn_unknown(execution, spot, desk)
+            context.diagnostics.add(f"'{key}' is for the whole suite; ignored on a test", partial(cursor.place, key))
+    _warn_unknown(execution, cursor, context)
 
 
-def runners(execution: Map, spot: Spot) -> tuple[str, ...]:
+def runners(execution: Map, cursor: FieldCursor) -> tuple[str, ...]:
     """The names of the targets that are asked for; several before one."""
-    single = fields.text(execution, "target", spot)
+    single = fields.text(execution, "target", cursor)
     listed = execution.get("targets")
     if isinstance(listed, list):
-        names = [_target_name(item, spot.at("targets", index)) for index, item in enumerate(listed)]
+        names = [_target_name(item, cursor.at("targets", index)) for index, item in enumerate(listed)]
     else:
-        names = list(fields.texts(execution, "targets", spot))
+        names = list(fields.texts(execution, "targets", cursor))
     return tuple(name.strip() for name in names or ([single] if single else []) if name.strip())
 
 
-def _target_name(item: Any, spot: Spot) -> str:
+def _target_name(item: Any, cursor: FieldCursor) -> str:
     """A target by its name; newer files may write a mapping that has one."""
     name = item.get("name") if isinstance(item, Mapping) else item
     if not isinstance(name, str) or not name.strip():
-        raise spot.error(f"expected the name of a target, got {kind(item)}")
+        raise cursor.error(f"expected the name of a target, got {kind(item)}")
     if isinstance(item, Mapping) and len(item) > 1:
         others = ", ".join(f"'{key}'" for key in item if key != "name")
-        raise spot.error(f"{others}: write this of the target in the runners file (or targets.yaml)")
+        raise cursor.error(f"{others}: write this of the target in the runners file (or targets.yaml)")
     return str(name)
 
 
-def repeat_of(holder: Map, spot: Spot, keys: Sequence[str]) -> Repeat:
+def repeat_of(holder: Map, cursor: FieldCursor, keys: Sequence[str]) -> Repeat:
     """How often a case is carried out, under the first of `keys` that is there: a count, or a mapping with one."""
     key = next((key for key in keys if holder.get(key) is not None), None)
     if key is None:
         return Repeat(repetitions=None, strategy=None, early_exit=None, repeat_budget_usd=None)
-    return _repeat_block(holder, key, spot)
+    return _repeat_block(holder, key, cursor)
 
 
-def _repeat_block(holder: Map, key: str, spot: Spot) -> Repeat:
+def _repeat_block(holder: Map, key: str, cursor: FieldCursor) -> Repeat:
     if not isinstance(holder[key], Mapping):
-        count = fields.count(holder, key, spot)
+        count = fields.count(holder, key, cursor)
         return Repeat(repetitions=count, strategy="pass_at_k", early_exit=None, repeat_budget_usd=None)
-    block, at = fields.with_snake_case_keys(holder[key], _REPEAT_KEYS), spot.at(key)
+    block, at = fields.with_snake_case_keys(holder[key], _REPEAT_KEYS), cursor.at(key)
     for name in block:
         if name not in _REPEAT_KEYS:
             hint = did_you_mean(str(name), _REPEAT_KEYS)
@@ -120,7 +120,7 @@ def _repeat_block(holder: Map, key: str, spot: Spot) -> Repeat:
     )
 
 
-def _warn_unknown(execution: Map, spot: Spot, desk: Desk) -> None:
+def _warn_unknown(execution: Map, cursor: FieldCursor, context: LoadContext) -> None:
     for key in execution:
         if key not in KEYS:
-            desk.warn_of_unknown(str(key), KEYS, spot, "field of execution")
+            context.warn_of_unknown(str(key), KEYS, cursor, "field of execution")

@@ -15,7 +15,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.formats.agentv.case import SHARED, Inherited, read_case, warn_unknown
 from eval_pipeline.formats.agentv.dependencies import broken_dependencies
 from eval_pipeline.formats.agentv.documents import RawTest
-from eval_pipeline.formats.agentv.load_context import Desk
+from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.settings import suite_settings
 from eval_pipeline.formats.agentv.tests_field import raw_tests
 from eval_pipeline.formats.agentv.variables import VARIABLE
@@ -23,7 +23,7 @@ from eval_pipeline.formats.agentv.versions import COMPATIBLE_WITH, is_compatible
 from eval_pipeline.formats.agentv.workspace import read_workspace
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each
-from eval_pipeline.parsing.fields import Map, Spot
+from eval_pipeline.parsing.fields import FieldCursor, Map
 from eval_pipeline.parsing.interpolation import with_texts_changed
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.model import Case, Suite, content_revision
@@ -42,53 +42,55 @@ _CARRIED = ("version", "author", "license", "requires")
 _TEMPLATED = ("input", "input_files", "assertions", "assert", "evaluators", "execution")
 
 
-def read_suite(document: Map, spot: Spot, desk: Desk, format_: str, tests: Iterable[RawTest] | None = None) -> Suite:
+def read_suite(
+    document: Map, cursor: FieldCursor, context: LoadContext, format_: str, tests: Iterable[RawTest] | None = None
+) -> Suite:
     """The suite of a document of suite-level fields; its tests are `tests`, or what the document's own `tests` name.
 
     Raises InputError when a suite-level field is wrong; a wrong test is counted in `Suite.errors` instead.
     """
-    warn_unknown(document, _KEYS, spot, desk, "suite")
+    warn_unknown(document, _KEYS, cursor, context, "suite")
     try:
-        inherited = {name: read(document, spot, desk) for name, read in _INHERITED.items()}
-        said = {name: read(document, spot, desk) for name, read in _SAID.items()}
+        inherited = {name: read(document, cursor, context) for name, read in _INHERITED.items()}
+        said = {name: read(document, cursor, context) for name, read in _SAID.items()}
     except InputError:
-        raise _everything_wrong(document, spot, desk) from None
-    _warn_of_requirements(document, spot, desk)
-    read = _Tests(Inherited(**inherited, templated=_templated(document), spot=spot), desk)
-    read.all(tests if tests is not None else _own_tests(document, spot, desk))
+        raise _everything_wrong(document, cursor, context) from None
+    _warn_of_requirements(document, cursor, context)
+    read = _Tests(Inherited(**inherited, templated=_templated(document), cursor=cursor), context)
+    read.all(tests if tests is not None else _own_tests(document, cursor, context))
     own = {key: value for key, value in document.items() if key not in TEST_KEYS}
     return Suite(
         **said,
-        path=desk.path,
+        path=context.path,
         format=format_,
-        revision=content_revision(own, read.content, *sorted(desk.included.values())),
+        revision=content_revision(own, read.content, *sorted(context.included.values())),
         cases=tuple(read.cases.values()),
-        category=category_of(show_path(desk.path)),
+        category=category_of(show_path(context.path)),
         tags=inherited["tags"],
         metadata={**_carried(document), **inherited["metadata"]},
         errors=tuple(read.errors),
-        warnings=desk.notices.all(),
-        parts=tuple(desk.parts),
+        warnings=context.diagnostics.all(),
+        parts=tuple(context.parts),
     )
 
 
-def _everything_wrong(document: Map, spot: Spot, desk: Desk) -> InputError:
+def _everything_wrong(document: Map, cursor: FieldCursor, context: LoadContext) -> InputError:
     errors: list[InputError] = []
     for read in (*_INHERITED.values(), *_SAID.values()):
         try:
-            read(document, spot, desk)
+            read(document, cursor, context)
         except InputError as error:
             errors.append(error)
     return first_of_each(errors)
 
 
-def _own_tests(document: Map, spot: Spot, desk: Desk) -> Iterator[RawTest]:
+def _own_tests(document: Map, cursor: FieldCursor, context: LoadContext) -> Iterator[RawTest]:
     key = next((key for key in TEST_KEYS if key in document), None)
     if key is None:
-        raise spot.error(f"no tests: expected a list under '{TEST_KEYS[0]}'", TEST_KEYS[0])
+        raise cursor.error(f"no tests: expected a list under '{TEST_KEYS[0]}'", TEST_KEYS[0])
     if key != TEST_KEYS[0]:
-        desk.notices.add("an older spelling of 'tests'", spot.place(key))
-    return raw_tests(document[key], spot.at(key), desk)
+        context.diagnostics.add("an older spelling of 'tests'", cursor.place(key))
+    return raw_tests(document[key], cursor.at(key), context)
 
 
 def _templated(document: Map) -> Map | None:
@@ -108,19 +110,19 @@ def _has_variables(value: Any) -> bool:
     return any(found)
 
 
-def _workspace(document: Map, spot: Spot, desk: Desk) -> WorkspaceSpec | None:
+def _workspace(document: Map, cursor: FieldCursor, context: LoadContext) -> WorkspaceSpec | None:
     raw = document.get("workspace")
     if raw is None:
         return None
-    return read_workspace(raw, (*spot.path, "workspace"), spot.source, desk.workspaces)
+    return read_workspace(raw, (*cursor.path, "workspace"), cursor.source, context.workspaces)
 
 
-def _warn_of_requirements(document: Map, spot: Spot, desk: Desk) -> None:
-    wanted = fields.text(fields.mapping(document, "requires", spot), "agentv", spot.at("requires"))
+def _warn_of_requirements(document: Map, cursor: FieldCursor, context: LoadContext) -> None:
+    wanted = fields.text(fields.mapping(document, "requires", cursor), "agentv", cursor.at("requires"))
     if wanted is not None and is_compatible(wanted) is not True:
         version = ".".join(map(str, COMPATIBLE_WITH))
         problem = f"asks for AgentV '{wanted}'; this reads files as {version} does"
-        desk.notices.add(problem, spot.place("requires", "agentv"))
+        context.diagnostics.add(problem, cursor.place("requires", "agentv"))
 
 
 def _carried(document: Map) -> Map:
@@ -131,13 +133,13 @@ def _carried(document: Map) -> Map:
 class _Tests:
     """The tests of a suite while they are read."""
 
-    def __init__(self, inherited: Inherited, desk: Desk) -> None:
+    def __init__(self, inherited: Inherited, context: LoadContext) -> None:
         self.cases: dict[str, Case] = {}
         self.content: list[str] = []
         self.errors: list[InputError] = []
         self._inherited = inherited
-        self._desk = desk
-        self._spots: dict[str, Spot] = {}
+        self._desk = context
+        self._spots: dict[str, FieldCursor] = {}
         self._refused: set[str] = set()
 
     def all(self, tests: Iterable[RawTest]) -> None:
@@ -149,14 +151,14 @@ class _Tests:
         try:
             case = read_case(test, self._inherited, self._desk)
             if case.id in self.cases:
-                raise test.spot.error(f"case id '{case.id}' is taken (first {_where(self.cases[case.id])})", "id")
+                raise test.cursor.error(f"case id '{case.id}' is taken (first {_where(self.cases[case.id])})", "id")
         except InputError as error:
             self._refuse(test, error)
             return
         self.cases[case.id] = case
         self.content.append(_content(test.raw, case))
         if case.depends_on:
-            self._spots[case.id] = test.spot
+            self._spots[case.id] = test.cursor
 
     def _refuse(self, test: RawTest, error: InputError) -> None:
         self.errors.append(error)
@@ -177,24 +179,24 @@ def _content(raw: Any, case: Case) -> str:
     """What a test says, the files that it names included."""
     if case.workspace is None and not case.files:
         return content_revision(raw)
-    return content_revision(raw, case.visible())
+    return content_revision(raw, case.fingerprint_fields())
 
 
 def _where(case: Case) -> str:
     return f"at line {case.line}" if case.origin is None else f"in {show_path(case.origin)}, line {case.line}"
 
 
-def _suite_name(document: Map, spot: Spot, desk: Desk) -> str:
+def _suite_name(document: Map, cursor: FieldCursor, context: LoadContext) -> str:
     given = document.get("name")
     written = given.strip() if isinstance(given, str) and given.strip() else None
-    name = written or default_name(desk.path)
+    name = written or default_name(context.path)
     if _SUITE_NAME.match(name):
         if written is not None and not _AGENTV_NAME.match(name):
             problem = f"AgentV itself takes only 1 to 64 lower-case letters, digits and hyphens, not '{name}'"
-            desk.notices.add(problem, spot.place("name"))
+            context.diagnostics.add(problem, cursor.place("name"))
         return name
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "suite"
-    desk.notices.add(f"'{name}' is kept as '{plain}' (letters, digits, . _ -)", spot.place("name"))
+    context.diagnostics.add(f"'{name}' is kept as '{plain}' (letters, digits, . _ -)", cursor.place("name"))
     return plain
 
 
@@ -209,17 +211,17 @@ def category_of(shown: str) -> str:
     return "/".join(folders) or UNCATEGORIZED
 
 
-_Reader = Callable[[Map, Spot, Desk], Any]
+_Reader = Callable[[Map, FieldCursor, LoadContext], Any]
 _INHERITED: Mapping[str, _Reader] = {
     **SHARED,
-    "grader": lambda document, spot, desk: fields.text(document, "evaluator", spot),
-    "tags": lambda document, spot, desk: fields.texts(document, "tags", spot),
-    "metadata": lambda document, spot, desk: fields.mapping(document, "metadata", spot),
-    "variables": lambda document, spot, desk: fields.mapping(document, "vars", spot),
+    "grader": lambda document, cursor, context: fields.text(document, "evaluator", cursor),
+    "tags": lambda document, cursor, context: fields.texts(document, "tags", cursor),
+    "metadata": lambda document, cursor, context: fields.mapping(document, "metadata", cursor),
+    "variables": lambda document, cursor, context: fields.mapping(document, "vars", cursor),
     "workspace": _workspace,
 }
 _SAID: Mapping[str, _Reader] = {
     "name": _suite_name,
-    "description": lambda document, spot, desk: fields.text(document, "description", spot),
+    "description": lambda document, cursor, context: fields.text(document, "description", cursor),
     "settings": suite_settings,
 }

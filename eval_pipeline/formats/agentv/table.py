@@ -14,8 +14,8 @@ from typing import Any
 
 from eval_pipeline.formats.agentv.case import KEYS
 from eval_pipeline.formats.agentv.documents import RawTest, csv_records
-from eval_pipeline.formats.agentv.load_context import Desk
-from eval_pipeline.parsing.fields import Filled
+from eval_pipeline.formats.agentv.load_context import LoadContext
+from eval_pipeline.parsing.fields import Interpolated
 from eval_pipeline.parsing.source import jsonl_source
 from eval_pipeline.plugins import canonical_name
 
@@ -25,11 +25,11 @@ _VALUES = frozenset({"contains-any", "contains-all", "icontains-any", "icontains
 _NO_VALUE = frozenset({"is-json"})
 
 
-def csv_tests(path: Path, text: str, desk: Desk) -> Iterator[RawTest]:
+def csv_tests(path: Path, text: str, context: LoadContext) -> Iterator[RawTest]:
     """The tests of a CSV text. Raises InputError."""
-    desk.fill(None, text, jsonl_source(path))
-    for record, spot in csv_records(path, text):
-        yield RawTest(_test({name: desk.filled(cell) for name, cell in record.items() if cell.strip()}), spot)
+    context.fill(None, text, jsonl_source(path))
+    for record, cursor in csv_records(path, text):
+        yield RawTest(_test({name: context.filled(cell) for name, cell in record.items() if cell.strip()}), cursor)
 
 
 def _test(record: Mapping[str, str]) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def _test(record: Mapping[str, str]) -> dict[str, Any]:
         if column.lower().startswith("assert"):
             test.setdefault("assertions", []).append(_assertion(cell))
         else:
-            _put(test, column, _several(cell) if column in _LISTS else Filled(cell))
+            _put(test, column, _several(cell) if column in _LISTS else Interpolated(cell))
     return test
 
 

@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import Any
 
 from eval_pipeline.formats.agentv.documents import read_document
-from eval_pipeline.formats.agentv.load_context import Desk
-from eval_pipeline.parsing.fields import Map, Spot, kind
+from eval_pipeline.formats.agentv.load_context import LoadContext
+from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.parsing.file_search import NotFound
 from eval_pipeline.suites.model import content_revision
 
@@ -16,15 +16,17 @@ MAX_DEPTH = 3
 _SUFFIXES = (".yaml", ".yml")
 
 
-def template_entries(entry: Map, spot: Spot, desk: Desk, depth: int = 1) -> Iterator[tuple[Any, Spot]]:
+def template_entries(
+    entry: Map, cursor: FieldCursor, context: LoadContext, depth: int = 1
+) -> Iterator[tuple[Any, FieldCursor]]:
     """The entries of the template that `entry` includes, each with the spot it stands at."""
     if depth > MAX_DEPTH:
-        raise spot.error(f"templates include one another more than {MAX_DEPTH} deep", "include")
+        raise cursor.error(f"templates include one another more than {MAX_DEPTH} deep", "include")
     name = entry["include"]
     if not isinstance(name, str) or not name.strip():
-        raise spot.error(f"expected the name or path of a template, got {kind(name)}", "include")
-    document, there = _template(name.strip(), spot, desk)
-    desk.included[there.source.path] = content_revision(document)
+        raise cursor.error(f"expected the name or path of a template, got {kind(name)}", "include")
+    document, there = _template(name.strip(), cursor, context)
+    context.included[there.source.path] = content_revision(document)
     listed, at = document, there
     if isinstance(document, Mapping):
         listed, at = document.get("assertions"), there.at("assertions")
@@ -32,18 +34,18 @@ def template_entries(entry: Map, spot: Spot, desk: Desk, depth: int = 1) -> Iter
         raise at.error(f"expected a list of assertions, got {kind(listed)}")
     for index, one in enumerate(listed):
         if isinstance(one, Mapping) and "include" in one and "type" not in one:
-            yield from template_entries(one, at.at(index), desk, depth + 1)
+            yield from template_entries(one, at.at(index), context, depth + 1)
         else:
             yield one, at.at(index)
 
 
-def _template(name: str, spot: Spot, desk: Desk) -> tuple[Any, Spot]:
+def _template(name: str, cursor: FieldCursor, context: LoadContext) -> tuple[Any, FieldCursor]:
     plain = name.removeprefix("file://")
     if plain != name or "/" in plain or PurePath(plain).suffix in _SUFFIXES:
-        return read_document(desk.find(plain, spot, "include"), desk, spot)
+        return read_document(context.find(plain, cursor, "include"), context, cursor)
     for suffix in _SUFFIXES:
         try:
-            return read_document(desk.roots.file(f".agentv/templates/{plain}{suffix}"), desk, spot)
+            return read_document(context.roots.file(f".agentv/templates/{plain}{suffix}"), context, cursor)
         except NotFound:
             continue
-    raise spot.error(f"no template '{plain}' in .agentv/templates of the suite's folder or above it", "include")
+    raise cursor.error(f"no template '{plain}' in .agentv/templates of the suite's folder or above it", "include")

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from eval_pipeline.errors import did_you_mean
 from eval_pipeline.formats.agentv.evaluators import default_grader, read_evaluators
-from eval_pipeline.formats.agentv.load_context import Desk
+from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.messages import read_expected, read_messages
 from eval_pipeline.parsing import fields
-from eval_pipeline.parsing.fields import Map, Spot, kind
+from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.suites.model import Conversation, EvaluatorSpec, Message
 
 _TURN_KEYS = ("input", "expected_output", "criteria", "assertions", "assert", "rubrics")
@@ -23,39 +23,39 @@ _ON_FAILURE = ("continue", "stop")
 _AGGREGATIONS = ("mean", "min", "max")
 
 
-def is_conversation(raw: Map, spot: Spot) -> bool:
+def is_conversation(raw: Map, cursor: FieldCursor) -> bool:
     """Whether a test is a live conversation."""
-    mode = fields.choice(raw, "mode", spot, ("conversation",))
+    mode = fields.choice(raw, "mode", cursor, ("conversation",))
     if mode is not None and raw.get("turns") is None:
-        raise spot.error("a conversation needs a list of turns", "turns")
+        raise cursor.error("a conversation needs a list of turns", "turns")
     return raw.get("turns") is not None
 
 
-def read_conversation(raw: Map, spot: Spot, desk: Desk) -> Conversation | None:
+def read_conversation(raw: Map, cursor: FieldCursor, context: LoadContext) -> Conversation | None:
     """What the user says, turn by turn; None for a test that is no conversation."""
-    if not is_conversation(raw, spot):
+    if not is_conversation(raw, cursor):
         return None
-    turns = _turns(raw, spot)
-    failure = fields.choice(raw, "on_turn_failure", spot, _ON_FAILURE)
+    turns = _turns(raw, cursor)
+    failure = fields.choice(raw, "on_turn_failure", cursor, _ON_FAILURE)
     return Conversation(
-        turns=tuple(_turn_input(turn, spot.at("turns", index), desk) for index, turn in enumerate(turns)),
-        window=fields.count(raw, "window_size", spot),
+        turns=tuple(_turn_input(turn, cursor.at("turns", index), context) for index, turn in enumerate(turns)),
+        window=fields.count(raw, "window_size", cursor),
         on_failure="stop" if failure == "stop" else "continue",
     )
 
 
 def conversation_evaluators(
-    raw: Map, spot: Spot, desk: Desk, whole: Sequence[EvaluatorSpec], grader: str | None
+    raw: Map, cursor: FieldCursor, context: LoadContext, whole: Sequence[EvaluatorSpec], grader: str | None
 ) -> tuple[EvaluatorSpec, ...]:
     """The evaluators of a conversation: one of each turn, and one of the whole when `whole` has any."""
     turns = [
-        _turn_config(turn, index + 1, spot.at("turns", index), desk, grader)
-        for index, turn in enumerate(_turns(raw, spot))
+        _turn_config(turn, index + 1, cursor.at("turns", index), context, grader)
+        for index, turn in enumerate(_turns(raw, cursor))
     ]
     if not whole and not any(turn["assertions"] for turn in turns):
-        whole = _default_of_the_whole(raw, spot, desk, grader)
+        whole = _default_of_the_whole(raw, cursor, context, grader)
     assertions = [as_entry(spec) for spec in whole]
-    aggregation = fields.choice(raw, "aggregation", spot, _AGGREGATIONS)
+    aggregation = fields.choice(raw, "aggregation", cursor, _AGGREGATIONS)
     if aggregation in ("min", "max"):
         config = {"aggregation": aggregation, "turns": turns, "assertions": assertions}
         return (EvaluatorSpec(type="conversation", name="conversation", config=config),)
@@ -70,30 +70,32 @@ def as_entry(spec: EvaluatorSpec) -> dict[str, Any]:
     return {field.name: getattr(spec, field.name) for field in dataclass_fields(spec)}
 
 
-def _turns(raw: Map, spot: Spot) -> list[Map]:
+def _turns(raw: Map, cursor: FieldCursor) -> list[Map]:
     turns = raw.get("turns")
     if not isinstance(turns, list) or not turns:
-        raise spot.error(f"expected a list of turns, got {kind(turns)}", "turns")
+        raise cursor.error(f"expected a list of turns, got {kind(turns)}", "turns")
     for index, turn in enumerate(turns):
         if not isinstance(turn, Mapping):
-            raise spot.error(f"expected a turn with an input, got {kind(turn)}", "turns", index)
+            raise cursor.error(f"expected a turn with an input, got {kind(turn)}", "turns", index)
     return cast("list[Map]", turns)
 
 
-def _turn_input(turn: Map, spot: Spot, desk: Desk) -> tuple[Message, ...]:
+def _turn_input(turn: Map, cursor: FieldCursor, context: LoadContext) -> tuple[Message, ...]:
     for key in turn:
         if key not in _TURN_KEYS:
-            desk.warn_of_unknown(str(key), _TURN_KEYS, spot, "field of a turn")
+            context.warn_of_unknown(str(key), _TURN_KEYS, cursor, "field of a turn")
     if "input" not in turn:
-        raise spot.error(f"a turn needs an input{did_you_mean('input', map(str, turn))}", "input")
-    return read_messages(turn["input"], spot.at("input"), desk)
+        raise cursor.error(f"a turn needs an input{did_you_mean('input', map(str, turn))}", "input")
+    return read_messages(turn["input"], cursor.at("input"), context)
 
 
-def _turn_config(turn: Map, number: int, spot: Spot, desk: Desk, grader: str | None) -> dict[str, Any]:
+def _turn_config(
+    turn: Map, number: int, cursor: FieldCursor, context: LoadContext, grader: str | None
+) -> dict[str, Any]:
     config: dict[str, Any] = {"turn": number}
-    expected = read_expected(turn.get("expected_output"), spot.at("expected_output"), desk)
-    criteria = fields.text(turn, "criteria", spot)
-    specs = read_evaluators(turn, spot, desk)
+    expected = read_expected(turn.get("expected_output"), cursor.at("expected_output"), context)
+    criteria = fields.text(turn, "criteria", cursor)
+    specs = read_evaluators(turn, cursor, context)
     if expected:
         config["expected_output"] = [_plain(message) for message in expected]
     if criteria:
@@ -103,10 +105,14 @@ def _turn_config(turn: Map, number: int, spot: Spot, desk: Desk, grader: str | N
     return {**config, "assertions": [as_entry(spec) for spec in specs]}
 
 
-def _default_of_the_whole(raw: Map, spot: Spot, desk: Desk, grader: str | None) -> Sequence[EvaluatorSpec]:
+def _default_of_the_whole(
+    raw: Map, cursor: FieldCursor, context: LoadContext, grader: str | None
+) -> Sequence[EvaluatorSpec]:
     if raw.get("criteria") or raw.get("expected_output") is not None:
         return [default_grader(grader)]
-    desk.notices.add("nothing of this conversation is evaluated: it passes whenever the target answers", spot.place)
+    context.diagnostics.add(
+        "nothing of this conversation is evaluated: it passes whenever the target answers", cursor.place
+    )
     return []
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.parsing.fields import Filled, Map
+from eval_pipeline.parsing.fields import Interpolated, Map
 from eval_pipeline.parsing.interpolation import with_texts_changed
 
 VARIABLE = re.compile(r"(?<!\$)\{\{\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*\}\}")
@@ -31,7 +31,7 @@ class TooLong(Exception):
     """Filling in the variables would give more text than anybody means."""
 
 
-class Filling:
+class Interpolator:
     """Fills in the variables of one suite's tests, and keeps count of how much text that gives."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Filling:
         found, value = _look_up(whole[1], variables)
         if not found:
             return text
-        return value if isinstance(value, (dict, list)) else Filled(self._counted(_as_text(value)))
+        return value if isinstance(value, (dict, list)) else Interpolated(self._counted(_as_text(value)))
 
     def _in_text(self, match: re.Match[str], variables: Map) -> str:
         found, value = _look_up(match[1], variables)

@@ -16,8 +16,8 @@ from typing import Any
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing import fields
-from eval_pipeline.parsing.diagnostics import Notices
-from eval_pipeline.parsing.fields import Spot
+from eval_pipeline.parsing.diagnostics import Diagnostics
+from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.file_search import SearchRoots
 from eval_pipeline.parsing.interpolation import interpolate, unset_names
 from eval_pipeline.parsing.source import FieldPath, Source, show_path
@@ -53,7 +53,7 @@ class WorkspaceLoading:
 
     roots: SearchRoots
     environment: Mapping[str, str] = field(default_factory=dict)
-    notices: Notices = field(default_factory=Notices)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
     _contents: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     _hashes: dict[str, str | None] = field(default_factory=dict)
     _documents: dict[Path, tuple[Any, Source]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class WorkspaceLoading:
             raw, lines = read_yaml(text, show_path(path))
             source = Source(path, show_path(path), lines.of)
             for name in unset_names(text, self.environment):
-                self.notices.add(f"{name} is not set in the environment; it became an empty text", source.place(()))
+                self.diagnostics.add(f"{name} is not set in the environment; it became an empty text", source.place(()))
             self._documents[path] = interpolate(raw, self.environment), source
         return self._documents[path]
 
@@ -110,7 +110,7 @@ def _read(raw: Any, path: FieldPath, source: Source, loading: WorkspaceLoading) 
     if isinstance(raw, str):
         raw, source = _external(raw, path, source, loading)
         path = ()
-    return _spec(_Part(raw, Spot(source, path), loading))
+    return _spec(_Part(raw, FieldCursor(source, path), loading))
 
 
 def _checked(
@@ -121,7 +121,7 @@ def _checked(
     if problem is not None:
         raise source.error(path, problem)
     for remark in _remarks(spec) if remarks else ():
-        loading.notices.add(remark, lambda: source.place((*path, "hooks")))
+        loading.diagnostics.add(remark, lambda: source.place((*path, "hooks")))
     return spec
 
 
@@ -149,18 +149,18 @@ class _Part:
     """A mapping of the workspace section, and where it stands."""
 
     raw: Any
-    spot: Spot
+    cursor: FieldCursor
     loading: WorkspaceLoading
 
     def __post_init__(self) -> None:
         if not isinstance(self.raw, Mapping):
-            raise self.spot.error(f"expected a mapping, got {fields.kind(self.raw)}")
+            raise self.cursor.error(f"expected a mapping, got {fields.kind(self.raw)}")
 
     def error(self, key: str, problem: str) -> InputError:
-        return self.spot.error(problem, key)
+        return self.cursor.error(problem, key)
 
     def notice(self, key: str, problem: str) -> None:
-        self.loading.notices.add(problem, lambda: self.spot.place(key))
+        self.loading.diagnostics.add(problem, lambda: self.cursor.place(key))
 
     def notice_unknown(self, known: tuple[str, ...]) -> None:
         for key in self.raw:
@@ -171,11 +171,11 @@ class _Part:
         return self.raw.get(key) is not None
 
     def part(self, key: str) -> _Part:
-        return _Part(self.raw[key] if self.has(key) else {}, self.spot.at(key), self.loading)
+        return _Part(self.raw[key] if self.has(key) else {}, self.cursor.at(key), self.loading)
 
     def text(self, key: str) -> str | None:
         """A text with something in it that can be an argument or a path; None when it is not there."""
-        value = fields.text(self.raw, key, self.spot)
+        value = fields.text(self.raw, key, self.cursor)
         if value is None or (value.strip() and _is_sayable(value) and len(value) < _LONGEST_PATH):
             return value
         empty = " (empty: is the variable in it set?)" if value == "" else ""
@@ -208,7 +208,7 @@ class _Part:
     @property
     def here(self) -> Path:
         """The folder of the file this stands in."""
-        return self.spot.source.path.absolute().parent
+        return self.cursor.source.path.absolute().parent
 
     def checked_inside(self, key: str, path: Path) -> Path:
         if not self.loading.roots.holds(path):
@@ -219,9 +219,9 @@ class _Part:
 
 def _external(name: str, path: FieldPath, source: Source, loading: WorkspaceLoading) -> tuple[Any, Source]:
     """The mapping in a YAML file that the suite names in place of one, and where its errors stand."""
-    spot = Spot(source, path[:-1])
+    cursor = FieldCursor(source, path[:-1])
     key: Any = path[-1] if path else "workspace"
-    holder = _Part({key: name.removeprefix("file://")}, spot, loading)
+    holder = _Part({key: name.removeprefix("file://")}, cursor, loading)
     file = holder.location(key)
     assert file is not None
     shown = show_path(file)
@@ -242,16 +242,16 @@ def _spec(part: _Part) -> WorkspaceSpec:
             raise part.error(key, f"'{key}' is no longer a field: {cure}")
     part.notice_unknown(_KEYS)
     template, hooks = _template(part), part.part("hooks")
-    isolation = fields.choice(part.raw, "isolation", part.spot, _ISOLATIONS)
+    isolation = fields.choice(part.raw, "isolation", part.cursor, _ISOLATIONS)
     said: dict[str, Any] = {
         "template": template,
         "files": _files(part) if part.has("files") else None,
         "isolation": _ISOLATIONS[isolation] if isolation is not None else None,
-        "mode": fields.choice(part.raw, "mode", part.spot, _MODES),
+        "mode": fields.choice(part.raw, "mode", part.cursor, _MODES),
         "path": _static_path(part),
         "repositories": _repositories(part) if part.has("repos") else None,
         "hooks": _hooks(hooks) or None,
-        "hooks_enabled": fields.flag(hooks.raw, "enabled", hooks.spot),
+        "hooks_enabled": fields.flag(hooks.raw, "enabled", hooks.cursor),
     }
     given = {name: value for name, value in said.items() if value is not None}
     content = part.loading.content_of(template) if template is not None else {}
@@ -276,9 +276,9 @@ def _template(part: _Part) -> Path | None:
 
 def _files(part: _Part) -> tuple[WorkspaceFile, ...]:
     """Files of the suite's: at the same place in the workspace, or, from above, at its top."""
-    names = fields.texts(part.raw, "files", part.spot)
+    names = fields.texts(part.raw, "files", part.cursor)
     return tuple(
-        _file(_Part({index: name}, part.spot.at("files"), part.loading), index) for index, name in enumerate(names)
+        _file(_Part({index: name}, part.cursor.at("files"), part.loading), index) for index, name in enumerate(names)
     )
 
 
@@ -311,7 +311,7 @@ def _repositories(part: _Part) -> tuple[Repository, ...]:
         raise part.error("repos", f"expected a list of repositories, got {fields.kind(value)}")
     found: dict[str, Repository] = {}
     for index, raw in enumerate(value):
-        item = _Part(raw, part.spot.at("repos", index), part.loading)
+        item = _Part(raw, part.cursor.at("repos", index), part.loading)
         repository = _repository(item)
         if repository.path in found:
             raise item.error("path", f"'{repository.path}' is taken by a repository above")
@@ -325,8 +325,8 @@ def _repository(part: _Part) -> Repository:
     checkout.notice_unknown(("ref", "resolve", "ancestor"))
     clone.notice_unknown(("depth", "filter", "sparse"))
     url, local = _origin(part.part("source"))
-    depth, ancestor = fields.count(clone.raw, "depth", clone.spot), _ancestor(checkout)
-    resolve = fields.choice(checkout.raw, "resolve", checkout.spot, ("remote", "local"))
+    depth, ancestor = fields.count(clone.raw, "depth", clone.cursor), _ancestor(checkout)
+    resolve = fields.choice(checkout.raw, "resolve", checkout.cursor, ("remote", "local"))
     if local and resolve is not None:
         checkout.notice("resolve", "has no effect on a local repository")
     if depth is not None and depth < ancestor + 1:
@@ -345,18 +345,18 @@ def _repository(part: _Part) -> Repository:
 
 
 def _ancestor(part: _Part) -> int:
-    return 0 if str(part.raw.get("ancestor")) == "0" else fields.count(part.raw, "ancestor", part.spot) or 0
+    return 0 if str(part.raw.get("ancestor")) == "0" else fields.count(part.raw, "ancestor", part.cursor) or 0
 
 
 def _sparse(part: _Part) -> tuple[str, ...]:
-    paths = fields.texts(part.raw, "sparse", part.spot)
+    paths = fields.texts(part.raw, "sparse", part.cursor)
     if any(not path.strip() or path.startswith("-") or "\n" in path or not _is_sayable(path) for path in paths):
         raise part.error("sparse", "expected a list of folders or patterns of the repository")
     return paths
 
 
 def _origin(part: _Part) -> tuple[str, bool]:
-    kind = fields.choice(part.raw, "type", part.spot, ("git", "local"))
+    kind = fields.choice(part.raw, "type", part.cursor, ("git", "local"))
     if kind is None:
         raise part.error("type", "expected one of git, local; got nothing")
     if kind == "git":
@@ -386,8 +386,8 @@ def _hook(part: _Part) -> Hook:
     key = next((key for key in ("command", "script") if part.has(key)), None)
     command = _command(part, key) if key is not None else ()
     cwd = _hook_folder(part, command)
-    timeout_ms = fields.positive(part.raw, "timeout_ms", part.spot)
-    reset = fields.choice(part.raw, "reset", part.spot, _RESETS)
+    timeout_ms = fields.positive(part.raw, "timeout_ms", part.cursor)
+    reset = fields.choice(part.raw, "reset", part.cursor, _RESETS)
     return Hook(
         command=command,
         cwd=cwd,
@@ -423,7 +423,7 @@ def _hook_folder(part: _Part, command: tuple[str, ...]) -> Path | None:
     text = part.text("cwd")
     if text is not None:
         return Path(text) if text.startswith(WORKSPACE_PATH) else part.location("cwd")
-    of_workspace_file = part.spot.path[:1] == ("hooks",)
+    of_workspace_file = part.cursor.path[:1] == ("hooks",)
     return part.here if command and of_workspace_file and part.here != part.loading.folder else None
 
 

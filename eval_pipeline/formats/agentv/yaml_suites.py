@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from eval_pipeline.formats.agentv.documents import parse_document
-from eval_pipeline.formats.agentv.load_context import desk_for
+from eval_pipeline.formats.agentv.load_context import open_context
 from eval_pipeline.formats.agentv.suite import TEST_KEYS, read_suite
 from eval_pipeline.parsing.file_search import NotFound, SearchRoots, is_pattern, search_roots
-from eval_pipeline.suites.load import FORMATS, Reading
+from eval_pipeline.suites.load import FORMATS, LoadOptions
 from eval_pipeline.suites.model import Suite
 
 _KEY = rf"""["']?(?:{"|".join(TEST_KEYS)})["']?"""
@@ -36,12 +36,12 @@ class AgentVYaml:
         names = {match[1] or match[2] for match in _NAMED.finditer(head)}
         return {file for name in names for file in _files(name.strip().removeprefix("file://"), roots)}
 
-    def load(self, path: Path, text: str, reading: Reading) -> Suite:
-        desk = desk_for(path, reading)
-        document, spot = parse_document(path, text, desk)
+    def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
+        context = open_context(path, load_options)
+        document, cursor = parse_document(path, text, context)
         if not isinstance(document, Mapping):
-            raise spot.error("expected a mapping with a list of tests")
-        return read_suite(document, spot, desk, "agentv-yaml")
+            raise cursor.error("expected a mapping with a list of tests")
+        return read_suite(document, cursor, context, "agentv-yaml")
 
 
 def _files(name: str, roots: SearchRoots) -> list[Path]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import httpx
 
-from eval_pipeline.errors import InputError, Place, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.llm.model import ChatMessage, Endpoint, JsonMap, Options, Reply
 from eval_pipeline.llm.reading import merged
 from eval_pipeline.plugins import Registry
@@ -84,20 +84,20 @@ WIRES: Registry[type[Wire]] = Registry(
 def address(base_url: str, path: str = "") -> httpx.URL:
     """An address below a base; raises InputError for one that no request can be sent to."""
     if not base_url.startswith(("http://", "https://")):
-        raise InputError(f"expected an http:// or https:// address, got '{base_url}'", Place(field="base_url"))
+        raise InputError(f"expected an http:// or https:// address, got '{base_url}'", SourceLocation(field="base_url"))
     try:
         url = httpx.URL(base_url.rstrip("/") + path)
     except httpx.InvalidURL as error:
-        raise InputError(f"'{base_url}' is not an address: {error}", Place(field="base_url")) from None
+        raise InputError(f"'{base_url}' is not an address: {error}", SourceLocation(field="base_url")) from None
     if not url.host:
-        raise InputError(f"'{base_url}' names no host", Place(field="base_url"))
+        raise InputError(f"'{base_url}' names no host", SourceLocation(field="base_url"))
     return url
 
 
 def in_path(model: str) -> str:
     """A model's name as a part of an address; raises InputError for one that would lead elsewhere."""
     if _UNSAFE_IN_PATHS.search(model):
-        raise InputError(f"'{model}' cannot be part of an address", Place(field="model"))
+        raise InputError(f"'{model}' cannot be part of an address", SourceLocation(field="model"))
     return model
 
 
@@ -109,7 +109,7 @@ def headers_of(endpoint: Endpoint, key_header: str = "", **fixed: str) -> dict[s
         headers |= {key_header: key} if key_header else {"authorization": f"Bearer {key}"}
     for name, value in endpoint.headers.items():
         if not _HEADER_NAME.match(name):
-            raise InputError(f"'{name}' cannot be the name of a header", Place(field="headers"))
+            raise InputError(f"'{name}' cannot be the name of a header", SourceLocation(field="headers"))
         headers[name.lower()] = _header_value(value, f"headers.{name}")
     return headers
 
@@ -117,19 +117,19 @@ def headers_of(endpoint: Endpoint, key_header: str = "", **fixed: str) -> dict[s
 def _header_value(value: str, field: str) -> str:
     """The value, unless it holds what no header may; it is not shown, because it may be a secret."""
     if _NOT_IN_HEADERS.search(value):
-        raise InputError("holds a line break or another control character", Place(field=field))
+        raise InputError("holds a line break or another control character", SourceLocation(field=field))
     return value
 
 
 def without_version(endpoint: Endpoint, wire: str) -> None:
     """Raises InputError when an endpoint has an `api_version` that this wire has no place for."""
     if endpoint.api_version is not None:
-        raise InputError(f"wire '{wire}' has no versions", Place(field="api_version"))
+        raise InputError(f"wire '{wire}' has no versions", SourceLocation(field="api_version"))
 
 
 def no_embeddings(wire: str) -> InputError:
     """The error of asking a provider for embeddings that it does not have in OpenAI's format."""
-    return InputError(f"wire '{wire}' has no embeddings; openai and azure have", Place(field="wire"))
+    return InputError(f"wire '{wire}' has no embeddings; openai and azure have", SourceLocation(field="wire"))
 
 
 def placed(wire: str, options: Options, places: Places) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def placed(wire: str, options: Options, places: Places) -> dict[str, Any]:
         if name not in places:
             hint = did_you_mean(name, places)
             raise InputError(f"wire '{wire}' has no such setting; it has: {', '.join(sorted(places))}{hint}",
-                             Place(field=name))  # fmt: skip
+                             SourceLocation(field=name))  # fmt: skip
         body = merged(body, places[name](value))
     if options.stream:
         body["stream"] = True

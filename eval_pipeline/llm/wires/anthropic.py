@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.failures import CONNECTION
 from eval_pipeline.llm.errors import ModelError
 from eval_pipeline.llm.messages import (
@@ -98,7 +98,7 @@ class Anthropic:
         if budget and isinstance(limit, int) and limit <= budget:
             raise InputError(
                 f"{budget} tokens of thinking leave nothing for an answer of at most {limit} tokens, thinking included",
-                Place(field="thinking_budget"),
+                SourceLocation(field="thinking_budget"),
             )
         if budget:
             body.pop("temperature", None)

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import httpx
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.llm.model import Endpoint, JsonMap
 from eval_pipeline.llm.wires import WIRES, Places, address, at, headers_of, in_path
 from eval_pipeline.llm.wires.openai import AS_THEY_ARE, OpenAI
@@ -30,7 +30,7 @@ class _Site:
     def __init__(self, endpoint: Endpoint, default_version: str) -> None:
         given = (endpoint.base_url or "").rstrip("/")
         if not given:
-            raise InputError("Azure needs the address or the name of your resource", Place(field="base_url"))
+            raise InputError("Azure needs the address or the name of your resource", SourceLocation(field="base_url"))
         if _RESOURCE.match(given):
             given = f"https://{given}.openai.azure.com"
         match = _ADDRESS.match(given)

@@ -27,7 +27,7 @@ from eval_pipeline.reports.model import (
     Usage,
     event_from_json,
 )
-from eval_pipeline.reports.normalize import NORMALIZERS, Material, json_amount, json_int, json_mapping
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, json_amount, json_int, json_mapping
 from eval_pipeline.suites.model import content_text
 
 Number = TypeVar("Number", int, float)
@@ -41,7 +41,7 @@ class AnswerNormalizer:
 
     version = "2"
 
-    def normalize(self, material: Material) -> SessionReport:
+    def normalize(self, material: RawSession) -> SessionReport:
         payload = material.raw.payload
         if isinstance(payload.get("report"), Mapping):
             return stored_report(payload["report"], material.execution_id)
@@ -54,7 +54,7 @@ class CommandNormalizer:
 
     version = "2"
 
-    def normalize(self, material: Material) -> SessionReport:
+    def normalize(self, material: RawSession) -> SessionReport:
         text = material.text("output")
         if text is None:
             text = material.text("stdout")

@@ -8,7 +8,7 @@ from eval_pipeline.failures import TARGET_ERROR, TRUNCATED, FailureClass
 from eval_pipeline.llm.client import read_response
 from eval_pipeline.llm.model import Reply, TokenUsage
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, Usage
-from eval_pipeline.reports.normalize import NORMALIZERS, Material
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 
 _ANSWERED = frozenset({None, "stop", "tool_calls", "function_call"})
 _NO_ANSWER: dict[str, tuple[FailureClass, str]] = {
@@ -23,7 +23,7 @@ class ChatNormalizer:
 
     version = "2"
 
-    def normalize(self, material: Material) -> SessionReport:
+    def normalize(self, material: RawSession) -> SessionReport:
         payload = material.raw.payload
         response = payload.get("response")
         if response is None and "error" not in payload:

@@ -8,7 +8,7 @@ from typing import Any
 
 from eval_pipeline.executions.conversations import turns_of
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, Usage
-from eval_pipeline.reports.normalize import NORMALIZERS, Material
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 
 _COUNTED = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 
@@ -22,7 +22,7 @@ class ConversationNormalizer:
 
     version = "1"
 
-    def normalize(self, material: Material) -> SessionReport:
+    def normalize(self, material: RawSession) -> SessionReport:
         turns = [(turn, _report(material, raw)) for turn, raw in turns_of(material.raw)]
         if not turns:
             return SessionReport(execution_id=material.execution_id)
@@ -43,7 +43,7 @@ class ConversationNormalizer:
         )
 
 
-def _report(material: Material, raw: Any) -> SessionReport:
+def _report(material: RawSession, raw: Any) -> SessionReport:
     return NORMALIZERS.get(raw.format)().normalize(replace(material, raw=raw))
 
 

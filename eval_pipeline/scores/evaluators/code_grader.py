@@ -15,11 +15,18 @@ import orjson
 from pydantic import ConfigDict, Field, model_validator
 
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.scores.desk import Desk
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
+from eval_pipeline.scores.grader_client import GraderClient
 from eval_pipeline.scores.model import Outcome, Subject
-from eval_pipeline.scores.programs.command import Ran, argv_of, command_content, program_folder, run_command, shown
+from eval_pipeline.scores.programs.command import (
+    CommandResult,
+    argv_of,
+    command_content,
+    program_folder,
+    run_command,
+    shown,
+)
 from eval_pipeline.scores.programs.payload import Shape, grading_payload
 from eval_pipeline.scores.programs.proxy import Access, Proxy, proxied
 from eval_pipeline.scores.programs.reply import (
@@ -88,32 +95,32 @@ class CodeGrader:
         """The fingerprints of the files that the command names."""
         return command_content(argv_of(self.command), program_folder(self.cwd, folder))
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
-        return await told(self._outcome(subject, desk), self.on_error)
+    async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
+        return await told(self._outcome(subject, client), self.on_error)
 
-    async def _outcome(self, subject: Subject, desk: Desk) -> Outcome:
-        ran, proxy = await self._run(subject, desk)
+    async def _outcome(self, subject: Subject, client: GraderClient) -> Outcome:
+        ran, proxy = await self._run(subject, client)
         outcome = self._read(ran)
         calls = {"grader_calls": proxy.calls} if proxy is not None else {}
         return outcome._replace(details={**outcome.details, **calls})
 
-    async def _run(self, subject: Subject, desk: Desk) -> tuple[Ran, Proxy | None]:
+    async def _run(self, subject: Subject, client: GraderClient) -> tuple[CommandResult, Proxy | None]:
         env = {"AGENTV_WORKSPACE_PATH": str(subject.workspace)} if subject.workspace is not None else {}
         with tempfile.TemporaryDirectory(prefix="eval-pipeline-grader-", ignore_cleanup_errors=True) as scratch:
             folder = Path(scratch)
             payload = grading_payload(subject, self.config, self.shape, folder / "files")
-            async with proxied(access_of(self.target), desk) as proxy:
+            async with proxied(access_of(self.target), client) as proxy:
                 ran = await run_command(
                     argv_of(self.command),
                     cwd=program_folder(self.cwd, subject.folder),
                     scratch=folder,
                     stdin=orjson.dumps(orjson.loads(to_json(payload)), option=orjson.OPT_INDENT_2),
                     env={**env, **(proxy.env if proxy is not None else {})},
-                    timeout_s=self.timeout_s if self.timeout_s is not None else desk.timeout_s,
+                    timeout_s=self.timeout_s if self.timeout_s is not None else client.timeout_s,
                 )
         return ran, proxy
 
-    def _read(self, ran: Ran) -> Outcome:
+    def _read(self, ran: CommandResult) -> Outcome:
         """What the program's end says: JSON of a program that ended well, else its exit code where that counts."""
         said = json_object(ran.stdout)
         if ran.exit_code == 0 and said is not None:

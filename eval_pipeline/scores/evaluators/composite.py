@@ -14,20 +14,20 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, model_validator
 from eval_pipeline.errors import did_you_mean
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.plugins import canonical_name
-from eval_pipeline.scores.desk import Desk, GraderFailure
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
+from eval_pipeline.scores.grading.context import GraderContext
 from eval_pipeline.scores.grading.fences import fences_for, neutralized
 from eval_pipeline.scores.grading.grader import Share
-from eval_pipeline.scores.grading.material import Material
-from eval_pipeline.scores.grading.opinions import opinion_of
+from eval_pipeline.scores.grading.grader_calls import opinion_of
 from eval_pipeline.scores.grading.prompts import asked
 from eval_pipeline.scores.grading.templates import FILE_PREFIX, template_file
 from eval_pipeline.scores.grading.verdicts import FreeForm
 from eval_pipeline.scores.grading.votes import outcome_of_one
 from eval_pipeline.scores.members import (
     PASS_MARK,
-    Group,
+    CompositeEvaluator,
     failed_gate,
     left_out,
     member_specs,
@@ -55,7 +55,7 @@ _DEFAULT_PROMPT = (
 class Aggregator(Protocol):
     """A way to make one outcome of members' scores, all of which have values."""
 
-    async def combine(self, scores: Sequence[Score], subject: Subject, desk: Desk) -> Outcome:
+    async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
         """The outcome. Raises GraderFailure when it cannot be told."""
 
 
@@ -66,7 +66,7 @@ class WeightedAverage:
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     weights: dict[str, Limit] = field(default_factory=dict)
 
-    async def combine(self, scores: Sequence[Score], subject: Subject, desk: Desk) -> Outcome:
+    async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
         value = weighted_mean(scores, {score.evaluator: self.weight_of(score) for score in scores})
         parts = ", ".join(f"{score.evaluator} {score.value:g}" for score in scores)
         return Outcome(value, f"weighted mean of {parts}")
@@ -83,7 +83,7 @@ class Threshold:
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     threshold: Share
 
-    async def combine(self, scores: Sequence[Score], subject: Subject, desk: Desk) -> Outcome:
+    async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
         passed = sum(score.passed(PASS_MARK) is True for score in scores)
         value = passed / len(scores)
         passes = at_least(value, self.threshold)
@@ -107,7 +107,7 @@ class ByProgram:
         """The fingerprints of the files that the command names."""
         return command_content(argv_of(self.path), program_folder(self.cwd, folder))
 
-    async def combine(self, scores: Sequence[Score], subject: Subject, desk: Desk) -> Outcome:
+    async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
         argv = argv_of(self.path)
         with tempfile.TemporaryDirectory(prefix="eval-pipeline-grader-", ignore_cleanup_errors=True) as scratch:
             ran = await run_command(
@@ -116,7 +116,7 @@ class ByProgram:
                 scratch=Path(scratch),
                 stdin=to_json({"results": results_of(scores)}),
                 env={},
-                timeout_s=self.timeout_s or desk.timeout_s,
+                timeout_s=self.timeout_s or client.timeout_s,
             )
         if ran.exit_code != 0:
             raise GraderFailure(f"{shown(argv)} ended with {ran.exit_code}: {ran.stderr.strip() or ran.stdout.strip()}")
@@ -147,12 +147,12 @@ class ByGrader:
             return {}
         return {self.prompt: file_fingerprint(template_file(self.prompt, folder))}
 
-    async def combine(self, scores: Sequence[Score], subject: Subject, desk: Desk) -> Outcome:
+    async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
         results = to_json(_neutral(results_of(scores))).decode()
         fences = fences_for([results])
         told = self._template(subject.folder).replace(RESULTS, fences.between("results", results))
-        material = Material(subject, {"results": results}, fences)
-        opinion = await opinion_of(desk, asked(material, FreeForm(), told), grader=self.target, settings={})
+        material = GraderContext(subject, {"results": results}, fences)
+        opinion = await opinion_of(client, asked(material, FreeForm(), told), grader=self.target, settings={})
         return outcome_of_one(opinion, {})
 
     def _template(self, folder: Path) -> str:
@@ -171,7 +171,7 @@ AGGREGATORS: Mapping[str, type[Aggregator]] = {
 
 @EVALUATORS.register("composite")
 @dataclass(frozen=True, kw_only=True)
-class Composite(Group):
+class Composite(CompositeEvaluator):
     """One score of the members in `assertions` (or `evaluators`), made by the `aggregator`.
 
     Its `type` is `weighted_average` (with `weights` by member), `threshold` (the share of members that pass),
@@ -215,18 +215,18 @@ class Composite(Group):
         own = self.combining.content(folder) if isinstance(self.combining, (ByProgram, ByGrader)) else {}
         return {**super().content(folder), **{f"aggregator: {name}": value for name, value in own.items()}}
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
-        scores = await self.member_scores(subject, desk)
+    async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
+        scores = await self.member_scores(subject, client)
         weights = {score.evaluator: _weight(self.combining, score) for score in scores}
-        return with_members(await self._combined(scores, subject, desk), scores, weights)
+        return with_members(await self._combined(scores, subject, client), scores, weights)
 
-    async def _combined(self, scores: Sequence[Score], subject: Subject, desk: Desk) -> Outcome:
+    async def _combined(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
         outcome = _before_combining(scores)
         if outcome is not None:
             return outcome
         told = [score for score in scores if score.value is not None]
         try:
-            outcome = await self.combining.combine(told, subject, desk)
+            outcome = await self.combining.combine(told, subject, client)
         except GraderFailure as failure:
             return Outcome(None, f"the members' scores could not be put together: {failure}")
         return gated(outcome._replace(reason=outcome.reason + left_out(scores)), scores)
@@ -234,7 +234,7 @@ class Composite(Group):
 
 @EVALUATORS.register("assert-set")
 @dataclass(frozen=True, kw_only=True)
-class AssertSet(Group):
+class AssertSet(CompositeEvaluator):
     """The weighted mean of the members in `assertions`.
 
     With a `threshold` it passes from there on, else when every member with a weight passes. `config` is given to
@@ -254,8 +254,8 @@ class AssertSet(Group):
         specs = member_specs(self.assertions)
         return tuple(_configured(spec, self.config) for spec in specs)
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
-        scores = await self.member_scores(subject, desk)
+    async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
+        scores = await self.member_scores(subject, client)
         weights = {score.evaluator: score.weight for score in scores}
         return with_members(_before_combining(scores) or self._mean(scores, weights), scores, weights)
 

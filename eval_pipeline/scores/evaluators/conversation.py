@@ -18,12 +18,12 @@ from typing_extensions import TypeIs
 from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, Usage
 from eval_pipeline.scores.decide import counts, weighted_mean
-from eval_pipeline.scores.desk import Desk, GraderFailure
 from eval_pipeline.scores.evaluate import EVALUATORS, build
 from eval_pipeline.scores.evaluators import AnyText
 from eval_pipeline.scores.evaluators.composite import gated
-from eval_pipeline.scores.members import Group, with_members
-from eval_pipeline.scores.model import Finding, Member, Outcome, Score, Subject
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
+from eval_pipeline.scores.members import CompositeEvaluator, with_members
+from eval_pipeline.scores.model import Finding, Outcome, Score, Subject, SubScore
 from eval_pipeline.suites.model import EvaluatorSpec, Message
 
 Number = Annotated[int, Field(strict=True, ge=1)]
@@ -31,7 +31,7 @@ Number = Annotated[int, Field(strict=True, ge=1)]
 
 @EVALUATORS.register("turn")
 @dataclass(frozen=True, kw_only=True)
-class Turn(Group):
+class Turn(CompositeEvaluator):
     """The weighted mean of what `assertions` say of the n-th turn of a conversation (`turn`, from 1).
 
     They see what was said up to that turn as the input, the answer to it as the output, and the turn's own
@@ -42,19 +42,19 @@ class Turn(Group):
     criteria: AnyText | None = None
     expected_output: Annotated[tuple[dict[str, Any], ...], Strict(False)] = ()
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
+    async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         found = turn_subject(subject, self.turn)
         if found is None:
             return Outcome(0.0, f"the conversation ended before turn {self.turn}")
         if not self.members:
             return Outcome(1.0, f"turn {self.turn} was answered; there is nothing to check in it")
         case = replace(found.case, criteria=self.criteria, expected_output=_messages(self.expected_output))
-        return _mean(await self.member_scores(replace(found, case=case), desk))
+        return _mean(await self.member_scores(replace(found, case=case), client))
 
 
 @EVALUATORS.register("conversation")
 @dataclass(frozen=True, kw_only=True)
-class WholeConversation(Group):
+class WholeConversation(CompositeEvaluator):
     """What `assertions` say of a conversation as a whole; with an `aggregation` the worst or best of it and `turns`.
 
     They see the whole session. Without `aggregation` the turns are scored by evaluators of their own.
@@ -87,12 +87,12 @@ class WholeConversation(Group):
             found |= {f"turn-{part.turn}: {name}": value for name, value in part.content(folder).items()}
         return found
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
-        whole = _mean(await self.member_scores(subject, desk)) if self.members else None
+    async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
+        whole = _mean(await self.member_scores(subject, client)) if self.members else None
         if self.aggregation is None:
             assert whole is not None  # refused when it was built
             return whole
-        turns = await asyncio.gather(*(part.grade(subject, desk) for part in self.turn_parts))
+        turns = await asyncio.gather(*(part.grade(subject, client) for part in self.turn_parts))
         named = [(f"turn-{part.turn}", "turn", found) for part, found in zip(self.turn_parts, turns, strict=True)]
         return _extreme(self.aggregation, [*named, *([("conversation", "conversation", whole)] if whole else [])])
 
@@ -190,7 +190,7 @@ def _mean(scores: Sequence[Score]) -> Outcome:
 def _extreme(aggregation: str, parts: Sequence[tuple[str, str, Outcome]]) -> Outcome:
     """The worst or the best of the parts; open when one of them is."""
     members = tuple(
-        Member(name, type_, found.value, found.reason, details=_details(found)) for name, type_, found in parts
+        SubScore(name, type_, found.value, found.reason, details=_details(found)) for name, type_, found in parts
     )
     findings = tuple(
         Finding(f"[{name}] {one.text}", one.passed, one.evidence) for name, _, found in parts for one in found.findings
@@ -205,7 +205,7 @@ def _extreme(aggregation: str, parts: Sequence[tuple[str, str, Outcome]]) -> Out
 
 
 def _details(found: Outcome) -> dict[str, Any]:
-    own = [dict(zip(Member._fields, member, strict=True)) for member in found.members]
+    own = [dict(zip(SubScore._fields, member, strict=True)) for member in found.members]
     return {**found.details, **({"members": own} if own else {})}
 
 

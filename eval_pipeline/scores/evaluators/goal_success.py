@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eval_pipeline.scores.desk import Desk
 from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.grader_client import GraderClient
+from eval_pipeline.scores.grading.context import material_for
 from eval_pipeline.scores.grading.grader import AsksGraders
-from eval_pipeline.scores.grading.material import material_for
 from eval_pipeline.scores.grading.prompts import question
 from eval_pipeline.scores.grading.verdicts import FreeForm
 from eval_pipeline.scores.model import Outcome, Subject
@@ -41,13 +41,13 @@ class GoalSuccess(AsksGraders):
         AsksGraders.__post_init__(self)
         _goal(self.value)
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
+    async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         goal = _goal(self.value) or subject.case.criteria
         if not goal:
             return Outcome(None, "there is no goal: neither a value nor criteria of the case")
         template = _PROMPT.format(goal=goal)
         material = material_for(subject, ("transcript", "output"))
-        return await self.ask_graders(question(material, FreeForm(), template=template, criteria=""), desk)
+        return await self.ask_graders(question(material, FreeForm(), template=template, criteria=""), client)
 
 
 def _goal(value: Any) -> str | None:

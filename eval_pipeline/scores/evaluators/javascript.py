@@ -13,12 +13,12 @@ import orjson
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.parsing.file_search import NotFound, search_roots
-from eval_pipeline.scores.desk import Desk, GraderFailure
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.grading.grader import Share
 from eval_pipeline.scores.model import Outcome, Subject
 from eval_pipeline.scores.programs.command import run_command
@@ -60,13 +60,13 @@ class JavaScript:
         path, _ = named_function(self.value, folder)
         return {self.value: file_fingerprint(path)}
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
-        return await told(self._outcome(subject, desk), self.on_error)
+    async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
+        return await told(self._outcome(subject, client), self.on_error)
 
-    async def _outcome(self, subject: Subject, desk: Desk) -> Outcome:
-        return said_outcome(await self._said(subject, desk), self.threshold)
+    async def _outcome(self, subject: Subject, client: GraderClient) -> Outcome:
+        return said_outcome(await self._said(subject, client), self.threshold)
 
-    async def _said(self, subject: Subject, desk: Desk) -> Any:
+    async def _said(self, subject: Subject, client: GraderClient) -> Any:
         """What the code says. Raises GraderFailure when it breaks."""
         runtime = shutil.which(RUNTIME)
         if runtime is None:
@@ -79,7 +79,7 @@ class JavaScript:
                 scratch=Path(scratch),
                 stdin=to_json(self._told(subject)),
                 env={},
-                timeout_s=self.timeout_s or desk.timeout_s or TIMEOUT_S,
+                timeout_s=self.timeout_s or client.timeout_s or TIMEOUT_S,
             )
             if not answer.exists():
                 raise GraderFailure(f"the JavaScript ended with {ran.exit_code}: {ran.stderr.strip()}")
@@ -108,7 +108,7 @@ def named_function(value: str, folder: Path) -> tuple[Path, str | None]:
     try:
         return search_roots(folder).file(path), function or None
     except NotFound as error:
-        raise InputError(str(error), Place(field="value")) from None
+        raise InputError(str(error), SourceLocation(field="value")) from None
 
 
 def _in_camel_case(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from typing import Any
 from pydantic import model_validator
 
 from eval_pipeline.fingerprints import file_fingerprint
-from eval_pipeline.scores.desk import Desk
 from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.grader_client import GraderClient
+from eval_pipeline.scores.grading.context import TEXTS, material_for
 from eval_pipeline.scores.grading.criteria import Criterion, has_bands, read_criteria
 from eval_pipeline.scores.grading.grader import AsksGraders
 from eval_pipeline.scores.grading.grades import Grades
-from eval_pipeline.scores.grading.material import TEXTS, material_for
 from eval_pipeline.scores.grading.prompts import Question, asked, names_shown, question, rubric_text
-from eval_pipeline.scores.grading.replies import Form
+from eval_pipeline.scores.grading.replies import ReplyFormat
 from eval_pipeline.scores.grading.templates import names_a_file, printed, read_template, template_file
 from eval_pipeline.scores.grading.verdicts import Checklist, FreeForm, Ranges
 from eval_pipeline.scores.model import Outcome, Subject
@@ -76,8 +76,8 @@ class LlmGrader(AsksGraders):
         read_template(path)
         return {self.prompt: file_fingerprint(path)}
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
-        return await self.ask_graders(await self._question(subject, desk), desk)
+    async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
+        return await self.ask_graders(await self._question(subject, client), client)
 
     @property
     def _rubric_given(self) -> Any:
@@ -94,17 +94,17 @@ class LlmGrader(AsksGraders):
     def _criteria(self, subject: Subject) -> str:
         return self.value if isinstance(self.value, str) else subject.case.criteria or ""
 
-    def _form(self, rubric: tuple[Criterion, ...]) -> Form:
+    def _form(self, rubric: tuple[Criterion, ...]) -> ReplyFormat:
         if self.grades is not None:
             return Grades(self.grades)
         return form_of(rubric) if rubric else FreeForm()
 
-    async def _question(self, subject: Subject, desk: Desk) -> Question:
+    async def _question(self, subject: Subject, client: GraderClient) -> Question:
         rubric = self._rubric()
         form = self._form(rubric)
         criteria = self._criteria(subject)
         if isinstance(self.prompt, Mapping):
-            return await self._printed(subject, desk, form, rubric)
+            return await self._printed(subject, client, form, rubric)
         template = self._template(subject)
         material = material_for(subject, names_shown(subject, template, criteria), grades=self.grades is not None)
         return question(material, form, template=template, criteria=criteria, rubric=rubric)
@@ -115,10 +115,12 @@ class LlmGrader(AsksGraders):
             return text
         return read_template(template_file(self.prompt, subject.folder))
 
-    async def _printed(self, subject: Subject, desk: Desk, form: Form, rubric: tuple[Criterion, ...]) -> Question:
+    async def _printed(
+        self, subject: Subject, client: GraderClient, form: ReplyFormat, rubric: tuple[Criterion, ...]
+    ) -> Question:
         material = material_for(subject, TEXTS, grades=self.grades is not None)
         config = {**self.config, **(self.prompt.get("config") or {})}
-        told = await printed(argv_of(self.prompt.get("command")), material, config, desk.timeout_s)
+        told = await printed(argv_of(self.prompt.get("command")), material, config, client.timeout_s)
         return asked(material, form, f"{told}\n\n{rubric_text(rubric)}" if rubric else told)
 
 
@@ -137,7 +139,7 @@ class AgentRubric(LlmGrader):
         return f"{criteria}\n\n{_WORKSPACE.format(path=subject.workspace)}".lstrip()
 
 
-def form_of(rubric: tuple[Criterion, ...]) -> Form:
+def form_of(rubric: tuple[Criterion, ...]) -> ReplyFormat:
     """The form of the reply that a rubric asks for."""
     return Ranges(rubric) if has_bands(rubric) else Checklist(rubric)
 

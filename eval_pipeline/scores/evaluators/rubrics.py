@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eval_pipeline.scores.desk import Desk
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators.llm_grader import form_of
+from eval_pipeline.scores.grader_client import GraderClient
+from eval_pipeline.scores.grading.context import material_for
 from eval_pipeline.scores.grading.criteria import Criterion, read_criteria
 from eval_pipeline.scores.grading.grader import AsksGraders
-from eval_pipeline.scores.grading.material import material_for
 from eval_pipeline.scores.grading.prompts import names_shown, question
 from eval_pipeline.scores.model import Outcome, Subject
 
@@ -31,11 +31,11 @@ class Rubrics(AsksGraders):
         AsksGraders.__post_init__(self)
         self._rubric()
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
+    async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         rubric = self._rubric()
         form, wanted = form_of(rubric), subject.case.criteria or ""
         material = material_for(subject, names_shown(subject, None, wanted))
-        return await self.ask_graders(question(material, form, template=None, criteria=wanted, rubric=rubric), desk)
+        return await self.ask_graders(question(material, form, template=None, criteria=wanted, rubric=rubric), client)
 
     def _rubric(self) -> tuple[Criterion, ...]:
         if not isinstance(self.criteria, Sequence) or isinstance(self.criteria, str):

@@ -13,11 +13,11 @@ from pydantic import ConfigDict
 
 from eval_pipeline.llm.client import ChatClient, Embeddings
 from eval_pipeline.llm.errors import ModelError
-from eval_pipeline.scores.desk import Desk, GraderFailure
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Text
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
+from eval_pipeline.scores.grading.context import conversation_text
 from eval_pipeline.scores.grading.grader import Share
-from eval_pipeline.scores.grading.material import conversation_text
 from eval_pipeline.scores.model import Finding, Outcome, Subject, at_least
 
 DEFAULT_THRESHOLD = 0.75
@@ -75,13 +75,13 @@ class Similar:
         if self.value is not None and not (texts and all(isinstance(text, str) and text.strip() for text in texts)):
             raise ValueError(f"value: expected a text, or a list of texts, got {self.value!r}")
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
+    async def grade(self, subject: Subject, grader_client: GraderClient) -> Outcome:
         wanted = self._wanted(subject)
         if not wanted:
             return Outcome(None, "there is nothing to compare with: neither a value nor an expected output")
         if not subject.output.strip():
             return Outcome(0.0, "the output is empty", passes=False)
-        found = await self._embedded([subject.output, *wanted], desk.timeout_s or TIMEOUT_S)
+        found = await self._embedded([subject.output, *wanted], grader_client.timeout_s or TIMEOUT_S)
         output, *others = found.vectors
         likenesses = [cosine(output, other) for other in others]
         return self._outcome(wanted, likenesses, found)

@@ -11,9 +11,9 @@ import httpx
 from pydantic import ConfigDict
 
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.scores.desk import Desk, GraderFailure
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.grading.grader import Share
 from eval_pipeline.scores.model import Outcome, Subject
 from eval_pipeline.scores.programs.reply import OnError, told
@@ -51,16 +51,16 @@ class Webhook:
         if url.scheme not in ("http", "https") or not url.host:
             raise ValueError(f"value: expected an address that begins with http:// or https://, got {self.value!r}")
 
-    async def grade(self, subject: Subject, desk: Desk) -> Outcome:
-        return await told(self._outcome(subject, desk), self.on_error)
+    async def grade(self, subject: Subject, grader_client: GraderClient) -> Outcome:
+        return await told(self._outcome(subject, grader_client), self.on_error)
 
-    async def _outcome(self, subject: Subject, desk: Desk) -> Outcome:
-        return said_outcome(await self._said(subject, desk), self.threshold)
+    async def _outcome(self, subject: Subject, grader_client: GraderClient) -> Outcome:
+        return said_outcome(await self._said(subject, grader_client), self.threshold)
 
-    async def _said(self, subject: Subject, desk: Desk) -> Any:
+    async def _said(self, subject: Subject, grader_client: GraderClient) -> Any:
         """What the service says. Raises GraderFailure when it says nothing that can be read."""
         content = to_json({"output": subject.output, "context": said_context(subject, self.config)})
-        limit = self.timeout_s or desk.timeout_s or TIMEOUT_S
+        limit = self.timeout_s or grader_client.timeout_s or TIMEOUT_S
         try:
             async with asyncio.timeout(limit), httpx.AsyncClient(timeout=limit) as client:
                 reply = await client.post(self.value, content=content, headers={"content-type": "application/json"})

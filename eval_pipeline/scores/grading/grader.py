@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, Strict
 
-from eval_pipeline.scores.desk import Desk, GraderFailure
 from eval_pipeline.scores.evaluators import ARGUMENTS, Text
-from eval_pipeline.scores.grading.opinions import Asked, opinion_of
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
+from eval_pipeline.scores.grading.grader_calls import GraderCall, opinion_of
 from eval_pipeline.scores.grading.prompts import Question
 from eval_pipeline.scores.grading.votes import Answer, Vote, outcome_of_many, outcome_of_one
 from eval_pipeline.scores.model import Outcome, at_least
@@ -52,20 +52,20 @@ class AsksGraders:
             raise ValueError(f"graders: '{twice}' twice; `votes` asks a grader several times")
         object.__setattr__(self, "graders", self.graders or (self.target or self.provider,))
 
-    async def ask_graders(self, question: Question, desk: Desk) -> Outcome:
+    async def ask_graders(self, question: Question, client: GraderClient) -> Outcome:
         """The outcome of asking every grader, side by side. Raises GraderFailure when none replies."""
         asked = [(grader, vote) for grader in self.graders for vote in range(self.votes)]
         if len(asked) == 1:
             (grader, vote) = asked[0]
-            one = await opinion_of(desk, question, grader=grader, settings=self._settings(), vote=vote)
+            one = await opinion_of(client, question, grader=grader, settings=self._settings(), vote=vote)
             return self._judged(outcome_of_one(one, self._recorded()))
-        answers = await asyncio.gather(*(self._answer(question, desk, *who) for who in asked))
+        answers = await asyncio.gather(*(self._answer(question, client, *who) for who in asked))
         named = [(_name(grader, vote, answer), answer) for (grader, vote), answer in zip(asked, answers, strict=True)]
         return self._judged(outcome_of_many(named, self.type, self.vote, self._recorded()))
 
-    async def _answer(self, question: Question, desk: Desk, grader: str | None, vote: int) -> Answer:
+    async def _answer(self, question: Question, client: GraderClient, grader: str | None, vote: int) -> Answer:
         try:
-            return await opinion_of(desk, question, grader=grader, settings=self._settings(), vote=vote)
+            return await opinion_of(client, question, grader=grader, settings=self._settings(), vote=vote)
         except GraderFailure as failure:
             return failure
 
@@ -87,5 +87,5 @@ class AsksGraders:
 
 def _name(grader: str | None, vote: int, answer: Answer) -> str:
     """How a member is called: by its grader, and its number when it is not the first vote."""
-    known = answer.grader if isinstance(answer, Asked) else None
+    known = answer.grader if isinstance(answer, GraderCall) else None
     return (grader or known or "default") + (f" #{vote + 1}" if vote else "")

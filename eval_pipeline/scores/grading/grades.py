@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from eval_pipeline.scores.grading.fences import Fences
-from eval_pipeline.scores.grading.replies import Opinion, Unreadable
+from eval_pipeline.scores.grading.replies import GraderVerdict, Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Grades:
             f"after it: {offered}."
         )
 
-    def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> Opinion:
+    def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
         said = grade_in(reply)
         if said is None:
             raise Unreadable("it has no line GRADE: …")
@@ -36,7 +36,7 @@ class Grades:
         if grade is None:
             raise Unreadable(f"its grade is {said}; there are: {', '.join(self.values)}")
         reason = reply.strip()[:_LONGEST_REASON]
-        return Opinion(self.values[grade], reason, (), None, {"grade": grade})
+        return GraderVerdict(self.values[grade], reason, (), None, {"grade": grade})
 
     def _offered(self, said: str) -> str | None:
         """The grade that was said: in full, or a word that begins with a grade of one letter (`Correct`: `C`)."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.scores.grading.context import GraderContext, images
 from eval_pipeline.scores.grading.criteria import Criterion
 from eval_pipeline.scores.grading.fences import QUOTED, Fences
-from eval_pipeline.scores.grading.material import Material, images
-from eval_pipeline.scores.grading.replies import Form
+from eval_pipeline.scores.grading.replies import ReplyFormat
 from eval_pipeline.scores.grading.templates import filled, names_in, shows_the_answer
 from eval_pipeline.scores.model import Subject
 from eval_pipeline.suites.model import Message
@@ -41,7 +41,7 @@ class Question:
     """What a grader is asked: the messages, and what is needed to read its reply."""
 
     messages: tuple[Message, ...]
-    form: Form
+    form: ReplyFormat
     fences: Fences
     judged: tuple[str, ...]
 
@@ -56,7 +56,7 @@ def names_shown(subject: Subject, template: str | None, criteria: str) -> Sequen
 
 
 def question(
-    material: Material, form: Form, *, template: str | None, criteria: str, rubric: Sequence[Criterion] = ()
+    material: GraderContext, form: ReplyFormat, *, template: str | None, criteria: str, rubric: Sequence[Criterion] = ()
 ) -> Question:
     """The question in the usual words, or by a template.
 
@@ -71,7 +71,7 @@ def question(
     return asked(material, form, "\n\n".join(told))
 
 
-def asked(material: Material, form: Form, told: str) -> Question:
+def asked(material: GraderContext, form: ReplyFormat, told: str) -> Question:
     """The question whose words are given, with the pictures of the case and the form of the reply."""
     messages = (
         Message(role="system", content=_system(form, material.fences)),
@@ -96,7 +96,7 @@ def as_stored(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return [{"role": message.role, "content": _stored_content(message.content)} for message in messages]
 
 
-def _system(form: Form, fences: Fences) -> str:
+def _system(form: ReplyFormat, fences: Fences) -> str:
     return f"{_ROLE}\n\n{_DATA.format(key=fences.key, quoted=QUOTED)}\n\n{form.request(fences)}"
 
 
@@ -104,7 +104,7 @@ def _criteria_section(criteria: str) -> list[str]:
     return [f"What a good answer has to achieve:\n{criteria}"] if criteria else []
 
 
-def _sections(material: Material) -> list[str]:
+def _sections(material: GraderContext) -> list[str]:
     """The parts of the default prompt that there is something to say in; the answer stands even when it is empty."""
     shown = ((name, material.texts[name]) for name in _SECTIONS if name in material.texts)
     return [

@@ -18,7 +18,7 @@ KEY = "key"
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class GraderVerdict:
     """What one reply says. `passes` is its own word on passing, None where the value decides.
 
     `missing` are the ids of criteria that it says nothing about, `open_gates` those of them that have to be met.
@@ -37,20 +37,20 @@ class Unreadable(Exception):
     """A reply that no opinion can be made of; the message says why, for the repair request and for people."""
 
 
-class Form(Protocol):
+class ReplyFormat(Protocol):
     """A form of reply."""
 
     def request(self, fences: Fences) -> str:
         """What a grader is told about the form of its reply."""
 
-    def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> Opinion:
+    def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
         """What a reply says. `judged` are the texts it may quote. Raises Unreadable."""
 
 
-Reader = Callable[[Mapping[str, Any]], Opinion]
+Reader = Callable[[Mapping[str, Any]], GraderVerdict]
 
 
-def read_object(reply: str, fences: Fences, judged: Sequence[str], reader: Reader) -> Opinion:
+def read_object(reply: str, fences: Fences, judged: Sequence[str], reader: Reader) -> GraderVerdict:
     """The opinion of the last object that has one. Those that repeat the question's key come first."""
     found = list(_own_objects(reply, judged))
     keyed = [one for one in found if one.value.get(KEY) == fences.key]

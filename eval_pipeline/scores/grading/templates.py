@@ -13,23 +13,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.file_search import NotFound, search_roots
-from eval_pipeline.scores.desk import GraderFailure
-from eval_pipeline.scores.grading.material import TEXTS, Material, metadata_value
+from eval_pipeline.scores.grader_client import GraderFailure
+from eval_pipeline.scores.grading.context import TEXTS, GraderContext, metadata_value
 from eval_pipeline.scores.programs.command import program_folder, run_command, shown
 from eval_pipeline.scores.programs.payload import grading_payload
 
 FILE_PREFIX = "file://"
-_PROMPT = Place(field="prompt")
+_PROMPT = SourceLocation(field="prompt")
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
 _OLD_NAMES = {"input_text": "input", "output_text": "output", "expected_output_text": "expected_output"}
 _ANSWER_NAMES = frozenset(TEXTS) - {"input"}
 _FILE_NAME = re.compile(r"\S+\.(?:md|markdown|txt|prompt|j2|jinja2?|njk)\Z")
 
 
-def filled(template: str, material: Material, criteria: str = "") -> str:
+def filled(template: str, material: GraderContext, criteria: str = "") -> str:
     """A template with its variables replaced in one pass, so that nothing inside a value is taken for one."""
 
     def value(match: re.Match[str]) -> str:
@@ -82,7 +82,9 @@ def read_template(path: Path) -> str:
     return text
 
 
-async def printed(argv: Sequence[str], material: Material, config: Mapping[str, Any], timeout_s: float | None) -> str:
+async def printed(
+    argv: Sequence[str], material: GraderContext, config: Mapping[str, Any], timeout_s: float | None
+) -> str:
     """What a program prints that is given a subject as grading programs are, and the judged texts fenced (`fenced`).
 
     It runs in the suite's folder. Raises GraderFailure when it ends with an error or prints nothing.

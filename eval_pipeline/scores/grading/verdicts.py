@@ -11,7 +11,7 @@ from typing import Any
 
 from eval_pipeline.scores.grading.criteria import BEST, Criterion
 from eval_pipeline.scores.grading.fences import Fences
-from eval_pipeline.scores.grading.replies import KEY, Opinion, Unreadable, read_object
+from eval_pipeline.scores.grading.replies import KEY, GraderVerdict, Unreadable, read_object
 from eval_pipeline.scores.grading.values import TRUE, shown, truth, whole, within
 from eval_pipeline.scores.model import Finding, at_least
 
@@ -32,10 +32,10 @@ class FreeForm:
             f"At most {MOST_FINDINGS} assertions, the most important ones.",
         )
 
-    def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> Opinion:
+    def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
         return read_object(reply, fences, judged, self._opinion)
 
-    def _opinion(self, found: Mapping[str, Any]) -> Opinion:
+    def _opinion(self, found: Mapping[str, Any]) -> GraderVerdict:
         passes = None if found.get("pass") is None else truth(found["pass"], "pass")
         if "score" in found:
             value = within(found["score"], "score", 1)
@@ -46,7 +46,7 @@ class FreeForm:
         findings = tuple(_findings(found.get("assertions")))[:MOST_FINDINGS]
         said = _said(found, "reason", "reasoning")
         details = {"details": found["details"]} if found.get("details") else {}
-        return Opinion(value, said or _by_findings(findings), findings, passes, details)
+        return GraderVerdict(value, said or _by_findings(findings), findings, passes, details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ class Checklist:
             f"One check for each criterion: {', '.join(criterion.id for criterion in self.criteria)}.",
         )
 
-    def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> Opinion:
+    def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
         return read_object(reply, fences, judged, self._opinion)
 
-    def _opinion(self, found: Mapping[str, Any]) -> Opinion:
+    def _opinion(self, found: Mapping[str, Any]) -> GraderVerdict:
         checks = _checks(found, self.criteria)
         met = {id_: truth(_either(check, "satisfied", "pass"), f"check {id_}") for id_, check in checks.items()}
         judged = [criterion for criterion in self.criteria if criterion.id in met]
@@ -83,7 +83,7 @@ class Checklist:
         missing = [criterion for criterion in self.criteria if criterion.id not in met]
         gates = [criterion for criterion in missing if criterion.required is not False]
         passes = False if gated else None
-        return Opinion(value, reason, findings, passes, missing=_ids(missing), open_gates=_ids(gates))
+        return GraderVerdict(value, reason, findings, passes, missing=_ids(missing), open_gates=_ids(gates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,10 @@ class Ranges:
             f"One check for each criterion: {', '.join(criterion.id for criterion in self.criteria)}.",
         )
 
-    def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> Opinion:
+    def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
         return read_object(reply, fences, judged, self._opinion)
 
-    def _opinion(self, found: Mapping[str, Any]) -> Opinion:
+    def _opinion(self, found: Mapping[str, Any]) -> GraderVerdict:
         checks = _checks(found, self.criteria)
         raw = {id_: whole(check.get("score"), f"check {id_}") for id_, check in checks.items()}
         judged = [criterion for criterion in self.criteria if criterion.id in raw]
@@ -111,7 +111,7 @@ class Ranges:
         findings = tuple(self._finding(criterion, raw[criterion.id], checks[criterion.id]) for criterion in judged)
         missing = [criterion for criterion in self.criteria if criterion.id not in raw]
         scores = ", ".join(f"{id_} {score}" for id_, score in raw.items())
-        return Opinion(
+        return GraderVerdict(
             value,
             _total(found, f"of {BEST}: {scores}", below),
             findings,

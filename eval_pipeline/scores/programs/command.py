@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import InputError, Place
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions.process import run_program
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.file_search import NotFound, search_roots
-from eval_pipeline.scores.desk import GraderFailure
+from eval_pipeline.scores.grader_client import GraderFailure
 
 DEFAULT_TIMEOUT_S = 300.0
 STDERR_CHARS = 2_000
@@ -31,7 +31,7 @@ _STAND_INS = ((("python3",), sys.executable), (("bun", "run"), "node"))
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CommandResult:
     """A program that ended: its exit code, what it printed, and the end of what it complained of."""
 
     exit_code: int
@@ -55,9 +55,9 @@ def program_folder(cwd: str | None, folder: Path) -> Path:
     try:
         found = search_roots(folder).file_or_folder(cwd)
     except NotFound as error:
-        raise InputError(str(error), Place(field="cwd")) from None
+        raise InputError(str(error), SourceLocation(field="cwd")) from None
     if not found.is_dir():
-        raise InputError(f"'{cwd}' is no folder", Place(field="cwd"))
+        raise InputError(f"'{cwd}' is no folder", SourceLocation(field="cwd"))
     return found
 
 
@@ -68,7 +68,7 @@ def command_content(argv: Sequence[str], cwd: Path) -> Mapping[str, str]:
     """
     script = _script(argv)
     if script is not None and not (cwd / script).is_file():
-        raise InputError(f"no file '{script}' in {cwd}", Place(field="command"))
+        raise InputError(f"no file '{script}' in {cwd}", SourceLocation(field="command"))
     return {word: file_fingerprint(path) for word, path in _named_files(argv, cwd)}
 
 
@@ -112,7 +112,7 @@ async def run_command(
     stdin: bytes,
     env: Mapping[str, str],
     timeout_s: float | None,
-) -> Ran:
+) -> CommandResult:
     """Runs a command to its end; `env` goes over the pipeline's own environment. Raises GraderFailure.
 
     `scratch` takes its output. A script whose `python3` or `bun` is not to be found here is run by our own Python or by
@@ -131,7 +131,9 @@ async def run_command(
     if finished.stdout.stat().st_size > STDOUT_BYTES:
         raise GraderFailure(f"{shown(argv)} printed more than {STDOUT_BYTES:,} bytes")
     stderr = finished.stderr.read_bytes()[-4 * STDERR_CHARS :].decode("utf-8", "replace")
-    return Ran(finished.exit_code, finished.stdout.read_bytes().decode("utf-8", "replace"), stderr[-STDERR_CHARS:])
+    return CommandResult(
+        finished.exit_code, finished.stdout.read_bytes().decode("utf-8", "replace"), stderr[-STDERR_CHARS:]
+    )
 
 
 def _as_found_here(argv: Sequence[str]) -> Sequence[str]:

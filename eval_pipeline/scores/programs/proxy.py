@@ -17,7 +17,7 @@ import orjson
 from aiohttp import web
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.scores.desk import Desk, GraderFailure, GraderReply
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure, GraderReply
 from eval_pipeline.scores.programs.messages import token_usage
 from eval_pipeline.suites.model import Message
 
@@ -39,7 +39,7 @@ class Access:
 class Proxy:
     """A proxy while it runs, and the calls it carried out."""
 
-    desk: Desk
+    client: GraderClient
     access: Access
     url: str = ""
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
@@ -95,7 +95,7 @@ class Proxy:
         messages.append(Message(role="user", content=question))
         self.taken += 1
         try:
-            reply = await self.desk.ask(
+            reply = await self.client.ask(
                 messages,
                 grader=None if grader == "default" else grader,
                 sample=sample - 1 if type(sample) is int and sample > 0 else 0,
@@ -149,12 +149,12 @@ async def _body(request: web.Request) -> Mapping[str, Any] | None:
 
 
 @contextlib.asynccontextmanager
-async def proxied(access: Access | None, desk: Desk) -> AsyncIterator[Proxy | None]:
+async def proxied(access: Access | None, client: GraderClient) -> AsyncIterator[Proxy | None]:
     """A proxy for the time of the block; None without access."""
     if access is None:
         yield None
         return
-    proxy = Proxy(desk, access)
+    proxy = Proxy(client, access)
     app = web.Application(client_max_size=_BODY_BYTES)
     app.add_routes([
         web.get("/info", _guarded(proxy, proxy.info)),

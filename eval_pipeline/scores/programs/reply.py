@@ -11,7 +11,7 @@ import math
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from eval_pipeline.scores.desk import GraderFailure
+from eval_pipeline.scores.grader_client import GraderFailure
 from eval_pipeline.scores.model import Finding, Outcome
 
 OnError = Literal["unscored", "fail"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.model import Case, Message, Suite
 
 
@@ -21,7 +21,7 @@ def write(file: str, text: str | bytes = "") -> Path:
 def load(text: str, file: str = "math.yaml", **environment: str) -> Suite:
     """The suite in a file of this text."""
     path = write(file, dedent(text))
-    return load_suite(path, Reading(environment))
+    return load_suite(path, LoadOptions(environment))
 
 
 def load_test(fields: str, suite_fields: str = "") -> Case:

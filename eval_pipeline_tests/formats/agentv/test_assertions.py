@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.model import EvaluatorSpec
 from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, write
 
@@ -197,7 +197,7 @@ def test_what_is_wrong_with_a_template_is_said(entry: str, problem: str) -> None
 
 def evaluators_with(known: set[str], fields: str) -> tuple[EvaluatorSpec, ...]:
     write("evals/math.yaml", document(fields))
-    suite = load_suite(Path("evals/math.yaml"), Reading({}, frozenset(known)))
+    suite = load_suite(Path("evals/math.yaml"), LoadOptions({}, frozenset(known)))
     assert suite.errors == ()
     return suite.cases[0].evaluators
 

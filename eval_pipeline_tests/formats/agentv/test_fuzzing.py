@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.diagnostics import problems_of
-from eval_pipeline.suites.load import Reading, find_suite_files, load_suite
+from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
 
@@ -83,7 +83,7 @@ def check(file: str, content: bytes) -> None:
     path = Path(file)
     path.write_bytes(content)
     try:
-        suite = load_suite(path, Reading({"NAME": "Ann"}))
+        suite = load_suite(path, LoadOptions({"NAME": "Ann"}))
     except InputError as error:
         problems = problems_of(error)
     else:

@@ -9,7 +9,7 @@ import pytest
 from eval_pipeline.errors import InputError
 from eval_pipeline.formats.agentv import variables
 from eval_pipeline.parsing.interpolation import interpolate, with_texts_changed
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, said, write
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
@@ -192,7 +192,7 @@ def test_a_file_beside_a_dataset_has_placeholders_too() -> None:
     write("sums.yaml", "description: by ${{ NAME }}\ntarget: '{{ env.NAME }}'\n")
     write("sums.jsonl", '{"id": "a", "criteria": "c", "input": "i"}\n')
 
-    suite = load_suite(Path("sums.jsonl"), Reading({"NAME": "Ann"}))
+    suite = load_suite(Path("sums.jsonl"), LoadOptions({"NAME": "Ann"}))
 
     assert (suite.description, suite.settings.runners) == ("by Ann", ("Ann",))
 

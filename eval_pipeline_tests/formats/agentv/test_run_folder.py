@@ -10,19 +10,19 @@ import pytest
 from eval_pipeline.failures import FAILURE_CLASSES
 from eval_pipeline.formats.agentv.results import failure_stage
 from eval_pipeline.formats.agentv.run_folder import segment
-from eval_pipeline.leaderboards.result_rows import Record
-from eval_pipeline.scores.model import Finding, Member, Status
+from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.scores.model import Finding, Status, SubScore
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, a_verdict, exported
 
 DIFF = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+c\n"
 
 
-def documents(*records: Record) -> dict[str, Any]:
+def documents(*records: ResultRow) -> dict[str, Any]:
     """The JSON files of the run folder, read."""
     return {path: json.loads(data) for path, data in exported("agentv", *records).items() if path.endswith(".json")}
 
 
-def rows(*records: Record) -> list[dict[str, Any]]:
+def rows(*records: ResultRow) -> list[dict[str, Any]]:
     return [json.loads(line) for line in exported("agentv", *records)["index.jsonl"].splitlines()]
 
 
@@ -124,7 +124,7 @@ def test_what_could_not_be_graded_says_why_and_has_no_answer() -> None:
         pytest.param([a_record("..", suite="../etc")], ["_etc/_"], id="no-way-out"),
     ],
 )  # fmt: skip
-def test_no_cell_overwrites_another(records: list[Record], folders: list[str]) -> None:
+def test_no_cell_overwrites_another(records: list[ResultRow], folders: list[str]) -> None:
     files = exported("agentv", *records)
 
     found = [json.loads(line)["grading_path"] for line in files["index.jsonl"].splitlines()]
@@ -192,7 +192,7 @@ def test_an_evaluator_passes_by_its_own_mark(fields: dict[str, Any], threshold: 
 
 
 def test_members_of_a_score_are_its_scores() -> None:
-    members = (Member("a", "contains", 1.0, "yes"), Member("b", "llm-grader", None, "no reply", grader="judge"))
+    members = (SubScore("a", "contains", 1.0, "yes"), SubScore("b", "llm-grader", None, "no reply", grader="judge"))
 
     (evaluator,) = documents(a_record(scores=(a_score(members=members),)))["maths/sum/grading.json"]["evaluators"]
 

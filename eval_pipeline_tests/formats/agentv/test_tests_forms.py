@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.suites.load import Reading, find_suite_files, load_suite
+from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, Suite
 from eval_pipeline_tests.formats.agentv.sample_suites import error_of, load, said, write
 
@@ -379,6 +379,6 @@ def test_placeholders_are_filled_in_wherever_tests_stand() -> None:
     folder_case("d/d", prompt="${{ NAME }}")
     write("all.yaml", "tests: [file://a.yaml, file://b.jsonl, file://c.csv, file://d]\n")
 
-    suite = load_suite(Path("all.yaml"), Reading({"NAME": "Ann"}))
+    suite = load_suite(Path("all.yaml"), LoadOptions({"NAME": "Ann"}))
 
     assert [case.input for case in suite.cases] == [said("Ann")] * 4

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.formats.agentv.workspace import WorkspaceLoading, read_case_workspace, read_workspace
-from eval_pipeline.parsing.diagnostics import Notices
+from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.file_search import search_roots
 from eval_pipeline.parsing.source import Source, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
-from eval_pipeline.suites.load import Reading, load_suite
+from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.workspace import Hook, Repository, WorkspaceSpec, merged
 
 SUITE = "suite.yaml"
@@ -31,7 +31,9 @@ def _in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_loading(folder: Path | None = None, **environment: str) -> WorkspaceLoading:
-    return WorkspaceLoading(roots=search_roots(folder or Path.cwd()), environment=environment, notices=Notices())
+    return WorkspaceLoading(
+        roots=search_roots(folder or Path.cwd()), environment=environment, diagnostics=Diagnostics()
+    )
 
 
 def read(text: str, loading: WorkspaceLoading | None = None) -> WorkspaceSpec:
@@ -53,7 +55,7 @@ def read_case(text: str, suite: WorkspaceSpec | None = None, loading: WorkspaceL
 def notices_of(text: str) -> list[str]:
     loading = a_loading()
     read(text, loading)
-    return [str(notice) for notice in loading.notices.all()]
+    return [str(notice) for notice in loading.diagnostics.all()]
 
 
 def error_of(text: str) -> str:
@@ -397,7 +399,7 @@ def a_spec(**fields: Any) -> WorkspaceSpec:
     ],
 )
 def test_what_decides_on_the_files_is_visible_to_the_target(other: dict[str, Any]) -> None:
-    assert a_spec().visible() != a_spec(**other).visible()
+    assert a_spec().fingerprint_fields() != a_spec(**other).fingerprint_fields()
 
 
 @pytest.mark.parametrize(
@@ -410,26 +412,31 @@ def test_what_decides_on_the_files_is_visible_to_the_target(other: dict[str, Any
     ],
 )
 def test_what_does_not_decide_on_the_files_is_not_visible(other: dict[str, Any]) -> None:
-    assert a_spec().visible() == a_spec(**other).visible()
+    assert a_spec().fingerprint_fields() == a_spec(**other).fingerprint_fields()
 
 
 def test_where_a_hook_runs_is_visible_to_the_target_as_it_is_from_the_suites_folder() -> None:
-    def visible(folder: str, cwd: str | None) -> object:
+    def fingerprint_fields(folder: str, cwd: str | None) -> object:
         hook = Hook(command=("a",), cwd=Path(cwd) if cwd is not None else None)
-        return a_spec(folder=Path(folder), hooks={"before_all": hook}).visible()
+        return a_spec(folder=Path(folder), hooks={"before_all": hook}).fingerprint_fields()
 
-    here = [visible("/suites", cwd) for cwd in (None, "/suites/one", "/suites/two", "{{workspace_path}}/one", "/other")]
+    here = [
+        fingerprint_fields("/suites", cwd)
+        for cwd in (None, "/suites/one", "/suites/two", "{{workspace_path}}/one", "/other")
+    ]
 
     assert len({str(each) for each in here}) == 5
-    assert visible("/elsewhere", "/elsewhere/one") == visible("/suites", "/suites/one")
-    assert visible("/elsewhere", "{{workspace_path}}/one") == visible("/suites", "{{workspace_path}}/one")
+    assert fingerprint_fields("/elsewhere", "/elsewhere/one") == fingerprint_fields("/suites", "/suites/one")
+    assert fingerprint_fields("/elsewhere", "{{workspace_path}}/one") == fingerprint_fields(
+        "/suites", "{{workspace_path}}/one"
+    )
 
 
 def test_a_script_that_a_hook_names_is_part_of_what_is_visible() -> None:
     before = []
     for text in ("one", "two"):
         a_file("setup.py", text)
-        before.append(read("hooks: {before_all: {command: 'python setup.py'}}").visible())
+        before.append(read("hooks: {before_all: {command: 'python setup.py'}}").fingerprint_fields())
 
     assert before[0] != before[1]
 
@@ -477,7 +484,7 @@ def test_an_edited_file_is_visible_to_the_target() -> None:
     seen = []
     for text in ("1", "2"):
         a_file("sales.csv", text)
-        seen.append(read("files: [sales.csv]").visible())
+        seen.append(read("files: [sales.csv]").fingerprint_fields())
 
     assert seen[0] != seen[1]
 
@@ -533,7 +540,7 @@ def test_whatever_is_written_is_read_or_refused_with_its_place(raw: Any) -> None
     except InputError as error:
         assert str(error).startswith(f"{SUITE}:1: workspace")
     else:
-        assert len(str(spec.visible())) == 64
+        assert len(str(spec.fingerprint_fields())) == 64
 
 
 def test_cases_of_a_suite_inherit_its_workspace_or_have_hooks_of_their_own() -> None:
@@ -551,7 +558,7 @@ def test_cases_of_a_suite_inherit_its_workspace_or_have_hooks_of_their_own() -> 
           - {id: case-2, criteria: Should also work, input: Do something else}
     """
 
-    first, second = load_suite(a_file("suite.yaml", text), Reading({})).cases
+    first, second = load_suite(a_file("suite.yaml", text), LoadOptions({})).cases
 
     assert first.workspace is not None
     assert first.workspace.hooks["before_all"].command == ("bun", "run", "custom-setup.ts")

@@ -17,10 +17,10 @@ from types import TracebackType
 
 from eval_pipeline.executions.model import Plan, TargetFailure, WorkspaceTrace
 from eval_pipeline.executions.threads import in_thread
-from eval_pipeline.executions.workspaces.changes import MOST_BYTES
-from eval_pipeline.executions.workspaces.hooks import told_of_case
-from eval_pipeline.executions.workspaces.place import Bench, Keep, Place
-from eval_pipeline.executions.workspaces.supply import FAILURES, Supply, for_each_case, supply_of
+from eval_pipeline.executions.workspaces.hooks import case_payload
+from eval_pipeline.executions.workspaces.providers import FAILURES, WorkspaceProvider, for_each_case, supply_of
+from eval_pipeline.executions.workspaces.snapshots import MOST_BYTES
+from eval_pipeline.executions.workspaces.workspace_dir import Keep, WorkspaceDir, WorkspaceManager
 from eval_pipeline.failures import WORKSPACE
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
@@ -51,9 +51,9 @@ class Workspaces:
         self._keep = keep
         self._pool_slots = pool_slots
         self._most_diff_bytes = most_diff_bytes
-        self._bench: Bench | None = None
+        self._bench: WorkspaceManager | None = None
         self._beginning = asyncio.Lock()
-        self._supplies: dict[_SupplyKey, Supply] = {}
+        self._supplies: dict[_SupplyKey, WorkspaceProvider] = {}
 
     async def __aenter__(self) -> Workspaces:
         return self
@@ -82,7 +82,7 @@ class Workspaces:
             await workspace.close(failed=True)
             raise
         except BaseException:
-            await supply.take_back(place)
+            await supply.cancel(place)
             raise
         return workspace
 
@@ -101,7 +101,7 @@ class Workspaces:
         if bench is not None:
             await bench.close()
 
-    async def _begun(self) -> Bench:
+    async def _begun(self) -> WorkspaceManager:
         async with self._beginning:
             if self._bench is None:
                 try:
@@ -110,8 +110,8 @@ class Workspaces:
                     raise TargetFailure(WORKSPACE, f"no workspaces below {self._root}: {error}") from error
             return self._bench
 
-    def _begin(self) -> Bench:
-        return Bench(
+    def _begin(self) -> WorkspaceManager:
+        return WorkspaceManager(
             self._root,
             self._sweep_id,
             keep=self._keep,
@@ -119,7 +119,7 @@ class Workspaces:
             most_bytes=self._most_diff_bytes,
         )
 
-    def _supply(self, plan: Plan, spec: WorkspaceSpec, bench: Bench) -> Supply:
+    def _supply(self, plan: Plan, spec: WorkspaceSpec, bench: WorkspaceManager) -> WorkspaceProvider:
         own = plan.case.id if spec.own_setup and not for_each_case(spec) else ""
         setup = "" if for_each_case(spec) else spec.setup_key
         key = (plan.suite, plan.runner.name, setup, own)
@@ -135,7 +135,9 @@ class Workspace:
     failed.
     """
 
-    def __init__(self, plan: Plan, spec: WorkspaceSpec, bench: Bench, supply: Supply, place: Place) -> None:
+    def __init__(
+        self, plan: Plan, spec: WorkspaceSpec, bench: WorkspaceManager, supply: WorkspaceProvider, place: WorkspaceDir
+    ) -> None:
         self._plan = plan
         self._spec = spec
         self._bench = bench
@@ -158,7 +160,7 @@ class Workspace:
         except FAILURES as error:
             raise TargetFailure(WORKSPACE, str(error)) from error
         try:
-            self._baseline = await self._place.picture()
+            self._baseline = await self._place.snapshot()
         except FAILURES as error:
             self._warn(f"what changes in the workspace will not be known: {error}")
 
@@ -175,7 +177,7 @@ class Workspace:
         """Whether the folder will be there after the sweep, should the case have failed or not."""
         return self._place.stays(failed=failed)
 
-    async def close(self, *, failed: bool, undo: bool = False) -> None:
+    async def close(self, *, failed: bool, restore: bool = False) -> None:
         """Nobody looks at it any more: reset, after_each, and the next case may have it, or it is removed or kept.
 
         `undo` is for an attempt that will be repeated: first everything is put back to where it began. In a task
@@ -184,21 +186,21 @@ class Workspace:
         if self._closed:
             return
         self._closed = True
-        self._place.failed = self._place.failed or (failed and not undo)
+        self._place.failed = self._place.failed or (failed and not restore)
         if _is_cancelled():
-            await self._supply.take_back(self._place)
+            await self._supply.cancel(self._place)
             return
         try:
-            if undo and self._baseline is not None and not for_each_case(self._spec):
-                await self._tolerating(self._place.undo(self._baseline))
+            if restore and self._baseline is not None and not for_each_case(self._spec):
+                await self._tolerating(self._place.restore(self._baseline))
             await self._tolerating(self._run("after_each"))
         except BaseException:
-            await self._supply.take_back(self._place)
+            await self._supply.cancel(self._place)
             raise
         await self._supply.give(self._place, self._plan)
 
     async def _run(self, hook: str) -> None:
-        told = told_of_case(self._plan.case, self.folder, self._bench.sweep_id)
+        told = case_payload(self._plan.case, self.folder, self._bench.sweep_id)
         await self._place.run(hook, self._spec, told)
 
     async def _tolerating(self, work: Awaitable[None]) -> None:
@@ -217,7 +219,7 @@ class Workspace:
         if self._baseline is None:
             return None
         try:
-            return await self._place.diff(self._baseline, await self._place.picture())
+            return await self._place.diff(self._baseline, await self._place.snapshot())
         except FAILURES as error:
             self._warn(f"what changed in the workspace is not known: {error}")
             return None

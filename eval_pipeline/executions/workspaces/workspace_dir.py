@@ -15,12 +15,12 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from eval_pipeline.executions.threads import in_thread
-from eval_pipeline.executions.workspaces.changes import PictureStore, Watch
 from eval_pipeline.executions.workspaces.folders import POOL, SweepFolder, remove
 from eval_pipeline.executions.workspaces.git import GitFailure
-from eval_pipeline.executions.workspaces.hooks import Told, run_hook
+from eval_pipeline.executions.workspaces.hooks import HookPayload, run_hook
 from eval_pipeline.executions.workspaces.pool import Pool, Slot
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, reset
+from eval_pipeline.executions.workspaces.snapshots import SnapshotStore, SnapshotTracker
 from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
 
 _LOG = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _LOOK_AGAIN_S = 0.2
 Keep = Literal["failures", "always", "never"]
 
 
-class Bench:
+class WorkspaceManager:
     """What the workspaces of a sweep share: their folder, the store of pictures, clones, the pool, and locks."""
 
     def __init__(self, root: Path, sweep_id: str, *, keep: Keep, pool_slots: int, most_bytes: int) -> None:
@@ -36,14 +36,14 @@ class Bench:
         self.keep = keep
         self.sweep = SweepFolder(root, sweep_id)
         self.pool = Pool(root.absolute() / POOL, pool_slots)
-        self._pictures = PictureStore(self.sweep.path / ".pictures", most_bytes=most_bytes)
+        self._pictures = SnapshotStore(self.sweep.path / ".pictures", most_bytes=most_bytes)
         self._numbers = itertools.count(1)
         self._clones: dict[Repository, asyncio.Task[CheckedOut]] = {}
         self._turns: dict[Path, asyncio.Lock] = {}
         self._locks: dict[Path, FileLock] = {}
         self._lock_folder = root.absolute() / ".static"
 
-    def watch(self, folder: Path) -> Watch:
+    def watch(self, folder: Path) -> SnapshotTracker:
         return self._pictures.watch(folder)
 
     def scratch(self) -> Path:
@@ -92,7 +92,7 @@ class Bench:
         await in_thread(self.sweep.close)
 
 
-class Place:
+class WorkspaceDir:
     """A prepared folder.
 
     `slot` is its place in the pool, `permanent` says that it is the user's own, `fresh` that it is one case's and is
@@ -102,9 +102,9 @@ class Place:
 
     def __init__(
         self,
-        bench: Bench,
+        bench: WorkspaceManager,
         folder: Path,
-        watch: Watch,
+        watch: SnapshotTracker,
         *,
         repositories: tuple[CheckedOut, ...] = (),
         slot: Slot | None = None,
@@ -122,13 +122,13 @@ class Place:
         self.failed = False
         self.printed: dict[str, str] = {}
 
-    async def picture(self) -> str:
-        return await self._watch.picture()
+    async def snapshot(self) -> str:
+        return await self._watch.snapshot()
 
     async def diff(self, before: str, after: str) -> str:
         return await self._watch.diff(before, after)
 
-    async def run(self, name: str, spec: WorkspaceSpec, told: Told) -> None:
+    async def run(self, name: str, spec: WorkspaceSpec, told: HookPayload) -> None:
         """Runs the hook of this name, if there is one: its reset first. Raises GitFailure, OSError, HookFailure."""
         hook = spec.hook(name)
         if hook is None:
@@ -143,7 +143,7 @@ class Place:
         """Takes the picture that a reset goes back to, where that is not a commit. Raises OSError."""
         if not self.repositories and not self.fresh:
             with contextlib.suppress(GitFailure):  # asking for a reset says so
-                self.clean = await self.picture()
+                self.clean = await self.snapshot()
 
     async def reset(self, *, strict: bool) -> None:
         """Puts the repositories back to their commits; without any, all files to how before_all left them."""
@@ -154,10 +154,10 @@ class Place:
         else:
             await self._watch.put_back(self.clean, ignored=strict)
 
-    async def undo(self, picture: str) -> None:
+    async def restore(self, snapshot: str) -> None:
         """Puts everything back to a picture, repositories to their commits first."""
         await self._reset_repositories(strict=False)
-        await self._watch.put_back(picture)
+        await self._watch.put_back(snapshot)
 
     async def _reset_repositories(self, *, strict: bool) -> None:
         folders = tuple(at.folder for at in self.repositories)
@@ -169,7 +169,7 @@ class Place:
         keep = self._bench.keep
         return self.permanent or (self._slot is None and (keep == "always" or (failed and keep == "failures")))
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         """Nobody works in it any more."""
         if self._slot is not None:
             self._slot.release()

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eval_pipeline.scores.desk import Desk, GraderFailure, GraderReply
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure, GraderReply
 from eval_pipeline.scores.grading.prompts import Question, as_stored, repair
-from eval_pipeline.scores.grading.replies import Opinion, Unreadable
+from eval_pipeline.scores.grading.replies import GraderVerdict, Unreadable
 from eval_pipeline.suites.model import Message
 
 TRIES = 3
 
 
 @dataclass(slots=True)
-class Asked:
+class GraderCall:
     """What became of asking one grader: its opinion, or the problem with its last reply, and all its replies."""
 
     messages: Sequence[Message]
     replies: list[GraderReply] = field(default_factory=list)
-    opinion: Opinion | None = None
+    opinion: GraderVerdict | None = None
     problem: str = ""
 
     @property
@@ -60,17 +60,17 @@ class Asked:
 
 
 async def opinion_of(
-    desk: Desk, question: Question, *, grader: str | None, settings: Mapping[str, Any], vote: int = 0
-) -> Asked:
+    client: GraderClient, question: Question, *, grader: str | None, settings: Mapping[str, Any], vote: int = 0
+) -> GraderCall:
     """What a grader says to a question. Raises GraderFailure.
 
     A reply that cannot be read, or that leaves a criterion out, is asked for anew, `TRIES` times in all; then the
     grader is shown its reply and what is wrong with it. Of replies that leave something out, the fullest one counts,
     unless what it leaves out has to be met.
     """
-    asked = Asked(question.messages)
+    asked = GraderCall(question.messages)
     try:
-        await _ask_until_read(asked, desk, question, grader, settings, vote * TRIES)
+        await _ask_until_read(asked, client, question, grader, settings, vote * TRIES)
     except GraderFailure:
         if asked.opinion is None:
             raise
@@ -81,16 +81,21 @@ async def opinion_of(
 
 
 async def _ask_until_read(
-    asked: Asked, desk: Desk, question: Question, grader: str | None, settings: Mapping[str, Any], first: int
+    asked: GraderCall,
+    client: GraderClient,
+    question: Question,
+    grader: str | None,
+    settings: Mapping[str, Any],
+    first: int,
 ) -> None:
     for number in range(first, first + TRIES):
-        reply = await desk.ask(question.messages, grader=grader, settings=settings, sample=number)
+        reply = await client.ask(question.messages, grader=grader, settings=settings, sample=number)
         if _read(asked, question, reply):
             return
     last = asked.replies[-1].text
     if last.strip():
         messages = repair(question, last, asked.problem)
-        _read(asked, question, await desk.ask(messages, grader=grader, settings=settings, sample=first))
+        _read(asked, question, await client.ask(messages, grader=grader, settings=settings, sample=first))
 
 
 def usage_of(replies: Iterable[GraderReply]) -> dict[str, Any]:
@@ -104,7 +109,7 @@ def usage_of(replies: Iterable[GraderReply]) -> dict[str, Any]:
     }
 
 
-def _read(asked: Asked, question: Question, reply: GraderReply) -> bool:
+def _read(asked: GraderCall, question: Question, reply: GraderReply) -> bool:
     """Takes a reply in; whether it says all there is to say."""
     asked.replies.append(reply)
     try:

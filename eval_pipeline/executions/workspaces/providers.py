@@ -13,9 +13,9 @@ from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.folders import remove
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.hooks import HookFailure, told_of_all
-from eval_pipeline.executions.workspaces.place import Bench, Place
 from eval_pipeline.executions.workspaces.pool import fill, outer_first, prepare
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, as_it_is, check_out
+from eval_pipeline.executions.workspaces.workspace_dir import WorkspaceDir, WorkspaceManager
 from eval_pipeline.failures import WORKSPACE
 from eval_pipeline.suites.model import Case
 from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
@@ -25,31 +25,31 @@ FAILURES = (GitFailure, HookFailure, OSError)
 """What making or preparing a workspace may raise."""
 
 
-class Supply(Protocol):
+class WorkspaceProvider(Protocol):
     """Gives out folders that are prepared up to before_all."""
 
-    async def take(self, plan: Plan) -> Place:
+    async def take(self, plan: Plan) -> WorkspaceDir:
         """A folder for one case to work in, alone. Raises TargetFailure."""
 
-    async def give(self, place: Place, plan: Plan) -> None:
+    async def give(self, place: WorkspaceDir, plan: Plan) -> None:
         """The case is done with it."""
 
-    async def take_back(self, place: Place) -> None:
+    async def cancel(self, place: WorkspaceDir) -> None:
         """The case was cancelled: the folder is free again, or gone, and no hook runs."""
 
     async def close(self) -> None:
         """No case comes any more: after_all, and the folders are let go."""
 
 
-def supply_of(plan: Plan, spec: WorkspaceSpec, bench: Bench) -> Supply:
+def supply_of(plan: Plan, spec: WorkspaceSpec, bench: WorkspaceManager) -> WorkspaceProvider:
     """The supply for cases that ask for this workspace."""
     if for_each_case(spec):
-        return Fresh(bench)
+        return PerCaseProvider(bench)
     if spec.mode == "static":
-        return Shared(bench, spec, lambda: _static(bench, spec), own=plan.case if spec.own_setup else None)
+        return SharedProvider(bench, spec, lambda: _static(bench, spec), own=plan.case if spec.own_setup else None)
     if spec.mode == "pooled":
         return Pooled(bench, spec, lambda: _temporary(bench, spec, (plan.suite, plan.runner.name, "shared")))
-    return Shared(bench, spec, lambda: _temporary(bench, spec, (plan.suite, plan.runner.name, "shared")))
+    return SharedProvider(bench, spec, lambda: _temporary(bench, spec, (plan.suite, plan.runner.name, "shared")))
 
 
 def for_each_case(spec: WorkspaceSpec) -> bool:
@@ -57,13 +57,13 @@ def for_each_case(spec: WorkspaceSpec) -> bool:
     return spec.isolation == "per_case" or (spec.own_setup and spec.mode != "static")
 
 
-class Fresh:
+class PerCaseProvider:
     """A new folder for every execution, removed after it."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: WorkspaceManager) -> None:
         self._bench = bench
 
-    async def take(self, plan: Plan) -> Place:
+    async def take(self, plan: Plan) -> WorkspaceDir:
         spec = plan.case.workspace
         assert spec is not None
         names = (plan.suite, plan.runner.name, f"{plan.case.id}-{plan.repetition}")
@@ -79,19 +79,19 @@ class Fresh:
             raise
         return place
 
-    async def give(self, place: Place, plan: Plan) -> None:
+    async def give(self, place: WorkspaceDir, plan: Plan) -> None:
         assert plan.case.workspace is not None
         await after_all(self._bench, place, plan.case.workspace, plan.case)
-        await place.let_go()
+        await place.release()
 
-    async def take_back(self, place: Place) -> None:
-        await place.let_go()
+    async def cancel(self, place: WorkspaceDir) -> None:
+        await place.release()
 
     async def close(self) -> None:
         return None
 
 
-class Shared:
+class SharedProvider:
     """Up to `most` folders that stay prepared for one case after another; a failure to prepare one is every case's.
 
     `make` makes one more, or says with None that there are to be no more than there are. `own` is the case that the
@@ -102,22 +102,22 @@ class Shared:
 
     def __init__(
         self,
-        bench: Bench,
+        bench: WorkspaceManager,
         spec: WorkspaceSpec,
-        make: Callable[[], Awaitable[Place | None]],
+        make: Callable[[], Awaitable[WorkspaceDir | None]],
         own: Case | None = None,
     ) -> None:
         self._bench = bench
         self._spec = spec
         self._make = make
         self._own = own
-        self._free: list[Place] = []
-        self._all: list[Place] = []
+        self._free: list[WorkspaceDir] = []
+        self._all: list[WorkspaceDir] = []
         self._being_made = 0
         self._failure: str | None = None
         self._changed = asyncio.Condition()
 
-    async def take(self, plan: Plan) -> Place:
+    async def take(self, plan: Plan) -> WorkspaceDir:
         if self._spec.path is not None:
             await self._bench.turn(self._spec.path).acquire()
         try:
@@ -126,10 +126,10 @@ class Shared:
             self._end_turn()
             raise
 
-    async def give(self, place: Place, plan: Plan) -> None:
-        await self.take_back(place)
+    async def give(self, place: WorkspaceDir, plan: Plan) -> None:
+        await self.cancel(place)
 
-    async def take_back(self, place: Place) -> None:
+    async def cancel(self, place: WorkspaceDir) -> None:
         self._free.append(place)
         self._end_turn()
         async with self._changed:
@@ -138,13 +138,13 @@ class Shared:
     async def close(self) -> None:
         for place in self._all:
             await after_all(self._bench, place, self._spec, self._own)
-            await place.let_go()
+            await place.release()
 
     def _end_turn(self) -> None:
         if self._spec.path is not None:
             self._bench.turn(self._spec.path).release()
 
-    async def _next(self) -> Place:
+    async def _next(self) -> WorkspaceDir:
         while True:
             async with self._changed:
                 if self._failure is not None:
@@ -159,7 +159,7 @@ class Shared:
             if place is not None:
                 return place
 
-    async def _one_more(self) -> Place | None:
+    async def _one_more(self) -> WorkspaceDir | None:
         """One more folder, prepared; None when there are to be no more."""
         place = None
         try:
@@ -181,15 +181,17 @@ class Shared:
         return place
 
 
-class Pooled(Shared):
+class Pooled(SharedProvider):
     """Slots of the pool, as many as there are cases at once; one temporary folder when others hold all of them."""
 
-    def __init__(self, bench: Bench, spec: WorkspaceSpec, temporary: Callable[[], Awaitable[Place]]) -> None:
+    def __init__(
+        self, bench: WorkspaceManager, spec: WorkspaceSpec, temporary: Callable[[], Awaitable[WorkspaceDir]]
+    ) -> None:
         super().__init__(bench, spec, self._slot)
         self.most = 1_000_000
         self._temporary = temporary
 
-    async def _slot(self) -> Place | None:
+    async def _slot(self) -> WorkspaceDir | None:
         slot = self._bench.pool.take(self._spec)
         if slot is not None:
             try:
@@ -198,7 +200,7 @@ class Pooled(Shared):
             except BaseException:
                 slot.release()
                 raise
-            return Place(self._bench, slot.folder, watch, repositories=tuple(checked_out), slot=slot)
+            return WorkspaceDir(self._bench, slot.folder, watch, repositories=tuple(checked_out), slot=slot)
         if self._all or self._being_made > 1:
             return None
         _LOG.warning("all slots of the workspace pool are in use; working in a temporary workspace")
@@ -206,23 +208,23 @@ class Pooled(Shared):
 
 
 async def _temporary(
-    bench: Bench,
+    bench: WorkspaceManager,
     spec: WorkspaceSpec,
     names: tuple[str, ...],
     clone: Callable[[Repository, Path], Awaitable[CheckedOut]] = check_out,
-) -> Place:
+) -> WorkspaceDir:
     folder = bench.sweep.new(*names)
     try:
         await fill(spec, folder)
         checked_out = [await clone(item, folder / item.path) for item in outer_first(spec)]
         watch = bench.watch(folder)
-        return Place(bench, folder, watch, repositories=tuple(checked_out), fresh=clone is not check_out)
+        return WorkspaceDir(bench, folder, watch, repositories=tuple(checked_out), fresh=clone is not check_out)
     except BaseException:
         remove(folder)
         raise
 
 
-async def _static(bench: Bench, spec: WorkspaceSpec) -> Place:
+async def _static(bench: WorkspaceManager, spec: WorkspaceSpec) -> WorkspaceDir:
     """The user's own folder: filled when it is missing or empty, else taken as it is."""
     folder = spec.path
     assert folder is not None
@@ -235,10 +237,10 @@ async def _static(bench: Bench, spec: WorkspaceSpec) -> Place:
         place = folder / item.path
         found = await as_it_is(place) if place.is_dir() and any(place.iterdir()) else await check_out(item, place)
         checked_out += [found] if found is not None else []
-    return Place(bench, folder, bench.watch(folder), repositories=tuple(checked_out), permanent=True)
+    return WorkspaceDir(bench, folder, bench.watch(folder), repositories=tuple(checked_out), permanent=True)
 
 
-async def _before_all(bench: Bench, place: Place, spec: WorkspaceSpec, case: Case | None) -> None:
+async def _before_all(bench: WorkspaceManager, place: WorkspaceDir, spec: WorkspaceSpec, case: Case | None) -> None:
     """Runs before_all in a folder. Raises TargetFailure."""
     try:
         await place.run("before_all", spec, told_of_all("before_all", place.folder, bench.sweep_id, case))
@@ -247,7 +249,7 @@ async def _before_all(bench: Bench, place: Place, spec: WorkspaceSpec, case: Cas
         raise TargetFailure(WORKSPACE, str(error)) from error
 
 
-async def after_all(bench: Bench, place: Place, spec: WorkspaceSpec, case: Case | None) -> None:
+async def after_all(bench: WorkspaceManager, place: WorkspaceDir, spec: WorkspaceSpec, case: Case | None) -> None:
     """Runs after_all in a folder; a failure is said and changes nothing."""
     try:
         await place.run("after_all", spec, told_of_all("after_all", place.folder, bench.sweep_id, case))

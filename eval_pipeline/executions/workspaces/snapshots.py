@@ -29,7 +29,7 @@ _CONFIG = ("core.bare=false", "core.quotePath=false", "core.excludesFile=/dev/nu
 _SETTINGS = tuple(itertools.chain.from_iterable(("-c", setting) for setting in _CONFIG))
 
 
-class PictureStore:
+class SnapshotStore:
     """Where pictures of folders are kept: a git directory of our own at `path`."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
@@ -39,9 +39,9 @@ class PictureStore:
         self._making = asyncio.Lock()
         self._is_made = False
 
-    def watch(self, folder: Path) -> Watch:
+    def watch(self, folder: Path) -> SnapshotTracker:
         """A watch over a folder."""
-        return Watch(self, folder, self.path / "indexes" / str(next(self._numbers)))
+        return SnapshotTracker(self, folder, self.path / "indexes" / str(next(self._numbers)))
 
     async def made(self) -> None:
         """Makes the store, when this is the first time that it is needed. Raises GitFailure."""
@@ -58,10 +58,10 @@ class PictureStore:
         (self.path / "indexes").mkdir(exist_ok=True)
 
 
-class Watch:
+class SnapshotTracker:
     """Takes pictures of one folder; a picture is the name of a git tree. Raises GitFailure and OSError."""
 
-    def __init__(self, store: PictureStore, folder: Path, index: Path) -> None:
+    def __init__(self, store: SnapshotStore, folder: Path, index: Path) -> None:
         self._store = store
         self._folder = folder
         self._env = {
@@ -72,7 +72,7 @@ class Watch:
         }
         self._repositories: frozenset[str] | None = None
 
-    async def picture(self) -> str:
+    async def snapshot(self) -> str:
         """The folder as it is now."""
         await self._store.made()
         if self._repositories is None:
@@ -96,17 +96,17 @@ class Watch:
             text = text[: text.rfind(b"\n") + 1] + _CUT.format(most).encode()
         return text.decode(errors="replace")
 
-    async def put_back(self, picture: str, *, ignored: bool = False) -> None:
+    async def put_back(self, snapshot: str, *, ignored: bool = False) -> None:
         """Makes the folder what it was; files that `.gitignore` names stay, unless `ignored` is to go as well."""
-        now = await self.picture()
+        now = await self.snapshot()
         if ignored:
             extra = await self._git("ls-files", "-z", "--others", "--ignored", "--exclude-standard")
             await in_thread(_remove, self._folder, _names(extra))
-        status = _names(await self._git("diff-tree", "-r", "-z", "--no-renames", "--name-status", picture, now))
+        status = _names(await self._git("diff-tree", "-r", "-z", "--no-renames", "--name-status", snapshot, now))
         changes = dict(zip(status[1::2], status[::2], strict=True))
         await in_thread(_remove, self._folder, [name for name, kind in changes.items() if kind == "A"])
         await in_thread(_remove_repositories, self._folder, self._repositories or frozenset())
-        await self._git("read-tree", "--reset", picture)
+        await self._git("read-tree", "--reset", snapshot)
         again = [name for name, kind in changes.items() if kind != "A"]
         if again:
             await self._git("checkout-index", "--force", "-z", "--stdin", stdin=_listed(again))

@@ -39,7 +39,7 @@ class GraderFailure(Exception):
         self.failure_class = failure_class
 
 
-class Desk(Protocol):
+class GraderClient(Protocol):
     """The outside as an evaluator sees it.
 
     `timeout_s` bounds programs that it starts (None: the evaluator's own default).
@@ -67,7 +67,7 @@ class Desk(Protocol):
 
 
 @dataclass(slots=True)
-class ScriptedDesk:
+class FakeGraderClient:
     """A desk for tests: replies taken in turn, what was asked kept; members are scored by `scores`."""
 
     replies: list[str] = field(default_factory=list)

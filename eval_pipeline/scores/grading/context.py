@@ -17,7 +17,7 @@ _LONGEST_RESULT = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class GraderContext:
     """What of a subject a prompt shows: texts by name, and the fences that belong to them."""
 
     subject: Subject
@@ -25,10 +25,10 @@ class Material:
     fences: Fences
 
 
-def material_for(subject: Subject, names: Iterable[str], *, grades: bool = False) -> Material:
+def material_for(subject: Subject, names: Iterable[str], *, grades: bool = False) -> GraderContext:
     """The texts of these names (those that `TEXTS` knows; empty ones too), between fences whose key they make."""
     texts = {name: TEXTS[name](subject) for name in sorted({*names} & TEXTS.keys())}
-    return Material(subject, texts, fences_for(texts.values(), grades=grades))
+    return GraderContext(subject, texts, fences_for(texts.values(), grades=grades))
 
 
 def conversation_text(messages: tuple[Message, ...]) -> str:
