@@ -88,7 +88,7 @@ def test_an_empty_project_file_means_the_defaults(tmp_path: Path) -> None:
 def test_what_the_project_file_says_is_taken_and_paths_begin_at_its_folder(tmp_path: Path) -> None:
     text = """
 suites: evals/*.yaml
-runners: ../shared/runners.yaml
+runners: ../common/runners.yaml
 data: out
 schedule: "30 4 * * 1"
 defaults: {repeat: 3, refresh: failed, concurrency: 7, threshold: 0.5, min_pass_rate: 0.9, budget_usd: 2}
@@ -96,7 +96,7 @@ defaults: {repeat: 3, refresh: failed, concurrency: 7, threshold: 0.5, min_pass_
     project = load_project(write(tmp_path / "work", text))
 
     assert project.suites == ("evals/*.yaml",)
-    assert project.runners == tmp_path / "shared" / "runners.yaml"
+    assert project.runners == tmp_path / "common" / "runners.yaml"
     assert project.data == tmp_path / "work" / "out"
     assert project.schedule == "30 4 * * 1"
     assert project.defaults == Defaults(

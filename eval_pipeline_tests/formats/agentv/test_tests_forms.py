@@ -164,9 +164,9 @@ def test_what_contributes_nothing_is_a_warning(tests: str, warning: str) -> None
 
 def test_files_may_lie_above_the_suite_in_its_git_repository(in_the_folder: Path) -> None:
     (in_the_folder / ".git").mkdir()
-    write("shared/cases.yaml", LIST)
-    write("evals/deep/math.yaml", "tests: ../../shared/cases.yaml\n")
-    write("evals/deep/other.yaml", "tests: shared/cases.yaml\n")
+    write("common/cases.yaml", LIST)
+    write("evals/deep/math.yaml", "tests: ../../common/cases.yaml\n")
+    write("evals/deep/other.yaml", "tests: common/cases.yaml\n")
 
     assert ids(load_suite(Path("evals/deep/math.yaml"))) == ids(load_suite(Path("evals/deep/other.yaml"))) == ["a", "b"]
 
