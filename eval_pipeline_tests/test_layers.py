@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,46 @@ def test_a_module_imports_only_from_its_own_room_and_rooms_to_its_left(file: Pat
 @pytest.mark.parametrize("file", sorted((HOUSE / "cli").glob("*.py")), ids=lambda file: file.name)
 def test_the_command_line_asks_nothing_of_duckdb_but_how_things_are_called(file: Path) -> None:
     assert used_of("duckdb", file.read_text(encoding="utf-8")) <= {"Error", "DuckDBPyConnection"}
+
+
+SQL = re.compile(
+    r"\b(SELECT\s.+\sFROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE (TABLE|VIEW|TEMP TABLE))\b", re.DOTALL
+)
+
+
+def sql_of(source: str) -> list[str]:
+    """The SQL statements among the text constants of a source; docstrings are prose."""
+    nodes = list(ast.walk(ast.parse(source)))
+    prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+             and id(node) not in prose]  # fmt: skip
+    texts += ["".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+              for node in nodes if isinstance(node, ast.JoinedStr)]  # fmt: skip
+    return [text for text in texts if SQL.search(text)]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [file for file in MODULES if "warehouse" not in file.relative_to(HOUSE).parts],
+    ids=lambda file: str(file.relative_to(HOUSE)),
+)
+def test_only_the_warehouse_contains_sql(file: Path) -> None:
+    assert sql_of(file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("x = 'SELECT a, b FROM t'", 1),
+        ("x = f'SELECT {a} FROM t WHERE {b}'", 1),
+        ("x = 'UPDATE sweeps SET a = 1'", 1),
+        ("x = 'DELETE FROM t'", 1),
+        ("def f():\n    'Docstrings may SELECT words FROM prose.'", 0),
+        ("x = 'choose from these'", 0),
+    ],
+)
+def test_the_rule_finds_sql(source: str, count: int) -> None:
+    assert len(sql_of(source)) == count
 
 
 def test_every_room_of_the_house_has_its_place_in_the_order() -> None:

@@ -13,7 +13,8 @@ from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.tables import print_boards, print_rows, table_console
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.warehouse.published import open_results, rows_frame
+from eval_pipeline.warehouse.published import open_results
+from eval_pipeline.warehouse.queries import published_boards, published_standings
 
 
 @click.command(name="leaderboard")
@@ -36,7 +37,7 @@ def leaderboard_command(
 ) -> None:
     """Show the standings: pass rate with its 95 % interval, mean score, coverage, latency, tokens, cost."""
     with open_results(open_project(project, data).data) as connection:
-        boards = _boards(connection)
+        boards = published_boards(connection)
         if list_boards:
             print_rows(table_console(), ("board", "computed at", "standings"), boards)
             return
@@ -54,17 +55,10 @@ def leaderboard_command(
         print_boards(table_console(), standings)
 
 
-def _boards(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
-    query = "SELECT board_id, max(computed_at), count(*) FROM leaderboards GROUP BY board_id ORDER BY board_id DESC"
-    return connection.execute(query).fetchall()
-
-
 def _standings(connection: duckdb.DuckDBPyConnection, board: str | None, known: list[str]) -> pl.DataFrame:
     if board is not None and board not in known:
         raise UnknownName("board", board, known)
-    chosen = board or (known[0] if known else "")
-    query = "SELECT * FROM leaderboards WHERE board_id = ? ORDER BY scope DESC, suite, rank, runner"
-    return rows_frame(connection, query, [chosen])
+    return published_standings(connection, board or (known[0] if known else ""))
 
 
 def _of_suites(standings: pl.DataFrame, suites: tuple[str, ...]) -> pl.DataFrame:

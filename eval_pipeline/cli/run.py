@@ -18,6 +18,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
+from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
 from eval_pipeline.warehouse.stored_pairs import case_results
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 MOST_PROBLEMS = 20
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
-WHY = 'eval-pipeline sql "SELECT * FROM failure_summary"'
+WHY = f'eval-pipeline sql "{WHY_FAILED}"'
 
 
 @click.command(name="run")
@@ -123,10 +124,7 @@ def _failed(outcome: PairOutcome, min_pass_rate: float | None) -> bool:
 
 def _standings(selection: Selection) -> pl.DataFrame:
     """The newest board's rows of what was selected, the overall rows over just these suites left to `leaderboard`."""
-    frame = selection.session.warehouse.frame(
-        "SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards)"
-        " ORDER BY suite, rank, runner"
-    )
+    frame = newest_standings(selection.session.warehouse)
     suites = [ready.suite.name for ready in selection.suites]
     runners = [runner.name for runner in selection.runners]
     whole = set(frame.filter(pl.col("scope") == "suite")["suite"]) <= set(suites)

@@ -19,6 +19,7 @@ from eval_pipeline.sweeps.outcomes import INTERRUPTED, ForwardingObserver, PairO
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.queries import has_board
 
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -44,7 +45,7 @@ def run_sweep(
         sweep = _execute(definitions, "sweep", instance, config, between(pairs[0], pairs[-1]))
         result.run_id = sweep.run_id
         result.problem = None if sweep.success else _problem(sweep)
-        if any(outcome.counts.changed for outcome in result.outcomes) or not _has_board(session):
+        if any(outcome.counts.changed for outcome in result.outcomes) or not has_board(session.warehouse):
             ranked = _execute(definitions, "rank", instance, None, {})
             result.problem = result.problem or (None if ranked.success else _problem(ranked))
     return result
@@ -98,10 +99,6 @@ def _root_message(error: Any) -> str:
     if error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
         return INTERRUPTED
     return error.message.strip() if error is not None else "a step failed"
-
-
-def _has_board(session: ProjectSession) -> bool:
-    return bool(len(session.warehouse.frame("SELECT 1 FROM leaderboards LIMIT 1")))
 
 
 class _Collecting(ForwardingObserver):

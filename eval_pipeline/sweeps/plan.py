@@ -23,6 +23,7 @@ from eval_pipeline.sweeps.pairs import (
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import PairKey, recover
+from eval_pipeline.warehouse.queries import mean_cost
 from eval_pipeline.warehouse.stored_pairs import stored_executions
 
 
@@ -42,7 +43,7 @@ def plan_sweep(session: ProjectSession, names: Iterable[PairKey], options: Sweep
     """
     for pair in session.pairs(names):
         counts = _tally(session, pair, options)
-        cost = _mean_cost(session, pair.name) if counts.executed else _cost_of_scoring(pair, counts)
+        cost = mean_cost(session.warehouse, pair.name) if counts.executed else _cost_of_scoring(pair, counts)
         estimated = cost * counts.executed if cost is not None else None
         yield SweepPlan(pair=pair.name, counts=counts, estimated_cost_usd=estimated)
 
@@ -75,16 +76,3 @@ def _tally(session: ProjectSession, pair: Pair, options: SweepOptions) -> SweepC
         else:
             counts.reused += 1
     return counts
-
-
-def _mean_cost(session: ProjectSession, pair: PairKey) -> float | None:
-    """What an execution of this runner cost on average: on this suite, else anywhere."""
-    if not session.warehouse.path.exists():
-        return None
-    frame = session.warehouse.frame(
-        """SELECT coalesce(avg(cost_usd) FILTER (suite = $1), avg(cost_usd)) AS cost
-           FROM session_reports WHERE runner = $2""",
-        [pair.suite, pair.runner],
-    )
-    cost = frame["cost"][0]
-    return float(cost) if cost is not None else None

@@ -27,15 +27,9 @@ from eval_pipeline.suites.model import Suite
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, SweepOptions, ValidatedSuite, validate_suite
 from eval_pipeline.sweeps.project import Project
-from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse
-
-_NEWEST_REVISION = """
-    SELECT {columns} FROM current_verdicts v
-    SEMI JOIN (SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_cells GROUP BY suite) n
-        USING (suite, suite_revision)"""
 
 
 @dataclass
@@ -159,8 +153,7 @@ class ProjectSession:
 
     def stored_revisions(self) -> dict[str, str]:
         """The newest stored revision of each suite."""
-        query = "SELECT suite, arg_max(suite_revision, loaded_at) AS revision FROM suites GROUP BY suite"
-        return dict(self.warehouse.frame(query).iter_rows())
+        return queries.stored_revisions(self.warehouse)
 
     @contextmanager
     def alone(self, say: Callable[[str], object] = lambda text: None) -> Iterator[list[str]]:
@@ -176,16 +169,9 @@ class ProjectSession:
             say("another sweep of this data folder is under way: waiting for it")
             lock.acquire()
         try:
-            yield self._interrupt_killed_sweeps()
+            yield queries.interrupt_running_sweeps(self.warehouse)
         finally:
             lock.release()
-
-    def _interrupt_killed_sweeps(self) -> list[str]:
-        with self.warehouse.transaction() as connection:
-            killed = connection.execute(
-                "UPDATE sweeps SET status = 'interrupted' WHERE status = 'running' RETURNING dagster_run_id"
-            ).fetchall()
-        return [run_id for (run_id,) in killed if run_id is not None]
 
     def begin_sweep(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> str:
         """Writes down that a sweep begins, and its runners; returns the sweep's id (sortable by time)."""
@@ -206,44 +192,33 @@ class ProjectSession:
 
     def end_sweep(self, sweep_id: str, status: str) -> None:
         """Writes down how a sweep ended: finished or interrupted."""
-        with self.warehouse.transaction() as connection:
-            connection.execute(
-                "UPDATE sweeps SET finished_at = $now, status = $status WHERE sweep_id = $id",
-                {"now": datetime.now(UTC).replace(tzinfo=None), "status": status, "id": sweep_id},
-            )
+        queries.end_sweep(self.warehouse, sweep_id, status)
 
     def interrupted_sweep(self) -> str | None:
         """The newest sweep that did not finish, None when the last one did."""
-        frame = self.warehouse.frame("SELECT sweep_id, status FROM sweeps ORDER BY sweep_id DESC LIMIT 1")
-        return frame["sweep_id"][0] if len(frame) and frame["status"][0] != "finished" else None
+        return queries.interrupted_sweep(self.warehouse)
 
     def update_failure_classes(self, pair: PairKey) -> pl.DataFrame:
         """Summarizes why the cells of a suite × runner did not pass, and stores it."""
-        frame = self._verdicts("v.suite = $1 AND v.runner = $2", [pair.suite, pair.runner])
-        summary = summarize_failures(frame).with_columns(computed_at=pl.lit(_now()))
-        stored = summary.select(BY_NAME["failure_classes"].column_names)
-        self.warehouse.replace_frame("failure_classes", stored, "suite = ? AND runner = ?", [pair.suite, pair.runner])
-        return stored
+        summary = summarize_failures(self._verdicts(pair)).with_columns(computed_at=pl.lit(_now()))
+        return queries.replace_failure_classes(self.warehouse, summary, pair)
 
     def stored_failure_classes(self) -> pl.DataFrame:
         """Why cells did not pass, as it was summarized last."""
-        return self.warehouse.frame("SELECT * FROM failure_classes ORDER BY suite, runner, count DESC, failure_class")
+        return queries.failure_classes(self.warehouse)
 
     def update_leaderboards(self, sweep_id: str | None = None) -> pl.DataFrame:
         """Computes all standings from what is current, stores them as a new board, and returns them."""
         now = datetime.now(UTC)
-        pairs = self.warehouse.frame("SELECT suite, runner, suite_cells::BIGINT AS suite_cells FROM current_cells")
-        standings = rank(self._verdicts("true"), pairs.cast(CELL_COLUMNS)).with_columns(  # type: ignore[arg-type]
+        pairs = queries.pair_sizes(self.warehouse)
+        standings = rank(self._verdicts(), pairs.cast(CELL_COLUMNS)).with_columns(  # type: ignore[arg-type]
             board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
         )
-        stored = standings.select(BY_NAME["leaderboards"].column_names)
-        self.warehouse.replace_frame("leaderboards", stored, "false")
-        return stored
+        return queries.append_standings(self.warehouse, standings)
 
-    def _verdicts(self, where: str, values: Sequence[Any] = ()) -> pl.DataFrame:
-        columns = ", ".join(f"v.{name}" for name in VERDICT_COLUMNS)
-        query = f"{_NEWEST_REVISION.format(columns=columns)} WHERE {where}"
-        return self.warehouse.frame(query, values).cast(VERDICT_COLUMNS)  # type: ignore[arg-type]
+    def _verdicts(self, pair: PairKey | None = None) -> pl.DataFrame:
+        frame = queries.newest_verdicts(self.warehouse, VERDICT_COLUMNS, pair)
+        return frame.cast(VERDICT_COLUMNS)  # type: ignore[arg-type]
 
 
 def new_id(now: datetime) -> str:

@@ -1,0 +1,127 @@
+"""The questions that sweeps, boards and commands put to the warehouse, each a function with a name.
+
+Every other room calls these; none contains SQL of its own. Functions that take a `Warehouse` read or change the
+pipeline's own file; functions that take a connection read the published results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.published import rows_frame
+from eval_pipeline.warehouse.schema import BY_NAME
+from eval_pipeline.warehouse.store import Warehouse
+
+WHY_FAILED = "SELECT * FROM failure_summary"
+"""The query that messages suggest to someone who wants to know why plans did not pass."""
+_NEWEST_REVISION = """
+    SELECT {columns} FROM current_verdicts v
+    SEMI JOIN (SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_cells GROUP BY suite) n
+        USING (suite, suite_revision)"""
+
+
+def stored_revisions(warehouse: Warehouse) -> dict[str, str]:
+    """Return the newest stored revision of each suite."""
+    query = "SELECT suite, arg_max(suite_revision, loaded_at) AS revision FROM suites GROUP BY suite"
+    return dict(warehouse.frame(query).iter_rows())
+
+
+def interrupt_running_sweeps(warehouse: Warehouse) -> list[str]:
+    """Mark every sweep that is still `running` as interrupted; return the Dagster run ids of those that had one."""
+    with warehouse.transaction() as connection:
+        interrupted = connection.execute(
+            "UPDATE sweeps SET status = 'interrupted' WHERE status = 'running' RETURNING dagster_run_id"
+        ).fetchall()
+    return [run_id for (run_id,) in interrupted if run_id is not None]
+
+
+def end_sweep(warehouse: Warehouse, sweep_id: str, status: str) -> None:
+    """Record that a sweep ended now, with this status."""
+    with warehouse.transaction() as connection:
+        connection.execute(
+            "UPDATE sweeps SET finished_at = $now, status = $status WHERE sweep_id = $id",
+            {"now": datetime.now(UTC).replace(tzinfo=None), "status": status, "id": sweep_id},
+        )
+
+
+def interrupted_sweep(warehouse: Warehouse) -> str | None:
+    """Return the id of the newest sweep if it did not finish, else None."""
+    frame = warehouse.frame("SELECT sweep_id, status FROM sweeps ORDER BY sweep_id DESC LIMIT 1")
+    return frame["sweep_id"][0] if len(frame) and frame["status"][0] != "finished" else None
+
+
+def newest_verdicts(warehouse: Warehouse, columns: Iterable[str], pair: PairKey | None = None) -> pl.DataFrame:
+    """Return these columns of the current verdicts at each suite's newest revision; of one pair, or of all."""
+    chosen = ", ".join(f'v."{name}"' for name in columns)
+    query = _NEWEST_REVISION.format(columns=chosen)
+    if pair is None:
+        return warehouse.frame(query)
+    return warehouse.frame(f"{query} WHERE v.suite = $1 AND v.runner = $2", [pair.suite, pair.runner])
+
+
+def pair_sizes(warehouse: Warehouse) -> pl.DataFrame:
+    """Return the number of plans of each current pair: suite, runner, suite_cells."""
+    return warehouse.frame("SELECT suite, runner, suite_cells::BIGINT AS suite_cells FROM current_cells")
+
+
+def failure_classes(warehouse: Warehouse) -> pl.DataFrame:
+    """Return the stored failure classes of all pairs, most frequent first."""
+    return warehouse.frame("SELECT * FROM failure_classes ORDER BY suite, runner, count DESC, failure_class")
+
+
+def replace_failure_classes(warehouse: Warehouse, frame: pl.DataFrame, pair: PairKey) -> pl.DataFrame:
+    """Store a frame as the failure classes of a pair in place of the present ones; return what is stored."""
+    stored = frame.select(BY_NAME["failure_classes"].column_names)
+    warehouse.replace_frame("failure_classes", stored, "suite = ? AND runner = ?", [pair.suite, pair.runner])
+    return stored
+
+
+def append_standings(warehouse: Warehouse, frame: pl.DataFrame) -> pl.DataFrame:
+    """Store a frame as a new board beside the older ones; return what is stored."""
+    stored = frame.select(BY_NAME["leaderboards"].column_names)
+    warehouse.replace_frame("leaderboards", stored, "false")
+    return stored
+
+
+def newest_standings(warehouse: Warehouse) -> pl.DataFrame:
+    """Return the standings of the newest board."""
+    return warehouse.frame(
+        "SELECT * FROM leaderboards WHERE board_id = (SELECT max(board_id) FROM leaderboards)"
+        " ORDER BY suite, rank, runner"
+    )
+
+
+def has_board(warehouse: Warehouse) -> bool:
+    """Return whether any board was ever stored."""
+    return bool(len(warehouse.frame("SELECT 1 FROM leaderboards LIMIT 1")))
+
+
+def mean_cost(warehouse: Warehouse, pair: PairKey) -> float | None:
+    """Return the mean cost (USD) of an execution of a runner: on this suite, else on any; None when not known."""
+    if not warehouse.path.exists():
+        return None
+    frame = warehouse.frame(
+        """SELECT coalesce(avg(cost_usd) FILTER (suite = $1), avg(cost_usd)) AS cost
+           FROM session_reports WHERE runner = $2""",
+        [pair.suite, pair.runner],
+    )
+    cost = frame["cost"][0]
+    return float(cost) if cost is not None else None
+
+
+def published_boards(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
+    """Return each published board: id, time it was computed, number of standings; newest first."""
+    query = "SELECT board_id, max(computed_at), count(*) FROM leaderboards GROUP BY board_id ORDER BY board_id DESC"
+    return connection.execute(query).fetchall()
+
+
+def published_standings(connection: duckdb.DuckDBPyConnection, board_id: str) -> pl.DataFrame:
+    """Return the standings of one published board; no rows for an unknown id."""
+    query = "SELECT * FROM leaderboards WHERE board_id = ? ORDER BY scope DESC, suite, rank, runner"
+    return rows_frame(connection, query, [board_id])
