@@ -1,4 +1,4 @@
-"""Definitions for a project session: what a code location serves, what a sweep of the command line runs, what tests load."""
+"""Definitions for a project session: what a code location serves, a sweep of the command line runs, tests load."""
 
 from __future__ import annotations
 
