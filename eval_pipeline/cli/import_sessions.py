@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from eval_pipeline.agents.session_files import (
+from eval_pipeline.agents.session_import import (
     AGENTS,
     Agent,
     Session,

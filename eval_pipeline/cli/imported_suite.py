@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.agents.session_files import Session
+from eval_pipeline.agents.session_import import Session
 from eval_pipeline.cli.written import FileText
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eval_pipeline.agents.sessions import detected_skills, read_events, resolved, without_result
+from eval_pipeline.agents.session_events import detected_skills, read_events, resolved, without_result
 from eval_pipeline.failures import (
     AUTHENTICATION,
     BAD_REQUEST,

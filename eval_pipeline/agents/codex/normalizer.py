@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eval_pipeline.agents.codex.thread import Answer, Call, Step, Thread, own_turns, read_thread, status_in, step_of
-from eval_pipeline.agents.sessions import detected_skills, read_events, resolved, without_result
+from eval_pipeline.agents.session_events import detected_skills, read_events, resolved, without_result
 from eval_pipeline.agents.shell_reads import shell_reads
 from eval_pipeline.failures import (
     AUTHENTICATION,

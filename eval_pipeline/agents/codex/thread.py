@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from eval_pipeline.agents.sessions import resolved
+from eval_pipeline.agents.session_events import resolved
 from eval_pipeline.agents.shell_reads import unwrap_shell
 from eval_pipeline.reports.jsonl_records import (
     JsonMap,

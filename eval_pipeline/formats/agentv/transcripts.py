@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from eval_pipeline.agents.session_files import Session
+from eval_pipeline.agents.session_import import Session
 from eval_pipeline.reports.model import Event, MessageEvent, ToolCallEvent, ToolResultEvent, Usage
 from eval_pipeline.reports.moments import milliseconds_between
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.agents.session_files import (
+from eval_pipeline.agents.session_import import (
     AGENTS,
     Session,
     agents_of,
