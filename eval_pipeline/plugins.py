@@ -1,7 +1,8 @@
 """Registries of parts, and functions that users name: how code that is not ours comes in.
 
 A registry imports its room's folder first (one file per part), then installed entry points; a registry without a
-folder has entry points only, our own among them.
+folder has entry points only, our own among them. A part may list further names under `aliases`, and a part of another
+kind may bring parts of this one (`bundles`).
 
 A part registers itself:
 
@@ -19,7 +20,7 @@ import importlib.util
 import pkgutil
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -36,10 +37,15 @@ class PluginError(EvalPipelineError):
 class Registry(Generic[Part]):
     """The parts of one kind, by name."""
 
-    def __init__(self, kind: str, *, folder: str | None, entry_point_group: str) -> None:
+    def __init__(
+        self, kind: str, *, folder: str | None, entry_point_group: str, bundles: Mapping[str, str] | None = None
+    ) -> None:
+        """`bundles`: attribute by entry-point group. A part of that group maps names to parts of this kind there, so
+        that one entry point brings parts of several kinds."""
         self.kind = kind
         self._folder = folder
         self._group = entry_point_group
+        self._bundles = bundles or {}
         self._parts: dict[str, Part] = {}
         self._loaded = False
         self._loading = False
@@ -97,15 +103,19 @@ class Registry(Generic[Part]):
             for module in pkgutil.iter_modules(package.__path__):
                 importlib.import_module(f"{self._folder}.{module.name}")
         for entry in entry_points(group=self._group):
-            self._load_entry(entry.name, entry.load)
+            part: Part = self._load_entry(entry.name, entry.load)
+            self.register(entry.name, *getattr(part, "aliases", ()))(part)
+        for group, attribute in self._bundles.items():
+            for entry in entry_points(group=group):
+                for name, bundled in getattr(self._load_entry(entry.name, entry.load), attribute, {}).items():
+                    self.register(name)(bundled)
 
-    def _load_entry(self, name: str, load: Callable[[], Part]) -> None:
+    def _load_entry(self, name: str, load: Callable[[], Any]) -> Any:
         # The one boundary to other people's packages: whatever their import raises names the plug-in at fault.
         try:
-            part = load()
+            return load()
         except Exception as error:
             raise PluginError(f"the installed {self.kind} '{name}' cannot be loaded: {error}") from error
-        self.register(name)(part)
 
 
 def canonical_name(name: str) -> str:

@@ -131,6 +131,20 @@ def test_a_broken_installed_part_is_named_every_time(shelf: Path) -> None:
             parts().get("hammer")
 
 
+def test_an_installed_part_may_have_other_names(shelf: Path) -> None:
+    install(shelf, "class Drill:\n    aliases = ('borer',)\n", drill="other_people:Drill")
+
+    assert parts().names() == ["borer", "drill"]
+
+
+def test_a_part_of_another_kind_brings_parts_of_this_one(shelf: Path) -> None:
+    install(shelf, "class Box:\n    tools = {'hammer': 'a hammer', 'saw': 'a saw'}\n", box="other_people:Box")
+
+    registry: Registry[str] = Registry("tool", folder=None, entry_point_group="none", bundles={GROUP: "tools"})
+
+    assert dict(registry) == {"hammer": "a hammer", "saw": "a saw"}
+
+
 def test_a_part_may_ask_the_registry_while_it_is_imported(shelf: Path) -> None:
     (shelf / "hammer.py").write_text("from shelf import PARTS\nPARTS.find('saw')\nPARTS.register('hammer')('mine')\n")
 
