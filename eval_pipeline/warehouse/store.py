@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -42,36 +43,44 @@ class Warehouse:
         self.results = folder / "results.duckdb"
         self._migrations = migrations
         self._checked = False
+        self._turn = threading.RLock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
 
     @contextmanager
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection inside one transaction, committed at the end, rolled back on an error."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
-            connection = self._open()
-            try:
-                self._check(connection)
-                connection.execute("BEGIN")
-                try:
-                    yield connection
-                except BaseException:
-                    with suppress(duckdb.Error):  # what went wrong first is what matters
-                        connection.execute("ROLLBACK")
-                    raise
-                connection.execute("COMMIT")
-            finally:
-                connection.close()
+        """Yield a connection inside one transaction, committed at the end, rolled back on an error.
 
-    def ingest(self, journals: Mapping[str, Path]) -> None:
-        """Takes journals (JSON lines, by table) in: all tables in one transaction, rows of a known key replaced.
-
-        Folding the same journal twice changes nothing. A last line that a killed process left half written is passed
-        over.
+        Transactions of one thread nest: an inner one is part of the outer one. Threads of this process take turns
+        without polling; other processes take turns through the file lock, which is held only meanwhile.
         """
-        there = {name: path for name, path in journals.items() if path.exists() and path.stat().st_size}
+        with self._turn:
+            if self._connection is not None:
+                yield self._connection
+                return
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+                self._connection = self._open()
+                try:
+                    self._check(self._connection)
+                    with _committed(self._connection):
+                        yield self._connection
+                finally:
+                    self._connection.close()
+                    self._connection = None
+
+    def ingest(self, *journals: Mapping[str, Path]) -> None:
+        """Take journals (JSON lines, by table) in: all tables in one transaction, rows of a known key replaced.
+
+        A repetition changes nothing. A last line that a killed process left half written is dropped. No two journals
+        given together hold rows of one key.
+        """
+        there: dict[str, list[Path]] = {}
+        for name, path in (item for journal in journals for item in journal.items()):
+            if path.exists() and path.stat().st_size:
+                there.setdefault(name, []).append(path)
         if not there:
             return
-        for path in there.values():
+        for path in (path for paths in there.values() for path in paths):
             cut_torn_line(path)
         try:
             self._fold(there, exact=True)
@@ -80,18 +89,18 @@ class Warehouse:
         except duckdb.OutOfMemoryException:
             self._fold(there, exact=True, roomy=True)  # many long rows together; the transaction left nothing behind
 
-    def _fold(self, journals: Mapping[str, Path], *, exact: bool, roomy: bool = False) -> None:
-        """All journals in one transaction; not `exact`: a number that fits no column becomes NULL. `roomy`: with as
-        much memory as the journals may need."""
+    def _fold(self, journals: Mapping[str, Sequence[Path]], *, exact: bool, roomy: bool = False) -> None:
+        """Take all journals in, in one transaction. Not `exact`: a number that fits no column becomes NULL. `roomy`:
+        with as much memory as the journals may need."""
         with self.transaction() as connection:
-            for name, path in journals.items():
-                longest = longest_line(path)
+            for name, paths in journals.items():
+                longest = max(map(longest_line, paths))
                 if roomy or longest > LONG_LINE_BYTES:
-                    _make_room(connection, path.stat().st_size, longest)
-                _replace(connection, BY_NAME[name], _reader(BY_NAME[name], path, longest, exact=exact))
+                    _make_room(connection, sum(path.stat().st_size for path in paths), longest)
+                _replace(connection, BY_NAME[name], _reader(BY_NAME[name], paths, longest, exact=exact))
 
     def write(self, table: str, rows: Iterable[Row]) -> None:
-        """Writes a few rows, replacing those of the same key. Many rows go through `fold`."""
+        """Writes a few rows, replacing those of the same key. Many rows go through `ingest`."""
         with self._spooled(table, rows) as path:
             self.ingest({table: path})
 
@@ -101,7 +110,7 @@ class Warehouse:
         with self._spooled(table, frame.iter_rows(named=True)) as path, self.transaction() as connection:
             connection.execute(f'DELETE FROM "{table}" WHERE {where}', list(values))
             if len(frame):
-                source = _reader(BY_NAME[table], path, longest_line(path), exact=True)
+                source = _reader(BY_NAME[table], [path], longest_line(path), exact=True)
                 connection.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM {source}')
 
     def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:
@@ -118,7 +127,7 @@ class Warehouse:
         """Makes everything written so far visible to readers of `results.duckdb`."""
         if not self.path.exists():
             return
-        with FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+        with self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
             copy = self.results.with_suffix(f".{os.getpid()}.tmp")
             shutil.copyfile(self.path, copy)
             copy.replace(self.results)
@@ -149,6 +158,19 @@ class Warehouse:
         if self._migrations is not MIGRATIONS or schema_version(connection) != SCHEMA_VERSION:
             migrate(connection, self._migrations)
         self._checked = True
+
+
+@contextmanager
+def _committed(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """A transaction, committed at the end, rolled back on an error."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    except BaseException:
+        with suppress(duckdb.Error):  # what went wrong first is what matters
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 def cut_torn_line(path: Path) -> None:
@@ -183,8 +205,8 @@ def _make_room(connection: duckdb.DuckDBPyConnection, bytes_: int, longest: int)
     connection.execute("SET threads = 1")
 
 
-def _reader(table: Table, path: Path, longest: int, *, exact: bool) -> str:
-    """A subquery of the rows in a file of JSON lines."""
+def _reader(table: Table, paths: Sequence[Path], longest: int, *, exact: bool) -> str:
+    """A subquery of the rows in files of JSON lines."""
     types = {column.name: column.type if exact or column.type not in WHOLE else "DOUBLE" for column in table.columns}
     columns = ", ".join(f"'{name}': '{type_}'" for name, type_ in types.items())
     chosen = ", ".join(
@@ -194,7 +216,8 @@ def _reader(table: Table, path: Path, longest: int, *, exact: bool) -> str:
         for column in table.columns
     )
     options = f"format='newline_delimited', maximum_object_size={max(LINE_BYTES, longest + 1)}"
-    return f"(SELECT {chosen} FROM read_json({sql_text(_no_pattern(path))}, columns={{{columns}}}, {options}))"
+    files = ", ".join(sql_text(_no_pattern(path)) for path in paths)
+    return f"(SELECT {chosen} FROM read_json([{files}], columns={{{columns}}}, {options}))"
 
 
 WHOLE = ("INTEGER", "BIGINT")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -193,7 +194,34 @@ def test_journals_of_several_tables_come_in_together_or_not_at_all(warehouse: Wa
     assert sweeps(warehouse) == []
 
 
+def test_journals_of_several_pairs_come_in_together(warehouse: Warehouse, tmp_path: Path) -> None:
+    paths = [journal(tmp_path / f"{id_}[1].jsonl", {"sweep_id": id_}, torn=b'{"sw') for id_ in ("a", "b", "c")]
+
+    warehouse.ingest(*({"sweeps": path} for path in paths))
+
+    assert sweeps(warehouse) == ["a", "b", "c"]
+
+
 # Transactions, frames.
+
+
+def test_a_transaction_inside_another_is_part_of_it(warehouse: Warehouse) -> None:
+    with pytest.raises(RuntimeError, match="half way"), warehouse.transaction():
+        warehouse.write("sweeps", [{"sweep_id": "a"}])
+        assert sweeps(warehouse) == ["a"]
+        raise RuntimeError("half way")
+
+    assert sweeps(warehouse) == []
+
+
+def test_threads_of_one_process_take_turns(warehouse: Warehouse) -> None:
+    def write(number: int) -> None:
+        warehouse.write("sweeps", [{"sweep_id": f"{number:02}"}])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(16)))
+
+    assert sweeps(warehouse) == [f"{number:02}" for number in range(16)]
 
 
 def test_a_transaction_that_breaks_leaves_nothing_behind(warehouse: Warehouse) -> None:
