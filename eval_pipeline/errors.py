@@ -1,12 +1,12 @@
-"""Every error a caller can cause, and nothing else.
+"""Errors that a caller can cause.
 
-What the system under test does wrong is not here: that is a row with a failure class (`failures.py`).
+Failures of the system under test are not errors: they are rows with a failure class (`failures.py`).
 
     EvalPipelineError
-    ├── InputError      a suite, runners file, recording or option says something that cannot be used
-    │   └── UnknownName a name that nothing answers to
-    ├── InputErrors     several of them, reported together
-    └── WarehouseError  the store cannot be opened or is of a newer version
+    ├── InputError      a suite, runners file, recording or option holds an unusable value
+    │   └── UnknownName a name that is not registered or defined
+    ├── InputErrors     several input errors, reported together
+    └── WarehouseError  the store cannot be opened or has a newer version
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """Where in the user's text something stands: file, 1-based line, dotted field path; each None when unknown."""
+    """Location in the user's text: file, 1-based line and dotted field path; each is None when unknown."""
 
     file: str | None = None
     line: int | None = None
@@ -35,11 +35,11 @@ NOWHERE = SourceLocation()
 
 
 class EvalPipelineError(Exception):
-    """Base of all errors that are shown to a user as one message and never as a stack trace."""
+    """Base class of errors that are shown to a user as one message, never as a stack trace."""
 
 
 class InputError(EvalPipelineError):
-    """Something the user wrote cannot be used; names culprit, place and cure."""
+    """User input that cannot be used. The message names the culprit, its location and the cure."""
 
     def __init__(self, problem: str, place: SourceLocation = NOWHERE) -> None:
         self.problem = problem
@@ -47,12 +47,12 @@ class InputError(EvalPipelineError):
         super().__init__(f"{place}: {problem}" if str(place) else problem)
 
     def at(self, place: SourceLocation) -> InputError:
-        """The same problem, said of another place."""
+        """Return the same problem at another location."""
         return InputError(self.problem, place)
 
 
 class InputErrors(EvalPipelineError):
-    """Several input errors, one a line."""
+    """Several input errors, one per line of the message."""
 
     def __init__(self, errors: Sequence[InputError]) -> None:
         self.errors = tuple(errors)
@@ -60,19 +60,19 @@ class InputErrors(EvalPipelineError):
 
 
 class UnknownName(InputError):
-    """A name that nothing answers to; lists what there is and the nearest one."""
+    """A name that does not exist. The message lists the known names and the nearest one."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], place: SourceLocation = NOWHERE) -> None:
-        there_are = sorted(known)
-        listing = f"there are: {', '.join(there_are)}" if there_are else "there are none"
-        super().__init__(f"no {kind} '{name}'; {listing}{did_you_mean(name, there_are)}", place)
+        names = sorted(known)
+        listing = f"there are: {', '.join(names)}" if names else "there are none"
+        super().__init__(f"no {kind} '{name}'; {listing}{did_you_mean(name, names)}", place)
 
 
 class WarehouseError(EvalPipelineError):
-    """The warehouse cannot be opened, read or brought to this version."""
+    """The warehouse cannot be opened, read or migrated to this version."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` when a known name is close, else nothing."""
+    """Return `; did you mean 'x'?` when a known name is close, else an empty string."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean '{near[0]}'?" if near else ""

@@ -1,7 +1,8 @@
 """Failure classes: why an execution did not pass.
 
-A class belongs to an origin, and the origin decides how it is counted: only `quality` is the target's answer being
-wrong and enters pass rates; every other origin leaves the cell ungraded, counted in coverage (design.md, promise 3).
+A class belongs to an origin, and the origin decides how the class is counted. Only `quality` means that the target's
+answer is wrong and enters pass rates. Every other origin leaves the plan ungraded and lowers coverage (design.md,
+promise 3).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import StrEnum
 
 
 class Origin(StrEnum):
-    """Who has to act on a failure."""
+    """The party that has to act on a failure."""
 
     QUALITY = "quality"
     TARGET = "target"
@@ -72,7 +73,10 @@ FAILURE_CLASSES: dict[str, FailureClass] = {
 
 
 def failure_class(id_: str) -> FailureClass:
-    """The class of this id; an id given by a suite (`failure_class: wrong-alias`) is a quality class of that name."""
+    """Return the class of an id.
+
+    An unknown id comes from a suite (`failure_class: wrong-alias`) and becomes a quality class.
+    """
     return FAILURE_CLASSES.get(id_) or FailureClass(id_, id_.replace("-", " ").capitalize(), Origin.QUALITY)
 
 
@@ -89,7 +93,7 @@ HTTP_FAILURES: dict[int, FailureClass] = {
 
 
 def failure_of_status(status: int) -> FailureClass:
-    """The failure class of an HTTP status that means failure (400 to 599)."""
+    """Return the failure class of an HTTP error status (400 to 599)."""
     if status in HTTP_FAILURES:
         return HTTP_FAILURES[status]
     return SERVER_ERROR if status >= 500 else BAD_REQUEST

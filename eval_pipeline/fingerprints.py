@@ -1,7 +1,7 @@
-"""Identity by content: canonical JSON and its hash, and JSON text that never fails on odd strings.
+"""Identity by content: canonical JSON, its hash, and JSON encoding that never fails on odd strings.
 
-Canonical JSON here is UTF-8, keys sorted, no white space, as orjson writes it. Lone surrogates, which JSON text from
-the outside may hold and UTF-8 cannot, become U+FFFD; what is nested deeper than 200 levels becomes a note of that.
+Canonical JSON is UTF-8 with sorted keys and without white space, as orjson writes it. Lone surrogates are valid in JSON
+text but not in UTF-8; they become U+FFFD. A value nested deeper than 200 levels is replaced by a text that reports it.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Any
 import orjson
 
 _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
-_MAX_DEPTH = 200  # orjson writes up to 254 levels
+_MAX_DEPTH = 200  # orjson writes up to 254 levels; the rest is left for the value around ours
 _PLAIN = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 
 
 def to_json(value: object) -> bytes:
-    """`value` (JSON types, dataclasses, datetimes) as compact JSON."""
+    """Encode `value` (JSON types, dataclasses, datetimes) as compact JSON."""
     return _dump(value, _PLAIN)
 
 
 def canonical_json(value: object) -> bytes:
-    """`value` as canonical JSON: equal values give equal bytes."""
+    """Encode `value` as canonical JSON: equal values give equal bytes."""
     return _dump(value, _CANONICAL)
 
 
 def fingerprint(value: object) -> str:
-    """SHA-256 of the canonical JSON of `value`, 64 hex digits."""
+    """Return the SHA-256 of the canonical JSON of `value` as 64 hex digits."""
     return hashlib.sha256(_dump(value, _CANONICAL)).hexdigest()
 
 
 def file_fingerprint(path: Path) -> str:
-    """SHA-256 of a file's bytes, 64 hex digits. Raises OSError."""
+    """Return the SHA-256 of a file's bytes as 64 hex digits. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -48,7 +48,7 @@ def _dump(value: object, options: int) -> bytes:
 
 
 def _encodable(value: Any, levels: int = _MAX_DEPTH) -> Any:
-    """The same value with everything orjson refuses (lone surrogates, huge integers, sets, depth) made plain."""
+    """Convert everything that orjson refuses (lone surrogates, huge integers, sets, depth) to plain values."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     if levels == 0:

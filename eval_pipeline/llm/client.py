@@ -1,9 +1,8 @@
-"""One async chat client for models: targets, simulators and graders all use it.
+"""One async chat client for models, used by targets, simulators and graders.
 
-What is said to a provider and how its answer is understood is its wire's business (`wires/`). The seam to the network
-is an `httpx.AsyncBaseTransport` (by default aiohttp's pool under httpx); a test passes its own. Requests go to the
-transport directly: one URL, no cookies, no redirects, so a call costs little more than half the CPU of
-`AsyncClient.post` (README, Decisions).
+The request and response format of a provider is its wire (`wires/`). The network seam is an `httpx.AsyncBaseTransport`
+(by default aiohttp's pool under httpx); a test passes its own. Requests go to the transport directly: one URL, no
+cookies, no redirects, so a call costs little more than half the CPU of `AsyncClient.post` (README, Decisions).
 """
 
 from __future__ import annotations
@@ -34,26 +33,30 @@ _HEADERS = {
     "accept-encoding": "gzip, deflate",
     "user-agent": "eval-pipeline",
 }
+# Exceptions that a wire raises when a response has an unexpected shape.
 _BROKEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """A model's reply: the response object of the wire format (streams are put together), and the time to the first
-    token in milliseconds, known for streams only."""
+    """A model's reply as the response object of its wire format.
+
+    A stream is assembled into the same object. `ttft_ms` is the time to the first token in milliseconds, known for
+    streams only.
+    """
 
     response: JsonMap
     ttft_ms: float | None = None
     wire: str = "openai"
 
     def read(self) -> Reply:
-        """What the response says, the same for every wire."""
+        """Return the content of the response in the form that all wires share."""
         return read_response(self.wire, self.response)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embeddings:
-    """One vector for each text, in their order, and how many tokens the texts were (None: not said)."""
+    """One vector per text, in the order of the texts, and their number of tokens (None: not reported)."""
 
     vectors: tuple[tuple[float, ...], ...]
     model: str | None = None
@@ -61,9 +64,9 @@ class Embeddings:
 
 
 class ChatClient:
-    """Calls one endpoint of a provider, `wire` being its format. `base_url` None: the provider's own address.
+    """Call one endpoint of a provider in the format of `wire`. `base_url` None selects the provider's default address.
 
-    Raises InputError for an endpoint that no request can be made to.
+    Raises InputError for an endpoint that cannot be used.
     """
 
     def __init__(
@@ -84,39 +87,45 @@ class ChatClient:
         self._headed: tuple[httpx.URL | None, list[tuple[bytes, bytes]]] = None, []
 
     def model(self, options: Options) -> Model:
-        """One model of the endpoint, asked in one way. Raises InputError for what the provider has no place for."""
+        """Return one model of the endpoint with fixed options.
+
+        Raises InputError for settings that the provider lacks.
+        """
         return Model(self, options)
 
     async def complete(self, body: JsonMap, *, timeout_s: float) -> ChatReply:
-        """The reply to one request body of the wire's format, `model` and `stream` in it for every wire.
+        """Return the reply to one request body in the wire's format.
 
-        Raises ModelError; `timeout_s` bounds each wait for the network.
+        The body holds `model` and `stream` for every wire. `timeout_s` bounds each network wait. Raises ModelError.
         """
         url, sent = self.wire.request(body)
         response, ttft_ms = await self._call(url, sent, timeout_s, stream=bool(body.get("stream")))
         return ChatReply(response=self._checked(response), ttft_ms=ttft_ms, wire=self.wire.name)
 
     async def embed(self, texts: Sequence[str], *, model: str, timeout_s: float = 60.0) -> Embeddings:
-        """The embeddings of texts (OpenAI's format). Raises ModelError; InputError where the provider has none."""
+        """Return the embeddings of texts (OpenAI's format).
+
+        Raises ModelError, or InputError where the provider has none.
+        """
         body = {"model": model, "input": list(texts)}
         reply, _ = await self._call(self.wire.embeddings(model), body, timeout_s, stream=False)
         raise_reported(reply)
         return _embeddings(mapping(reply), len(texts))
 
     async def close(self) -> None:
-        """Closes the connections; the client may be used again after."""
+        """Close the connections. The client remains usable."""
         if self._transport is not None:
             await self._transport.aclose()
             self._transport = None
 
     async def _call(self, url: httpx.URL, body: JsonMap, timeout_s: float, *, stream: bool) -> tuple[Any, float | None]:
-        """What an address answers to a body, streams put together, and the time to the first token of a stream."""
+        """Return the response body (a stream assembled) and, for a stream, the time to the first token in ms."""
         if url is not self._headed[0]:
             self._headed = url, self._headers_to(url)
         headers = self._headed[1]
         request = httpx.Request("POST", url, headers=headers, content=to_json(body), extensions=timeouts(timeout_s))
-        request.headers.encoding = "utf-8"  # said once, it is not guessed anew for each of them
-        begun = time.perf_counter()
+        request.headers.encoding = "utf-8"  # set once, or httpx detects it for every request
+        started = time.perf_counter()
         try:
             response = await self._open_transport(url).handle_async_request(request)
             try:
@@ -125,7 +134,7 @@ class ChatClient:
                         response.status_code, response.reason_phrase, response.headers, await response.aread()
                     )
                 if stream and not _is_plain_json(response):
-                    return await self._read_stream(response, begun)
+                    return await self._read_stream(response, started)
                 return _parse(await response.aread()), None
             finally:
                 await response.aclose()
@@ -135,7 +144,7 @@ class ChatClient:
             raise malformed(f"reply cannot be decoded: {error}") from error
 
     def _headers_to(self, url: httpx.URL) -> list[tuple[bytes, bytes]]:
-        """The headers of requests to an address, encoded; kept for the next request to it."""
+        """Return the encoded headers for an address; the caller caches them for the next request."""
         headers = {"host": url.netloc.decode(), **_HEADERS, **self.wire.headers}
         return [(name.encode(), value.encode()) for name, value in headers.items()]
 
@@ -145,15 +154,18 @@ class ChatClient:
         return self._transport
 
     def _checked(self, response: Any) -> JsonMap:
-        """A response is one if it is of the wire's shape; a gateway's error inside a 200 is an error."""
+        """Return the response if it has the wire's shape.
+
+        Raises for an error inside a status 200 and for any other shape.
+        """
         raise_reported(response)
         if isinstance(response, dict) and self.wire.answers(response):
             return response
         shown = to_json(response)[:200].decode(errors="replace")
         raise malformed(f"reply is no response of the wire '{self.wire.name}': {shown}")
 
-    async def _read_stream(self, response: httpx.Response, begun: float) -> tuple[JsonMap, float | None]:
-        """A stream of events, put together into the response object it stands for, and when its answer began."""
+    async def _read_stream(self, response: httpx.Response, started: float) -> tuple[JsonMap, float | None]:
+        """Assemble a stream into its response object. Returns it with the time to the first token in ms."""
         whole = self.wire.assembly()
         first_ms: float | None = None
         events = event_data(response.aiter_bytes())
@@ -161,27 +173,27 @@ class ChatClient:
             if data == b"[DONE]":
                 whole.done = True
             elif _take(whole, _parse(data)) and first_ms is None:
-                first_ms = (time.perf_counter() - begun) * 1000
+                first_ms = (time.perf_counter() - started) * 1000
             if whole.done:
                 await _read_to_end(events)
         return _finished(whole), first_ms
 
 
 class Model:
-    """One model, asked in one way: what does not change from question to question is prepared once."""
+    """One model with fixed options: the parts of a request that do not change are prepared once."""
 
     def __init__(self, client: ChatClient, options: Options) -> None:
         self._client = client
         self._fixed = client.wire.fixed(options)
-        client.wire.request(self._fixed)  # a model that no address can name is found here, not at the first question
+        client.wire.request(self._fixed)  # fails for an unusable model name here, not at the first request
 
-    def ask(self, messages: Sequence[ChatMessage], *, timeout_s: float) -> Coroutine[Any, Any, ChatReply]:
-        """The reply to a conversation (see `llm/model`). Raises ModelError."""
+    def complete(self, messages: Sequence[ChatMessage], *, timeout_s: float) -> Coroutine[Any, Any, ChatReply]:
+        """Return the reply to a conversation (see `llm/model`). Raises ModelError."""
         return self._client.complete(self._client.wire.body(self._fixed, messages), timeout_s=timeout_s)
 
 
 def read_response(wire: str, response: JsonMap) -> Reply:
-    """What a response of a wire says. Raises KeyError, IndexError, TypeError or AttributeError for what is none."""
+    """Read a response of a wire. Raises KeyError, IndexError, TypeError or AttributeError for another shape."""
     return WIRES.get(wire).read(response)
 
 
@@ -194,14 +206,14 @@ def _parse(content: bytes) -> Any:
 
 
 def _is_plain_json(response: httpx.Response) -> bool:
-    """Whether an endpoint that was asked to stream answers in one piece (many do, errors above all)."""
+    """Return whether a streaming request is answered in one piece (many servers do, above all for errors)."""
     return bool(response.headers.get("content-type", "").startswith("application/json"))
 
 
 async def _read_to_end(events: AsyncIterator[bytes]) -> None:
-    """Reads what comes after the last word, which is nothing but the end: only then can the connection serve again.
+    """Read the rest of a finished stream, because only then can its connection be used again.
 
-    The answer is there already, so nothing that happens here matters, and a server that never ends is not waited for.
+    The answer is complete, so errors are ignored. A server that never closes the stream is cut off after LINGER_S.
     """
     with contextlib.suppress(TimeoutError, httpx.DecodingError, *NETWORK_ERRORS):
         async with asyncio.timeout(LINGER_S):
@@ -210,14 +222,14 @@ async def _read_to_end(events: AsyncIterator[bytes]) -> None:
 
 
 def _take(whole: Assembly, event: Any) -> bool:
-    """Puts an event to the others; whether it held some of the answer."""
+    """Add an event to the assembly. Returns whether it held a part of the answer."""
     if not isinstance(event, Mapping):
         raise malformed("stream chunk is not an object")
     raise_reported(event)
     try:
         return whole.add(event)
     except _BROKEN as error:
-        # An event is read as the wire format has it; what has another shape anywhere inside fails here.
+        # Wires index into events without checks; an event of another shape fails here.
         shown = to_json(event)[:200].decode(errors="replace")
         raise malformed(f"stream chunk of another shape: {shown}") from error
 
@@ -229,13 +241,13 @@ def _finished(whole: Assembly) -> JsonMap:
         raise malformed(f"the stream's pieces do not fit together: {error}") from error
 
 
-def _embeddings(reply: JsonMap, wanted: int) -> Embeddings:
+def _embeddings(reply: JsonMap, expected: int) -> Embeddings:
     try:
         rows = sorted(mappings(reply.get("data")), key=lambda row: row["index"])
         vectors = tuple(tuple(float(number) for number in row["embedding"]) for row in rows)
     except _BROKEN as error:
         raise malformed(f"embeddings of another shape: {error}") from error
-    if len(vectors) != wanted:
-        raise malformed(f"{wanted} texts brought {len(vectors)} embeddings")
+    if len(vectors) != expected:
+        raise malformed(f"{expected} texts brought {len(vectors)} embeddings")
     usage = mapping(reply.get("usage"))
     return Embeddings(vectors=vectors, model=reply.get("model"), input_tokens=count(usage.get("prompt_tokens")))

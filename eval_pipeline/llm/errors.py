@@ -1,7 +1,7 @@
-"""What a provider says when it does not answer → ModelError.
+"""Errors that a provider reports → ModelError.
 
-Each provider has its own shape and its own words for the same few things, and gateways pass on the words of others, so
-one table of words serves all. Some are said with an HTTP status, some inside a reply of status 200 or in a stream.
+Each provider has its own shape and its own codes for the same few errors, and gateways forward the codes of others, so
+one table of codes serves all. Errors arrive with an HTTP status, inside a reply of status 200 or in a stream.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _FOR_GOOD = frozenset({"insufficient_quota", "enforced_spend_limit_reached"})
 
 
 class ModelError(Exception):
-    """A call to a model that brought no reply, with what is known of why.
+    """A model call that returned no reply, with the cause as far as it is known.
 
-    `retryable` is whether another try may help, `retry_after_s` how long the provider asks to wait before, `body` the
-    beginning of what it said.
+    `retryable` is whether another attempt may succeed, `retry_after_s` the delay in seconds that the provider requests,
+    `body` the beginning of its response.
     """
 
     def __init__(
@@ -66,21 +66,21 @@ class ModelError(Exception):
 
 
 def malformed(message: str) -> ModelError:
-    """A reply that is not what the wire format has; another try may bring a better one."""
+    """Return the error for a reply that does not follow the wire format. It is retryable."""
     return ModelError(MALFORMED_REPLY, message, retryable=True)
 
 
 def status_error(status: int, reason: str, headers: Mapping[str, str], content: bytes) -> ModelError:
-    """The error that an answer of another status than 200 is."""
+    """Return the error for a response with another status than 200."""
     body = content[:_ERROR_TEXT].decode(errors="replace")
     error = _error_in(_json(content), whole=True) or {}
     words = set(_words(error))
-    failure, retryable = _judged(status, words)
+    failure, retryable = _classified(status, words)
     waits = [retry_after_s(headers, lambda: datetime.now(UTC)), _retry_delay_s(error)]
     return ModelError(
         failure,
         f"HTTP {status}: {_message(error)[:_ERROR_TEXT] or body or reason}",
-        retryable=_told_to_retry(headers, retryable),
+        retryable=_retry_header(headers, retryable),
         status=status,
         retry_after_s=next((wait for wait in waits if wait is not None), None),
         body=body,
@@ -88,21 +88,21 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
 
 
 def raise_reported(reply: Any) -> None:
-    """Raises the error that a reply of status 200, or an event of a stream, holds, if it holds one."""
+    """Raise the error that a reply of status 200 or an event of a stream holds, if any."""
     if isinstance(reply, dict) and reply.get("error") is None and reply.get("type") != "error":
-        return  # nearly always
+        return  # the common case, kept cheap
     error = _error_in(reply)
     if error is None:
         return
     words = set(_words(error))
     status = _status_in(error, words)
-    failure, retryable = _judged(status, words)
+    failure, retryable = _classified(status, words)
     message = _message(error) or "the model reported an error"
     raise ModelError(failure, message, retryable=retryable, status=status, retry_after_s=_retry_delay_s(error))
 
 
-def _judged(status: int, words: set[str]) -> tuple[FailureClass, bool]:
-    """The failure class, and whether another try may help. A blocked prompt is the target's doing."""
+def _classified(status: int, words: set[str]) -> tuple[FailureClass, bool]:
+    """Return the failure class and whether a retry may help. A blocked prompt counts as the target's error."""
     if words & _BLOCKED:
         return TARGET_ERROR, False
     if words & _NO_KEY:
@@ -112,8 +112,8 @@ def _judged(status: int, words: set[str]) -> tuple[FailureClass, bool]:
     return failure_of_status(status), status in RETRYABLE_STATUSES and not words & _FOR_GOOD
 
 
-def _told_to_retry(headers: Mapping[str, str], retryable: bool) -> bool:
-    """Some providers know better than their status says, and say so in a header."""
+def _retry_header(headers: Mapping[str, str], retryable: bool) -> bool:
+    """Return the provider's explicit retry hint (`x-should-retry`), else `retryable`."""
     return {"true": True, "false": False}.get(headers.get("x-should-retry", ""), retryable)
 
 
@@ -125,7 +125,7 @@ def _json(content: bytes) -> Any:
 
 
 def _error_in(value: Any, *, whole: bool = False) -> Mapping[str, Any] | None:
-    """The error object of a body: below `error` (an object or just a text), or, if `whole`, the body itself."""
+    """Return the error object of a body: the value of `error` (an object or a text), or the body itself if `whole`."""
     if isinstance(value, list):
         value = value[0] if value else None
     if not isinstance(value, Mapping):
@@ -140,14 +140,14 @@ def _error_in(value: Any, *, whole: bool = False) -> Mapping[str, Any] | None:
 
 def _message(error: Mapping[str, Any]) -> str:
     for key in ("message", "detail"):
-        said = error.get(key)
-        if isinstance(said, str) and said:
-            return said
+        message = error.get(key)
+        if isinstance(message, str) and message:
+            return message
     return ""
 
 
 def _words(error: Mapping[str, Any]) -> Iterator[str]:
-    """Everything in an error that names its kind: types, codes, reasons, also those of what lies below it."""
+    """Yield every code in an error that names its kind: types, codes and reasons, nested ones included."""
     inner = [mapping(error.get("innererror")), mapping(error.get("details")), *mappings(error.get("details"))]
     for part in (error, *inner):
         yield from (word for key in ("type", "code", "status", "reason", "error_code") if (word := text(part.get(key))))
@@ -165,7 +165,7 @@ def _status_in(error: Mapping[str, Any], words: set[str]) -> int:
 
 
 def _retry_delay_s(error: Mapping[str, Any]) -> float | None:
-    """Seconds to wait as a `google.rpc.RetryInfo` says them (`"retryDelay": "34.5s"`), or None."""
+    """Return the delay in seconds of a `google.rpc.RetryInfo` (`"retryDelay": "34.5s"`), or None."""
     for detail in mappings(error.get("details")):
         match = _DURATION.match(text(detail.get("retryDelay")) or "")
         if match:
@@ -174,7 +174,8 @@ def _retry_delay_s(error: Mapping[str, Any]) -> float | None:
 
 
 def retry_after_s(headers: Mapping[str, str], now: Callable[[], datetime]) -> float | None:
-    """Seconds to wait by `retry-after-ms` or `Retry-After` (seconds or an HTTP date, RFC 9110 §10.2.3), or None."""
+    """Return the delay in seconds of `retry-after-ms` or `Retry-After` (seconds or an HTTP date, RFC 9110 §10.2.3), or
+    None."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000

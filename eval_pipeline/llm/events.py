@@ -1,7 +1,7 @@
-"""Bytes → the data of server-sent events, however the network cut them (WHATWG HTML, §9.2).
+"""Bytes → the data of server-sent events, independent of chunk borders (WHATWG HTML, §9.2).
 
-Events end with an empty line; the lines of data of one event are one text. Comments (keep-alives) and names of events
-are passed over: what an event is stands in its data. Data that no empty line follows any more counts as an event.
+An event ends with an empty line; its data lines are joined to one text. Comments (keep-alives) and event names are
+skipped, because the data identifies the event. Trailing data without an empty line counts as an event.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator
 
 
 class EventData:
-    """A stream while it comes in."""
+    """Incremental parser of one stream."""
 
     def __init__(self) -> None:
         self._line: list[bytes] = []
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The data of the events that end in this chunk."""
+        """Yield the data of the events that end in this chunk."""
         first, *more = chunk.split(b"\n")
         self._line.append(first)
         for following in more:
@@ -25,7 +25,7 @@ class EventData:
             self._line = [following]
 
     def end(self) -> Iterator[bytes]:
-        """What was still open when the stream ended."""
+        """Yield the data that is still open at the end of the stream."""
         yield from self._take(b"".join(self._line))
         yield from self._take(b"")
 
@@ -39,7 +39,7 @@ class EventData:
 
 
 async def event_data(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The data of each event of a stream."""
+    """Yield the data of each event of a stream."""
     events = EventData()
     async for chunk in chunks:
         for data in events.feed(chunk):

@@ -1,4 +1,4 @@
-"""Plain chat messages → turns as other providers than OpenAI have them."""
+"""Plain chat messages → turns for providers whose format differs from OpenAI's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SYSTEM = ("system", "developer")
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image of a message: its address, and media type and base64 data where the address is a `data:` URL."""
+    """An image of a message: its address, and media type and base64 data if the address is a `data:` URL."""
 
     url: str
     media_type: str | None = None
@@ -24,7 +24,7 @@ class Image:
 
 
 def pieces(content: Any) -> list[str | Image]:
-    """The texts and images of a message's content, in order; empty texts, which providers refuse, are left out."""
+    """Return the texts and images of a message's content in order. Empty texts are skipped: providers refuse them."""
     if isinstance(content, str):
         return [content] if content else []
     return list(_pieces(mappings(content)))
@@ -36,37 +36,37 @@ def _pieces(parts: Iterable[Mapping[str, Any]]) -> Iterator[str | Image]:
         if url:
             match = _DATA_URL.match(url)
             yield Image(url, match["media"], match["data"]) if match else Image(url)
-        elif said := text(part.get("text")):
-            yield said
+        elif content := text(part.get("text")):
+            yield content
 
 
 def plain_text(content: Any) -> str:
-    """The texts of a message's content, one below the other."""
+    """Return the texts of a message's content, joined by line breaks."""
     return "\n".join(piece for piece in pieces(content) if isinstance(piece, str))
 
 
 def split_system(messages: Sequence[ChatMessage]) -> tuple[str, Sequence[ChatMessage]]:
-    """The text of the system messages that come first, and the messages after them.
+    """Return the text of the leading system messages and the messages after them.
 
-    Where there are none after, the text is what the user says: no provider answers to instructions alone.
+    If no message follows, the text becomes a user message: no provider answers to instructions alone.
     """
     leading = next((at for at, message in enumerate(messages) if not is_system(message)), len(messages))
-    said = "\n\n".join(filter(None, (plain_text(message.get("content")) for message in messages[:leading])))
-    return (said, messages[leading:]) if leading < len(messages) else ("", [{"role": "user", "content": said}])
+    system = "\n\n".join(filter(None, (plain_text(message.get("content")) for message in messages[:leading])))
+    return (system, messages[leading:]) if leading < len(messages) else ("", [{"role": "user", "content": system}])
 
 
 def is_system(message: ChatMessage) -> bool:
-    """Whether a message is an instruction of the application's."""
+    """Return whether a message is an instruction of the application."""
     return message["role"] in _SYSTEM
 
 
 def late_system(message: ChatMessage) -> list[str | Image]:
-    """A system message inside a conversation, for providers that know none there: marked, in the user's place."""
+    """Return a system message inside a conversation as marked user content, for providers without such messages."""
     return [f"@[System]:\n{plain_text(message.get('content'))}"]
 
 
 def calls_of(message: ChatMessage) -> Iterator[tuple[str, str, Any]]:
-    """The tool calls of an assistant's message: id, name, arguments as JSON (an object; empty when they are none)."""
+    """Yield the tool calls of an assistant message: id, name and arguments as a JSON object (empty when unreadable)."""
     for call in mappings(message.get("tool_calls") or []):
         function = mapping(call.get("function"))
         arguments = json_or_text(function.get("arguments"))
@@ -74,7 +74,7 @@ def calls_of(message: ChatMessage) -> Iterator[tuple[str, str, Any]]:
 
 
 def in_turns(turns: Iterable[tuple[str, list[Any]]]) -> Iterator[tuple[str, list[Any]]]:
-    """Turns of (role, parts) with those of one role that follow one another made one; empty ones are left out."""
+    """Merge consecutive turns (role, parts) of one role. Empty turns are skipped."""
     role, parts = "", list[Any]()
     for next_role, more in turns:
         if next_role == role or not more:

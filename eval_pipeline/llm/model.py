@@ -1,12 +1,12 @@
-"""What is asked of a model and what it answers, whoever provides it. Values only.
+"""Requests to a model and its replies, independent of the provider. Values only.
 
-What is answered are named tuples rather than frozen dataclasses: every response of every case makes three of them, and
-making a frozen dataclass of this many fields takes several times as long.
+Replies are named tuples rather than frozen dataclasses: every response of every case makes three of them, and
+constructing a frozen dataclass of this many fields takes several times as long.
 
-Messages are plain chat messages, as the OpenAI chat format has them: `{"role": "system" | "user" | "assistant" |
+Messages are plain chat messages in the OpenAI chat format: `{"role": "system" | "user" | "assistant" |
 "tool", "content": <text or a list of parts>}`. Parts are `{"type": "text", "text": …}` and `{"type": "image_url",
 "image_url": {"url": <data: URL or address>}}`. An assistant's `tool_calls` are `{"id", "type": "function", "function":
-{"name", "arguments": <JSON text>}}`; a tool's message names the call it answers in `tool_call_id`.
+{"name", "arguments": <JSON text>}}`; a tool message names its call in `tool_call_id`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,19 @@ SETTINGS = (
     "frequency_penalty", "presence_penalty", "reasoning_effort", "thinking_budget", "response_format", "tools",
     "tool_choice", "parallel_tool_calls",
 )  # fmt: skip
-"""What can be asked of a model beside the messages. Names, and the shapes of tools and formats, are OpenAI's;
-`max_output_tokens` and `thinking_budget` are counts of tokens that each wire puts where its provider has them."""
+"""Settings of a request beside the messages.
+
+Names, and the shapes of tools and formats, are OpenAI's. `max_output_tokens` and `thinking_budget` are counts of tokens
+that each wire maps to its provider's field.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a model is asked, and as whom. None: the wire's own address, no key, the wire's usual version."""
+    """Address and credentials of a model.
+
+    None selects the wire's default address, no key, the wire's default version.
+    """
 
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -39,7 +45,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Which model is asked, and how: `settings` by the names of SETTINGS, `extra` fields of the body as they are."""
+    """Model and parameters of a request: `settings` by the names of SETTINGS, `extra` fields copied into the body as
+    they are."""
 
     model: str
     stream: bool = False
@@ -48,7 +55,7 @@ class Options:
 
 
 class ToolCall(NamedTuple):
-    """A tool that the model asked for. `arguments` is JSON, or the text that should have been."""
+    """A tool call of the model. `arguments` is the parsed JSON, or the raw text if it is not JSON."""
 
     name: str
     arguments: Any = None
@@ -56,10 +63,10 @@ class ToolCall(NamedTuple):
 
 
 class TokenUsage(NamedTuple):
-    """Tokens as the provider counted them, None where it did not say.
+    """Token counts as the provider reports them; None where it does not.
 
-    `input_tokens` is gross: cache reads and cache writes are part of it. `output_tokens` includes reasoning. `cost_usd`
-    is what the provider says that the call cost.
+    `input_tokens` is gross: it includes cache reads and cache writes. `output_tokens` includes reasoning. `cost_usd` is
+    the cost that the provider reports.
     """
 
     input_tokens: int | None = None
@@ -71,10 +78,10 @@ class TokenUsage(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a model answered.
+    """A model's reply.
 
-    `finish` is `stop`, `length` (the token limit), `tool_calls`, `content_filter` (the provider held the answer back),
-    or the provider's own word for anything else. `refusal` are the words of a refusal.
+    `finish` is `stop`, `length` (the token limit), `tool_calls`, `content_filter` (the provider withheld the answer),
+    or the provider's own value for anything else. `refusal` is the text of a refusal.
     """
 
     text: str = ""

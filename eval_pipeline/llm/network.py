@@ -1,4 +1,4 @@
-"""The way out: a pool of connections behind httpx's transport seam, and what the network's own failures mean."""
+"""Network access: a connection pool behind httpx's transport seam, and the mapping of network errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NETWORK_ERRORS = (httpx.TransportError, aiohttp.ClientError, OSError)
 
 
 def pooled_transport(url: httpx.URL, max_connections: int) -> httpx.AsyncBaseTransport:
-    """aiohttp's connection pool behind httpx's transport interface, proxies taken from the environment."""
+    """Return aiohttp's connection pool behind httpx's transport interface, with proxies from the environment."""
     secure = url.scheme == "https"
 
     def session() -> aiohttp.ClientSession:
@@ -29,19 +29,20 @@ def pooled_transport(url: httpx.URL, max_connections: int) -> httpx.AsyncBaseTra
 
 
 def timeouts(timeout_s: float) -> dict[str, Any]:
-    """`timeout_s` for each wait for the network, less for making a connection, as transports take it."""
+    """Return httpx timeouts: `timeout_s` for each network wait, at most 15 s to connect."""
     connect = min(CONNECT_TIMEOUT_S, timeout_s)
     return {"timeout": {"connect": connect, "read": timeout_s, "write": timeout_s, "pool": timeout_s}}
 
 
 def network_error(error: Exception, url: httpx.URL) -> ModelError:
-    """A broken connection, or one that took too long. Another try may find a better one."""
-    failure, what = (TIMEOUT, "the network took too long") if _timed_out(error) else (CONNECTION, url.host)
-    return ModelError(failure, f"{what}: {str(error) or type(error).__name__}", retryable=True)
+    """Map a broken connection or a timeout to a retryable ModelError."""
+    failure, problem = (TIMEOUT, "the network took too long") if _timed_out(error) else (CONNECTION, url.host)
+    return ModelError(failure, f"{problem}: {str(error) or type(error).__name__}", retryable=True)
 
 
 def _timed_out(error: Exception) -> bool:
-    """Whether time ran out: aiohttp's transport calls every broken connection a timeout, its cause knows better."""
+    """Return whether the error is a timeout. aiohttp's transport reports every broken connection as one; its cause is
+    exact."""
     cause = error.__cause__
     if isinstance(cause, aiohttp.ClientError):
         return isinstance(cause, TimeoutError)

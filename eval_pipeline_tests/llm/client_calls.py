@@ -36,7 +36,7 @@ def ask(
 
         async def main() -> ChatReply:
             try:
-                return await client.model(options).ask(messages, timeout_s=5.0)
+                return await client.model(options).complete(messages, timeout_s=5.0)
             finally:
                 await client.close()
 
@@ -62,4 +62,4 @@ def read_chunks(wire: str, chunks: Iterable[bytes]) -> ChatReply:
         return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body())
 
     client = ChatClient("http://127.0.0.1:1", wire=wire, transport=httpx.MockTransport(answer))
-    return asyncio.run(client.model(Options(model="m", stream=True)).ask(QUESTION, timeout_s=1.0))
+    return asyncio.run(client.model(Options(model="m", stream=True)).complete(QUESTION, timeout_s=1.0))

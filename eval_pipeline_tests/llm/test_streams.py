@@ -192,7 +192,7 @@ def test_a_connection_serves_again_when_the_server_ended_after_its_last_word() -
             client = ChatClient(server.url)
             model = client.model(Options(model="m", stream=True))
             for _ in range(3):
-                await model.ask(QUESTION, timeout_s=5.0)
+                await model.complete(QUESTION, timeout_s=5.0)
             await client.close()
 
         asyncio.run(main())
@@ -210,6 +210,6 @@ def test_a_server_that_goes_on_after_its_last_word_is_not_waited_for() -> None:
 
     client = ChatClient(wire="anthropic", transport=httpx.MockTransport(answer))
 
-    reply = asyncio.run(client.model(Options(model="m", stream=True)).ask(QUESTION, timeout_s=5.0))
+    reply = asyncio.run(client.model(Options(model="m", stream=True)).complete(QUESTION, timeout_s=5.0))
 
     assert reply.read() == ANTHROPIC.reply

@@ -61,7 +61,7 @@ class Chat:
         if self._system is not None:
             messages.insert(0, {"role": "system", "content": self._system})
         try:
-            reply = await self._model.ask(messages, timeout_s=call.timeout_s)
+            reply = await self._model.complete(messages, timeout_s=call.timeout_s)
         except ModelError as error:
             raise TargetFailure(
                 error.failure,

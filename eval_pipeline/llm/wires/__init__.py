@@ -1,7 +1,7 @@
-"""Wires: one file per provider's way of being asked and of answering.
+"""Wires: one file per provider's request and response format.
 
-A wire turns plain messages and options into an address, headers and a body, puts a stream of events together into the
-response object that it stands for, and reads such an object into a Reply. It makes no calls: `llm/client` does.
+A wire turns plain messages and options into an address, headers and a body, assembles a stream of events into a
+response object, and reads such an object into a Reply. It makes no calls; `llm/client` does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eval_pipeline.llm.reading import merged
 from eval_pipeline.plugins import Registry
 
 Places = Mapping[str, Callable[[Any], Mapping[str, Any]]]
-"""Where a setting goes: from its value to the piece of a body that says it."""
+"""Maps a setting's name to a function from its value to a fragment of the request body."""
 
 _OWN_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
@@ -27,21 +27,25 @@ _UNSAFE_IN_PATHS = re.compile(r"[\x00-\x20\x7f?#%\\]|\.\.")
 
 
 class Assembly(Protocol):
-    """A streamed response while its events come in; `done` once one of them said that it was the last."""
+    """A streamed response under construction; `done` is set once the last event has arrived."""
 
     done: bool
 
     def add(self, event: JsonMap) -> bool:
-        """Takes an event in; whether it held some of the answer. KeyError, TypeError and the like: a broken event."""
+        """Add an event; return whether it held a part of the answer.
+
+        Raises KeyError, TypeError and the like if broken.
+        """
 
     def response(self) -> JsonMap:
-        """The response object that the stream stands for; raises ModelError when the end is missing."""
+        """Return the response object of the stream. Raises ModelError when the end is missing."""
 
 
 class Wire(Protocol):
-    """How one provider is asked and understood, made for one endpoint. Raises InputError for one it cannot use.
+    """The format of one provider, created for one endpoint.
 
-    `name` is its name in the registry; `headers` go with every request.
+    Raises InputError for an endpoint that it cannot use. `name` is its name in the registry; `headers` are sent with
+    every request.
     """
 
     name: ClassVar[str]
@@ -50,30 +54,30 @@ class Wire(Protocol):
     def __init__(self, endpoint: Endpoint) -> None: ...
 
     def fixed(self, options: Options) -> dict[str, Any]:
-        """All of a body but the messages, made once; raises InputError for settings that the provider does not have.
+        """Return the body without the messages, built once.
 
-        `model` and, when it streams, `stream` are always in it.
+        Raises InputError for settings that the provider lacks. `model` and, for streams, `stream` are always present.
         """
 
     def body(self, fixed: JsonMap, messages: Sequence[ChatMessage]) -> dict[str, Any]:
-        """The body of one request."""
+        """Return the body of one request."""
 
     def request(self, body: JsonMap) -> tuple[httpx.URL, JsonMap]:
-        """Where a body goes, and what of it is sent there."""
+        """Return the address of a request and the body to send there."""
 
     def embeddings(self, model: str) -> httpx.URL:
-        """Where embeddings are asked for, in OpenAI's format; raises InputError where there are none."""
+        """Return the address for embeddings in OpenAI's format. Raises InputError where there are none."""
 
     def assembly(self) -> Assembly:
-        """A stream's beginning."""
+        """Return an empty assembly for a stream."""
 
     @staticmethod
     def answers(response: JsonMap) -> bool:
-        """Whether an object is a response of this format."""
+        """Return whether an object is a response of this format."""
 
     @staticmethod
     def read(response: JsonMap) -> Reply:
-        """What a response says. Raises KeyError, IndexError, TypeError or AttributeError for what is none."""
+        """Read a response. Raises KeyError, IndexError, TypeError or AttributeError for another shape."""
 
 
 WIRES: Registry[type[Wire]] = Registry(
@@ -82,7 +86,7 @@ WIRES: Registry[type[Wire]] = Registry(
 
 
 def address(base_url: str, path: str = "") -> httpx.URL:
-    """An address below a base; raises InputError for one that no request can be sent to."""
+    """Return an address below a base. Raises InputError for an unusable address."""
     if not base_url.startswith(("http://", "https://")):
         raise InputError(f"expected an http:// or https:// address, got '{base_url}'", SourceLocation(field="base_url"))
     try:
@@ -95,14 +99,15 @@ def address(base_url: str, path: str = "") -> httpx.URL:
 
 
 def in_path(model: str) -> str:
-    """A model's name as a part of an address; raises InputError for one that would lead elsewhere."""
+    """Return a model's name as a path segment. Raises InputError for a name that would change the path."""
     if _UNSAFE_IN_PATHS.search(model):
         raise InputError(f"'{model}' cannot be part of an address", SourceLocation(field="model"))
     return model
 
 
 def headers_of(endpoint: Endpoint, key_header: str = "", **fixed: str) -> dict[str, str]:
-    """An endpoint's headers: fixed ones (`_` for `-`), the key in its header (None: as a bearer), the user's own."""
+    """Return an endpoint's headers: fixed ones (`_` for `-`), the key (empty `key_header`: as a bearer token), the
+    user's."""
     headers = {name.replace("_", "-"): value for name, value in fixed.items()}
     if endpoint.api_key:
         key = _header_value(endpoint.api_key, "api_key")
@@ -115,27 +120,30 @@ def headers_of(endpoint: Endpoint, key_header: str = "", **fixed: str) -> dict[s
 
 
 def _header_value(value: str, field: str) -> str:
-    """The value, unless it holds what no header may; it is not shown, because it may be a secret."""
+    """Return the value.
+
+    Raises InputError for control characters; the value is not shown, because it may be a secret.
+    """
     if _NOT_IN_HEADERS.search(value):
         raise InputError("holds a line break or another control character", SourceLocation(field=field))
     return value
 
 
 def without_version(endpoint: Endpoint, wire: str) -> None:
-    """Raises InputError when an endpoint has an `api_version` that this wire has no place for."""
+    """Raise InputError when an endpoint has an `api_version` but the wire has no versions."""
     if endpoint.api_version is not None:
         raise InputError(f"wire '{wire}' has no versions", SourceLocation(field="api_version"))
 
 
 def no_embeddings(wire: str) -> InputError:
-    """The error of asking a provider for embeddings that it does not have in OpenAI's format."""
+    """Return the error for a provider without embeddings in OpenAI's format."""
     return InputError(f"wire '{wire}' has no embeddings; openai and azure have", SourceLocation(field="wire"))
 
 
 def placed(wire: str, options: Options, places: Places) -> dict[str, Any]:
-    """A body with every setting in its place, the extra fields last. Raises InputError for one without a place.
+    """Return a body with every setting mapped, the extra fields last. Raises InputError for an unknown setting.
 
-    A limit on tokens under a provider's own name goes before `max_output_tokens`: no provider takes two.
+    A token limit under a provider's own name overrides `max_output_tokens`: no provider accepts two.
     """
     body: dict[str, Any] = {"model": options.model}
     given = {name: value for name, value in options.settings.items() if value is not None}
@@ -153,7 +161,7 @@ def placed(wire: str, options: Options, places: Places) -> dict[str, Any]:
 
 
 def at(*keys: str) -> Callable[[Any], dict[str, Any]]:
-    """The place below these keys, the value as it is."""
+    """Return a function that nests a value below these keys."""
 
     def place(value: Any) -> dict[str, Any]:
         for key in reversed(keys):

@@ -26,7 +26,7 @@ from eval_pipeline.llm.wires import WIRES, Places, address, at, headers_of, no_e
 
 API_VERSION = "2023-06-01"
 MAX_TOKENS = 8_192
-"""The limit on an answer where nobody gives one: this API wants one. Thinking comes on top."""
+"""The default limit on an answer, which this API requires. A thinking budget is added to it."""
 
 _FINISH = {
     "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",
@@ -51,7 +51,7 @@ def _tool_choice(choice: Any) -> dict[str, Any]:
 
 
 def _output_format(value: Any) -> dict[str, Any]:
-    """A JSON schema; plain JSON without one is nothing that this API can be asked for, the messages have to say it."""
+    """Map a JSON schema. This API has no plain JSON mode without a schema; the messages have to request it."""
     schema = mapping(mapping(value).get("json_schema")).get("schema")
     return {"output_config": {"format": {"type": "json_schema", "schema": schema}}} if schema else {}
 
@@ -77,9 +77,9 @@ _PLACES: Places = {
 
 @WIRES.register("anthropic")
 class Anthropic:
-    """`system` stands beside the messages; `base_url` is what comes before `/v1/messages`.
+    """`system` is a field beside the messages; `base_url` is the part before `/v1/messages`.
 
-    A model that is given a budget to think with takes no `temperature`: it is left out then.
+    The API refuses `temperature` together with a thinking budget, so it is left out then.
     """
 
     name: ClassVar[str] = "anthropic"
@@ -129,13 +129,13 @@ class Anthropic:
         blocks = mappings(response["content"])
         reason = text(response.get("stop_reason"))
         thoughts = (block.get("thinking") for block in blocks if block.get("type") == "thinking")
-        explained = text(mapping(response.get("stop_details")).get("explanation"))
+        explanation = text(mapping(response.get("stop_details")).get("explanation"))
         return Reply(
             text=joined(block.get("text") for block in blocks if block.get("type") == "text"),
             thinking=joined(thoughts, "\n") or None,
             tool_calls=tuple(_tool_call(block) for block in blocks if str(block.get("type")).endswith("tool_use")),
             finish=_FINISH.get(reason or "", reason),
-            refusal=explained if reason == "refusal" else None,
+            refusal=explanation if reason == "refusal" else None,
             usage=_usage(mapping(response.get("usage"))),
             model=text(response.get("model")),
             id=text(response.get("id")),
@@ -143,17 +143,17 @@ class Anthropic:
 
 
 def _turn(message: ChatMessage) -> tuple[str, list[Any]]:
-    """A message as a turn: what tools answered stands in the user's."""
+    """Convert a message to a turn; tool results become user content."""
     if is_system(message):
         return "user", [_block(piece) for piece in late_system(message)]
     if message["role"] == "tool":
         result = [_block(piece) for piece in pieces(message.get("content"))]
         return "user", [{"type": "tool_result", "tool_use_id": message.get("tool_call_id"), "content": result}]
-    said = [_block(piece) for piece in pieces(message.get("content"))]
+    blocks = [_block(piece) for piece in pieces(message.get("content"))]
     calls = [
         {"type": "tool_use", "id": id_, "name": name, "input": arguments} for id_, name, arguments in calls_of(message)
     ]
-    return message["role"], said + calls
+    return message["role"], blocks + calls
 
 
 def _block(piece: str | Image) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _tool_call(block: Mapping[str, Any]) -> ToolCall:
 
 
 def _usage(usage: Mapping[str, Any]) -> TokenUsage:
-    """`input_tokens` of this API leaves out what was read from a cache and written to it."""
+    """This API's `input_tokens` excludes cache reads and cache writes, so both are added."""
     read, written = count(usage.get("cache_read_input_tokens")), count(usage.get("cache_creation_input_tokens"))
     return TokenUsage(
         input_tokens=total(count(usage.get("input_tokens")), read, written),
@@ -180,7 +180,7 @@ def _usage(usage: Mapping[str, Any]) -> TokenUsage:
 
 
 class MessageAssembly:
-    """A streamed message while its events come in."""
+    """A streamed message under construction."""
 
     def __init__(self) -> None:
         self.done = False
@@ -201,13 +201,16 @@ class MessageAssembly:
         return bool(event["content_block"]["type"] == "tool_use")
 
     def _grow(self, event: JsonMap) -> bool:
-        """A piece of a block. Text, thinking and JSON grow; anything else (a signature) is there at once."""
+        """Append a delta to a block.
+
+        Text, thinking and JSON accumulate; anything else (a signature) arrives complete.
+        """
         delta, index = event["delta"], event["index"]
         block = self._blocks[index]
         for key, value in delta.items():
             if key in ("text", "thinking", "partial_json"):
-                begun = "" if key == "partial_json" else block.get(key) or ""
-                grown = self._grown.setdefault((index, key), io.StringIO(begun, newline=""))
+                initial = "" if key == "partial_json" else block.get(key) or ""
+                grown = self._grown.setdefault((index, key), io.StringIO(initial, newline=""))
                 grown.seek(0, io.SEEK_END)
                 grown.write(value)
             elif key != "type":
@@ -227,8 +230,8 @@ class MessageAssembly:
         if not self._message or self._message.get("stop_reason") is None:
             raise ModelError(CONNECTION, "the stream ended before the answer did", retryable=True)
         for (index, key), grown in self._grown.items():
-            said = grown.getvalue()
-            self._blocks[index] |= {"input": json_or_text(said or "{}")} if key == "partial_json" else {key: said}
+            content = grown.getvalue()
+            self._blocks[index] |= {"input": json_or_text(content or "{}")} if key == "partial_json" else {key: content}
         return {**self._message, "content": [block for _, block in sorted(self._blocks.items())]}
 
 

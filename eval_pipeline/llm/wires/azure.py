@@ -1,6 +1,6 @@
 """`azure` and `azure-responses`: OpenAI's formats as Azure serves them, where a model is a deployment.
 
-The chat form goes to the deployment's own address with a dated `api-version`; the v1 form has one address for all
+The chat form uses the deployment's own address with a dated `api-version`; the v1 form has one address for all
 deployments and needs no version.
 """
 
@@ -25,7 +25,7 @@ _ADDRESS = re.compile(r"(https?://[^/]*.*?)(?:/openai(/.*)?)?\Z", re.DOTALL)
 
 
 class _Site:
-    """Where an Azure resource is, whatever part of its address the user gave, and which of its forms is meant."""
+    """The address of an Azure resource, from any part of it that the user gives, and the selected API form."""
 
     def __init__(self, endpoint: Endpoint, default_version: str) -> None:
         given = (endpoint.base_url or "").rstrip("/")
@@ -40,11 +40,11 @@ class _Site:
         self._urls: dict[str, httpx.URL] = {}
 
     def deployed(self, model: str, path: str) -> httpx.URL:
-        """The address of a path of one deployment."""
+        """Return the address of a path of one deployment."""
         return self.url(path if self.version in _V1 else f"deployments/{in_path(model)}/{path}")
 
     def url(self, path: str) -> httpx.URL:
-        """The address of a path below `/openai/` in the form of the version."""
+        """Return the address of a path below `/openai/` in the form of the version."""
         if path not in self._urls:
             query = "" if self.version in ("v1", "latest") else f"?api-version={in_path(self.version)}"
             v1 = "v1/" if self.version in _V1 else ""
@@ -54,7 +54,7 @@ class _Site:
 
 @WIRES.register("azure")
 class Azure(OpenAI):
-    """Chat completions of a deployment (`model`). `api_version: v1` asks for the v1 form."""
+    """Chat completions of a deployment (`model`). `api_version: v1` selects the v1 form."""
 
     name: ClassVar[str] = "azure"
 

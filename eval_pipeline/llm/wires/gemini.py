@@ -45,7 +45,7 @@ _UNSIGNED = "skip_thought_signature_validator"
 
 
 def _tools(tools: Any) -> dict[str, Any]:
-    """Functions are declared together; anything else (a tool of Google's) stands as it is."""
+    """Map functions to one declaration list; any other tool (Google's own) is passed on as it is."""
     functions = [mapping(tool)["function"] for tool in tools if "function" in mapping(tool)]
     renamed = {"parameters": "parametersJsonSchema"}
     declared = [
@@ -66,8 +66,8 @@ def _output_format(value: Any) -> dict[str, Any]:
     if mapping(value).get("type") == "text":
         return {}
     schema = mapping(mapping(value).get("json_schema")).get("schema")
-    wanted: dict[str, Any] = {"responseMimeType": "application/json"}
-    return {"generationConfig": {**wanted, "responseJsonSchema": schema} if schema else wanted}
+    config: dict[str, Any] = {"responseMimeType": "application/json"}
+    return {"generationConfig": {**config, "responseJsonSchema": schema} if schema else config}
 
 
 def _thinking(key: str) -> Callable[[Any], dict[str, Any]]:
@@ -93,7 +93,7 @@ _PLACES: Places = {
 
 @WIRES.register("gemini")
 class Gemini:
-    """Model and streaming stand in the address. `base_url` is what comes before `/models/`."""
+    """Model and streaming are part of the address. `base_url` is the part before `/models/`."""
 
     name: ClassVar[str] = "gemini"
     base_url: ClassVar[str] = "https://generativelanguage.googleapis.com/v1beta"
@@ -118,11 +118,11 @@ class Gemini:
 
     def request(self, body: JsonMap) -> tuple[httpx.URL, JsonMap]:
         sent = {key: value for key, value in body.items() if key not in ("model", "stream")}
-        which = (body["model"], bool(body.get("stream")))
-        if which not in self._urls:
-            verb = "streamGenerateContent?alt=sse" if which[1] else "generateContent"
-            self._urls[which] = address(self._base, f"/models/{in_path(which[0].removeprefix('models/'))}:{verb}")
-        return self._urls[which], sent
+        variant = (body["model"], bool(body.get("stream")))
+        if variant not in self._urls:
+            verb = "streamGenerateContent?alt=sse" if variant[1] else "generateContent"
+            self._urls[variant] = address(self._base, f"/models/{in_path(variant[0].removeprefix('models/'))}:{verb}")
+        return self._urls[variant], sent
 
     def embeddings(self, model: str) -> httpx.URL:
         raise no_embeddings(self.name)
@@ -154,7 +154,7 @@ class Gemini:
 
 
 def _turn(message: ChatMessage, names: Mapping[str, str], signed: Mapping[str, str]) -> tuple[str, list[Any]]:
-    """A message as a turn. Calls of functions that this model did not make carry a sign that says so."""
+    """Convert a message to a turn. Calls that this model did not make carry a placeholder signature."""
     if is_system(message):
         return "user", [_part(piece) for piece in late_system(message)]
     if message["role"] == "tool":
@@ -162,10 +162,10 @@ def _turn(message: ChatMessage, names: Mapping[str, str], signed: Mapping[str, s
         answer = json_or_text(plain_text(message.get("content")))
         response = answer if isinstance(answer, Mapping) else {"result": answer}
         return "user", [{"functionResponse": {"name": names.get(id_, id_), "response": response}}]
-    said = [_part(piece) for piece in pieces(message.get("content"))]
+    parts = [_part(piece) for piece in pieces(message.get("content"))]
     calls = [{"functionCall": {"name": name, "args": arguments}} for _, name, arguments in calls_of(message)]
     first = [{**call, **signed} for call in calls[:1]]
-    return "model" if message["role"] == "assistant" else "user", said + first + calls[1:]
+    return "model" if message["role"] == "assistant" else "user", parts + first + calls[1:]
 
 
 def _part(piece: str | Image) -> dict[str, Any]:
@@ -188,19 +188,19 @@ def _finish(response: JsonMap, candidate: Mapping[str, Any], calls: Sequence[Too
 
 
 def _usage(usage: Mapping[str, Any]) -> TokenUsage:
-    """`promptTokenCount` includes what was cached; thoughts are counted beside the candidates."""
+    """`promptTokenCount` includes cached tokens; thoughts are counted separately from the candidates."""
     thoughts = count(usage.get("thoughtsTokenCount"))
-    said = count(usage.get("candidatesTokenCount"))
+    answer = count(usage.get("candidatesTokenCount"))
     return TokenUsage(
         input_tokens=total(count(usage.get("promptTokenCount")), count(usage.get("toolUsePromptTokenCount"))),
         cached_input_tokens=count(usage.get("cachedContentTokenCount")),
-        output_tokens=total(thoughts if said is None else said, None if said is None else thoughts),
+        output_tokens=total(thoughts if answer is None else answer, None if answer is None else thoughts),
         reasoning_tokens=thoughts,
     )
 
 
 class ContentAssembly:
-    """A streamed response: every event is a response of its own that brings the next parts."""
+    """A streamed response under construction: every event is a response of its own with the next parts."""
 
     def __init__(self) -> None:
         self.done = False
@@ -211,18 +211,18 @@ class ContentAssembly:
     def add(self, event: JsonMap) -> bool:
         self._whole |= {key: value for key, value in event.items() if key != "candidates"}
         before = len(self._parts)
-        told = False
+        has_text = False
         for candidate in event.get("candidates") or ():
             if candidate.get("index", 0) == 0:
                 parts = (candidate.get("content") or {}).get("parts") or []
                 for part in parts:
                     self._add_part(part)
-                told = told or any(part.get("text") for part in parts)
+                has_text = has_text or any(part.get("text") for part in parts)
                 self._candidate |= {key: value for key, value in candidate.items() if key != "content"}
-        return told or len(self._parts) > before
+        return has_text or len(self._parts) > before
 
     def _add_part(self, part: JsonMap) -> None:
-        """Texts of one kind that follow one another are one text; a signature stays with what it signs."""
+        """Merge consecutive texts of one kind; a signature stays with the part that it signs."""
         last = self._parts[-1] if self._parts else {}
         mergeable = "text" in part and "text" in last and not last.keys() - {"text", "thought"}
         if mergeable and bool(part.get("thought")) == bool(last.get("thought")):

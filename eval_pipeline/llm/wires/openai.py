@@ -1,4 +1,4 @@
-"""`openai`: chat completions, as OpenAI has them and everybody who is compatible with it."""
+"""`openai`: chat completions, as OpenAI and compatible servers implement them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPTIONAL = ("provider", "service_tier")
 
 @WIRES.register("openai")
 class OpenAI:
-    """Settings are passed on as they are. `base_url` is what comes before `/chat/completions`."""
+    """Settings are passed on as they are. `base_url` is the part before `/chat/completions`."""
 
     name: ClassVar[str] = "openai"
     base_url: ClassVar[str] = "https://api.openai.com/v1"
@@ -38,7 +38,7 @@ class OpenAI:
 
     @property
     def places(self) -> Places:
-        """OpenAI's newer models take no `max_tokens` any more, most of the compatible know nothing else."""
+        """Map settings. OpenAI's newer models refuse `max_tokens`; most compatible servers accept only that."""
         limit = "max_completion_tokens" if self._url.host == httpx.URL(OpenAI.base_url).host else "max_tokens"
         return {**{name: at(name) for name in AS_THEY_ARE}, "max_output_tokens": at(limit)}
 
@@ -83,19 +83,19 @@ class OpenAI:
 
 
 def _joined_texts(content: Any, kind: str) -> str:
-    """The texts among the parts of a content, one below the other; parts may be plain texts."""
+    """Join the texts among the parts of a content by line breaks; parts may be plain texts."""
     parts = content if isinstance(content, list) else ()
-    said = (
+    texts = (
         part.get("text") if isinstance(part, Mapping) and part.get("type", kind) == kind else part for part in parts
     )
-    return joined(filter(None, said), "\n")
+    return joined(filter(None, texts), "\n")
 
 
 def _thinking(message: Mapping[str, Any], content: Any) -> str | None:
-    """What a message shows of the model's thinking, in the places that different servers have for it."""
-    said = text(message.get("reasoning_content")) or text(message.get("reasoning"))
-    if said or not isinstance(content, list):
-        return said or None
+    """Return the model's visible thinking from the fields that different servers use for it."""
+    reasoning = text(message.get("reasoning_content")) or text(message.get("reasoning"))
+    if reasoning or not isinstance(content, list):
+        return reasoning or None
     shown = (
         _joined_texts(part.get("thinking"), "text") for part in mappings(content) if part.get("type") == "thinking"
     )
@@ -110,7 +110,7 @@ def _tool_call(call: Mapping[str, Any]) -> ToolCall:
 
 
 def chat_usage(raw: Any) -> TokenUsage:
-    """Usage of a chat completion; `prompt_tokens` already includes cached tokens, `completion_tokens` reasoning."""
+    """Read the usage of a chat completion. `prompt_tokens` includes cached tokens, `completion_tokens` reasoning."""
     usage = mapping(raw)
     prompt, completion = mapping(usage.get("prompt_tokens_details")), mapping(usage.get("completion_tokens_details"))
     cached = prompt.get("cached_tokens")
@@ -125,7 +125,7 @@ def chat_usage(raw: Any) -> TokenUsage:
 
 
 class ChatAssembly:
-    """A streamed completion while its chunks come in."""
+    """A streamed completion under construction."""
 
     def __init__(self) -> None:
         self.done = False
@@ -138,20 +138,20 @@ class ChatAssembly:
         self._usage: Any = None
 
     def add(self, chunk: JsonMap) -> bool:
-        if not self._head.get("id"):  # Azure's first chunk names nothing yet
+        if not self._head.get("id"):  # Azure's first chunk has no id
             self._head = {key: chunk.get(key) for key in _HEAD} | {key: chunk[key] for key in _OPTIONAL if key in chunk}
         self._usage = chunk.get("usage") or self._usage
         choices = chunk.get("choices") or [{}]
         delta = choices[0].get("delta") or {}
         self._finish = choices[0].get("finish_reason") or self._finish
-        said, reasoning = delta.get("content") or "", delta.get("reasoning_content") or delta.get("reasoning") or ""
+        content, reasoning = delta.get("content") or "", delta.get("reasoning_content") or delta.get("reasoning") or ""
         refusal, calls = delta.get("refusal") or "", delta.get("tool_calls") or ()
-        self._text.write(said)
+        self._text.write(content)
         self._reasoning.write(reasoning)
         self._refusal.write(refusal)
         for call in calls:
             self._add_call(call)
-        return bool(said or reasoning or refusal or calls)
+        return bool(content or reasoning or refusal or calls)
 
     def _add_call(self, piece: JsonMap) -> None:
         empty = {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}

@@ -21,7 +21,7 @@ _FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 def _tool(tool: Any) -> Any:
-    """A tool as this API has it: what chat completions put below `function` stands beside the type."""
+    """Convert a tool: the fields that chat completions put below `function` move beside the type."""
     function = mapping(tool).get("function")
     return {"type": "function", **function} if isinstance(function, Mapping) else tool
 
@@ -44,7 +44,7 @@ PLACES: Places = {
 
 @WIRES.register("openai-responses")
 class OpenAIResponses:
-    """Messages become input items. `base_url` is what comes before `/responses`."""
+    """Messages become input items. `base_url` is the part before `/responses`."""
 
     name: ClassVar[str] = "openai-responses"
 
@@ -77,14 +77,14 @@ class OpenAIResponses:
     @staticmethod
     def read(response: JsonMap) -> Reply:
         items = mappings(response["output"])
-        said = [part for item in items if item.get("type") == "message" for part in mappings(item.get("content"))]
+        parts = [part for item in items if item.get("type") == "message" for part in mappings(item.get("content"))]
         calls = tuple(_tool_call(item) for item in items if str(item.get("type")).endswith("_call"))
         return Reply(
-            text=joined(part.get("text") for part in said if part.get("type") == "output_text"),
+            text=joined(part.get("text") for part in parts if part.get("type") == "output_text"),
             thinking=joined(_thoughts(items), "\n") or None,
             tool_calls=calls,
             finish=_finish(response, calls),
-            refusal=joined(part.get("refusal") for part in said) or None,
+            refusal=joined(part.get("refusal") for part in parts) or None,
             usage=_usage(mapping(response.get("usage"))),
             model=text(response.get("model")),
             id=text(response.get("id")),
@@ -92,7 +92,7 @@ class OpenAIResponses:
 
 
 def _items(message: ChatMessage) -> Iterator[dict[str, Any]]:
-    """A message as input items: what it says, then the tools it calls."""
+    """Yield a message as input items: its content, then its tool calls."""
     role, content = message["role"], message.get("content")
     if role == "tool":
         yield {
@@ -101,9 +101,9 @@ def _items(message: ChatMessage) -> Iterator[dict[str, Any]]:
             "output": plain_text(content),
         }
         return
-    said = content if isinstance(content, str) else [_part(piece, role) for piece in pieces(content)]
-    if said:
-        yield {"role": role, "content": said}
+    value = content if isinstance(content, str) else [_part(piece, role) for piece in pieces(content)]
+    if value:
+        yield {"role": role, "content": value}
     for id_, name, arguments in calls_of(message):
         yield {"type": "function_call", "call_id": id_, "name": name, "arguments": to_json(arguments).decode()}
 
@@ -122,7 +122,7 @@ def _thoughts(items: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
 
 
 def _tool_call(item: Mapping[str, Any]) -> ToolCall:
-    """A call of a function; a tool of the provider's own goes by the type of its item."""
+    """Convert a function call; a call of a provider's built-in tool is named by the type of its item."""
     arguments = next((item[key] for key in ("arguments", "input", "action") if key in item), None)
     return ToolCall(
         name=text(item.get("name")) or str(item.get("type")).removesuffix("_call"),
@@ -153,7 +153,7 @@ def _usage(usage: Mapping[str, Any]) -> TokenUsage:
 
 
 class ResponsesAssembly:
-    """A streamed response: its last event brings the whole of it; the events before tell when the answer began."""
+    """A streamed response. The last event holds all of it; earlier events only give the time to the first token."""
 
     def __init__(self) -> None:
         self.done = False
@@ -170,7 +170,7 @@ class ResponsesAssembly:
         return kind.endswith(".delta")
 
     def _whole(self, response: JsonMap) -> JsonMap:
-        """The response of the last event; some servers leave it to the items that came before to say what was said."""
+        """Return the last event's response; some servers leave its output empty and send it in earlier items only."""
         raise_reported(response)
         if response.get("output") or not self._items:
             return response

@@ -1,4 +1,4 @@
-"""`openrouter`: chat completions with OpenRouter's own fields for thinking and for what a call cost."""
+"""`openrouter`: chat completions with OpenRouter's own fields for thinking and cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _thinking(tokens: Any) -> dict[str, Any]:
 
 @WIRES.register("openrouter")
 class OpenRouter(OpenAI):
-    """Like `openai`; `thinking_budget` and `reasoning_effort` go below `reasoning`, the cost is asked for."""
+    """Like `openai`; `thinking_budget` and `reasoning_effort` go below `reasoning`, and the cost is requested."""
 
     name: ClassVar[str] = "openrouter"
     base_url: ClassVar[str] = "https://openrouter.ai/api/v1"
