@@ -18,9 +18,9 @@ import polars as pl
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.exports import FileChunk
-from eval_pipeline.exports.tool_calls import parse_time
 from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.reports.moments import parse_time
 from eval_pipeline.scores.model import Status
 
 INDEX = "index.jsonl"

@@ -15,11 +15,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
-from eval_pipeline.exports.tool_calls import ToolUse, later, parse_time, summarize_trace, tool_uses
+from eval_pipeline.exports.tool_calls import summarize_trace
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.formats.agentv.results import uncached_input
 from eval_pipeline.leaderboards.result_rows import ResultRow
-from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent
+from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolUse
+from eval_pipeline.reports.moments import later, parse_time
 from eval_pipeline.scores.model import Score, Status
 from eval_pipeline.suites.model import content_text
 
@@ -115,11 +116,11 @@ class _Trace:
         )
 
     def children(self, report: SessionReport) -> Iterator[dict[str, Any]]:
-        uses = tool_uses(report)
+        uses = iter(report.tool_uses)
         chats = [event for event in report.events if _is_answer(event)]
-        for position, event in enumerate(report.events):
+        for event in report.events:
             if isinstance(event, ToolCallEvent):
-                yield self._tool(uses[position])
+                yield self._tool(next(uses))
             elif isinstance(event, MessageEvent):
                 at = self._time(parse_time(event.at))
                 if _is_answer(event):
@@ -146,16 +147,15 @@ class _Trace:
         result = use.result
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": use.call.tool,
+            "gen_ai.tool.name": use.tool,
             "gen_ai.tool.type": "function",
             "gen_ai.tool.call.id": use.call.call_id,
         }
         if self.content:
             attributes["gen_ai.tool.call.arguments"] = _json_text(use.call.arguments)
             attributes["gen_ai.tool.call.result"] = result.output if result is not None else None
-        failed = result is not None and result.is_error is True
-        error = "tool_error" if failed else None
-        return self._span(f"execute_tool {use.call.tool}", INTERNAL, (began, ended), attributes, error=error)
+        error = "tool_error" if use.is_error else None
+        return self._span(f"execute_tool {use.tool}", INTERNAL, (began, ended), attributes, error=error)
 
     def _time(self, told: datetime | None) -> datetime:
         """A time within the span of the execution, never before the one that came before it."""

@@ -8,66 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
+from eval_pipeline.reports.model import (
+    Event,
+    MessageEvent,
+    SessionReport,
+    ToolCallEvent,
+    ToolResultEvent,
+    ToolUse,
+    Usage,
+)
+from eval_pipeline.reports.moments import parse_time
 from eval_pipeline.scores.evaluators.execution_metrics import EXPLORING_TOOLS
 from eval_pipeline.scores.evaluators.tool_trajectory import shows_calls
-
-
-@dataclass(slots=True)
-class ToolUse:
-    """A tool call with its answer, as far as the session shows one: begin, end and duration of the tool's work."""
-
-    call: ToolCallEvent
-    result: ToolResultEvent | None = None
-
-    @property
-    def started_at(self) -> datetime | None:
-        return parse_time(self.call.at)
-
-    @property
-    def duration_ms(self) -> float | None:
-        """As the session says, else from the call to the answer."""
-        if self.result is None:
-            return None
-        if self.result.duration_ms is not None:
-            return self.result.duration_ms
-        began, ended = self.started_at, parse_time(self.result.at)
-        return (ended - began).total_seconds() * 1000 if began is not None and ended is not None else None
-
-    @property
-    def ended_at(self) -> datetime | None:
-        ended = parse_time(self.result.at) if self.result is not None else None
-        if ended is None and self.started_at is not None and self.duration_ms is not None:
-            return later(self.started_at, self.duration_ms)
-        return ended
-
-
-def tool_uses(report: SessionReport) -> dict[int, ToolUse]:
-    """The tool calls of a report by the position of their event, each with its answer.
-
-    An answer without id belongs to the latest open call of its tool.
-    """
-    uses: dict[int, ToolUse] = {}
-    open_: list[ToolUse] = []
-    for position, event in enumerate(report.events):
-        if isinstance(event, ToolCallEvent):
-            uses[position] = ToolUse(event)
-            open_.append(uses[position])
-        elif isinstance(event, ToolResultEvent):
-            answered = next((use for use in reversed(open_) if _answers(event, use.call)), None)
-            if answered is not None:
-                answered.result = event
-                open_.remove(answered)
-    return uses
-
-
-def _answers(result: ToolResultEvent, call: ToolCallEvent) -> bool:
-    if result.call_id is not None or call.call_id is not None:
-        return result.call_id == call.call_id
-    return result.tool is None or result.tool == call.tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +65,14 @@ def summarize_trace(report: SessionReport) -> TraceSummary | None:
     """What a session did; None when the report is only an answer, which shows nothing of it."""
     if not shows_calls(report):
         return None
-    uses = list(tool_uses(report).values())
+    uses = report.tool_uses
     durations: dict[str, list[float]] = {}
     for use in uses:
         if use.duration_ms is not None:
-            durations.setdefault(use.call.tool, []).append(use.duration_ms)
+            durations.setdefault(use.tool, []).append(use.duration_ms)
     times = list(_times(report, uses))
     return TraceSummary(
-        tool_calls=dict(Counter(use.call.tool for use in uses)),
+        tool_calls=dict(Counter(use.tool for use in uses)),
         tool_durations=durations,
         error_count=sum(isinstance(event, ToolResultEvent) and event.is_error is True for event in report.events),
         model_calls=report.model_calls,
@@ -148,14 +103,14 @@ def trace_json(trace: TraceSummary) -> dict[str, Any]:
 def output_messages(report: SessionReport) -> list[dict[str, Any]]:
     """What the target said and called, as messages with `tool_calls`; what was said to it before is left out."""
     messages: list[dict[str, Any]] = []
-    uses = tool_uses(report)
-    for position, event in enumerate(report.events):
+    uses = iter(report.tool_uses)
+    for event in report.events:
         if isinstance(event, MessageEvent) and _is_said(event, bool(messages)):
             messages.append(_known({"role": event.role, "content": event.text, "start_time": event.at}))
         elif isinstance(event, ToolCallEvent):
             if not messages or messages[-1]["role"] != "assistant":
                 messages.append({"role": "assistant", "content": ""})
-            messages[-1].setdefault("tool_calls", []).append(_tool_call(uses[position]))
+            messages[-1].setdefault("tool_calls", []).append(_tool_call(next(uses)))
     if not messages and report.final_output is not None:
         messages.append({"role": "assistant", "content": report.final_output})
     return messages
@@ -170,7 +125,7 @@ def _is_said(event: Event, began: bool) -> bool:
 def _tool_call(use: ToolUse) -> dict[str, Any]:
     result = use.result
     return _known({
-        "tool": use.call.tool,
+        "tool": use.tool,
         "id": use.call.call_id,
         "input": use.call.arguments,
         "output": result.output if result is not None else None,
@@ -181,22 +136,3 @@ def _tool_call(use: ToolUse) -> dict[str, Any]:
 
 def _known(value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: part for name, part in value.items() if part is not None}
-
-
-def parse_time(text: str | None) -> datetime | None:
-    """A time as a session wrote it (ISO 8601; without a zone: UTC), None when it is none."""
-    if not text:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-        return time.astimezone(UTC) if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def later(time: datetime, duration_ms: float) -> datetime | None:
-    """The time after a duration that somebody reported; None when there is no such time."""
-    try:
-        return time + timedelta(milliseconds=duration_ms)
-    except (ValueError, OverflowError):
-        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -73,6 +74,15 @@ def exported(format_: str, *records: ResultRow, content: bool = False) -> dict[s
     """The files of an export by path; the only file of a format has the empty path."""
     format_class = EXPORTS.get(format_)
     return joined(format_class().pieces(iter(records), ExportOptions(name="current", at=NOON, content=content)))
+
+
+def spans(*records: ResultRow, content: bool = False) -> list[dict[str, Any]]:
+    """The spans of an OpenTelemetry export."""
+    document = json.loads(exported("otel", *records, content=content)[""])
+    (resource,) = document["resourceSpans"]
+    (scope,) = resource["scopeSpans"]
+    found: list[dict[str, Any]] = scope["spans"]
+    return found
 
 
 def joined(pieces: Iterable[FileChunk]) -> dict[str, bytes]:

@@ -9,18 +9,9 @@ from typing import Any
 import pytest
 
 from eval_pipeline.exports.otel import provider, requests
-from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.model import MessageEvent, ToolCallEvent, ToolResultEvent
 from eval_pipeline.scores.model import Status
-from eval_pipeline_tests.exports.sample_rows import NOON, a_record, a_report, a_score, exported
-
-
-def spans(*records: ResultRow, content: bool = False) -> list[dict[str, Any]]:
-    document = json.loads(exported("otel", *records, content=content)[""])
-    (resource,) = document["resourceSpans"]
-    (scope,) = resource["scopeSpans"]
-    found: list[dict[str, Any]] = scope["spans"]
-    return found
+from eval_pipeline_tests.exports.sample_rows import NOON, a_record, a_report, a_score, exported, spans
 
 
 def attributes(span: dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,10 @@ into the user's role are no part of it, nor are facts that the format has no fie
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from eval_pipeline.agents.session_import import Session
-from eval_pipeline.reports.model import Event, MessageEvent, ToolCallEvent, ToolResultEvent, Usage
-from eval_pipeline.reports.moments import milliseconds_between
+from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, ToolUse, Usage
 
 JsonObject = dict[str, Any]
 
@@ -34,7 +32,7 @@ def transcript_line(session: Session) -> JsonObject:
     }
     return {
         "input": session.prompt,
-        "output": transcript_messages(report.events),
+        "output": transcript_messages(report),
         "token_usage": _token_usage(report.usage),
         "duration_ms": report.duration_ms,
         "cost_usd": report.usage.cost_usd,
@@ -42,12 +40,12 @@ def transcript_line(session: Session) -> JsonObject:
     }
 
 
-def transcript_messages(events: Iterable[Event]) -> list[JsonObject]:
-    """The messages of a session, each assistant's with the tools it called; a call after a result begins a new one."""
+def transcript_messages(report: SessionReport) -> list[JsonObject]:
+    """Return the messages of a session, an assistant's with its tool calls; a call after a result begins a new one."""
     messages: list[JsonObject] = []
-    calls: dict[str, JsonObject] = {}
+    uses = iter(report.tool_uses)
     takes_calls = False
-    for event in events:
+    for event in report.events:
         if isinstance(event, MessageEvent) and not event.injected and event.phase != "thinking" and event.text:
             messages.append(_known({"role": event.role, "content": event.text, "start_time": event.at}))
             takes_calls = event.role == "assistant"
@@ -55,21 +53,23 @@ def transcript_messages(events: Iterable[Event]) -> list[JsonObject]:
             if not takes_calls:
                 messages.append(_known({"role": "assistant", "start_time": event.at}))
             takes_calls = True
-            call = _known({"tool": event.tool, "input": event.arguments, "id": event.call_id, "start_time": event.at})
-            messages[-1].setdefault("tool_calls", []).append(call)
-            calls[event.call_id or ""] = call
+            messages[-1].setdefault("tool_calls", []).append(_tool_call(next(uses)))
         elif isinstance(event, ToolResultEvent):
             takes_calls = False
-            _answer(calls.pop(event.call_id or "", {}), event)
     return messages
 
 
-def _answer(call: JsonObject, result: ToolResultEvent) -> None:
-    """Adds to a call what came back and how long that took: as told, else by the times of call and result."""
-    duration = result.duration_ms
-    if duration is None:
-        duration = milliseconds_between(call.get("start_time"), result.at)
-    call.update(_known({"output": result.output, "end_time": result.at, "duration_ms": duration}))
+def _tool_call(use: ToolUse) -> JsonObject:
+    call, result = use.call, use.result
+    return _known({
+        "tool": call.tool,
+        "input": call.arguments,
+        "id": call.call_id,
+        "start_time": call.at,
+        "output": result.output if result is not None else None,
+        "end_time": result.at if result is not None else None,
+        "duration_ms": use.duration_ms,
+    })  # fmt: skip
 
 
 def _token_usage(usage: Usage) -> JsonObject | None:

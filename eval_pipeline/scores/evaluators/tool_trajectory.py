@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AliasGenerator, ConfigDict, Field, Strict
 from pydantic.alias_generators import to_camel
 
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent
+from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolUse
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.evaluators.budgets import OnMissing
@@ -30,14 +30,6 @@ ArgsMatch = Any  # one of ARGS_MATCHES or a list of dotted paths, checked by han
 ARGS_MATCHES = ("exact", "superset", "subset", "ignore")
 Mode = Literal["any_order", "in_order", "exact", "superset", "subset"]
 _SHOWN = 200
-
-
-class Call(NamedTuple):
-    """A tool call with its result's duration; `arguments` is None when the report does not tell them."""
-
-    tool: str
-    arguments: Any
-    duration_ms: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +82,15 @@ class ToolTrajectory:
     def evaluate(self, subject: Subject) -> Outcome:
         if not shows_calls(subject.report):
             return Outcome(0.0 if self.on_missing == "fail" else None, "the report shows no session: calls are unknown")
-        findings = tuple(_LOOK[self.mode](self, calls_of(subject.report)))
+        findings = tuple(_LOOK[self.mode](self, subject.report.tool_uses))
         failed = [finding.text for finding in findings if not finding.passed]
         value = 1.0 - len(failed) / len(findings) if findings else 1.0
         return Outcome(value, "; ".join(failed) or f"the calls are as expected ({self.mode})", findings)
 
-    def matches(self, call: Call, item: ExpectedCall) -> bool:
+    def matches(self, call: ToolUse, item: ExpectedCall) -> bool:
         """Whether a call is of the item's tool and has its arguments."""
         how = next((given for given in (item.args_match, self.args_match) if given is not None), "exact")
-        return call.tool == item.tool and _same_arguments(call.arguments, item.args, how)
+        return call.tool == item.tool and _same_arguments(call.call.arguments, item.args, how)
 
 
 def shows_calls(report: SessionReport) -> bool:
@@ -106,31 +98,6 @@ def shows_calls(report: SessionReport) -> bool:
     return report.model_calls is not None or any(
         not (isinstance(event, MessageEvent) and event.phase == "final") for event in report.events
     )
-
-
-def calls_of(report: SessionReport) -> list[Call]:
-    """The tool calls of a report, in order. A result without id belongs to the latest open call of its tool."""
-    calls: list[ToolCallEvent] = []
-    durations: dict[int, float | None] = {}
-    for event in report.events:
-        if isinstance(event, ToolCallEvent):
-            calls.append(event)
-        elif isinstance(event, ToolResultEvent):
-            index = _call_answered(event, calls, durations)
-            if index is not None:
-                durations[index] = event.duration_ms
-    return [Call(call.tool, call.arguments, durations.get(index)) for index, call in enumerate(calls)]
-
-
-def _call_answered(
-    result: ToolResultEvent, calls: Sequence[ToolCallEvent], answered: Mapping[int, object]
-) -> int | None:
-    for index in reversed(range(len(calls))):
-        call = calls[index]
-        same = call.call_id == result.call_id and (result.call_id is not None or result.tool in (None, call.tool))
-        if same and index not in answered:
-            return index
-    return None
 
 
 def same_value(one: Any, other: Any) -> bool:
@@ -179,13 +146,13 @@ def _check_args_match(given: ArgsMatch) -> None:
         raise ValueError(f"args_match: expected one of {', '.join(ARGS_MATCHES)}, or a list of paths, got {given!r}")
 
 
-def _any_order(asked: ToolTrajectory, calls: Sequence[Call]) -> Iterator[Finding]:
+def _any_order(asked: ToolTrajectory, calls: Sequence[ToolUse]) -> Iterator[Finding]:
     for tool, least in (asked.minimums or {}).items():
         count = sum(call.tool == tool for call in calls)
         yield Finding(f"{tool} was called {count} times, at least {least} expected", count >= least)
 
 
-def _in_order(asked: ToolTrajectory, calls: Sequence[Call]) -> Iterator[Finding]:
+def _in_order(asked: ToolTrajectory, calls: Sequence[ToolUse]) -> Iterator[Finding]:
     """An item takes the next call that matches. Else it uses up the next call of its tool; without one, all calls."""
     begin = 0
     for number, item in enumerate(asked.expected or (), start=1):
@@ -196,7 +163,7 @@ def _in_order(asked: ToolTrajectory, calls: Sequence[Call]) -> Iterator[Finding]
         begin = taken + 1
 
 
-def _exact(asked: ToolTrajectory, calls: Sequence[Call]) -> Iterator[Finding]:
+def _exact(asked: ToolTrajectory, calls: Sequence[ToolUse]) -> Iterator[Finding]:
     for number, (item, call) in enumerate(zip_longest(asked.expected or (), calls), start=1):
         if item is None:
             yield Finding(f"call {number} ({call.tool}) was not expected", False, _shown(call))
@@ -205,7 +172,7 @@ def _exact(asked: ToolTrajectory, calls: Sequence[Call]) -> Iterator[Finding]:
             yield from _expected_call(number, item, calls[number - 1 : number], made=made)
 
 
-def _superset(asked: ToolTrajectory, calls: Sequence[Call]) -> Iterator[Finding]:
+def _superset(asked: ToolTrajectory, calls: Sequence[ToolUse]) -> Iterator[Finding]:
     left = list(calls)
     for number, item in enumerate(asked.expected or (), start=1):
         hit = next((call for call in left if asked.matches(call, item)), None)
@@ -214,14 +181,14 @@ def _superset(asked: ToolTrajectory, calls: Sequence[Call]) -> Iterator[Finding]
             left.remove(hit)
 
 
-def _subset(asked: ToolTrajectory, calls: Sequence[Call]) -> Iterator[Finding]:
+def _subset(asked: ToolTrajectory, calls: Sequence[ToolUse]) -> Iterator[Finding]:
     for number, call in enumerate(calls, start=1):
         allowed = any(asked.matches(call, item) for item in asked.expected or ())
         said = "is among" if allowed else "is not among"
         yield Finding(f"call {number} ({call.tool}) {said} the expected ones", allowed, _shown(call))
 
 
-def _expected_call(number: int, item: ExpectedCall, found: Sequence[Call], *, made: bool) -> Iterator[Finding]:
+def _expected_call(number: int, item: ExpectedCall, found: Sequence[ToolUse], *, made: bool) -> Iterator[Finding]:
     """What was expected of one item: the call, and how long it may take. `found` is the call in its place, if any."""
     name, limit = f"expected call {number} ({item.tool})", item.max_duration_ms
     yield Finding(f"{name} {'was' if made else 'was not'} made", made, *map(_shown, found))
@@ -235,13 +202,13 @@ def _expected_call(number: int, item: ExpectedCall, found: Sequence[Call], *, ma
         yield Finding(f"{name}: duration {found[0].duration_ms:.12g} ms {compared} {limit:.12g} ms", kept)
 
 
-def _shown(call: Call) -> str:
-    arguments = "" if call.arguments is None else to_json(call.arguments).decode()
+def _shown(call: ToolUse) -> str:
+    arguments = "" if call.call.arguments is None else to_json(call.call.arguments).decode()
     return f"{call.tool}({arguments[:_SHOWN]})"
 
 
 _TIMED = ("in_order", "exact")
-_LOOK: Mapping[str, Callable[[ToolTrajectory, Sequence[Call]], Iterator[Finding]]] = {
+_LOOK: Mapping[str, Callable[[ToolTrajectory, Sequence[ToolUse]], Iterator[Finding]]] = {
     "any_order": _any_order,
     "in_order": _in_order,
     "exact": _exact,

@@ -9,25 +9,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
+from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolUse, Usage
 from eval_pipeline.suites.model import Message
 
 JsonMap = dict[str, Any]
 
 
 def output_messages(report: SessionReport) -> list[JsonMap]:
-    """What the target said and did, without the prompt before it, thinking, and what its own harness said."""
+    """Return the target's messages and tool calls: no prompt before them, no thinking, no text of its own harness."""
     messages: list[JsonMap] = []
-    calls: list[JsonMap] = []
+    uses = iter(report.tool_uses)
     for event in report.events:
         if isinstance(event, MessageEvent) and _is_heard(event, bool(messages)):
             messages.append(_known({"role": event.role, "content": event.text, "start_time": event.at}))
         elif isinstance(event, ToolCallEvent):
-            call = _known({"tool": event.tool, "input": event.arguments, "id": event.call_id, "start_time": event.at})
-            calls.append(call)
-            _latest_assistant(messages).setdefault("tool_calls", []).append(call)
-        elif isinstance(event, ToolResultEvent):
-            _answer(event, calls)
+            _latest_assistant(messages).setdefault("tool_calls", []).append(_tool_call(next(uses)))
     _end_with_answer(messages, report.final_output)
     return messages
 
@@ -44,16 +40,17 @@ def _latest_assistant(messages: list[JsonMap]) -> JsonMap:
     return messages[-1]
 
 
-def _answer(event: ToolResultEvent, calls: list[JsonMap]) -> None:
-    """Files a result under its call: by id, else the latest call of the tool that has none yet."""
-    waiting = [call for call in reversed(calls) if "output" not in call]
-    by_id = (call for call in waiting if event.call_id is not None and call.get("id") == event.call_id)
-    by_tool = (call for call in waiting if event.tool is None or call["tool"] == event.tool)
-    call = next(by_id, None) or (next(by_tool, None) if event.call_id is None else None)
-    if call is not None:
-        call.update(_known({"output": event.output, "duration_ms": event.duration_ms}))
-        if event.is_error:
-            call["status"] = "error"
+def _tool_call(use: ToolUse) -> JsonMap:
+    call, result = use.call, use.result
+    return _known({
+        "tool": call.tool,
+        "input": call.arguments,
+        "id": call.call_id,
+        "start_time": call.at,
+        "output": result.output if result is not None else None,
+        "duration_ms": use.duration_ms,
+        "status": "error" if use.is_error else None,
+    })  # fmt: skip
 
 
 def _end_with_answer(messages: list[JsonMap], answer: str | None) -> None:

@@ -22,7 +22,7 @@ from eval_pipeline.agents.session_import import (
 from eval_pipeline.executions.adapters.replay import Replay
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.formats.agentv.transcripts import transcript_line, transcript_messages
-from eval_pipeline.reports.model import Event, MessageEvent, ToolCallEvent, ToolResultEvent
+from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent
 from eval_pipeline.reports.moments import milliseconds_between
 from eval_pipeline.reports.normalizers.answer import answer_report
 from eval_pipeline_tests.agents.recorded_sessions import WORKSPACE, printed
@@ -256,10 +256,12 @@ MESSAGES: dict[str, tuple[list[Event], list[tuple[str, str | None, int]]]] = {
 
 @pytest.mark.parametrize(("events", "messages"), MESSAGES.values(), ids=MESSAGES.keys())
 def test_events_become_messages(events: list[Event], messages: list[tuple[str, str | None, int]]) -> None:
-    told = transcript_messages(events)
+    told = transcript_messages(SessionReport(execution_id="e", events=tuple(events)))
 
     assert [(m["role"], m.get("content"), len(m.get("tool_calls", ()))) for m in told] == messages
 
 
 def test_a_result_without_a_call_is_no_message() -> None:
-    assert transcript_messages([ToolResultEvent(call_id="1", output="lost")]) == []
+    report = SessionReport(execution_id="e", events=(ToolResultEvent(call_id="1", output="lost"),))
+
+    assert transcript_messages(report) == []
