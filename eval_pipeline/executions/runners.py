@@ -1,4 +1,4 @@
-"""text → Runners: the runners file (`runners.yaml`, or AgentV's `targets.yaml`), with secrets kept out of identity."""
+"""text → Runners: the runners file, ours or one of a registered format, with secrets kept out of identity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eval_pipeline.errors import InputError, InputErrors, SourceLocation, Unknow
 from eval_pipeline.executions import runner_fields as fields
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter
 from eval_pipeline.executions.model import Runner
-from eval_pipeline.formats.agentv.targets import Entry, runner_entry
+from eval_pipeline.executions.runner_files import NATIVE, RunnerEntry, RunnersFormat, runner_formats
 from eval_pipeline.parsing.interpolation import interpolate, names_in
 from eval_pipeline.parsing.secrets import REDACTED, SECRET_KEY, redact_values, redacted, secrets_in
 from eval_pipeline.parsing.source import FieldPath, Source, dotted, show_path, yaml_source
@@ -24,7 +24,6 @@ _COMMON_KEYS = frozenset({
     "name", "adapter", "use", "tags", "timeout_s", "concurrency", "retries", "prices", "description", "grader",
     "fallbacks",
 })  # fmt: skip
-_KINDS = {"runners": "runner (a mapping with name and adapter)", "targets": "target (a mapping with name and provider)"}
 _OWN_KEYS = frozenset({"name", "description"})
 
 
@@ -37,17 +36,12 @@ class UnusableRunner(Runner):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """A runners file being read: its entries by name, under `key`, and where `${{ NAME }}` has its value."""
+    """A runners file being read: its entries by name, and where `${{ NAME }}` has its value."""
 
     source: Source
-    key: str
+    format: RunnersFormat
     environment: Mapping[str, str]
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def use_key(self) -> str:
-        """What an entry says that takes another's settings."""
-        return "use_target" if self.key == "targets" else "use"
 
 
 def load_runners(path: Path, environment: Mapping[str, str]) -> list[Runner]:
@@ -56,11 +50,12 @@ def load_runners(path: Path, environment: Mapping[str, str]) -> list[Runner]:
     What is wrong with an entry (`UnusableRunner`) and an unset `${{ NAME }}` (`Runner.unset`) matter when the runner
     is used, see `require_environment`.
     """
-    source, entries, key = _read(path)
-    errors = [error for index, raw in enumerate(entries) if (error := _name_error(raw, (key, index), source))]
+    source, entries, format_ = _read(path)
+    key = format_.key
+    errors = [error for index, raw in enumerate(entries) if (error := _name_error(raw, index, source, format_))]
     if errors:
         raise InputErrors(errors)
-    file = _File(source=source, key=key, environment=environment, entries={raw["name"]: raw for raw in entries})
+    file = _File(source=source, format=format_, environment=environment, entries={raw["name"]: raw for raw in entries})
     runners: dict[str, Runner] = {}
     for index, raw in enumerate(entries):
         runner = _runner_or_problem(raw, (key, index), file)
@@ -83,22 +78,24 @@ def select_runners(runners: Sequence[Runner], names: Iterable[str] = (), tags: I
     return [runner for runner in chosen if not any_of or any_of & set(runner.tags)]
 
 
-def _read(path: Path) -> tuple[Source, list[Any], str]:
+def _read(path: Path) -> tuple[Source, list[Any], RunnersFormat]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", SourceLocation(show_path(path))) from None
     source = yaml_source(path, text)
     document = parse_yaml(text, source.shown)
-    key = next((key for key in ("runners", "targets") if isinstance(document, Mapping) and key in document), None)
-    if key is None or not isinstance(document[key], list):
-        raise source.error((), "expected a list under 'runners' (or, in AgentV's targets.yaml, 'targets')")
-    return source, document[key], key
+    formats = [each for each in runner_formats() if isinstance(document, Mapping) and each.key in document]
+    if not formats or not isinstance(document[formats[0].key], list):
+        others = "".join(f" (or, in {each.title}, '{each.key}')" for each in runner_formats() if each is not NATIVE)
+        raise source.error((), f"expected a list under '{NATIVE.key}'{others}")
+    return source, document[formats[0].key], formats[0]
 
 
-def _name_error(raw: Any, at: FieldPath, source: Source) -> InputError | None:
+def _name_error(raw: Any, index: int, source: Source, format_: RunnersFormat) -> InputError | None:
+    at = (format_.key, index)
     if not isinstance(raw, Mapping):
-        return source.error(at, f"expected a {_KINDS[str(at[0])]}")
+        return source.error(at, f"expected a {format_.expected_entry}")
     name = raw.get("name")
     if not isinstance(name, str) or not RUNNER_NAME.match(name):
         return source.error((*at, "name"), f"a runner's name has letters, digits, '.', '_' and '-' only, got {name!r}")
@@ -106,10 +103,9 @@ def _name_error(raw: Any, at: FieldPath, source: Source) -> InputError | None:
 
 
 def _runner_or_problem(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
-    entry = Entry(values=raw)
+    entry = RunnerEntry(values=raw)
     try:
-        own = _with_used(raw, at, file)
-        entry = Entry(values=own) if file.key == "runners" else runner_entry(own, at, file.source, file.environment)
+        entry = file.format.entry(_with_used(raw, at, file), at, file.source, file.environment)
         runner = _runner(entry.values, at, file)
         _check_by_adapter(runner, at, file.source)
     except InputError as error:
@@ -132,7 +128,7 @@ def _respelled(error: InputError, at: FieldPath, spelled: Mapping[str, str], sou
 
 def _with_used(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Mapping[str, Any]:
     """An entry with the settings of the one that it uses, and of the one that this uses; its own go first."""
-    chain, merged, use = [raw["name"]], dict(raw), file.use_key
+    chain, merged, use = [raw["name"]], dict(raw), file.format.use_key
     while merged.get(use) is not None:
         name = _used_name(merged.pop(use), (*at, use), file)
         chain.append(name)

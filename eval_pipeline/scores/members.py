@@ -6,28 +6,25 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
 from eval_pipeline.errors import InputError, SourceLocation
-from eval_pipeline.formats.agentv.evaluators import evaluator_list
-from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.parsing.fields import FieldCursor
-from eval_pipeline.parsing.file_search import SearchRoots, search_roots
 from eval_pipeline.parsing.source import Source
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.evaluate import AnyEvaluator, asks, build, content_of
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.grader_client import GraderClient
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject, SubScore
-from eval_pipeline.suites.load import LoadOptions
+from eval_pipeline.suites.evaluator_lists import EvaluatorReader
 from eval_pipeline.suites.model import EvaluatorSpec
 
 PASS_MARK = DEFAULT_THRESHOLD
-"""The value at which a member counts as passed, where it does not say so itself (AgentV's constant)."""
+"""The value at which a member counts as passed, where it has no minimum of its own."""
 _NOWHERE = Path("suite.yaml")
 _ENTRY = frozenset(field.name for field in fields_of(EvaluatorSpec))
 
@@ -87,15 +84,9 @@ def member_specs(raw: Any) -> tuple[EvaluatorSpec, ...]:
         return _each_name_once([EvaluatorSpec(**entry) for entry in raw])
     nowhere = FieldCursor(Source(_NOWHERE, "", lambda path: None), ("assertions",))
     try:
-        return _each_name_once(evaluator_list(list(raw), nowhere, LoadContext(_NOWHERE, LoadOptions({}), _no_roots())))
+        return _each_name_once(EvaluatorReader().read_list(list(raw), nowhere))
     except InputError as error:
         raise ValueError(str(error)) from None
-
-
-@cache
-def _no_roots() -> SearchRoots:
-    """Where members look for files: they name none that the loader would read."""
-    return search_roots(_NOWHERE.parent)
 
 
 def _each_name_once(specs: Sequence[EvaluatorSpec]) -> tuple[EvaluatorSpec, ...]:

@@ -2,7 +2,7 @@
 
 Found upward from the current folder; an exported `EVAL_PIPELINE_PROJECT` (a file or a folder) wins over that, one in a
 `.env` does unless the file found stands below it. Without one, the current folder is the project: its runners file is
-`runners.yaml` or AgentV's `targets.yaml`, its data folder `data` (or what `EVAL_PIPELINE_DATA` names).
+`runners.yaml` or one of another registered format, its data folder `data` (or what `EVAL_PIPELINE_DATA` names).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.executions.runner_files import default_runner_files
 from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.source import Source, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
@@ -23,14 +24,6 @@ from eval_pipeline.parsing.yaml_text import parse_yaml
 PROJECT_FILE = "eval-pipeline.yaml"
 PROJECT_VARIABLE = "EVAL_PIPELINE_PROJECT"
 DATA_VARIABLE = "EVAL_PIPELINE_DATA"
-_RUNNER_FILES = (
-    "runners.yaml",
-    "runners.yml",
-    "targets.yaml",
-    "targets.yml",
-    ".agentv/targets.yaml",
-    ".agentv/targets.yml",
-)
 
 Refresh = Literal["missing", "failed", "all"]
 
@@ -121,7 +114,7 @@ def _found_upward(start: Path) -> Path | None:
 
 
 def _without_file(root: Path, environment: Mapping[str, str]) -> Project:
-    runners = next((root / name for name in _RUNNER_FILES if (root / name).is_file()), None)
+    runners = next((root / name for name in default_runner_files() if (root / name).is_file()), None)
     return Project(
         root=root,
         suites=(),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.formats.agentv.evaluators import RENAMED
+from eval_pipeline.formats.agentv.compatibility import AGENTV
 from eval_pipeline.parsing.fields import camel_case
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.scores.evaluate import EVALUATORS
@@ -79,7 +79,7 @@ def _first_listed(holder: Mapping[str, Any], execution: Mapping[str, Any]) -> li
 
 def _types(row: Row) -> list[str]:
     written = [canonical_name(str(item.get("type"))) for item in _asked(row) if isinstance(item, Mapping)]
-    return [RENAMED.get(type_, type_) for type_ in written]
+    return [AGENTV.evaluator_names.get(type_, type_) for type_ in written]
 
 
 @in_a_folder

@@ -15,11 +15,11 @@ from typing import Any
 from eval_pipeline.agents.commands import claude_command, codex_command, copilot_command
 from eval_pipeline.errors import did_you_mean
 from eval_pipeline.executions.adapters.mock import DEFAULT_RESPONSE
+from eval_pipeline.executions.runner_files import JsonMap, RunnerEntry, RunnersFormat
 from eval_pipeline.parsing.interpolation import filled_in, is_placeholder, names_in
 from eval_pipeline.parsing.source import FieldPath, Source
 
 _LOG = logging.getLogger(__name__)
-JsonMap = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +38,6 @@ class Provider:
     always: JsonMap = field(default_factory=dict)
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict
     retries: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A runner entry, and how the target spells what it says: our field → AgentV's, where they differ."""
-
-    values: JsonMap
-    spelled: Mapping[str, str] = field(default_factory=dict)
 
 
 _COMMON = {
@@ -169,7 +161,7 @@ _REMOVED = {
 _CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
-def runner_entry(raw: JsonMap, at: FieldPath, source: Source, environment: Mapping[str, str]) -> Entry:
+def runner_entry(raw: JsonMap, at: FieldPath, source: Source, environment: Mapping[str, str]) -> RunnerEntry:
     """The runners-file entry that says what a target says. Raises InputError for what cannot be read."""
     name, provider = _provider(raw, at, source)
     given = {
@@ -188,7 +180,7 @@ def runner_entry(raw: JsonMap, at: FieldPath, source: Source, environment: Mappi
     spelled = {names[key]: key for key in given if key in names} | {
         f"retries.{ours}": key for key, ours in _RETRIES.items()
     }
-    return Entry(values=provider.finish(values), spelled=spelled)
+    return RunnerEntry(values=provider.finish(values), spelled=spelled)
 
 
 def _provider(raw: JsonMap, at: FieldPath, source: Source) -> tuple[str, Provider]:
@@ -271,3 +263,15 @@ def _check(key: str, value: Any, name: str, provider: Provider, at: FieldPath, s
 def _in_seconds(key: str, value: Any) -> Any:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value / 1000 if key.endswith("_ms") and is_number else value
+
+
+TARGETS = RunnersFormat(
+    title="AgentV's targets.yaml",
+    key="targets",
+    use_key="use_target",
+    expected_entry="target (a mapping with name and provider)",
+    file_names=("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml"),
+    schemas=("agentv-targets",),
+    entry=runner_entry,
+)
+"""How AgentV's targets are found and read."""

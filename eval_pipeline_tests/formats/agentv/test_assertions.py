@@ -168,6 +168,15 @@ def test_assertions_may_stand_in_a_template() -> None:
     assert [path.name for path in suite.parts] == ["safe.yaml", "deeper.yml"]
 
 
+def test_a_template_is_included_among_the_members_of_an_evaluator() -> None:
+    write("evals/.agentv/templates/safe.yaml", "- {type: is-json}\n- {type: regex, value: a}\n")
+
+    suite = load(document("assertions: [{type: composite, assertions: [include: safe]}]"), "evals/a.yaml")
+
+    (spec,) = suite.cases[0].evaluators
+    assert [member["type"] for member in spec.config["assertions"]] == ["is-json", "regex"]
+
+
 def test_a_template_is_part_of_the_revision() -> None:
     write("t.yaml", "- {type: is-json}\n")
     before = load(document("assertions: [include: ./t.yaml]")).revision

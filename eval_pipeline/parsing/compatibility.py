@@ -1,0 +1,64 @@
+"""What users of another system expect outside of their suite files: names of folders, variables and evaluators.
+
+A format registers a `Compatibility` under the entry-point group `eval_pipeline.compatibility`. The rooms that search
+files, start programs or read recordings look names up here and know no other system by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from eval_pipeline.plugins import Registry
+
+WORKSPACE_VARIABLE = "EVAL_PIPELINE_WORKSPACE"
+GRADER_URL_VARIABLE = "EVAL_PIPELINE_GRADER_URL"
+GRADER_TOKEN_VARIABLE = "EVAL_PIPELINE_GRADER_TOKEN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compatibility:
+    """The names by which another system calls what we have, too.
+
+    `project_marks` are files or folders that mark the top of a project. `variables` maps a variable of ours to the
+    names under which programs also find its value. `recording_schemas` are the values of `schema_version` in recorded
+    rows that the replay adapter reads. `evaluator_names` maps older names of evaluators to today's.
+    """
+
+    title: str
+    project_marks: tuple[str, ...] = ()
+    variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    recording_schemas: tuple[str, ...] = ()
+    evaluator_names: Mapping[str, str] = field(default_factory=dict)
+
+
+COMPATIBILITY: Registry[Compatibility] = Registry(
+    "compatibility", folder=None, entry_point_group="eval_pipeline.compatibility"
+)
+
+
+def known_systems() -> Iterable[Compatibility]:
+    """Every registered system, in the order of their names."""
+    return (system for _, system in COMPATIBILITY)
+
+
+def program_variables(values: Mapping[str, str]) -> dict[str, str]:
+    """Environment variables for a user's program: `values` by our names and by those of the registered systems."""
+    others = {
+        other: values[name]
+        for system in known_systems()
+        for name in system.variables.keys() & values.keys()
+        for other in system.variables[name]
+    }
+    return {**values, **others}
+
+
+@cache
+def _older_names() -> Mapping[str, str]:
+    return {older: name for system in known_systems() for older, name in system.evaluator_names.items()}
+
+
+def todays_evaluator_name(name: str) -> str:
+    """The name of an evaluator; an older name of a registered system becomes today's."""
+    return _older_names().get(name, name)
