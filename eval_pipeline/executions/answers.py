@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 ANSWER_KEYS = frozenset({"output", "output_messages", "messages", "text"})
-"""What holds the answer in AgentV's command protocol and in ours; usage, cost and time may stand beside it."""
+"""What holds the answer in the command protocol; usage, cost and time may stand beside it."""
 
 
 def is_answer(value: Any) -> bool:

@@ -1,7 +1,7 @@
 """Where the files that a suite names lie: looked for along its search roots, and never outside of them.
 
-The roots are AgentV's: the suite's folder, the folders above it up to the git repository's root (where there is none,
-up to the project's folder), the current folder.
+The roots: the suite's folder, the folders above it up to the git repository's root (where there is none, up to the
+project's folder), the current folder.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import glob
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
+from eval_pipeline.parsing.compatibility import known_systems
 from eval_pipeline.parsing.source import show_path
 
 _MAGIC = frozenset("*?[")
@@ -69,7 +71,7 @@ class SearchRoots:
         raise NotFound(f"no {kind} '{name}'; looked at: {', '.join(show_path(Path(path)) for path in tried)}")
 
     def _candidates(self, name: str) -> Iterator[str]:
-        """An absolute name is tried as it is, and from each root as well: AgentV's authors write `/evals/x.md`."""
+        """An absolute name is tried as it is, and from each root as well: some authors write `/evals/x.md`."""
         if "\0" in name or len(name) > _LONGEST:
             return
         if os.path.isabs(name):  # noqa: PTH117
@@ -80,16 +82,22 @@ class SearchRoots:
 
 
 _LONGEST = 4_000
-_PROJECT_MARKS = ("eval-pipeline.yaml", ".agentv")
+_PROJECT_FILE = "eval-pipeline.yaml"
 
 
 def search_roots(folder: Path) -> SearchRoots:
     """The search roots of a suite in `folder`."""
     folder = folder.absolute()
-    top = _nearest_with(folder, (".git",)) or _nearest_with(folder, _PROJECT_MARKS)
+    top = _nearest_with(folder, (".git",)) or _nearest_with(folder, _project_marks())
     above = [parent for parent in folder.parents if top is not None and parent.is_relative_to(top)]
     roots = tuple(dict.fromkeys((folder, *above, Path.cwd())))
     return SearchRoots(folder, roots, tuple(os.path.realpath(root) for root in roots))
+
+
+@cache
+def _project_marks() -> tuple[str, ...]:
+    """What marks the top of a project: our project file, and what other systems have in its place."""
+    return (_PROJECT_FILE, *(mark for system in known_systems() for mark in system.project_marks))
 
 
 def _nearest_with(folder: Path, marks: tuple[str, ...]) -> Path | None:

@@ -120,8 +120,9 @@ def test_other_placeholders_say_which_cell_it_is(tmp_path: Path) -> None:
     assert raw.files["stdout"].read_text() == "c 7 c 7 math 3 2"
 
 
-def test_a_program_in_a_workspace_is_told_where_that_is_and_another_nothing(tmp_path: Path) -> None:
-    adapter = a_command(tmp_path, ["sh", "-c", 'printf %s "$AGENTV_WORKSPACE_PATH"'])
+@pytest.mark.parametrize("variable", ["EVAL_PIPELINE_WORKSPACE", "AGENTV_WORKSPACE_PATH"])
+def test_a_program_in_a_workspace_is_told_where_that_is_and_another_nothing(tmp_path: Path, variable: str) -> None:
+    adapter = a_command(tmp_path, ["sh", "-c", f'printf %s "${variable}"'])
     workspace = tmp_path / "workspace"
     workspace.mkdir()
 

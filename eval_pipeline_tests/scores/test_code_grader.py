@@ -185,6 +185,7 @@ def test_a_grader_runs_in_the_suites_folder_and_is_told_the_workspace(tmp_path: 
 
     assert found["cwd"] == str(tmp_path)
     assert found["env"]["AGENTV_WORKSPACE_PATH"] == found["stdin"]["workspace_path"] == str(workspace)
+    assert found["env"]["EVAL_PIPELINE_WORKSPACE"] == str(workspace)
     assert elsewhere["cwd"] == str(tmp_path / "graders")
     assert "AGENTV_WORKSPACE_PATH" not in elsewhere["env"]
 
@@ -369,6 +370,7 @@ def test_a_command_that_cannot_be_used_is_said_before_anything_runs(
 ASKING = """
 import json, os, sys, urllib.error, urllib.request
 URL = os.environ.get("AGENTV_TARGET_PROXY_URL"); TOKEN = os.environ.get("AGENTV_TARGET_PROXY_TOKEN")
+assert URL == os.environ.get("EVAL_PIPELINE_GRADER_URL") and TOKEN == os.environ.get("EVAL_PIPELINE_GRADER_TOKEN")
 def call(path, body=None, token=TOKEN):
     data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     request = urllib.request.Request(URL + path, data=data, headers={"Authorization": "Bearer " + token})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,10 +15,10 @@ from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.model import Plan, RawExecution, Runner, TargetFailure
 from eval_pipeline.failures import FAILURE_CLASSES, RECORDING_MISSING, TARGET_ERROR
 from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.parsing.compatibility import known_systems
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.model import Message, content_text
 
-FIXTURE = "agentv.replay_fixture.v1"
 _RAW_FILES = ("stdout_file", "stderr_file", "session_file")
 _NUMBER = ("a number", (int, float))
 _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
@@ -206,11 +207,17 @@ def _problem_of(row: Any) -> str | None:
     if not isinstance(row, dict) or (_case_of(row) is None and not _is_transcript(row)):
         return "a recording row needs 'case', the id of a case"
     version = row.get("schema_version")
-    if version not in (None, FIXTURE):
-        return f"rows of '{version}' are not read; AgentV's replay fixtures are '{FIXTURE}'"
+    if version is not None and version not in _schemas():
+        return f"rows of '{version}' are not read; there are: {', '.join(_schemas())}"
     if _ANSWERS.isdisjoint(row):
         return f"a recording row needs one of: {', '.join(sorted(_ANSWERS))}"
     return None
+
+
+@cache
+def _schemas() -> tuple[str, ...]:
+    """The versions of recorded rows that are read."""
+    return tuple(schema for system in known_systems() for schema in system.recording_schemas)
 
 
 def _is_transcript(row: Mapping[str, Any]) -> bool:

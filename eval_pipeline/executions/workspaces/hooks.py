@@ -13,6 +13,7 @@ from typing import Any
 
 from eval_pipeline.executions.process import run_program
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.parsing.compatibility import WORKSPACE_VARIABLE, program_variables
 from eval_pipeline.suites.model import Case
 from eval_pipeline.suites.workspace import Hook
 
@@ -61,8 +62,8 @@ def case_payload(case: Case, folder: Path, sweep_id: str) -> HookPayload:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What programs that work in a workspace find in their environment besides."""
-    return {"AGENTV_WORKSPACE_PATH": str(folder)}
+    """The environment variables that programs in a workspace have besides the pipeline's own."""
+    return program_variables({WORKSPACE_VARIABLE: str(folder)})
 
 
 async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path, scratch: Path) -> str:

@@ -15,6 +15,7 @@ import orjson
 from pydantic import ConfigDict, Field, model_validator
 
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.parsing.compatibility import WORKSPACE_VARIABLE, program_variables
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.grader_client import GraderClient
@@ -105,7 +106,8 @@ class CodeGrader:
         return outcome._replace(details={**outcome.details, **calls})
 
     async def _run(self, subject: Subject, client: GraderClient) -> tuple[CommandResult, Proxy | None]:
-        env = {"AGENTV_WORKSPACE_PATH": str(subject.workspace)} if subject.workspace is not None else {}
+        folders = {WORKSPACE_VARIABLE: str(subject.workspace)} if subject.workspace is not None else {}
+        env = program_variables(folders)
         with tempfile.TemporaryDirectory(prefix="eval-pipeline-grader-", ignore_cleanup_errors=True) as scratch:
             folder = Path(scratch)
             payload = grading_payload(subject, self.config, self.shape, folder / "files")

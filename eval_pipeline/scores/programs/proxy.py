@@ -1,7 +1,7 @@
 """The models that a grading program may ask: a small HTTP server on this machine for as long as the program runs.
 
 Wire format: AgentV's. `GET /info`, `POST /invoke`, `POST /invokeBatch`, each with the bearer token of this one run.
-What is asked is answered by the desk, so that any runner can grade, replies are cached and every call is kept.
+The grader client answers, so that any runner can grade, replies are cached and every call is kept.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import orjson
 from aiohttp import web
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.parsing.compatibility import GRADER_TOKEN_VARIABLE, GRADER_URL_VARIABLE, program_variables
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure, GraderReply
 from eval_pipeline.scores.programs.messages import token_usage
 from eval_pipeline.suites.model import Message
@@ -48,12 +49,8 @@ class Proxy:
 
     @property
     def env(self) -> dict[str, str]:
-        """What the program is told of it, by the names of both generations of AgentV."""
-        return {
-            f"AGENTV_{kind}_PROXY_{name}": value
-            for kind in ("TARGET", "PROVIDER")
-            for name, value in (("URL", self.url), ("TOKEN", self.token))
-        }
+        """The environment variables by which the program finds the proxy."""
+        return program_variables({GRADER_URL_VARIABLE: self.url, GRADER_TOKEN_VARIABLE: self.token})
 
     async def info(self, request: web.Request) -> Answer:
         """What may be asked, and how much was."""
