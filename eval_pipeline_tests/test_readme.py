@@ -27,7 +27,8 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.model import Subject
 from eval_pipeline.sweeps.project import load_project
-from eval_pipeline.warehouse.schema import TABLES, VIEWS
+from eval_pipeline.warehouse.tables import TABLES
+from eval_pipeline.warehouse.views import VIEWS
 from eval_pipeline_tests.builders import a_case
 from eval_pipeline_tests.cli.command_desk import Answer, Desk
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
-from eval_pipeline.warehouse.schema import BY_NAME, create_statements, table_statements, view_statements
+from eval_pipeline.warehouse.schema import create_statements, table_statements, view_statements
+from eval_pipeline.warehouse.tables import BY_NAME
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import polars as pl
 
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.published import rows_frame
-from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.tables import BY_NAME
 
 WHY_FAILED = "SELECT * FROM failure_summary"
 """The query that messages suggest to someone who wants to know why plans did not pass."""

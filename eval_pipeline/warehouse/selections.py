@@ -20,8 +20,8 @@ from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score, Status, SubScore, Verdict
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import decoded
+from eval_pipeline.warehouse.tables import BY_NAME
 
 BATCH = 2_000
 _RECENT = {"latest": 0, "previous": 1}

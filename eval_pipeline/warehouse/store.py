@@ -23,9 +23,11 @@ from filelock import FileLock
 
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.warehouse.columns import Table
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.rows import Row
-from eval_pipeline.warehouse.schema import BY_NAME, SCHEMA_VERSION, Table
+from eval_pipeline.warehouse.schema import SCHEMA_VERSION
+from eval_pipeline.warehouse.tables import BY_NAME
 
 MEMORY_LIMIT = "128MB"
 THREADS = 2

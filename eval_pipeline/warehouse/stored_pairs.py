@@ -16,8 +16,8 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse, decoded
+from eval_pipeline.warehouse.tables import BY_NAME
 
 BATCH = 2_000
 Item = TypeVar("Item")

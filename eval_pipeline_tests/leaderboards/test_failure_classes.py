@@ -8,7 +8,7 @@ import pytest
 
 from eval_pipeline.failures import FAILURE_CLASSES
 from eval_pipeline.leaderboards.failure_classes import EXAMPLES, summarize_failures
-from eval_pipeline.warehouse.schema import BY_NAME
+from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.leaderboards.sample_verdicts import frame, many, verdict
 
 

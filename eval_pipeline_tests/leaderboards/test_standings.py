@@ -10,7 +10,7 @@ import pytest
 
 from eval_pipeline.leaderboards.standings import OVERALL
 from eval_pipeline.statistics.intervals import mean_interval, wilson
-from eval_pipeline.warehouse.schema import BY_NAME
+from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.leaderboards.sample_verdicts import board, frame, many, row_of, verdict
 
 

@@ -13,7 +13,7 @@ import pytest
 from eval_pipeline.orchestration import definitions
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.schema import TABLES
+from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
 
 GRID = "runner[echo, parrot] × suite[dynamic suites]"

@@ -25,8 +25,8 @@ from eval_pipeline.warehouse.journal import (
     keep_artifacts,
     recover,
 )
-from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.builders import an_execution
 
 CELL = PairKey("s", "r")

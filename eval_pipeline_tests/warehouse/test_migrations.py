@@ -9,7 +9,9 @@ import pytest
 
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse.migrations import MIGRATIONS, migrate, schema_version
-from eval_pipeline.warehouse.schema import BY_NAME, SCHEMA_VERSION, TABLES, VIEWS
+from eval_pipeline.warehouse.schema import SCHEMA_VERSION
+from eval_pipeline.warehouse.tables import BY_NAME, TABLES
+from eval_pipeline.warehouse.views import VIEWS
 
 NEW_IN_2 = {
     "cases": ("conversation", "workspace", "depends_on", "conversation_id", "case_group", "strategy"),

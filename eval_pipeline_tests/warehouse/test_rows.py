@@ -32,9 +32,9 @@ from eval_pipeline.reports.model import (
 )
 from eval_pipeline.scores.model import Finding, Score, Status, Verdict
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.schema import BY_NAME
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, load_stored
+from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.builders import NOON, a_case, a_plan, a_runner, a_suite, an_attempt, an_evaluator, an_execution
 
 STEADY = settings(

@@ -9,9 +9,11 @@ from typing import Any
 import duckdb
 import pytest
 
+from eval_pipeline.warehouse.columns import Table
 from eval_pipeline.warehouse.published import describe
-from eval_pipeline.warehouse.schema import TABLES, VIEWS, Table, View
 from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.tables import TABLES
+from eval_pipeline.warehouse.views import VIEWS, View
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 TYPES = {"VARCHAR", "VARCHAR[]", "JSON", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP"}

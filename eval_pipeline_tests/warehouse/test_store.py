@@ -17,8 +17,9 @@ import pytest
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration
 from eval_pipeline.warehouse.published import open_results, rows_frame
-from eval_pipeline.warehouse.schema import BY_NAME, SCHEMA_VERSION, TABLES
+from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.store import Warehouse, cut_torn_line
+from eval_pipeline.warehouse.tables import BY_NAME, TABLES
 
 ODD_TEXTS = [
     "",

@@ -1,0 +1,158 @@
+"""The views that analysts and the other rooms read, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eval_pipeline.warehouse.agreement_views import AGREEMENT_VIEWS
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view: its comment and its query."""
+
+    name: str
+    comment: str
+    query: str
+
+
+_CURRENT_CELLS = """
+    SELECT * EXCLUDE (newest) FROM (
+        SELECT c.*, row_number() OVER (PARTITION BY suite, runner ORDER BY finished_at DESC, sweep_id DESC) AS newest
+        FROM sweep_cells c)
+    WHERE newest = 1"""
+
+_STUDENT_95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045,
+)  # fmt: skip
+"""Student's t, two-sided 95 %, for 1 to 29 degrees of freedom; above, the normal quantile is near enough."""
+
+
+def _student(degrees: str) -> str:
+    """The SQL for Student's t of an SQL expression of degrees of freedom."""
+    return f"coalesce({list(_STUDENT_95)}[{degrees}], 1.96)"
+
+
+VIEWS: tuple[View, ...] = (
+    View("current_cells", "The newest sweep's row of each suite × runner.", _CURRENT_CELLS),
+    View(
+        "current_verdicts",
+        "The newest verdict of each cell, at the suite and runner revision swept last.",
+        """
+    SELECT v.* EXCLUDE (newest) FROM (
+        SELECT v.*, row_number() OVER (
+            PARTITION BY v.suite, v.runner, v.case_id, v.repetition
+            ORDER BY v.decided_at DESC, v.verdict_id DESC) AS newest
+        FROM verdicts v
+        JOIN current_cells c USING (suite, runner, suite_revision, runner_revision)) v
+    WHERE newest = 1""",
+    ),
+    View(
+        "current_executions",
+        "The execution that stands for each cell now: the one selected last.",
+        """
+    SELECT * EXCLUDE (newest) FROM (
+        SELECT e.*, row_number() OVER (
+            PARTITION BY suite, runner, case_id, repetition ORDER BY selected_at DESC, execution_id DESC) AS newest
+        FROM target_executions e)
+    WHERE newest = 1""",
+    ),
+    View(
+        "current_scores",
+        "The scores that the current verdicts were decided from.",
+        """
+    SELECT s.* FROM evaluator_scores s
+    JOIN current_verdicts v ON s.execution_id = v.execution_id AND list_contains(v.score_keys, s.spec_key)""",
+    ),
+    *(View(*view) for view in AGREEMENT_VIEWS),
+    View(
+        "leaderboard",
+        "The newest standing of each runner on each suite: who passes how much, with 95 % intervals and coverage.",
+        """
+    SELECT suite, runner, rank, tied_with_best, planned, graded, passed, failed, errored, pass_rate, pass_rate_low,
+           pass_rate_high, pass_rate_worst, pass_rate_best, mean_score, mean_score_low, mean_score_high, coverage,
+           latency_p50_ms, latency_p95_ms, input_tokens, output_tokens, cost_usd, expected_failed, unexpected_passed,
+           suite_revision, runner_revision, computed_at, board_id
+    FROM leaderboards WHERE scope = 'suite' AND board_id = (SELECT max(board_id) FROM leaderboards)
+    ORDER BY suite, rank, runner""",
+    ),
+    View(
+        "leaderboard_overall",
+        "The newest overall standing of each runner: the mean over suites, each suite counting the same.",
+        """
+    SELECT * EXCLUDE (scope, suite, suite_revision, runner_revision) FROM leaderboards
+    WHERE scope = 'overall' AND board_id = (SELECT max(board_id) FROM leaderboards)
+    ORDER BY rank, runner""",
+    ),
+    View(
+        "case_matrix",
+        "Cases down, runners across (one row per case and runner): pass rate over repetitions and mean score.",
+        """
+    SELECT suite, case_id, runner, count(*) FILTER (status <> 'error') AS graded,
+           avg(CASE WHEN status IN ('passed', 'expected-failed') THEN 1.0
+                    WHEN status <> 'error' THEN 0.0 END) AS pass_rate,
+           avg(score) AS mean_score, list(DISTINCT status ORDER BY status) AS statuses
+    FROM current_verdicts GROUP BY ALL ORDER BY suite, case_id, runner""",
+    ),
+    View(
+        "flaky_cases",
+        "Cases that passed in some repetitions and failed in others.",
+        """
+    SELECT suite, runner, case_id, count(*) AS repetitions,
+           count(*) FILTER (status IN ('passed', 'expected-failed')) AS passed,
+           count(*) FILTER (status IN ('failed', 'unexpected-passed')) AS failed,
+           count(*) FILTER (status = 'error') AS errored
+    FROM current_verdicts GROUP BY suite, runner, case_id HAVING passed > 0 AND failed > 0
+    ORDER BY suite, runner, case_id""",
+    ),
+    View(
+        "case_results",
+        "One row per case and runner: its repetitions and the one answer about it, by the strategy of its suite.",
+        f"""
+    SELECT *, CASE strategy WHEN 'pass_at_k' THEN best WHEN 'pass_all' THEN worst
+                            WHEN 'confidence_interval' THEN interval_low ELSE mean_score END AS score,
+           CASE WHEN graded = 0 THEN 'error'
+                WHEN strategy = 'pass_at_k' THEN if(passed > 0, 'passed', 'failed')
+                WHEN strategy = 'pass_all' OR repetitions = 1 THEN if(passed = graded, 'passed', 'failed')
+                WHEN strategy = 'confidence_interval' THEN if(interval_low >= threshold - 1e-9, 'passed', 'failed')
+                ELSE if(mean_score >= threshold - 1e-9, 'passed', 'failed') END AS status
+    FROM (
+        SELECT v.suite, v.runner, v.case_id, coalesce(k.strategy, c.strategy, 'mean') AS strategy,
+               count(*) AS repetitions,
+               count(*) FILTER (v.status <> 'error') AS graded,
+               count(*) FILTER (v.status IN ('passed', 'expected-failed')) AS passed,
+               avg(v.score) AS mean_score, min(v.score) AS worst, max(v.score) AS best,
+               CASE WHEN count(v.score) < 2 THEN avg(v.score) ELSE greatest(0.0, least(1.0,
+                   avg(v.score) - {_student("count(v.score) - 1")} * stddev_samp(v.score) / sqrt(count(v.score))))
+               END AS interval_low,
+               any_value(v.threshold) AS threshold
+        FROM current_verdicts v JOIN current_cells c USING (suite, runner)
+        LEFT JOIN cases k ON k.suite = v.suite AND k.suite_revision = v.suite_revision AND k.case_id = v.case_id
+        GROUP BY ALL)
+    ORDER BY suite, runner, case_id""",
+    ),
+    View(
+        "failure_summary",
+        "Failure classes over everything that is current: how often, where, and an example.",
+        """
+    SELECT failure_class, any_value(label) AS label, any_value(origin) AS origin, sum(count)::BIGINT AS count,
+           count(DISTINCT suite) AS suites, count(DISTINCT runner) AS runners, any_value(example_reason) AS example
+    FROM failure_classes GROUP BY failure_class ORDER BY count DESC, failure_class""",
+    ),
+    View(
+        "cost_by_runner",
+        "Money and tokens of every execution ever made, by runner; cost_known says for how many cost is known.",
+        """
+    SELECT runner, count(*) AS executions, count(cost_usd) AS cost_known, sum(cost_usd) AS cost_usd,
+           sum(input_tokens)::BIGINT AS input_tokens, sum(cached_input_tokens)::BIGINT AS cached_input_tokens,
+           sum(output_tokens)::BIGINT AS output_tokens,
+           sum(cost_usd) / nullif(count(cost_usd), 0) AS cost_per_execution_usd
+    FROM session_reports GROUP BY runner ORDER BY cost_usd DESC NULLS LAST, runner""",
+    ),
+    View(
+        "leaderboard_history",
+        "Every standing ever computed, newest board first.",
+        "SELECT * FROM leaderboards ORDER BY board_id DESC, scope, suite, rank, runner",
+    ),
+)
