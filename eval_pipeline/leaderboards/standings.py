@@ -13,7 +13,7 @@ VERDICT_COLUMNS = {
     "input_tokens": pl.Int64, "output_tokens": pl.Int64, "cost_usd": pl.Float64, "failure_class": pl.String,
     "reason": pl.String,
 }  # fmt: skip
-CELL_COLUMNS = {"suite": pl.String, "runner": pl.String, "suite_cells": pl.Int64}
+CELL_COLUMNS = {"suite": pl.String, "runner": pl.String, "suite_plans": pl.Int64}
 
 OVERALL = "(all)"
 _ROUNDING = 9
@@ -48,10 +48,10 @@ def _standings(verdicts: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
         cost_known=pl.col("cost_usd").count().cast(pl.Int64),
     )
     joined = counted.join(cells, on=["suite", "runner"], how="left").join(_means(verdicts), on=list(_CELL), how="left")
-    planned = pl.max_horizontal("suite_cells", "carried_out").alias("planned")
+    planned = pl.max_horizontal("suite_plans", "carried_out").alias("planned")
     return _with_rates(joined.with_columns(planned)).with_columns(
         scope=pl.lit("suite"), suites=pl.lit(1, dtype=pl.Int64)
-    ).drop("carried_out", "suite_cells")  # fmt: skip
+    ).drop("carried_out", "suite_plans")  # fmt: skip
 
 
 def _known_sum(column: str) -> pl.Expr:

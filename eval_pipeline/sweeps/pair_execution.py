@@ -461,7 +461,7 @@ class PairExecution:
         self._journal.ingest()
         self._rebind()
         if self.counts.planned:
-            self._warehouse.write("sweep_cells", [self._pair_row()])
+            self._warehouse.write("sweep_pairs", [self._pair_row()])
 
     def _rebind(self) -> None:
         """What is unchanged in a changed suite belongs to the new revision, too."""
@@ -484,7 +484,7 @@ class PairExecution:
             "runner": self.pair.runner.name,
             "suite_revision": suite.revision,
             "runner_revision": self.pair.revision,
-            "suite_cells": count_plans(self.pair, self._options) - counts.skipped,
+            "suite_plans": count_plans(self.pair, self._options) - counts.skipped,
             "repetitions": repetitions_of(self.pair, self._options),
             "strategy": strategy_of(self.pair),
             "threshold": self._threshold,

@@ -1,66 +1,84 @@
 """How an older warehouse becomes this one: numbered steps, each applied once, in one transaction.
 
-Version 1 makes what `schema.py` describes. A change of the schema adds a step here that brings what an older version
-made to the same; views are made anew with the last step, when every column they name is there, and need no step.
+Step 1 creates the tables of `tables.py`. A change of the schema adds a step that brings a database of the version
+before it to the same; each statement has no effect on a database that is already there, since a new database goes
+through all steps. The last step also stores comments and views anew, when all that they name exists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
-from eval_pipeline.warehouse.schema import create_statements, table_statements, view_statements
+from eval_pipeline.warehouse.schema import comment_statements, table_statements, view_statements
 from eval_pipeline.warehouse.tables import BY_NAME
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step: the version it leads to, what it does in words and in SQL."""
+    """One step: the version it leads to, a description, and its SQL."""
 
     version: int
     description: str
     statements: tuple[str, ...]
 
 
-def _added(columns: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The statements that add columns to tables, as the schema describes them, where they are not yet."""
-    chosen = ((table, column) for table, names in columns.items() for column in BY_NAME[table].columns
-              if column.name in names)  # fmt: skip
-    return tuple(
-        f'ALTER TABLE "{table}" ADD COLUMN IF NOT EXISTS "{column.name}" {column.type}' for table, column in chosen
-    )
+def _added(columns: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield the statements that add columns (name → type) to tables where they do not exist."""
+    for table, types in columns.items():
+        for name, type_ in types.items():
+            yield f'ALTER TABLE IF EXISTS "{table}" ADD COLUMN IF NOT EXISTS "{name}" {type_}'
 
 
-_SECOND = {
-    "cases": ("conversation", "workspace", "depends_on", "conversation_id", "case_group", "strategy"),
-    "sweep_cells": ("strategy", "threshold", "skipped"),
-    "target_executions": ("workspace", "answered_by"),
-    "session_reports": ("file_changes",),
-    "evaluator_scores": ("passes",),
+_ADDED_IN_2: Mapping[str, Mapping[str, str]] = {
+    "cases": {
+        "conversation": "JSON",
+        "workspace": "JSON",
+        "depends_on": "VARCHAR[]",
+        "conversation_id": "VARCHAR",
+        "case_group": "VARCHAR",
+        "strategy": "VARCHAR",
+    },
+    "sweep_cells": {"strategy": "VARCHAR", "threshold": "DOUBLE", "skipped": "INTEGER"},
+    "target_executions": {"workspace": "JSON", "answered_by": "VARCHAR"},
+    "session_reports": {"file_changes": "VARCHAR"},
+    "evaluator_scores": {"passes": "BOOLEAN"},
 }
+_RENAMED_IN_3 = (
+    "DROP VIEW IF EXISTS current_cells",
+    "ALTER TABLE IF EXISTS sweep_cells RENAME COLUMN suite_cells TO suite_plans",
+    "ALTER TABLE IF EXISTS sweep_cells RENAME TO sweep_pairs",
+)
+_TABLES_OF_1 = [table for table in BY_NAME.values() if table.name != "member_scores"]
 MIGRATIONS: tuple[Migration, ...] = (
-    Migration(1, "first schema", tuple(create_statements())),
-    Migration(2, "workspaces, conversations, members of scores", (*_added(_SECOND), *table_statements())),
+    Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
+    Migration(
+        2,
+        "workspaces, conversations, members of scores",
+        (*_added(_ADDED_IN_2), *table_statements([BY_NAME["member_scores"]])),
+    ),
+    Migration(3, "sweep_cells is named sweep_pairs, its suite_cells suite_plans", _RENAMED_IN_3),
 )
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration] = MIGRATIONS) -> list[int]:
-    """Brings a database to the newest version; returns the versions applied. Raises WarehouseError for a newer one."""
+    """Bring a database to the newest version; return the versions applied. Raises WarehouseError for a newer one."""
     current = schema_version(connection)
     newest = max(migration.version for migration in migrations)
     if current > newest:
         raise WarehouseError(f"the warehouse has schema version {current}, this program knows {newest}: update it")
     steps = sorted((step for step in migrations if step.version > current), key=lambda step: step.version)
     for step in steps:
-        _apply(connection, step, views=view_statements() if step is steps[-1] else ())
+        closing = [*comment_statements(), *view_statements()] if step is steps[-1] else []
+        _apply(connection, step, closing)
     return [step.version for step in steps]
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
-    """The version a database is at; 0 for an empty one."""
+    """Return the version of a database; 0 for an empty one."""
     there = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_migrations'").fetchone()
     if there is None:
         return 0
@@ -68,10 +86,10 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0]) if row else 0
 
 
-def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration, views: Sequence[str]) -> None:
+def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration, closing: Sequence[str]) -> None:
     connection.execute("BEGIN")
     try:
-        for statement in (*migration.statements, *views):
+        for statement in (*migration.statements, *closing):
             connection.execute(statement)
         connection.execute(
             "INSERT INTO schema_migrations VALUES (?, ?, now() AT TIME ZONE 'UTC')",

@@ -25,9 +25,18 @@ def open_results(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         raise WarehouseError(f"{path} cannot be read: {error}") from None
     try:
         connection.execute("SET enable_external_access = false")  # a question writes no files
+        _name_as_now(connection)
         yield connection
     finally:
         connection.close()
+
+
+def _name_as_now(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give results that an older version published the present names of tables, for this connection only."""
+    names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    if ("sweep_cells",) in names:
+        for old, new in (("sweep_cells", "sweep_pairs"), ("current_cells", "current_pairs")):
+            connection.execute(f'CREATE TEMP VIEW "{new}" AS SELECT * RENAME (suite_cells AS suite_plans) FROM "{old}"')
 
 
 def rows_frame(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any]) -> pl.DataFrame:

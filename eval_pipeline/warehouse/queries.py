@@ -22,7 +22,7 @@ WHY_FAILED = "SELECT * FROM failure_summary"
 """The query that messages suggest to someone who wants to know why plans did not pass."""
 _NEWEST_REVISION = """
     SELECT {columns} FROM current_verdicts v
-    SEMI JOIN (SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_cells GROUP BY suite) n
+    SEMI JOIN (SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_pairs GROUP BY suite) n
         USING (suite, suite_revision)"""
 
 
@@ -66,8 +66,8 @@ def newest_verdicts(warehouse: Warehouse, columns: Iterable[str], pair: PairKey 
 
 
 def pair_sizes(warehouse: Warehouse) -> pl.DataFrame:
-    """Return the number of plans of each current pair: suite, runner, suite_cells."""
-    return warehouse.frame("SELECT suite, runner, suite_cells::BIGINT AS suite_cells FROM current_cells")
+    """Return the number of plans of each current pair: suite, runner, suite_plans."""
+    return warehouse.frame("SELECT suite, runner, suite_plans::BIGINT AS suite_plans FROM current_pairs")
 
 
 def failure_classes(warehouse: Warehouse) -> pl.DataFrame:

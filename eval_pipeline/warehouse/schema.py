@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from eval_pipeline.warehouse.columns import Table
 from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
-def create_statements() -> list[str]:
-    """Everything that makes an empty database this schema: tables with comments, then views."""
-    return table_statements() + view_statements()
+def table_statements(tables: Iterable[Table] = TABLES) -> list[str]:
+    """Return the statements that create tables where they do not exist."""
+    return [f'CREATE TABLE IF NOT EXISTS "{table.name}" ({_columns(table)})' for table in tables]
 
 
-def table_statements() -> list[str]:
-    """The tables, where they are not there yet, and what they and their columns say."""
+def _columns(table: Table) -> str:
+    return ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
+
+
+def comment_statements() -> list[str]:
+    """Return the statements that store the comment of each table and column."""
     statements: list[str] = []
     for table in TABLES:
-        columns = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
-        statements.append(f'CREATE TABLE IF NOT EXISTS "{table.name}" ({columns})')
         statements.append(f'COMMENT ON TABLE "{table.name}" IS {_quoted(table.comment)}')
         statements += [
             f'COMMENT ON COLUMN "{table.name}"."{column.name}" IS {_quoted(column.comment)}' for column in table.columns
@@ -27,7 +32,7 @@ def table_statements() -> list[str]:
 
 
 def view_statements() -> list[str]:
-    """The views, made anew: they hold no data, so a newer version of the code simply replaces them."""
+    """Return the statements that create or replace all views: they hold no data, so the newest definition wins."""
     statements: list[str] = []
     for view in VIEWS:
         statements.append(f'CREATE OR REPLACE VIEW "{view.name}" AS {view.query}')

@@ -29,12 +29,12 @@ _RECENT = {"latest": 0, "previous": 1}
 _CELLS = {
     "current": """
         SELECT suite, runner, suite_revision, runner_revision, NULL::TIMESTAMP AS until, NULL::INTEGER AS repetitions
-        FROM current_cells SEMI JOIN (
-            SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_cells GROUP BY suite)
+        FROM current_pairs SEMI JOIN (
+            SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_pairs GROUP BY suite)
             USING (suite, suite_revision)""",
     "sweep": """
         SELECT suite, runner, suite_revision, runner_revision, finished_at AS until, repetitions
-        FROM sweep_cells WHERE sweep_id = $id""",
+        FROM sweep_pairs WHERE sweep_id = $id""",
     "board": """
         SELECT suite, runner, suite_revision, runner_revision, computed_at AS until, NULL::INTEGER AS repetitions
         FROM leaderboards WHERE board_id = $id AND scope = 'suite'""",
@@ -135,7 +135,7 @@ def sweep_ids(
 ) -> list[str]:
     """The sweeps that stored something (of these suites and runners), newest first."""
     found = connection.execute(
-        """SELECT DISTINCT sweep_id FROM sweep_cells
+        """SELECT DISTINCT sweep_id FROM sweep_pairs
            WHERE (len($suites) = 0 OR list_contains($suites, suite))
              AND (len($runners) = 0 OR list_contains($runners, runner)) ORDER BY sweep_id DESC""",
         {"suites": list(suites), "runners": list(runners)},
@@ -145,7 +145,7 @@ def sweep_ids(
 
 def runner_names(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The runners that ever were in a sweep."""
-    found = connection.execute("SELECT DISTINCT runner FROM sweep_cells ORDER BY runner").fetchall()
+    found = connection.execute("SELECT DISTINCT runner FROM sweep_pairs ORDER BY runner").fetchall()
     return [runner for (runner,) in found]
 
 

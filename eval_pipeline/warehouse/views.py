@@ -16,10 +16,10 @@ class View:
     query: str
 
 
-_CURRENT_CELLS = """
+_CURRENT_PAIRS = """
     SELECT * EXCLUDE (newest) FROM (
         SELECT c.*, row_number() OVER (PARTITION BY suite, runner ORDER BY finished_at DESC, sweep_id DESC) AS newest
-        FROM sweep_cells c)
+        FROM sweep_pairs c)
     WHERE newest = 1"""
 
 _STUDENT_95 = (
@@ -35,22 +35,22 @@ def _student(degrees: str) -> str:
 
 
 VIEWS: tuple[View, ...] = (
-    View("current_cells", "The newest sweep's row of each suite × runner.", _CURRENT_CELLS),
+    View("current_pairs", "The newest sweep's row of each pair (suite × runner).", _CURRENT_PAIRS),
     View(
         "current_verdicts",
-        "The newest verdict of each cell, at the suite and runner revision swept last.",
+        "The newest verdict of each plan, at the suite and runner revision of the newest sweep.",
         """
     SELECT v.* EXCLUDE (newest) FROM (
         SELECT v.*, row_number() OVER (
             PARTITION BY v.suite, v.runner, v.case_id, v.repetition
             ORDER BY v.decided_at DESC, v.verdict_id DESC) AS newest
         FROM verdicts v
-        JOIN current_cells c USING (suite, runner, suite_revision, runner_revision)) v
+        JOIN current_pairs c USING (suite, runner, suite_revision, runner_revision)) v
     WHERE newest = 1""",
     ),
     View(
         "current_executions",
-        "The execution that stands for each cell now: the one selected last.",
+        "The current execution of each plan: the one selected last.",
         """
     SELECT * EXCLUDE (newest) FROM (
         SELECT e.*, row_number() OVER (
@@ -60,7 +60,7 @@ VIEWS: tuple[View, ...] = (
     ),
     View(
         "current_scores",
-        "The scores that the current verdicts were decided from.",
+        "The scores that entered the current verdicts.",
         """
     SELECT s.* FROM evaluator_scores s
     JOIN current_verdicts v ON s.execution_id = v.execution_id AND list_contains(v.score_keys, s.spec_key)""",
@@ -87,7 +87,7 @@ VIEWS: tuple[View, ...] = (
     ),
     View(
         "case_matrix",
-        "Cases down, runners across (one row per case and runner): pass rate over repetitions and mean score.",
+        "One row per case and runner: pass rate over repetitions and mean score.",
         """
     SELECT suite, case_id, runner, count(*) FILTER (status <> 'error') AS graded,
            avg(CASE WHEN status IN ('passed', 'expected-failed') THEN 1.0
@@ -108,7 +108,7 @@ VIEWS: tuple[View, ...] = (
     ),
     View(
         "case_results",
-        "One row per case and runner: its repetitions and the one answer about it, by the strategy of its suite.",
+        "One row per case and runner: its repetitions and its result by the strategy of its suite.",
         f"""
     SELECT *, CASE strategy WHEN 'pass_at_k' THEN best WHEN 'pass_all' THEN worst
                             WHEN 'confidence_interval' THEN interval_low ELSE mean_score END AS score,
@@ -127,14 +127,14 @@ VIEWS: tuple[View, ...] = (
                    avg(v.score) - {_student("count(v.score) - 1")} * stddev_samp(v.score) / sqrt(count(v.score))))
                END AS interval_low,
                any_value(v.threshold) AS threshold
-        FROM current_verdicts v JOIN current_cells c USING (suite, runner)
+        FROM current_verdicts v JOIN current_pairs c USING (suite, runner)
         LEFT JOIN cases k ON k.suite = v.suite AND k.suite_revision = v.suite_revision AND k.case_id = v.case_id
         GROUP BY ALL)
     ORDER BY suite, runner, case_id""",
     ),
     View(
         "failure_summary",
-        "Failure classes over everything that is current: how often, where, and an example.",
+        "Failure classes over all current results: how often, where, and an example.",
         """
     SELECT failure_class, any_value(label) AS label, any_value(origin) AS origin, sum(count)::BIGINT AS count,
            count(DISTINCT suite) AS suites, count(DISTINCT runner) AS runners, any_value(example_reason) AS example
@@ -142,7 +142,7 @@ VIEWS: tuple[View, ...] = (
     ),
     View(
         "cost_by_runner",
-        "Money and tokens of every execution ever made, by runner; cost_known says for how many cost is known.",
+        "Money and tokens of every execution ever made, by runner; cost_known: executions whose cost is known.",
         """
     SELECT runner, count(*) AS executions, count(cost_usd) AS cost_known, sum(cost_usd) AS cost_usd,
            sum(input_tokens)::BIGINT AS input_tokens, sum(cached_input_tokens)::BIGINT AS cached_input_tokens,
@@ -154,5 +154,15 @@ VIEWS: tuple[View, ...] = (
         "leaderboard_history",
         "Every standing ever computed, newest board first.",
         "SELECT * FROM leaderboards ORDER BY board_id DESC, scope, suite, rank, runner",
+    ),
+    View(
+        "sweep_cells",
+        "Deprecated alias of sweep_pairs; the next version removes it.",
+        "SELECT * RENAME (suite_plans AS suite_cells) FROM sweep_pairs",
+    ),
+    View(
+        "current_cells",
+        "Deprecated alias of current_pairs; the next version removes it.",
+        "SELECT * RENAME (suite_plans AS suite_cells) FROM current_pairs",
     ),
 )

@@ -143,7 +143,7 @@ COMPARED = {
     "evaluator_scores": "suite, runner, case_id, repetition, spec_key, evaluator, value, reason, weight, minimum",
     "verdicts": "suite, runner, case_id, repetition, suite_revision, runner_revision, key, status, score, threshold,"
     " failure_class, reason, tags, decision_key, normalizer, score_keys",
-    "sweep_cells": "suite, runner, suite_revision, runner_revision, planned, executed, passed, failed, errored",
+    "sweep_pairs": "suite, runner, suite_revision, runner_revision, planned, executed, passed, failed, errored",
     "failure_classes": "suite, runner, failure_class, count, share, examples",
     "leaderboards": "scope, suite, runner, rank, planned, graded, passed, failed, errored, pass_rate, mean_score",
 }

@@ -84,7 +84,7 @@ def test_repetitions_end_with_the_first_that_passes_where_the_suite_says_so(fold
 
     assert (counts.planned, counts.skipped, counts.passed, counts.failed) == (4, 2, 1, 3)
     assert folder.take_calls() == ["echo/a", "echo/b", "echo/b", "echo/b"]
-    assert folder.ask("SELECT suite_cells, planned, skipped FROM sweep_cells") == [(4, 4, 2)]
+    assert folder.ask("SELECT suite_plans, planned, skipped FROM sweep_pairs") == [(4, 4, 2)]
     assert folder.sweep().executed == 0
 
 
@@ -128,7 +128,7 @@ def test_a_cases_repetitions_become_one_answer_by_the_strategy(
     folder.sweep()
 
     assert folder.ask("SELECT status, score FROM case_results") == [result]
-    assert folder.ask("SELECT strategy, repetitions FROM sweep_cells ORDER BY finished_at") == [
+    assert folder.ask("SELECT strategy, repetitions FROM sweep_pairs ORDER BY finished_at") == [
         (strategy, 1),
         (strategy, 2),
     ]

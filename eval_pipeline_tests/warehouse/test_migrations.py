@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from eval_pipeline.errors import WarehouseError
-from eval_pipeline.warehouse.migrations import MIGRATIONS, migrate, schema_version
+from eval_pipeline.warehouse.migrations import migrate, schema_version
+from eval_pipeline.warehouse.published import open_results
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
+from eval_pipeline.warehouse.selections import read_results, select, sweep_ids
 from eval_pipeline.warehouse.tables import BY_NAME, TABLES
 from eval_pipeline.warehouse.views import VIEWS
 
+STATEMENTS_OF_2 = (Path(__file__).parent / "schema_version_2.sql").read_text(encoding="utf-8")
 NEW_IN_2 = {
     "cases": ("conversation", "workspace", "depends_on", "conversation_id", "case_group", "strategy"),
     "sweep_cells": ("strategy", "threshold", "skipped"),
@@ -20,39 +24,99 @@ NEW_IN_2 = {
     "session_reports": ("file_changes",),
     "evaluator_scores": ("passes",),
 }
+RENAMED = {"sweep_cells": "sweep_pairs"}
+VALUES = {
+    "VARCHAR": "x", "VARCHAR[]": ["x", "y"], "JSON": '{"a": 1}', "INTEGER": 3, "BIGINT": 4, "DOUBLE": 0.5,
+    "BOOLEAN": True, "TIMESTAMP": "2026-01-15 12:00:00",
+}  # fmt: skip
+
+
+def make_version_2(path: Path) -> duckdb.DuckDBPyConnection:
+    """A database as version 2 made it, with a row in every table."""
+    connection = duckdb.connect(str(path))
+    connection.execute(STATEMENTS_OF_2)
+    for table in tables_of(connection):
+        types = connection.execute(
+            "SELECT data_type FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index", [table]
+        ).fetchall()
+        values = [VALUES[type_] for (type_,) in types]
+        if table != "schema_migrations":
+            connection.execute(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(values))})', values)
+    connection.execute("INSERT INTO schema_migrations VALUES (1, '1', now()::TIMESTAMP), (2, '2', now()::TIMESTAMP)")
+    return connection
+
+
+@pytest.fixture
+def version_2(tmp_path: Path) -> duckdb.DuckDBPyConnection:
+    return make_version_2(tmp_path / "old.duckdb")
 
 
 @pytest.fixture
 def version_1(tmp_path: Path) -> duckdb.DuckDBPyConnection:
     """A database as version 1 made it, with a row."""
-    connection = duckdb.connect(str(tmp_path / "old.duckdb"))
-    migrate(connection, MIGRATIONS[:1])
-    for view in reversed(VIEWS):
-        connection.execute(f'DROP VIEW "{view.name}"')
+    connection = make_version_2(tmp_path / "older.duckdb")
+    views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    for (view,) in views:
+        connection.execute(f'DROP VIEW "{view}"')
     connection.execute("DROP TABLE member_scores")
+    connection.execute("DELETE FROM schema_migrations WHERE version = 2")
     for table, columns in NEW_IN_2.items():
         for column in columns:
             connection.execute(f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
-    connection.execute("INSERT INTO evaluator_scores (execution_id, spec_key, value) VALUES ('e1', 'k', 0.5)")
     return connection
 
 
-def columns_of(connection: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for table, column in connection.execute("SELECT table_name, column_name FROM duckdb_columns()").fetchall():
-        found.setdefault(table, set()).add(column)
-    return found
+def tables_of(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    found = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
+    return [name for (name,) in found]
+
+
+def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
+    """The rows of all tables but `schema_migrations`, by the newest names of tables."""
+    return {
+        RENAMED.get(table, table): connection.execute(f'SELECT * FROM "{table}" ORDER BY ALL').fetchall()
+        for table in tables_of(connection)
+        if table != "schema_migrations"
+    }
+
+
+def schema_of(connection: duckdb.DuckDBPyConnection) -> list[Any]:
+    return connection.execute(
+        """SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal UNION ALL
+           SELECT table_name, NULL, NULL, comment FROM duckdb_tables() UNION ALL
+           SELECT view_name, NULL, NULL, comment FROM duckdb_views() WHERE NOT internal ORDER BY ALL"""
+    ).fetchall()
+
+
+def test_a_warehouse_of_version_2_keeps_every_row_under_the_new_names(version_2: duckdb.DuckDBPyConnection) -> None:
+    before = rows_of(version_2)
+
+    assert migrate(version_2) == [3]
+
+    assert rows_of(version_2) == before
+    assert all(before.values())
+    assert version_2.execute("SELECT suite_plans FROM sweep_pairs").fetchall() == [(3,)]
 
 
 def test_a_warehouse_of_version_1_gets_what_is_new_and_keeps_its_rows(version_1: duckdb.DuckDBPyConnection) -> None:
-    assert migrate(version_1) == [2]
+    assert migrate(version_1) == [2, 3]
 
-    columns = columns_of(version_1)
-    assert all(set(table.column_names) <= columns[table.name] for table in TABLES)
     assert version_1.execute("SELECT execution_id, value, passes FROM evaluator_scores").fetchall() == [
-        ("e1", 0.5, None)
+        ("x", 0.5, None)
     ]
     assert schema_version(version_1) == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("version", ["version_1", "version_2"])
+def test_a_migrated_warehouse_has_the_schema_of_a_new_one(version: str, request: pytest.FixtureRequest) -> None:
+    old: duckdb.DuckDBPyConnection = request.getfixturevalue(version)
+    new = duckdb.connect()
+
+    migrate(old)
+    migrate(new)
+
+    assert schema_of(old) == schema_of(new)
+    assert tables_of(new) == sorted(table.name for table in TABLES)
 
 
 def test_every_view_answers_after_a_migration(version_1: duckdb.DuckDBPyConnection) -> None:
@@ -60,6 +124,36 @@ def test_every_view_answers_after_a_migration(version_1: duckdb.DuckDBPyConnecti
 
     for view in VIEWS:
         version_1.execute(f'SELECT * FROM "{view.name}"').fetchall()
+
+
+def test_the_old_names_answer_for_one_version_and_say_so(version_2: duckdb.DuckDBPyConnection) -> None:
+    before = version_2.execute("SELECT * FROM sweep_cells").fetchall()
+    migrate(version_2)
+
+    cursor = version_2.execute("SELECT * FROM sweep_cells")
+
+    assert cursor.fetchall() == before
+    assert "suite_cells" in [column[0] for column in cursor.description or ()]
+    assert version_2.execute("SELECT suite_cells FROM current_cells").fetchall() == [(3,)]
+    comments = version_2.execute(
+        "SELECT comment FROM duckdb_views() WHERE view_name IN ('sweep_cells', 'current_cells')"
+    ).fetchall()
+    assert all("alias" in comment for (comment,) in comments)
+
+
+def test_results_that_an_older_version_published_are_read_as_they_are(tmp_path: Path) -> None:
+    connection = make_version_2(tmp_path / "results.duckdb")
+    connection.execute("UPDATE verdicts SET status = 'passed', decided_at = '2026-01-15 11:00:00'")
+    connection.close()
+    before = (tmp_path / "results.duckdb").read_bytes()
+
+    with open_results(tmp_path) as opened:
+        chosen = [read_results(opened, select(opened, what)) for what in ("current", "sweep:x")]
+        sweeps = sweep_ids(opened)
+
+    assert [results.frame["status"].to_list() for results in chosen] == [["passed"], ["passed"]]
+    assert sweeps == ["x"]
+    assert (tmp_path / "results.duckdb").read_bytes() == before
 
 
 def test_a_migrated_warehouse_is_not_migrated_again(version_1: duckdb.DuckDBPyConnection) -> None:
@@ -71,7 +165,7 @@ def test_a_migrated_warehouse_is_not_migrated_again(version_1: duckdb.DuckDBPyCo
 def test_a_newer_warehouse_is_refused(version_1: duckdb.DuckDBPyConnection) -> None:
     version_1.execute("INSERT INTO schema_migrations VALUES (99, 'from the future', now()::TIMESTAMP)")
 
-    with pytest.raises(WarehouseError, match="schema version 99, this program knows 2: update it"):
+    with pytest.raises(WarehouseError, match=f"schema version 99, this program knows {SCHEMA_VERSION}: update it"):
         migrate(version_1)
 
 

@@ -93,7 +93,7 @@ def swept(warehouse: Warehouse, sweep: str = "1", *, revision: str = "1", at: in
     """A sweep of suite `s` × a runner, carried out `at` minutes past noon."""
     row = {"sweep_id": sweep, "suite": "s", "runner": runner, "suite_revision": revision, "runner_revision": "1",
            "finished_at": NOON + timedelta(minutes=at)}  # fmt: skip
-    warehouse.write("sweep_cells", [row])
+    warehouse.write("sweep_pairs", [row])
 
 
 def decided(warehouse: Warehouse, *verdicts: tuple[str, str], revision: str = "1", at: int = 0, **fields: Any) -> None:

@@ -33,7 +33,7 @@ def verdict(sweep: str, at: float, case: str = "c1", score: float | None = 1.0, 
 
 def cells(sweep: str, at: float, **fields: Any) -> dict[str, Any]:
     return {"sweep_id": sweep, "suite": "s", "runner": "r", "suite_revision": "1", "runner_revision": "1",
-            "suite_cells": 2, "planned": 2, "repetitions": 1, "finished_at": minutes(at), **fields}  # fmt: skip
+            "suite_plans": 2, "planned": 2, "repetitions": 1, "finished_at": minutes(at), **fields}  # fmt: skip
 
 
 def sweep(sweep_id: str, at: float, **selection: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def sweep(sweep_id: str, at: float, **selection: Any) -> dict[str, Any]:
 def connection(warehouse: Warehouse) -> Iterator[duckdb.DuckDBPyConnection]:
     """Two sweeps: the first judged both cases, the second c1 again, for the better."""
     warehouse.write("sweeps", [sweep("20260115-a", 0), sweep("20260115-b", 10)])
-    warehouse.write("sweep_cells", [cells("20260115-a", 5), cells("20260115-b", 15)])
+    warehouse.write("sweep_pairs", [cells("20260115-a", 5), cells("20260115-b", 15)])
     warehouse.write(
         "verdicts",
         [
@@ -127,7 +127,7 @@ def test_a_sweep_holds_what_it_was_narrowed_down_to(
     warehouse: Warehouse, selection: dict[str, Any], repetitions: int, cases: list[str]
 ) -> None:
     warehouse.write("sweeps", [sweep("1", 0, **selection)])
-    warehouse.write("sweep_cells", [cells("1", 5, repetitions=repetitions)])
+    warehouse.write("sweep_pairs", [cells("1", 5, repetitions=repetitions)])
     again = verdict("1", 1.5, repetition=2)
     warehouse.write("verdicts", [verdict("1", 1, tags=["a"]), again, verdict("1", 2, "c2")])
 
@@ -139,7 +139,7 @@ def test_a_sweep_holds_what_it_was_narrowed_down_to(
 
 
 def test_a_board_is_shown_as_it_was_computed(warehouse: Warehouse) -> None:
-    warehouse.write("sweep_cells", [cells("1", 5)])
+    warehouse.write("sweep_pairs", [cells("1", 5)])
     warehouse.write("verdicts", [verdict("1", 1, score=0.2), verdict("1", 20, score=1.0)])
     board = {"board_id": "b1", "scope": "suite", "suite": "s", "runner": "r", "suite_revision": "1",
              "runner_revision": "1", "computed_at": minutes(6)}  # fmt: skip
@@ -152,7 +152,7 @@ def test_a_board_is_shown_as_it_was_computed(warehouse: Warehouse) -> None:
 
 
 def test_runners_last_swept_at_an_older_revision_of_a_suite_are_not_current(warehouse: Warehouse) -> None:
-    warehouse.write("sweep_cells", [cells("1", 5, runner="old"), cells("2", 9, suite_revision="2")])
+    warehouse.write("sweep_pairs", [cells("1", 5, runner="old"), cells("2", 9, suite_revision="2")])
     warehouse.write("verdicts", [verdict("1", 1, runner="old"), verdict("2", 8, suite_revision="2")])
 
     with published(warehouse) as connection:
@@ -165,7 +165,7 @@ def test_the_content_of_a_case_tells_whether_it_is_the_same(warehouse: Warehouse
     warehouse.write("cases", [case, {**case, "suite_revision": "2", "metadata": {"note": "new"}}, changed])
     revisions = ("1", "2", "3")
     warehouse.write("sweeps", [sweep(revision, 0) for revision in revisions])
-    warehouse.write("sweep_cells", [cells(revision, 5, suite_revision=revision) for revision in revisions])
+    warehouse.write("sweep_pairs", [cells(revision, 5, suite_revision=revision) for revision in revisions])
     warehouse.write("verdicts", [verdict(r, int(r), suite_revision=r) for r in revisions])
 
     with published(warehouse) as connection:
@@ -202,7 +202,7 @@ def test_a_record_holds_everything_about_a_cell(warehouse: Warehouse) -> None:
     warehouse.write("runners", [
         {"runner": "r", "runner_revision": "1", "adapter": "chat", "settings": {"model": "m"}}
     ])  # fmt: skip
-    warehouse.write("sweep_cells", [cells("1", 5)])
+    warehouse.write("sweep_pairs", [cells("1", 5)])
     warehouse.write("verdicts", [verdict("1", 2, execution_id="e1", score_keys=["k1"], tags=["a"])])
 
     with published(warehouse) as connection:
@@ -233,7 +233,7 @@ def test_records_come_runner_by_runner_and_cases_in_their_order(warehouse: Wareh
     warehouse.write(
         "cases", [{"suite": "s", "suite_revision": "1", "case_id": id_, "position": n} for n, id_ in enumerate("zyx")]
     )
-    warehouse.write("sweep_cells", [cells("1", 5, runner=runner) for runner in "ab"])
+    warehouse.write("sweep_pairs", [cells("1", 5, runner=runner) for runner in "ab"])
     warehouse.write(
         "verdicts", [verdict("1", n, case, runner=r, execution_id=f"{r}{case}", verdict_id=f"{r}{case}")
                      for r in "ba" for n, case in enumerate("xyz")]
@@ -246,7 +246,7 @@ def test_records_come_runner_by_runner_and_cases_in_their_order(warehouse: Wareh
 
 
 def test_results_published_before_a_column_was_added_are_read_without_it(warehouse: Warehouse) -> None:
-    warehouse.write("sweep_cells", [cells("1", 5)])
+    warehouse.write("sweep_pairs", [cells("1", 5)])
     warehouse.write("verdicts", [verdict("1", 2, execution_id="e1")])
     warehouse.write("session_reports", [{"execution_id": "e1", "final_output": "4", "unparsed_lines": 0}])
     with warehouse.transaction() as inside:

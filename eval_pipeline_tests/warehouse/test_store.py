@@ -17,7 +17,7 @@ import pytest
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration
 from eval_pipeline.warehouse.published import open_results, rows_frame
-from eval_pipeline.warehouse.schema import SCHEMA_VERSION
+from eval_pipeline.warehouse.schema import SCHEMA_VERSION, table_statements
 from eval_pipeline.warehouse.store import Warehouse, cut_torn_line
 from eval_pipeline.warehouse.tables import BY_NAME, TABLES
 
@@ -423,12 +423,12 @@ def test_a_step_that_fails_leaves_the_version_before_it_with_all_its_data(wareho
 
 
 def test_views_are_made_when_every_column_they_name_is_there(tmp_path: Path) -> None:
-    tables = (statement for statement in MIGRATIONS[0].statements if " VIEW " not in statement)
-    old = Migration(1, "without a column", (*tables, 'ALTER TABLE sweep_cells DROP COLUMN "finished_at"'))
+    tables = table_statements()
+    old = Migration(1, "without a column", (*tables, 'ALTER TABLE sweep_pairs DROP COLUMN "finished_at"'))
     between = Migration(2, "nothing much", ())
-    whole = Migration(3, "adds it", ('ALTER TABLE sweep_cells ADD COLUMN "finished_at" TIMESTAMP',))
+    whole = Migration(3, "adds it", ('ALTER TABLE sweep_pairs ADD COLUMN "finished_at" TIMESTAMP',))
 
-    found = Warehouse(tmp_path, [old, between, whole]).frame("SELECT * FROM current_cells")
+    found = Warehouse(tmp_path, [old, between, whole]).frame("SELECT * FROM current_pairs")
 
     assert "finished_at" in found.columns
 
