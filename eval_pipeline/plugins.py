@@ -1,10 +1,13 @@
-"""Registries of parts, and functions that users name: how code that is not ours comes in.
+"""Registries of parts, and functions that users name: how code from outside this package comes in.
 
-A registry imports its room's folder first (one file per part), then installed entry points; a registry without a
-folder has entry points only, our own among them. A part may list further names under `aliases`, and a part of another
-kind may bring parts of this one (`bundles`).
+A registry knows its parts by name and imports one when it is requested. Names come from three places:
 
-A part registers itself:
+- the modules of its room's folder: their text is searched for `REGISTRY.register("name")`, nothing is imported;
+- installed entry points of its group, ours among them: the name of an entry point is the name of its part, and the
+  part may list further names under `aliases`;
+- `bundles`: entry points of another group whose parts map names to parts of this kind.
+
+A part in a folder registers itself:
 
     @EVALUATORS.register("contains")
     class Contains: ...
@@ -14,113 +17,258 @@ Names are compared with `_` read as `-`. A name claimed twice is an error; an un
 
 from __future__ import annotations
 
+import ast
+import functools
 import hashlib
 import importlib
 import importlib.util
 import pkgutil
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from eval_pipeline.errors import NOWHERE, EvalPipelineError, InputError, SourceLocation, UnknownName
 
 Part = TypeVar("Part")
+_REGISTRATION = re.compile(r"\b[A-Z][A-Z_]*\.register(\([^()]*?)\s*\)")
 
 
 class PluginError(EvalPipelineError):
-    """An installed plug-in cannot be loaded, or two parts claim one name."""
+    """An installed plug-in cannot be loaded or lacks something, or two parts claim one name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a part is imported from: the module, how errors call it, and the call that imports and registers it."""
+
+    module: str
+    shown: str
+    load: Callable[[], object]
 
 
 class Registry(Generic[Part]):
     """The parts of one kind, by name."""
 
     def __init__(
-        self, kind: str, *, folder: str | None, entry_point_group: str, bundles: Mapping[str, str] | None = None
+        self,
+        kind: str,
+        *,
+        folder: str | None,
+        entry_point_group: str,
+        requires: tuple[str, ...] = (),
+        bundles: Mapping[str, str] | None = None,
     ) -> None:
-        """`bundles`: attribute by entry-point group. A part of that group maps names to parts of this kind there, so
-        that one entry point brings parts of several kinds."""
+        """Describe where parts come from; nothing is imported yet.
+
+        Args:
+            kind: what errors call a part, for example `evaluator`.
+            folder: the package whose modules hold parts; None for entry points only.
+            entry_point_group: the group of installed entry points.
+            requires: attributes that every part has; a part without one is refused.
+            bundles: attribute by entry-point group. A part of that group maps names to parts of this kind there, so
+                that one entry point brings parts of several kinds.
+        """
         self.kind = kind
+        self.group = entry_point_group
         self._folder = folder
-        self._group = entry_point_group
+        self._requires = requires
         self._bundles = bundles or {}
         self._parts: dict[str, Part] = {}
-        self._loaded = False
-        self._loading = False
         self._lock = threading.RLock()
+        self._index: dict[str, _Source] | None = None
+        self._complete = False
+        self._loading_all = False
+        self._loading_entries = False
 
     def register(self, *names: str) -> Callable[[Part], Part]:
-        """Decorator that files a part under `names`."""
+        """Decorator that registers a part under `names`. Raises PluginError when one is taken."""
 
-        def file(part: Part) -> Part:
+        def add(part: Part) -> Part:
             for name in map(canonical_name, names):
-                if self._parts.get(name, part) is not part:
-                    raise PluginError(f"two parts claim the {self.kind} '{name}': {self._parts[name]!r} and {part!r}")
+                self._check(name, part)
                 self._parts[name] = part
             return part
 
-        return file
+        return add
 
     def get(self, name: str, place: SourceLocation = NOWHERE) -> Part:
-        """The part of this name; raises UnknownName, which says what there is."""
+        """The part of this name. Raises UnknownName, which lists the known names."""
         part = self.find(name)
         if part is None:
-            raise UnknownName(self.kind, name, self._parts, place)
+            raise UnknownName(self.kind, name, self.names(), place)
         return part
 
     def find(self, name: str) -> Part | None:
         """The part of this name, or None."""
-        self._load()
-        return self._parts.get(canonical_name(name))
+        name = canonical_name(name)
+        if name not in self._parts and not self._complete:
+            self._load(name)
+        return self._parts.get(name)
 
     def names(self) -> list[str]:
-        """All names, sorted."""
-        self._load()
-        return sorted(self._parts)
+        """All names, sorted. Imports the installed parts, since these can bring further names, but no folder."""
+        if not self._complete:
+            with self._lock:
+                self._load_entries()
+        return sorted({*self._sources(), *self._parts})
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a part has this name; imports nothing for a name that is declared."""
+        return isinstance(name, str) and (canonical_name(name) in self._sources() or self.find(name) is not None)
 
     def __iter__(self) -> Iterator[tuple[str, Part]]:
-        self._load()
+        self._load_all()
         return iter(sorted(self._parts.items()))
 
-    def _load(self) -> None:
-        if self._loaded:
-            return
+    def _check(self, name: str, part: Part) -> None:
+        missing = [attribute for attribute in self._requires if not hasattr(part, attribute)]
+        if missing:
+            raise PluginError(f"the {self.kind} '{name}' ({part!r}) has no {', '.join(missing)}")
+        if self._parts.get(name, part) is not part:
+            raise self._taken(name, repr(self._parts[name]), repr(part))
+        source = (self._index or {}).get(name)
+        if source is not None and _package(getattr(part, "__module__", source.module)) != _package(source.module):
+            raise self._taken(name, source.shown, repr(part))
+
+    def _taken(self, name: str, first: str, second: str) -> PluginError:
+        return PluginError(f"two parts claim the {self.kind} '{name}': {first} and {second}")
+
+    def _load(self, name: str) -> None:
+        """Imports the part of this name, or, when nothing declares it, everything that could bring it."""
         with self._lock:
-            if self._loaded or self._loading:  # a part that asks while it is being imported sees what there is so far
+            source = self._sources().get(name)
+            if source is not None:
+                source.load()
+            for bundle in self._bundle_entries():
+                if name not in self._parts and canonical_name(bundle[0].name) == name:
+                    self._load_bundle(*bundle)
+            if name not in self._parts:
+                self._load_all()
+
+    def _load_all(self) -> None:
+        with self._lock:
+            if self._complete or self._loading_all:
                 return
-            self._loading = True
+            self._loading_all = True
             try:
-                self._import_parts()
-                self._loaded = True
+                for module in self._modules():
+                    importlib.import_module(module)
+                self._load_entries()
+                self._complete = True
             finally:
-                self._loading = False
+                self._loading_all = False
 
-    def _import_parts(self) -> None:
-        if self._folder is not None:
-            package = importlib.import_module(self._folder)
-            for module in pkgutil.iter_modules(package.__path__):
-                importlib.import_module(f"{self._folder}.{module.name}")
-        for entry in entry_points(group=self._group):
-            part: Part = self._load_entry(entry.name, entry.load)
-            self.register(entry.name, *getattr(part, "aliases", ()))(part)
-        for group, attribute in self._bundles.items():
-            for entry in entry_points(group=group):
-                for name, bundled in getattr(self._load_entry(entry.name, entry.load), attribute, {}).items():
-                    self.register(name)(bundled)
+    def _load_entries(self) -> None:
+        if self._loading_entries:  # a part that is being imported sees the parts so far
+            return
+        self._loading_entries = True
+        try:
+            for entry in _entries(self.group):
+                self._load_entry(entry)
+            for entry, attribute in self._bundle_entries():
+                self._load_bundle(entry, attribute)
+        finally:
+            self._loading_entries = False
 
-    def _load_entry(self, name: str, load: Callable[[], Any]) -> Any:
+    def _load_entry(self, entry: EntryPoint) -> None:
+        part = self._import(entry)
+        self.register(entry.name, *getattr(part, "aliases", ()))(part)
+
+    def _load_bundle(self, entry: EntryPoint, attribute: str) -> None:
+        for name, part in getattr(self._import(entry), attribute, {}).items():
+            self.register(name)(part)
+
+    def _import(self, entry: EntryPoint) -> Any:
         # The one boundary to other people's packages: whatever their import raises names the plug-in at fault.
         try:
-            return load()
+            return entry.load()
+        except PluginError:
+            raise
         except Exception as error:
-            raise PluginError(f"the installed {self.kind} '{name}' cannot be loaded: {error}") from error
+            reason = f"{type(error).__name__}: {error}"
+            raise PluginError(
+                f"the installed {self.kind} '{entry.name}' ({_shown(entry)}) cannot be loaded: {reason}"
+            ) from error
+
+    def _bundle_entries(self) -> list[tuple[EntryPoint, str]]:
+        return [(entry, attribute) for group, attribute in self._bundles.items() for entry in _entries(group)]
+
+    def _sources(self) -> Mapping[str, _Source]:
+        """Where each declared name is imported from. Built once; imports only modules whose names it cannot read."""
+        with self._lock:
+            if self._index is None:
+                self._index = index = self._declared()
+                for name, part in list(self._parts.items()):
+                    if name in index:
+                        self._check(name, part)
+            return self._index
+
+    def _declared(self) -> dict[str, _Source]:
+        index: dict[str, _Source] = {}
+        for module in self._modules():
+            names = _registered_names(module)
+            if names is None:
+                importlib.import_module(module)
+            for name in names or ():
+                self._declare(index, name, _Source(module, module, functools.partial(importlib.import_module, module)))
+        for entry in _entries(self.group):
+            load = functools.partial(self._load_entry, entry)
+            self._declare(index, entry.name, _Source(entry.module, _shown(entry), load))
+        return index
+
+    def _declare(self, index: dict[str, _Source], name: str, source: _Source) -> None:
+        known = index.setdefault(canonical_name(name), source)
+        if known.module != source.module:
+            raise self._taken(canonical_name(name), known.shown, source.shown)
+
+    def _modules(self) -> list[str]:
+        if self._folder is None:
+            return []
+        package = importlib.import_module(self._folder)
+        return [f"{self._folder}.{module.name}" for module in pkgutil.iter_modules(package.__path__)]
 
 
 def canonical_name(name: str) -> str:
     """`is_json` and `is-json` are one name."""
     return name.strip().replace("_", "-")
+
+
+@functools.cache
+def _installed(path: tuple[str, ...]) -> Any:
+    """All entry points of the packages on a search path; reading them takes milliseconds, so it is done once."""
+    return entry_points()
+
+
+def _entries(group: str) -> list[EntryPoint]:
+    return list(_installed(tuple(sys.path)).select(group=group))
+
+
+def _shown(entry: EntryPoint) -> str:
+    distribution = entry.dist.name if entry.dist is not None else None
+    return f"{entry.value} of the package {distribution}" if distribution else entry.value
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _registered_names(module: str) -> list[str] | None:
+    """The names that the text of a module registers; None when one of them is not written out as a string."""
+    spec = importlib.util.find_spec(module)
+    get_source = getattr(spec and spec.loader, "get_source", None)
+    source: str | None = get_source(module) if get_source is not None else None
+    if source is None:
+        return None
+    try:
+        calls = [ast.literal_eval(f"{names.rstrip(' ,')},)") for names in _REGISTRATION.findall(source)]
+    except (ValueError, SyntaxError):
+        return None
+    return [name for names in calls for name in names]
 
 
 def import_function(name: str, folder: Path, field: str) -> Callable[..., Any]:

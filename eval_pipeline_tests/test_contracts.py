@@ -26,7 +26,6 @@ from eval_pipeline.plugins import PluginError, Registry, canonical_name
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import NORMALIZERS, normalize, normalizer_version
 from eval_pipeline.scores.evaluate import EVALUATORS, EvaluatorSet, bind, build, evaluate_with
-from eval_pipeline.scores.evaluators.opposites import OPPOSITES
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.load import FORMATS, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec
@@ -81,7 +80,10 @@ EVALUATOR_ARGUMENTS: dict[str, dict[str, Any]] = {
     "turn": {"turn": 1, "assertions": [{"type": "contains", "value": ODD_TEXT}], "criteria": ODD_TEXT},
     "webhook": {"value": "http://127.0.0.1:9/check?a=b", "threshold": 0.5},
 }
-EVALUATOR_ARGUMENTS |= {f"not-{name}": EVALUATOR_ARGUMENTS[name] for name in OPPOSITES}
+OPPOSITES = {name for name in EVALUATORS.names() if name.startswith("not-")}
+EVALUATOR_ARGUMENTS |= {
+    name: EVALUATOR_ARGUMENTS[base] for name in OPPOSITES if (base := name[4:]) in EVALUATOR_ARGUMENTS
+}
 EVALUATOR_ARGUMENTS["not-skill-used"] = {"value": ["tidy", ODD_TEXT]}
 EVALUATOR_ARGUMENTS["not-trajectory:tool-used"] = EVALUATOR_ARGUMENTS["trajectory:tool-used"]
 PASSES_ARGUMENTS_ON = ("code-grader", "script")  # to the user's program

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName
+from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.exports import EXPORTS
+from eval_pipeline.llm.wires import WIRES
 from eval_pipeline.plugins import PluginError, Registry, import_function
+from eval_pipeline.reports.normalize import NORMALIZERS
+from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.suites.load import FORMATS
 
 GROUP = "eval_pipeline_tests.parts"
 
@@ -122,13 +130,57 @@ def test_an_installed_package_cannot_take_a_name(shelf: Path) -> None:
         parts().get("hammer")
 
 
-def test_a_broken_installed_part_is_named_every_time(shelf: Path) -> None:
-    write_part(shelf, "hammer")
+def test_a_broken_installed_part_is_named_every_time_and_stops_no_other(shelf: Path) -> None:
+    write_part(shelf, "hammer", "'a hammer'")
     install(shelf, "raise RuntimeError('no battery')", drill="other_people:drill")
+    problem = (
+        r"installed part 'drill' \(other_people:drill of the package other-people\) cannot be loaded: .*no battery"
+    )
 
     for _ in range(2):
-        with pytest.raises(PluginError, match=r"installed part 'drill' cannot be loaded: no battery"):
-            parts().get("hammer")
+        with pytest.raises(PluginError, match=problem):
+            parts().get("drill")
+    assert parts().get("hammer") == "a hammer"
+
+
+def test_a_part_without_what_its_kind_requires_is_named(shelf: Path) -> None:
+    install(shelf, "class Drill:\n    speed = 3\n", drill="other_people:Drill")
+    registry: Registry[type] = Registry("part", folder=None, entry_point_group=GROUP, requires=("speed", "turn"))
+
+    with pytest.raises(PluginError, match=r"the part 'drill' \(<class 'other_people.Drill'>\) has no turn"):
+        registry.get("drill")
+
+
+def test_only_the_part_that_is_requested_is_imported(shelf: Path) -> None:
+    write_part(shelf, "hammer", "'a hammer'")
+    write_part(shelf, "saw", "1 / 0")
+    install(shelf, "1 / 0", drill="other_people:drill")
+
+    assert "saw" in parts()
+    assert "drill" in parts()
+    assert parts().get("hammer") == "a hammer"
+
+
+def test_a_module_whose_names_are_computed_is_imported_to_know_them(shelf: Path) -> None:
+    (shelf / "many.py").write_text("from shelf import PARTS\nfor n in 'ab':\n    PARTS.register(f'size-{n}')(n)\n")
+
+    assert parts().names() == ["size-a", "size-b"]
+    assert parts().get("size-b") == "b"
+
+
+def test_an_installed_part_that_names_itself_otherwise_is_found(shelf: Path) -> None:
+    install(shelf, "from shelf import PARTS\ndrill = PARTS.register('borer')('a drill')\n", drill="other_people:drill")
+
+    assert parts().get("borer") == "a drill"
+
+
+def test_an_installed_part_cannot_take_a_name_from_inside(shelf: Path) -> None:
+    write_part(shelf, "hammer", "'mine'")
+    source = "from shelf import PARTS\n@PARTS.register('hammer')\nclass Drill: ...\n"
+    install(shelf, source, drill="other_people:Drill")
+
+    with pytest.raises(PluginError, match=r"two parts claim the part 'hammer': shelf.hammer and <class 'other_people"):
+        parts().get("drill")
 
 
 def test_an_installed_part_may_have_other_names(shelf: Path) -> None:
@@ -163,6 +215,29 @@ def test_a_thread_that_comes_while_parts_are_imported_waits_for_all_of_them(shel
         thread.join()
 
     assert seen == [["drill", "saw"]] * 3
+
+
+def test_one_evaluator_is_looked_up_without_importing_the_others() -> None:
+    room = "eval_pipeline.scores.evaluators."
+    source = f"""
+import sys
+from eval_pipeline.scores.evaluate import EVALUATORS
+EVALUATORS.get("contains"), "not-skill-used" in EVALUATORS
+print(*[name for name in sys.modules if name.startswith({room!r})])"""
+
+    imported = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True).stdout
+
+    assert imported.split() == [f"{room}contains"]
+
+
+REGISTRIES: list[Registry[Any]] = [ADAPTERS, EVALUATORS, EXPORTS, FORMATS, NORMALIZERS, WIRES]
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_the_names_a_registry_declares_are_those_its_parts_register(registry: Registry[Any]) -> None:
+    declared = registry.names()
+
+    assert [name for name, _ in registry] == declared == registry.names()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -29,7 +29,7 @@ class LoadOptions:
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    evaluators: frozenset[str] = frozenset()
+    evaluators: Container[str] = frozenset()
 
 
 class Format(Protocol):

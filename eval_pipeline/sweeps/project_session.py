@@ -48,7 +48,7 @@ class ProjectSession:
 
     @property
     def load_options(self) -> LoadOptions:
-        return LoadOptions(self.project.environment, frozenset(EVALUATORS.names()))
+        return LoadOptions(self.project.environment, EVALUATORS)
 
     def load_suites(self, patterns: Sequence[str] | None = None) -> list[ValidatedSuite]:
         """The suites of these patterns (of the project's without any); a file that is none joins `broken`.

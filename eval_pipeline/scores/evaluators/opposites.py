@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from eval_pipeline.scores.evaluate import EVALUATORS, negated
 from eval_pipeline.scores.evaluators import budgets, contains, execution_metrics, regex, trajectory, whole_text
 from eval_pipeline.scores.model import Outcome, Subject
 
-OPPOSITES: Mapping[str, Any] = {
-    "contains": contains.Contains,
-    "contains-any": contains.ContainsAny,
-    "contains-all": contains.ContainsAll,
-    "icontains": contains.ContainsIgnoringCase,
-    "icontains-any": contains.ContainsAnyIgnoringCase,
-    "icontains-all": contains.ContainsAllIgnoringCase,
-    "starts-with": whole_text.StartsWith,
-    "ends-with": whole_text.EndsWith,
-    "equals": whole_text.Equals,
-    "is-json": whole_text.IsJson,
-    "regex": regex.Regex,
-    "latency": budgets.Latency,
-    "cost": budgets.Cost,
-    "token-usage": budgets.TokenUsage,
-    "execution-metrics": execution_metrics.ExecutionMetrics,
-    "trajectory:tool-args-match": trajectory.ToolArgsMatch,
-    "trajectory:tool-sequence": trajectory.ToolSequence,
-    "trajectory:step-count": trajectory.StepCount,
-}
-
 
 def _opposite(name: str, part: Any) -> Any:
-    """An evaluator with the same arguments whose outcome is the other way round."""
+    """An evaluator with the same arguments and the opposite outcome."""
 
     def evaluate(self: Any, subject: Subject) -> Outcome:
         return negated(part.evaluate(self, subject))
 
-    said = {"__doc__": f"The opposite of `{name}`: 1 where it is 0.", "__module__": __name__, "evaluate": evaluate}
+    added = {"__doc__": f"The opposite of `{name}`: 1 where it is 0.", "__module__": __name__, "evaluate": evaluate}
     slots = {"__slots__": ()} if "__slots__" in vars(part) else {}
-    return type(f"Not{part.__name__}", (part,), {**said, **slots})
+    return type(f"Not{part.__name__}", (part,), {**added, **slots})
 
 
-for _name, _part in OPPOSITES.items():
-    EVALUATORS.register(f"not-{_name}")(_opposite(_name, _part))
+EVALUATORS.register("not-contains")(_opposite("contains", contains.Contains))
+EVALUATORS.register("not-contains-any")(_opposite("contains-any", contains.ContainsAny))
+EVALUATORS.register("not-contains-all")(_opposite("contains-all", contains.ContainsAll))
+EVALUATORS.register("not-icontains")(_opposite("icontains", contains.ContainsIgnoringCase))
+EVALUATORS.register("not-icontains-any")(_opposite("icontains-any", contains.ContainsAnyIgnoringCase))
+EVALUATORS.register("not-icontains-all")(_opposite("icontains-all", contains.ContainsAllIgnoringCase))
+EVALUATORS.register("not-starts-with")(_opposite("starts-with", whole_text.StartsWith))
+EVALUATORS.register("not-ends-with")(_opposite("ends-with", whole_text.EndsWith))
+EVALUATORS.register("not-equals")(_opposite("equals", whole_text.Equals))
+EVALUATORS.register("not-is-json")(_opposite("is-json", whole_text.IsJson))
+EVALUATORS.register("not-regex")(_opposite("regex", regex.Regex))
+EVALUATORS.register("not-latency")(_opposite("latency", budgets.Latency))
+EVALUATORS.register("not-cost")(_opposite("cost", budgets.Cost))
+EVALUATORS.register("not-token-usage")(_opposite("token-usage", budgets.TokenUsage))
+EVALUATORS.register("not-execution-metrics")(_opposite("execution-metrics", execution_metrics.ExecutionMetrics))
+EVALUATORS.register("not-trajectory:tool-args-match")(_opposite("trajectory:tool-args-match", trajectory.ToolArgsMatch))
+EVALUATORS.register("not-trajectory:tool-sequence")(_opposite("trajectory:tool-sequence", trajectory.ToolSequence))
+EVALUATORS.register("not-trajectory:step-count")(_opposite("trajectory:step-count", trajectory.StepCount))
