@@ -58,7 +58,7 @@ class Lease(Protocol):
     def folder(self) -> Path:
         """Where the target works."""
 
-    async def finished(self) -> WorkspaceTrace:
+    async def trace(self) -> WorkspaceTrace:
         """The target is done: what it changed. The folder stays as it left it until `close`."""
 
     async def close(self, *, failed: bool, restore: bool = False) -> None:

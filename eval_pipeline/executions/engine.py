@@ -121,7 +121,7 @@ class Engine:
         passed = False
         try:
             if job.lease is not None:
-                execution = replace(execution, workspace=await job.lease.finished())
+                execution = replace(execution, workspace=await job.lease.trace())
             taken = await self._sink(job.plan, execution)
             self.spent_usd += taken.cost_usd or 0.0
             passed = taken.passed

@@ -84,7 +84,7 @@ async def worked(
     """Opens a workspace, works in it as a target would, and lets it go."""
     workspace = await workspaces.open(plan)
     work(workspace.folder)
-    trace = await workspace.finished()
+    trace = await workspace.trace()
     await workspace.close(failed=failed)
     return trace
 

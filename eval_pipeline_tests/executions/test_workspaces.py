@@ -301,7 +301,7 @@ def test_graders_see_the_workspace_before_it_is_reset_and_tidied(shop: Workshop)
         workspace = await workspaces.open(plan_for(shop.spec(hooks=hooks)))
         answer = workspace.folder / "answer"
         answer.touch()
-        trace = await workspace.finished()
+        trace = await workspace.trace()
         while_graded = trace.path is not None and (trace.path / "answer").exists()
         await workspace.close(failed=False)
         return while_graded, answer.exists()
@@ -383,7 +383,7 @@ def test_cases_wait_for_their_turn_in_a_shared_workspace(shop: Workshop) -> None
         inside.append(id_)
         assert len(inside) == 1
         await asyncio.sleep(0)
-        await workspace.finished()
+        await workspace.trace()
         inside.remove(id_)
         await workspace.close(failed=False)
 
@@ -402,7 +402,7 @@ def test_cases_with_workspaces_of_their_own_work_at_once(shop: Workshop) -> None
         workspace = await workspaces.open(plan_for(spec, id_))
         await all_inside.wait()
         (workspace.folder / "a").write_text(f"{id_}\n")
-        changes = (await workspace.finished()).changes
+        changes = (await workspace.trace()).changes
         await workspace.close(failed=False)
         return changes
 
@@ -718,7 +718,7 @@ def test_a_root_that_cannot_be_made_is_a_workspace_failure(shop: Workshop) -> No
 
 def test_a_case_without_a_workspace_is_not_given_one(shop: Workshop) -> None:
     async def step(workspaces: Workspaces) -> None:
-        with pytest.raises(ValueError, match="case 'c1' asks for no workspace"):
+        with pytest.raises(ValueError, match="case 'c1' has no workspace"):
             await workspaces.open(plan_for(None))  # type: ignore[arg-type]
 
     in_sweep(shop.workspaces(), step)

@@ -33,7 +33,7 @@ def changes(folder: Path, *work: Work, most_bytes: int = 1_000_000) -> str:
     """The diff of what was done to a folder."""
 
     async def watched() -> str:
-        watch = SnapshotStore(folder.parent / "store", most_bytes=most_bytes).watch(folder)
+        watch = SnapshotStore(folder.parent / "store", most_bytes=most_bytes).track(folder)
         before = await watch.snapshot()
         for step in work:
             step(folder)
@@ -197,7 +197,7 @@ def test_the_git_settings_of_the_user_change_nothing(folder: Path, monkeypatch: 
 
 def test_putting_back_undoes_everything_but_ignored_files(folder: Path) -> None:
     async def put_back() -> str:
-        watch = SnapshotStore(folder.parent / "store").watch(folder)
+        watch = SnapshotStore(folder.parent / "store").track(folder)
         before = await watch.snapshot()
         (folder / "text").write_text("changed\n")
         (folder / "bytes").unlink()
@@ -209,7 +209,7 @@ def test_putting_back_undoes_everything_but_ignored_files(folder: Path) -> None:
         (folder / "new.log").touch()
         a_repository(folder / "made", {"a": "1"})
         run_git(folder, "init", "-q")
-        await watch.put_back(before)
+        await watch.restore(before)
         return await watch.diff(before, await watch.snapshot())
 
     assert asyncio.run(put_back()) == ""
@@ -220,7 +220,7 @@ def test_putting_back_undoes_everything_but_ignored_files(folder: Path) -> None:
 def test_many_folders_share_one_store(folder: Path) -> None:
     async def pictures() -> list[str]:
         store = SnapshotStore(folder.parent / "store")
-        watches = [store.watch(folder) for _ in range(5)]
+        watches = [store.track(folder) for _ in range(5)]
         return await asyncio.gather(*(watch.snapshot() for watch in watches))
 
     assert len(set(asyncio.run(pictures()))) == 1

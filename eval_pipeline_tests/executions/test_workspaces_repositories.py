@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.executions.workspaces.git import GitFailure, git, last_words, without_password
+from eval_pipeline.executions.workspaces.git import GitFailure, error_tail, git, without_password
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.executions.workspaces.repositories import check_out
 from eval_pipeline.failures import WORKSPACE
@@ -295,7 +295,7 @@ def test_what_the_caller_set_for_git_does_not_reach_it(tmp_path: Path, monkeypat
     ],
 )
 def test_the_last_words_of_git(said: bytes, words: str) -> None:
-    assert last_words(said) == words
+    assert error_tail(said) == words
 
 
 def test_passwords_in_urls_are_not_repeated() -> None:

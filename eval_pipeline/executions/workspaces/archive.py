@@ -1,7 +1,7 @@
-"""A workspace as a file: what an evaluator added tomorrow looks at is the folder as the target left it.
+"""A workspace as a file, so that an evaluator added later reads the folder as the target left it.
 
-A gzip-compressed tar of folders, files and symbolic links, in sorted order and without owners, so that equal folders
-give equal bytes. Reading one back writes nowhere but into its folder.
+The format is a gzip-compressed tar of folders, files and symbolic links, sorted and without owners, so that equal
+folders give equal bytes. Extraction writes only below its folder.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ _COMPRESSION = 1  # a third of the time of the usual 9, for a tenth more bytes
 
 
 class TooLarge(Exception):
-    """The folder holds more than may be kept of one; the text says how much."""
+    """The folder exceeds the size limit; the message names the limit."""
 
 
 def save(folder: Path, archive: Path, *, most_bytes: int = MOST_BYTES, secrets: Iterable[str] = ()) -> int:
-    """Writes what is in a folder to an archive; returns the bytes of its files. A file that cannot be read is left out.
+    """Write a folder to an archive and return the total bytes of its files. Unreadable files are skipped.
 
-    `secrets` (those of at least eight characters) become `***` in the names and contents of files; what a file holds
-    compressed, as git's objects do, is not looked into. Raises TooLarge, without leaving an archive, and OSError.
-    Blocks: call it in a thread.
+    `secrets` of at least eight characters become `***` in the names and contents of files; compressed contents, such as
+    git objects, are not searched. Raises OSError, and TooLarge without leaving an archive. Blocks: call it in a thread.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
     part = archive.with_name(f"{archive.name}.part")
@@ -48,7 +47,7 @@ def save(folder: Path, archive: Path, *, most_bytes: int = MOST_BYTES, secrets: 
 
 
 def restore(archive: Path, folder: Path) -> None:
-    """Writes what is in an archive into a folder; a symbolic link that leads out of the folder is left out.
+    """Extract an archive into a folder. Symbolic links that lead out of the folder are skipped.
 
     Raises OSError and tarfile.TarError. Blocks: call it in a thread.
     """
@@ -86,7 +85,7 @@ def _paths(folder: Path) -> Iterator[Path]:
 
 
 def _member(tar: tarfile.TarFile, path: Path, name: str) -> tarfile.TarInfo | None:
-    """What the archive says of a path; None for pipes, sockets and what is gone or cannot be read."""
+    """Return the archive entry of a path; None for pipes, sockets and paths that are gone or unreadable."""
     try:
         member = tar.gettarinfo(path, name)
     except OSError:
@@ -128,26 +127,26 @@ class _Cleaner:
 
     @contextlib.contextmanager
     def content(self, file: BinaryIO) -> Iterator[IO[bytes]]:
-        """What a file holds without secrets; the file itself when there are none to look for."""
+        """Yield a file's content without secrets; the file itself when there are no secrets."""
         if not self._bytes:
             yield file
             return
-        with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as cleaned:
+        with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as redacted:
             for block in self._blocks(file):
-                cleaned.write(block)
-            yield cleaned
+                redacted.write(block)
+            yield redacted
 
     def _blocks(self, file: BinaryIO) -> Iterator[bytes]:
-        """The cleaned blocks of a file. What may be the beginning of a secret waits for the next block."""
+        """Yield the redacted blocks of a file. A possible beginning of a secret is held back for the next block."""
         rest = b""
         while block := file.read(_BLOCK):
             rest += block
-            cleaned, rest = self._cleaned(rest, max(0, len(rest) - len(self._bytes[0]) + 1))
-            yield cleaned
-        yield self._cleaned(rest, len(rest))[0]
+            redacted, rest = self._redact(rest, max(0, len(rest) - len(self._bytes[0]) + 1))
+            yield redacted
+        yield self._redact(rest, len(rest))[0]
 
-    def _cleaned(self, content: bytes, until: int) -> tuple[bytes, bytes]:
-        """`content` without the secrets that begin before `until`, and what is to be looked at again."""
+    def _redact(self, content: bytes, until: int) -> tuple[bytes, bytes]:
+        """Return `content` without the secrets that begin before `until`, and the unprocessed rest."""
         pieces, done = [], 0
         if any(secret in content for secret in self._bytes):
             for match in self._pattern.finditer(content):

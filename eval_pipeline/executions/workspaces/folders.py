@@ -1,7 +1,7 @@
-"""Where workspaces lie on disk, and that none is left behind: made, kept, removed, and swept up after a crash.
+"""Workspace folders on disk: created, kept, removed, and cleaned up after a crash.
 
-Below the root: `<sweep>/<suite>/<runner>/<case>` for temporary ones and `.pool/` for those of the next sweep. A sweep's
-folder holds a lock as long as its process lives; one that nobody holds belongs to a process that was killed.
+Below the root: `<sweep>/<suite>/<runner>/<case>` for temporary folders and `.pool/` for folders that later sweeps
+reuse. A sweep's folder holds a lock while its process runs; an unheld lock means that the process was killed.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ class SweepFolder:
     def __init__(self, root: Path, sweep_id: str) -> None:
         self._root = root.absolute()
         self._sweep_id = sweep_id
-        self.path, self._owner = self._begin()
+        self.path, self._owner = self._create()
 
-    def _begin(self) -> tuple[Path, FileLock]:
+    def _create(self) -> tuple[Path, FileLock]:
         self._root.mkdir(parents=True, exist_ok=True)
         with FileLock(self._root / ".lock"):
             remove_leftovers(self._root)
             path = _unused(self._root / safe_name(self._sweep_id))
             path.mkdir()
-            end_search_for_git(path)
+            block_git_discovery(path)
             owner = FileLock(path / _OWNER, thread_local=False)
             owner.acquire(timeout=0)
         return path, owner
 
     def new(self, *names: str) -> Path:
-        """A new, empty folder of this name."""
+        """Create an empty folder of this name."""
         path = _unused(self.path.joinpath(*map(safe_name, names)))
         path.mkdir(parents=True)
         return path
 
     def keep(self, folder: Path) -> None:
-        """Marks a folder as one to be left when the sweep ends."""
+        """Mark a folder as kept at the end of the sweep."""
         with (self.path / _KEPT).open("a", encoding="utf-8") as names:
             names.write(f"{folder.relative_to(self.path)}\n")
 
     def close(self) -> None:
-        """Removes everything that is not kept."""
+        """Remove everything that is not kept."""
         _remove_all_but_kept(self.path)
         self._owner.release()
         with contextlib.suppress(OSError):
@@ -62,7 +62,7 @@ class SweepFolder:
 
 
 def remove_leftovers(root: Path) -> None:
-    """Removes the temporary workspaces of processes that ended without doing so; what was kept stays."""
+    """Remove the temporary workspaces of killed processes. Kept folders stay."""
     for path in root.iterdir() if root.is_dir() else ():
         if path.name == POOL or not (path / _OWNER).exists():
             continue
@@ -94,15 +94,17 @@ def _remove_below(folder: Path, kept: set[Path], above: set[Path]) -> None:
             remove(path)
 
 
-def end_search_for_git(folder: Path) -> None:
-    """A `.git` that leads nowhere: a target that runs git in a workspace without a repository of its own never finds
-    the project that the workspaces lie in."""
+def block_git_discovery(folder: Path) -> None:
+    """Write a `.git` file that refers to nothing.
+
+    git commands of a target in a workspace without its own repository then fail instead of finding the project's
+    repository above.
+    """
     (folder / ".git").write_text(_NO_REPOSITORY, encoding="ascii")
 
 
 def remove(path: Path) -> None:
-    """Removes a folder (or file) with all that is in it, write-protected folders as well; never raises for what is
-    gone already."""
+    """Remove a folder (write-protected ones included) or a file. Never raises for a missing path."""
     if path.is_symlink() or path.is_file():
         path.unlink(missing_ok=True)
         return
@@ -120,19 +122,21 @@ def _make_writable(path: Path) -> None:
 
 
 def copy_template(template: Path, folder: Path) -> None:
-    """Copies what is in a template into a folder: symbolic links as such, without pipes and sockets, and without links
-    to a git repository elsewhere. Raises OSError."""
+    """Copy a template's content into a folder. Raises OSError.
+
+    Symbolic links are copied as links; pipes, sockets and links to a git repository elsewhere are skipped.
+    """
     shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True, ignore=_not_copied)
 
 
 def copy_file(origin: Path, path: Path) -> None:
-    """Copies a file to a place whose folder may not exist yet. Raises OSError."""
+    """Copy a file and create its parent folders. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(origin, path)
 
 
 def _not_copied(parent: str, names: list[str]) -> list[str]:
-    """A `.git` that is a file (of a submodule, of a work tree) leads to the author's own repository."""
+    """Skip special files, and a `.git` that is a file: it refers to a repository elsewhere (submodule, work tree)."""
     paths = [Path(parent, name) for name in names]
     return [path.name for path in paths if (path.is_file() if path.name == ".git" else not _is_plain(path))]
 
@@ -142,7 +146,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def safe_name(name: str) -> str:
-    """A name that can be a folder's; one that had to be changed carries a hash, so that it stays apart."""
+    """Return a valid folder name. A changed name carries a hash, so that it stays unique."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:_LONGEST]
     if plain == name:
         return plain
@@ -150,8 +154,8 @@ def safe_name(name: str) -> str:
 
 
 def _unused(path: Path) -> Path:
-    number, wanted = 1, path
+    number, requested = 1, path
     while path.exists():
         number += 1
-        path = wanted.with_name(f"{wanted.name}-{number}")
+        path = requested.with_name(f"{requested.name}-{number}")
     return path

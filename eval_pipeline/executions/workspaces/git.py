@@ -1,4 +1,4 @@
-"""Running git: without prompts, without the caller's `GIT_*`, within a time limit, and leaving no process behind."""
+"""Run git without prompts, without the caller's `GIT_*`, within a time limit, and without leftover processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT = (
     "GIT_CONFIG_",
     "GIT_PROXY_",
     "GIT_LFS_",
-)  # how to reach a server, and nothing about a repository
+)  # how to reach a server; everything about repositories is dropped
 _QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "",
@@ -28,7 +28,8 @@ _QUIET = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C.UTF-8",
 }
-# Nothing that outlives the command (housekeeping, a file system monitor), and no program a repository configures.
+# Disable everything that outlives the command (housekeeping, file system monitor) and programs that a repository
+# configures.
 _PLAIN = (
     "-c",
     "gc.auto=0",
@@ -39,19 +40,19 @@ _PLAIN = (
     "-c",
     "core.hooksPath=/dev/null",
 )
-_LAST_WORDS = 600
+_ERROR_CHARS = 600
 _USER_IN_URL = re.compile(r"(?<=://)[^/\s@]+@")
 _CHUNK = 1 << 16
 
 
 class GitFailure(Exception):
-    """git did not do what it was asked; the text is what it said last."""
+    """A git command failed; the message is the end of its standard error."""
 
 
-def git_environment(own: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment that git runs in."""
+def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for git commands."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _is_kept(name)}
-    return {**inherited, **_QUIET, **(own or {})}
+    return {**inherited, **_QUIET, **(extra or {})}
 
 
 def _is_kept(name: str) -> bool:
@@ -66,9 +67,9 @@ async def git(
     most_bytes: int | None = None,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> bytes:
-    """What a git command prints; of more than `most_bytes` the beginning, and git is ended.
+    """Return the standard output of a git command. Beyond `most_bytes` the output is cut and git is killed.
 
-    Raises GitFailure. Being cancelled kills git and all it started.
+    Raises GitFailure. Cancellation kills git and its child processes.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -86,27 +87,27 @@ async def git(
         raise GitFailure(f"git cannot be started: {error}") from error
     try:
         async with asyncio.timeout(time_limit_s):
-            printed, said = await _talk(process, stdin, most_bytes)
+            output, stderr = await _communicate(process, stdin, most_bytes)
             exit_code = await process.wait()
     except TimeoutError:
         raise GitFailure(f"git {arguments[0]} did not end within {time_limit_s:g} s") from None
     finally:
         _kill(process)
         await process.wait()
-    if exit_code != 0 and (most_bytes is None or len(printed) < most_bytes):
-        raise GitFailure(last_words(said) or f"git {arguments[0]} ended with exit code {exit_code}")
-    return printed
+    if exit_code != 0 and (most_bytes is None or len(output) < most_bytes):
+        raise GitFailure(error_tail(stderr) or f"git {arguments[0]} ended with exit code {exit_code}")
+    return output
 
 
-async def _talk(
+async def _communicate(
     process: asyncio.subprocess.Process, stdin: bytes | None, most_bytes: int | None
 ) -> tuple[bytes, bytes]:
     assert process.stdout is not None
     assert process.stderr is not None
-    _, printed, said = await asyncio.gather(
+    _, output, stderr = await asyncio.gather(
         _write(process, stdin), _read(process, process.stdout, most_bytes), process.stderr.read()
     )
-    return printed, said
+    return output, stderr
 
 
 async def _write(process: asyncio.subprocess.Process, stdin: bytes | None) -> None:
@@ -121,12 +122,12 @@ async def _write(process: asyncio.subprocess.Process, stdin: bytes | None) -> No
 async def _read(process: asyncio.subprocess.Process, stream: asyncio.StreamReader, most_bytes: int | None) -> bytes:
     if most_bytes is None:
         return await stream.read()
-    printed = b""
-    while len(printed) < most_bytes and (chunk := await stream.read(_CHUNK)):
-        printed += chunk
-    if len(printed) >= most_bytes:
+    output = b""
+    while len(output) < most_bytes and (chunk := await stream.read(_CHUNK)):
+        output += chunk
+    if len(output) >= most_bytes:
         _kill(process)
-    return printed[:most_bytes]
+    return output[:most_bytes]
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
@@ -135,13 +136,13 @@ def _kill(process: asyncio.subprocess.Process) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def last_words(said: bytes) -> str:
-    """The end of what git wrote to standard error, without hints, progress and passwords."""
-    lines = [line.rpartition("\r")[2].strip() for line in said.decode(errors="replace").split("\n")]
-    told = [line for line in lines if line and not line.startswith(("hint:", "remote: Counting", "Cloning into"))]
-    return without_password(" ".join(told))[-_LAST_WORDS:]
+def error_tail(stderr: bytes) -> str:
+    """Return the end of git's standard error, without hints, progress and passwords."""
+    lines = [line.rpartition("\r")[2].strip() for line in stderr.decode(errors="replace").split("\n")]
+    messages = [line for line in lines if line and not line.startswith(("hint:", "remote: Counting", "Cloning into"))]
+    return without_password(" ".join(messages))[-_ERROR_CHARS:]
 
 
 def without_password(text: str) -> str:
-    """A text with the user and password of every URL in it left out."""
+    """Return the text without the user and password of its URLs."""
     return _USER_IN_URL.sub("", text)

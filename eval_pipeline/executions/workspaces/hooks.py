@@ -1,4 +1,4 @@
-"""Running the hooks of a workspace: the suite author's own programs, told by stdin and arguments what they work on."""
+"""Run the hooks of a workspace: programs of the suite author, with a JSON payload on standard input."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _TAIL = 1_000
 
 
 class HookFailure(Exception):
-    """A hook that could not be run, failed or ran out of time; the text says which and why."""
+    """A hook failed, timed out or could not be started; the message names the hook and the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookPayload:
-    """What a hook is told, by the names it reads them under."""
+    """The payload of a hook; field names are the JSON keys and placeholder names that hooks read."""
 
     workspace_path: str
     test_id: str
@@ -38,8 +38,8 @@ class HookPayload:
     case_input: str | None = None
     case_metadata: Mapping[str, Any] | None = None
 
-    def filled(self, text: str) -> str:
-        """A text with its `{{placeholders}}` replaced, in one pass; an unknown one stays."""
+    def interpolate(self, text: str) -> str:
+        """Replace `{{placeholders}}` in one pass. Unknown placeholders stay."""
         return _PLACEHOLDER.sub(lambda match: self._value(match[1], match[0]), text)
 
     def _value(self, name: str, otherwise: str) -> str:
@@ -49,58 +49,58 @@ class HookPayload:
         return value if isinstance(value, str) else "" if value is None else to_json(value).decode()
 
 
-def told_of_all(name: str, folder: Path, sweep_id: str, case: Case | None = None) -> HookPayload:
-    """What before_all or after_all is told: of `case` only when the workspace is made for that one."""
+def suite_payload(name: str, folder: Path, sweep_id: str, case: Case | None = None) -> HookPayload:
+    """Return the payload of before_all or after_all. `case` is set only for a workspace of one case."""
     if case is None:
         return HookPayload(str(folder), f"__{name}__", sweep_id)
     return HookPayload(str(folder), f"__{name}__", sweep_id, case.question, case.metadata or None)
 
 
 def case_payload(case: Case, folder: Path, sweep_id: str) -> HookPayload:
-    """What before_each or after_each is told."""
+    """Return the payload of before_each or after_each."""
     return HookPayload(str(folder), case.id, sweep_id, case.question, case.metadata or None)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment variables that programs in a workspace have besides the pipeline's own."""
+    """Return the additional environment variables of programs in a workspace."""
     return program_variables({WORKSPACE_VARIABLE: str(folder)})
 
 
 async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path, scratch: Path) -> str:
-    """What a hook printed (its last 64 KiB). `folder` is the suite's, `scratch` takes its output for a moment.
+    """Run a hook and return its output (the last 64 KiB). `scratch` is a temporary folder for its output.
 
-    Raises HookFailure.
+    A hook without `cwd` runs in `folder`, the suite's. Raises HookFailure.
     """
-    cwd = Path(payload.filled(str(hook.cwd))) if hook.cwd is not None else folder
+    cwd = Path(payload.interpolate(str(hook.cwd))) if hook.cwd is not None else folder
     limit_s = hook.timeout_s or (BEFORE_LIMIT_S if name.startswith("before") else AFTER_LIMIT_S)
     try:
         async with asyncio.timeout(limit_s):
-            finished = await run_program(
-                [payload.filled(word) for word in hook.command],
+            completed = await run_program(
+                [payload.interpolate(word) for word in hook.command],
                 folder=scratch,
                 cwd=cwd,
                 env={**os.environ, **environment(Path(payload.workspace_path))},
                 stdin=to_json({key: getattr(payload, key) for key in payload.__slots__}),
             )
-        if finished.exit_code != 0:
-            raise HookFailure(f"{name} hook failed: {_ended(finished.exit_code)}{_last_words(scratch)}")
-        return _end(finished.stdout, MOST_OUTPUT)
+        if completed.exit_code != 0:
+            raise HookFailure(f"{name} hook failed: {_exit_text(completed.exit_code)}{_output_tail(scratch)}")
+        return _end(completed.stdout, MOST_OUTPUT)
     except TimeoutError:
-        raise HookFailure(f"{name} hook did not end within {limit_s:g} s{_last_words(scratch)}") from None
+        raise HookFailure(f"{name} hook did not end within {limit_s:g} s{_output_tail(scratch)}") from None
     except (OSError, ValueError) as error:
         raise HookFailure(f"{name} hook cannot be started in {cwd}: {error}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _ended(exit_code: int) -> str:
+def _exit_text(exit_code: int) -> str:
     return f"exit code {exit_code}" if exit_code >= 0 else f"signal {-exit_code}"
 
 
-def _last_words(scratch: Path) -> str:
-    """The end of what a program said, to standard output when it is silent otherwise, after a colon."""
-    said = next((text for name in ("stderr", "stdout") if (text := _end(scratch / name, _TAIL).strip())), "")
-    return f": {said}" if said else ""
+def _output_tail(scratch: Path) -> str:
+    """Return `: ` and the end of standard error, or of standard output if that is empty."""
+    tail = next((text for name in ("stderr", "stdout") if (text := _end(scratch / name, _TAIL).strip())), "")
+    return f": {tail}" if tail else ""
 
 
 def _end(path: Path, most: int) -> str:

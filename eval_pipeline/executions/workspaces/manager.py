@@ -1,10 +1,10 @@
-"""The life of a workspace: prepared, worked in by one case after another, looked at by graders, tidied, let go.
+"""Lifecycle of a workspace.
 
-    template → repositories → before_all → ( before_each → baseline → the target works → what changed
-    → graders look → reset → after_each )* → after_all → removed or kept
+    template → repositories → before_all → ( before_each → baseline → the target works → changes
+    → graders read → reset → after_each )* → after_all → removed or kept
 
-`Workspaces` is what a sweep has, `Workspace` what one attempt has of it. How git, hooks and folders work stands in the
-modules beside this one.
+`Workspaces` belongs to a sweep, `Workspace` to one attempt. The modules beside this one implement git, hooks and
+folders.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import TracebackType
 from eval_pipeline.executions.model import Plan, TargetFailure, WorkspaceTrace
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.hooks import case_payload
-from eval_pipeline.executions.workspaces.providers import FAILURES, WorkspaceProvider, for_each_case, supply_of
+from eval_pipeline.executions.workspaces.providers import FAILURES, WorkspaceProvider, is_per_case, provider_for
 from eval_pipeline.executions.workspaces.snapshots import MOST_BYTES
 from eval_pipeline.executions.workspaces.workspace_dir import Keep, WorkspaceDir, WorkspaceManager
 from eval_pipeline.failures import WORKSPACE
@@ -26,15 +26,15 @@ from eval_pipeline.suites.workspace import WorkspaceSpec
 
 _LOG = logging.getLogger(__name__)
 POOL_SLOTS = 10
-_SupplyKey = tuple[str, str, str, str]
+_ProviderKey = tuple[str, str, str, str]
 
 
 class Workspaces:
     """The workspaces of one sweep, below `root`.
 
-    `keep` says which temporary ones stay when the sweep ends, `pool_slots` how many folders the pool may have for one
-    set of repositories, `most_diff_bytes` where a diff is cut. Use it as an async context manager: at its end after_all
-    runs and what is not kept is removed; when the sweep is cancelled no hook runs any more.
+    `keep` selects the temporary workspaces that stay after the sweep, `pool_slots` limits the pool's folders per set of
+    repositories, `most_diff_bytes` limits a diff. Use it as an async context manager: on exit it runs after_all and
+    removes what is not kept; after a cancellation no hook runs.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class Workspaces:
         self._keep = keep
         self._pool_slots = pool_slots
         self._most_diff_bytes = most_diff_bytes
-        self._bench: WorkspaceManager | None = None
-        self._beginning = asyncio.Lock()
-        self._supplies: dict[_SupplyKey, WorkspaceProvider] = {}
+        self._manager: WorkspaceManager | None = None
+        self._opening = asyncio.Lock()
+        self._providers: dict[_ProviderKey, WorkspaceProvider] = {}
 
     async def __aenter__(self) -> Workspaces:
         return self
@@ -65,52 +65,52 @@ class Workspaces:
         await (self.close() if ended else self.discard())
 
     async def open(self, plan: Plan) -> Workspace:
-        """A workspace ready for the target to work in, when it is this case's turn.
+        """Return a workspace that is ready for the target; waits until a shared folder is free.
 
         Raises TargetFailure (failure class `workspace`) when it cannot be prepared.
         """
         spec = plan.case.workspace
         if spec is None:
-            raise ValueError(f"case '{plan.case.id}' asks for no workspace")
-        bench = await self._begun()
-        supply = self._supply(plan, spec, bench)
-        place = await supply.take(plan)
-        workspace = Workspace(plan, spec, bench, supply, place)
+            raise ValueError(f"case '{plan.case.id}' has no workspace")
+        manager = await self._open_manager()
+        provider = self._provider(plan, spec, manager)
+        workspace_dir = await provider.acquire(plan)
+        workspace = Workspace(plan, spec, manager, provider, workspace_dir)
         try:
             await workspace.prepare()
         except TargetFailure:
             await workspace.close(failed=True)
             raise
         except BaseException:
-            await supply.cancel(place)
+            await provider.cancel(workspace_dir)
             raise
         return workspace
 
     async def close(self) -> None:
-        """The sweep is over: after_all for every shared workspace, and what is not kept is removed."""
+        """End the sweep: run after_all in every shared workspace and remove what is not kept."""
         try:
-            for supply in self._supplies.values():
-                await supply.close()
+            for provider in self._providers.values():
+                await provider.close()
         finally:
             await self.discard()
 
     async def discard(self) -> None:
-        """Removes what is not kept, at once and without any hook."""
-        self._supplies.clear()
-        bench, self._bench = self._bench, None
-        if bench is not None:
-            await bench.close()
+        """Remove what is not kept, immediately and without hooks."""
+        self._providers.clear()
+        manager, self._manager = self._manager, None
+        if manager is not None:
+            await manager.close()
 
-    async def _begun(self) -> WorkspaceManager:
-        async with self._beginning:
-            if self._bench is None:
+    async def _open_manager(self) -> WorkspaceManager:
+        async with self._opening:
+            if self._manager is None:
                 try:
-                    self._bench = await in_thread(self._begin)
+                    self._manager = await in_thread(self._create_manager)
                 except OSError as error:
                     raise TargetFailure(WORKSPACE, f"no workspaces below {self._root}: {error}") from error
-            return self._bench
+            return self._manager
 
-    def _begin(self) -> WorkspaceManager:
+    def _create_manager(self) -> WorkspaceManager:
         return WorkspaceManager(
             self._root,
             self._sweep_id,
@@ -119,30 +119,34 @@ class Workspaces:
             most_bytes=self._most_diff_bytes,
         )
 
-    def _supply(self, plan: Plan, spec: WorkspaceSpec, bench: WorkspaceManager) -> WorkspaceProvider:
-        own = plan.case.id if spec.own_setup and not for_each_case(spec) else ""
-        setup = "" if for_each_case(spec) else spec.setup_key
-        key = (plan.suite, plan.runner.name, setup, own)
-        if key not in self._supplies:
-            self._supplies[key] = supply_of(plan, spec, bench)
-        return self._supplies[key]
+    def _provider(self, plan: Plan, spec: WorkspaceSpec, manager: WorkspaceManager) -> WorkspaceProvider:
+        case_id = plan.case.id if spec.own_setup and not is_per_case(spec) else ""
+        setup = "" if is_per_case(spec) else spec.setup_key
+        key = (plan.suite, plan.runner.name, setup, case_id)
+        if key not in self._providers:
+            self._providers[key] = provider_for(plan, spec, manager)
+        return self._providers[key]
 
 
 class Workspace:
-    """A workspace while one attempt has it. `folder` is where the target works.
+    """A workspace leased to one attempt. `folder` is the target's working directory.
 
-    `warnings` are what went wrong without spoiling the attempt: a diff that could not be made, an after_each that
-    failed.
+    `warnings` are errors that do not fail the attempt: a diff that could not be computed, a failed after_each.
     """
 
     def __init__(
-        self, plan: Plan, spec: WorkspaceSpec, bench: WorkspaceManager, supply: WorkspaceProvider, place: WorkspaceDir
+        self,
+        plan: Plan,
+        spec: WorkspaceSpec,
+        manager: WorkspaceManager,
+        provider: WorkspaceProvider,
+        workspace_dir: WorkspaceDir,
     ) -> None:
         self._plan = plan
         self._spec = spec
-        self._bench = bench
-        self._supply = supply
-        self._place = place
+        self._manager = manager
+        self._provider = provider
+        self._dir = workspace_dir
         self._baseline: str | None = None
         self._trace: WorkspaceTrace | None = None
         self._closed = False
@@ -150,61 +154,61 @@ class Workspace:
 
     @property
     def folder(self) -> Path:
-        return self._place.folder
+        return self._dir.folder
 
     async def prepare(self) -> None:
-        """before_each, and the picture that changes are told from. Raises TargetFailure."""
-        self._place.printed = {name: text for name, text in self._place.printed.items() if name == "before_all"}
+        """Run before_each and take the baseline snapshot. Raises TargetFailure."""
+        self._dir.hook_output = {name: text for name, text in self._dir.hook_output.items() if name == "before_all"}
         try:
             await self._run("before_each")
         except FAILURES as error:
             raise TargetFailure(WORKSPACE, str(error)) from error
         try:
-            self._baseline = await self._place.snapshot()
+            self._baseline = await self._dir.snapshot()
         except FAILURES as error:
-            self._warn(f"what changes in the workspace will not be known: {error}")
+            self._warn(f"changes in the workspace will be unknown: {error}")
 
-    async def finished(self) -> WorkspaceTrace:
-        """The target is done: what it changed. The folder stays as it left it until `close`."""
+    async def trace(self) -> WorkspaceTrace:
+        """Record the target's changes. The folder stays unchanged until `close`."""
         if self._trace is None:
             changes = await self._changes()
-            kept = self._place.stays(failed=False)
-            printed = dict(self._place.printed)
-            self._trace = WorkspaceTrace(path=self.folder, kept=kept, changes=changes, hooks=printed)
+            kept = self._dir.is_kept(failed=False)
+            hooks = dict(self._dir.hook_output)
+            self._trace = WorkspaceTrace(path=self.folder, kept=kept, changes=changes, hooks=hooks)
         return self._trace
 
-    def stays(self, *, failed: bool) -> bool:
-        """Whether the folder will be there after the sweep, should the case have failed or not."""
-        return self._place.stays(failed=failed)
+    def is_kept(self, *, failed: bool) -> bool:
+        """Return whether the folder stays after the sweep, given the outcome of the case."""
+        return self._dir.is_kept(failed=failed)
 
     async def close(self, *, failed: bool, restore: bool = False) -> None:
-        """Nobody looks at it any more: reset, after_each, and the next case may have it, or it is removed or kept.
+        """Release the folder: reset, after_each, then the next case uses it, or it is removed or kept.
 
-        `undo` is for an attempt that will be repeated: first everything is put back to where it began. In a task
-        that is being cancelled nothing runs any more.
+        `restore` is for an attempt that will be repeated: all files are first reset to the baseline. Nothing runs in a
+        cancelled task.
         """
         if self._closed:
             return
         self._closed = True
-        self._place.failed = self._place.failed or (failed and not restore)
+        self._dir.failed = self._dir.failed or (failed and not restore)
         if _is_cancelled():
-            await self._supply.cancel(self._place)
+            await self._provider.cancel(self._dir)
             return
         try:
-            if restore and self._baseline is not None and not for_each_case(self._spec):
-                await self._tolerating(self._place.restore(self._baseline))
-            await self._tolerating(self._run("after_each"))
+            if restore and self._baseline is not None and not is_per_case(self._spec):
+                await self._warn_on_failure(self._dir.restore(self._baseline))
+            await self._warn_on_failure(self._run("after_each"))
         except BaseException:
-            await self._supply.cancel(self._place)
+            await self._provider.cancel(self._dir)
             raise
-        await self._supply.give(self._place, self._plan)
+        await self._provider.release(self._dir, self._plan)
 
     async def _run(self, hook: str) -> None:
-        told = case_payload(self._plan.case, self.folder, self._bench.sweep_id)
-        await self._place.run(hook, self._spec, told)
+        payload = case_payload(self._plan.case, self.folder, self._manager.sweep_id)
+        await self._dir.run(hook, self._spec, payload)
 
-    async def _tolerating(self, work: Awaitable[None]) -> None:
-        """What comes after the target's work spoils nothing of it: a failure is a warning."""
+    async def _warn_on_failure(self, work: Awaitable[None]) -> None:
+        """Turn a failure after the target's work into a warning."""
         try:
             await work
         except FAILURES as error:
@@ -219,9 +223,9 @@ class Workspace:
         if self._baseline is None:
             return None
         try:
-            return await self._place.diff(self._baseline, await self._place.snapshot())
+            return await self._dir.diff(self._baseline, await self._dir.snapshot())
         except FAILURES as error:
-            self._warn(f"what changed in the workspace is not known: {error}")
+            self._warn(f"changes in the workspace are unknown: {error}")
             return None
 
 

@@ -1,4 +1,4 @@
-"""Workspaces that outlive a sweep: a few slots per set of repositories, each used by one process at a time."""
+"""Workspaces that outlive a sweep: slots per set of repositories, each used by one process at a time."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import orjson
 from filelock import FileLock, Timeout
 
 from eval_pipeline.executions.threads import in_thread
-from eval_pipeline.executions.workspaces.folders import copy_file, copy_template, end_search_for_git, remove
+from eval_pipeline.executions.workspaces.folders import block_git_discovery, copy_file, copy_template, remove
 from eval_pipeline.executions.workspaces.git import GitFailure
-from eval_pipeline.executions.workspaces.repositories import CheckedOut, bring_up_to_date, check_out, reset
+from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, reset, update_checkout
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A slot that this process holds."""
+    """A slot locked by this process."""
 
     folder: Path
     lock: FileLock
 
     @property
     def ready(self) -> Path:
-        """Says that the clones in the folder are complete, and how git was configured in each."""
+        """Path of the file that marks the clones as complete and stores the git configuration of each."""
         return self.folder.with_name(f"{self.folder.name}.json")
 
     def release(self) -> None:
@@ -42,10 +42,10 @@ class Pool:
         self._held: list[FileLock] = []
 
     def take(self, spec: WorkspaceSpec) -> Slot | None:
-        """A slot for workspaces like this one; None when all are in use."""
+        """Lock a slot for workspaces like this one. Returns None when all slots are in use."""
         folder = self._folder / fingerprint([spec.repositories, dict(spec.content), spec.files])[:16]
         folder.mkdir(parents=True, exist_ok=True)
-        end_search_for_git(folder)
+        block_git_discovery(folder)
         for number in range(1, self._most_slots + 1):
             lock = FileLock(folder / f"slot-{number}.lock", thread_local=False)
             try:
@@ -57,19 +57,19 @@ class Pool:
         return None
 
     def close(self) -> None:
-        """Lets go of every slot that this process holds."""
+        """Release every slot that this process holds."""
         for lock in self._held:
             lock.release()
 
 
 async def prepare(slot: Slot, spec: WorkspaceSpec) -> list[CheckedOut]:
-    """Makes a slot's folder what the spec asks for: as it was left, put back, or anew. Raises GitFailure, OSError."""
+    """Bring a slot's folder into the state of the spec: reused, reset, or created anew. Raises GitFailure, OSError."""
     configs = _configs(slot)
     if configs is not None and slot.folder.is_dir():
         try:
-            return await _again(slot, spec, configs)
+            return await _reuse(slot, spec, configs)
         except (GitFailure, OSError, ValueError):
-            pass  # whatever was done to it: a new one
+            pass  # an unusable slot is created anew
     slot.ready.unlink(missing_ok=True)
     await in_thread(remove, slot.folder)
     slot.folder.mkdir()
@@ -79,11 +79,11 @@ async def prepare(slot: Slot, spec: WorkspaceSpec) -> list[CheckedOut]:
     return checked_out
 
 
-async def _again(slot: Slot, spec: WorkspaceSpec, configs: Sequence[str]) -> list[CheckedOut]:
+async def _reuse(slot: Slot, spec: WorkspaceSpec, configs: Sequence[str]) -> list[CheckedOut]:
     folders = [slot.folder / item.path for item in outer_first(spec)]
-    await in_thread(_remove_around, slot.folder, folders)
+    await in_thread(_remove_beside, slot.folder, folders)
     updated = [
-        await bring_up_to_date(item, folder, config)
+        await update_checkout(item, folder, config)
         for item, folder, config in zip(outer_first(spec), folders, configs, strict=True)
     ]
     ignored = any(hook.reset == "strict" for hook in spec.hooks.values())
@@ -94,12 +94,12 @@ async def _again(slot: Slot, spec: WorkspaceSpec, configs: Sequence[str]) -> lis
 
 
 def outer_first(spec: WorkspaceSpec) -> list[Repository]:
-    """The repositories, one inside another after it."""
+    """Return the repositories sorted so that an outer one precedes those inside it."""
     return sorted(spec.repositories, key=lambda item: item.path.split("/") if item.path != "." else [])
 
 
 async def fill(spec: WorkspaceSpec, folder: Path) -> None:
-    """Copies the template and single files, if there are any, into the folder. Raises OSError."""
+    """Copy the template and single files into the folder. Raises OSError."""
     if spec.template is not None:
         await in_thread(copy_template, spec.template, folder)
     for file in spec.files:
@@ -108,19 +108,19 @@ async def fill(spec: WorkspaceSpec, folder: Path) -> None:
 
 def _configs(slot: Slot) -> list[str] | None:
     try:
-        found: list[str] = orjson.loads(slot.ready.read_bytes())
+        configs: list[str] = orjson.loads(slot.ready.read_bytes())
     except (OSError, orjson.JSONDecodeError):
         return None
-    return found
+    return configs
 
 
-def _remove_around(folder: Path, repositories: Sequence[Path]) -> None:
-    """Removes what lies beside the repositories."""
+def _remove_beside(folder: Path, repositories: Sequence[Path]) -> None:
+    """Remove everything beside the repositories."""
     above = {parent for repository in repositories for parent in repository.parents}
     for path in list(folder.iterdir()) if folder not in repositories else ():
         if path in repositories:
             continue
         if path in above and path.is_dir() and not path.is_symlink():
-            _remove_around(path, repositories)
+            _remove_beside(path, repositories)
         else:
             remove(path)

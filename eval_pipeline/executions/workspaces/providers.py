@@ -1,4 +1,4 @@
-"""Who gets which folder: a fresh one for each case, one for all in turn, or one of several in a pool."""
+"""Workspace providers: per case, shared, pooled."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from eval_pipeline.executions.model import Plan, TargetFailure
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.folders import remove
 from eval_pipeline.executions.workspaces.git import GitFailure
-from eval_pipeline.executions.workspaces.hooks import HookFailure, told_of_all
+from eval_pipeline.executions.workspaces.hooks import HookFailure, suite_payload
 from eval_pipeline.executions.workspaces.pool import fill, outer_first, prepare
-from eval_pipeline.executions.workspaces.repositories import CheckedOut, as_it_is, check_out
+from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, existing_checkout
 from eval_pipeline.executions.workspaces.workspace_dir import WorkspaceDir, WorkspaceManager
 from eval_pipeline.failures import WORKSPACE
 from eval_pipeline.suites.model import Case
@@ -22,127 +22,127 @@ from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
 
 _LOG = logging.getLogger(__name__)
 FAILURES = (GitFailure, HookFailure, OSError)
-"""What making or preparing a workspace may raise."""
+"""Exceptions that preparing a workspace may raise."""
 
 
 class WorkspaceProvider(Protocol):
-    """Gives out folders that are prepared up to before_all."""
+    """Provides folders that are prepared up to before_all."""
 
-    async def take(self, plan: Plan) -> WorkspaceDir:
-        """A folder for one case to work in, alone. Raises TargetFailure."""
+    async def acquire(self, plan: Plan) -> WorkspaceDir:
+        """Return a folder for exclusive use by one case. Raises TargetFailure."""
 
-    async def give(self, place: WorkspaceDir, plan: Plan) -> None:
-        """The case is done with it."""
+    async def release(self, workspace: WorkspaceDir, plan: Plan) -> None:
+        """Take a folder back after its case is done."""
 
-    async def cancel(self, place: WorkspaceDir) -> None:
-        """The case was cancelled: the folder is free again, or gone, and no hook runs."""
+    async def cancel(self, workspace: WorkspaceDir) -> None:
+        """Take a folder back after a cancellation: it becomes free or is removed, and no hook runs."""
 
     async def close(self) -> None:
-        """No case comes any more: after_all, and the folders are let go."""
+        """Run after_all and release all folders. No case may follow."""
 
 
-def supply_of(plan: Plan, spec: WorkspaceSpec, bench: WorkspaceManager) -> WorkspaceProvider:
-    """The supply for cases that ask for this workspace."""
-    if for_each_case(spec):
-        return PerCaseProvider(bench)
+def provider_for(plan: Plan, spec: WorkspaceSpec, manager: WorkspaceManager) -> WorkspaceProvider:
+    """Return the provider for cases with this workspace spec."""
+    if is_per_case(spec):
+        return PerCaseProvider(manager)
     if spec.mode == "static":
-        return SharedProvider(bench, spec, lambda: _static(bench, spec), own=plan.case if spec.own_setup else None)
+        return SharedProvider(manager, spec, lambda: _static(manager, spec), case=plan.case if spec.own_setup else None)
     if spec.mode == "pooled":
-        return Pooled(bench, spec, lambda: _temporary(bench, spec, (plan.suite, plan.runner.name, "shared")))
-    return SharedProvider(bench, spec, lambda: _temporary(bench, spec, (plan.suite, plan.runner.name, "shared")))
+        return Pooled(manager, spec, lambda: _temporary(manager, spec, (plan.suite, plan.runner.name, "shared")))
+    return SharedProvider(manager, spec, lambda: _temporary(manager, spec, (plan.suite, plan.runner.name, "shared")))
 
 
-def for_each_case(spec: WorkspaceSpec) -> bool:
-    """Whether every case has a fresh folder: when it says so, or brings a before_all of its own."""
+def is_per_case(spec: WorkspaceSpec) -> bool:
+    """Return whether every case has a fresh folder: by its isolation, or because it has its own before_all."""
     return spec.isolation == "per_case" or (spec.own_setup and spec.mode != "static")
 
 
 class PerCaseProvider:
-    """A new folder for every execution, removed after it."""
+    """A new folder for every execution, removed afterwards."""
 
-    def __init__(self, bench: WorkspaceManager) -> None:
-        self._bench = bench
+    def __init__(self, manager: WorkspaceManager) -> None:
+        self._manager = manager
 
-    async def take(self, plan: Plan) -> WorkspaceDir:
+    async def acquire(self, plan: Plan) -> WorkspaceDir:
         spec = plan.case.workspace
         assert spec is not None
         names = (plan.suite, plan.runner.name, f"{plan.case.id}-{plan.repetition}")
         try:
-            place = await _temporary(self._bench, spec, names, clone=self._bench.copy_of)
+            workspace = await _temporary(self._manager, spec, names, clone=self._manager.copy_clone)
         except FAILURES as error:
             raise TargetFailure(WORKSPACE, str(error)) from error
         try:
-            await _before_all(self._bench, place, spec, plan.case)
+            await _before_all(self._manager, workspace, spec, plan.case)
         except TargetFailure:
-            place.failed = True
-            await self.give(place, plan)
+            workspace.failed = True
+            await self.release(workspace, plan)
             raise
-        return place
+        return workspace
 
-    async def give(self, place: WorkspaceDir, plan: Plan) -> None:
+    async def release(self, workspace: WorkspaceDir, plan: Plan) -> None:
         assert plan.case.workspace is not None
-        await after_all(self._bench, place, plan.case.workspace, plan.case)
-        await place.release()
+        await after_all(self._manager, workspace, plan.case.workspace, plan.case)
+        await workspace.release()
 
-    async def cancel(self, place: WorkspaceDir) -> None:
-        await place.release()
+    async def cancel(self, workspace: WorkspaceDir) -> None:
+        await workspace.release()
 
     async def close(self) -> None:
         return None
 
 
 class SharedProvider:
-    """Up to `most` folders that stay prepared for one case after another; a failure to prepare one is every case's.
+    """Up to `most` folders that stay prepared for one case after another. A failed preparation fails every case.
 
-    `make` makes one more, or says with None that there are to be no more than there are. `own` is the case that the
-    preparation belongs to, when it is one's alone.
+    `make` creates another folder, or returns None when there can be no more. `case` is the owner of the preparation, if
+    it belongs to a single case.
     """
 
     most = 1
 
     def __init__(
         self,
-        bench: WorkspaceManager,
+        manager: WorkspaceManager,
         spec: WorkspaceSpec,
         make: Callable[[], Awaitable[WorkspaceDir | None]],
-        own: Case | None = None,
+        case: Case | None = None,
     ) -> None:
-        self._bench = bench
+        self._manager = manager
         self._spec = spec
         self._make = make
-        self._own = own
+        self._case = case
         self._free: list[WorkspaceDir] = []
         self._all: list[WorkspaceDir] = []
-        self._being_made = 0
+        self._pending = 0
         self._failure: str | None = None
         self._changed = asyncio.Condition()
 
-    async def take(self, plan: Plan) -> WorkspaceDir:
+    async def acquire(self, plan: Plan) -> WorkspaceDir:
         if self._spec.path is not None:
-            await self._bench.turn(self._spec.path).acquire()
+            await self._manager.folder_lock(self._spec.path).acquire()
         try:
             return await self._next()
         except BaseException:
             self._end_turn()
             raise
 
-    async def give(self, place: WorkspaceDir, plan: Plan) -> None:
-        await self.cancel(place)
+    async def release(self, workspace: WorkspaceDir, plan: Plan) -> None:
+        await self.cancel(workspace)
 
-    async def cancel(self, place: WorkspaceDir) -> None:
-        self._free.append(place)
+    async def cancel(self, workspace: WorkspaceDir) -> None:
+        self._free.append(workspace)
         self._end_turn()
         async with self._changed:
             self._changed.notify()
 
     async def close(self) -> None:
-        for place in self._all:
-            await after_all(self._bench, place, self._spec, self._own)
-            await place.release()
+        for workspace in self._all:
+            await after_all(self._manager, workspace, self._spec, self._case)
+            await workspace.release()
 
     def _end_turn(self) -> None:
         if self._spec.path is not None:
-            self._bench.turn(self._spec.path).release()
+            self._manager.folder_lock(self._spec.path).release()
 
     async def _next(self) -> WorkspaceDir:
         while True:
@@ -151,107 +151,111 @@ class SharedProvider:
                     raise TargetFailure(WORKSPACE, self._failure)
                 if self._free:
                     return self._free.pop()
-                if len(self._all) + self._being_made >= self.most:
+                if len(self._all) + self._pending >= self.most:
                     await self._changed.wait()
                     continue
-                self._being_made += 1
-            place = await self._one_more()
-            if place is not None:
-                return place
+                self._pending += 1
+            workspace = await self._make_another()
+            if workspace is not None:
+                return workspace
 
-    async def _one_more(self) -> WorkspaceDir | None:
-        """One more folder, prepared; None when there are to be no more."""
-        place = None
+    async def _make_another(self) -> WorkspaceDir | None:
+        """Create and prepare another folder. Returns None when there can be no more."""
+        workspace = None
         try:
-            place = await self._make()
-            if place is None:
+            workspace = await self._make()
+            if workspace is None:
                 self.most = max(1, len(self._all))
                 return None
-            self._all.append(place)
-            await _before_all(self._bench, place, self._spec, self._own)
+            self._all.append(workspace)
+            await _before_all(self._manager, workspace, self._spec, self._case)
         except (TargetFailure, *FAILURES) as error:
             self._failure = str(error)
-            if place is not None:
-                place.failed = True
+            if workspace is not None:
+                workspace.failed = True
             raise TargetFailure(WORKSPACE, self._failure) from error
         finally:
-            self._being_made -= 1
+            self._pending -= 1
             async with self._changed:
                 self._changed.notify_all()
-        return place
+        return workspace
 
 
 class Pooled(SharedProvider):
-    """Slots of the pool, as many as there are cases at once; one temporary folder when others hold all of them."""
+    """Pool slots, one per concurrent case; a single temporary folder when other processes hold all slots."""
 
     def __init__(
-        self, bench: WorkspaceManager, spec: WorkspaceSpec, temporary: Callable[[], Awaitable[WorkspaceDir]]
+        self, manager: WorkspaceManager, spec: WorkspaceSpec, temporary: Callable[[], Awaitable[WorkspaceDir]]
     ) -> None:
-        super().__init__(bench, spec, self._slot)
-        self.most = 1_000_000
+        super().__init__(manager, spec, self._slot)
+        self.most = 1_000_000  # bounded by the pool itself: `_slot` returns None
         self._temporary = temporary
 
     async def _slot(self) -> WorkspaceDir | None:
-        slot = self._bench.pool.take(self._spec)
+        slot = self._manager.pool.take(self._spec)
         if slot is not None:
             try:
                 checked_out = await prepare(slot, self._spec)
-                watch = self._bench.watch(slot.folder)
+                tracker = self._manager.track(slot.folder)
             except BaseException:
                 slot.release()
                 raise
-            return WorkspaceDir(self._bench, slot.folder, watch, repositories=tuple(checked_out), slot=slot)
-        if self._all or self._being_made > 1:
+            return WorkspaceDir(self._manager, slot.folder, tracker, repositories=tuple(checked_out), slot=slot)
+        if self._all or self._pending > 1:
             return None
         _LOG.warning("all slots of the workspace pool are in use; working in a temporary workspace")
         return await self._temporary()
 
 
 async def _temporary(
-    bench: WorkspaceManager,
+    manager: WorkspaceManager,
     spec: WorkspaceSpec,
     names: tuple[str, ...],
     clone: Callable[[Repository, Path], Awaitable[CheckedOut]] = check_out,
 ) -> WorkspaceDir:
-    folder = bench.sweep.new(*names)
+    folder = manager.sweep.new(*names)
     try:
         await fill(spec, folder)
         checked_out = [await clone(item, folder / item.path) for item in outer_first(spec)]
-        watch = bench.watch(folder)
-        return WorkspaceDir(bench, folder, watch, repositories=tuple(checked_out), fresh=clone is not check_out)
+        tracker = manager.track(folder)
+        return WorkspaceDir(manager, folder, tracker, repositories=tuple(checked_out), fresh=clone is not check_out)
     except BaseException:
         remove(folder)
         raise
 
 
-async def _static(bench: WorkspaceManager, spec: WorkspaceSpec) -> WorkspaceDir:
-    """The user's own folder: filled when it is missing or empty, else taken as it is."""
+async def _static(manager: WorkspaceManager, spec: WorkspaceSpec) -> WorkspaceDir:
+    """Return the user's own folder: filled when missing or empty, else unchanged."""
     folder = spec.path
     assert folder is not None
-    await bench.hold(folder)
+    await manager.lock_folder(folder)
     await in_thread(folder.mkdir, parents=True, exist_ok=True)
     if not any(folder.iterdir()):
         await fill(spec, folder)
     checked_out: list[CheckedOut] = []
     for item in outer_first(spec):
-        place = folder / item.path
-        found = await as_it_is(place) if place.is_dir() and any(place.iterdir()) else await check_out(item, place)
-        checked_out += [found] if found is not None else []
-    return WorkspaceDir(bench, folder, bench.watch(folder), repositories=tuple(checked_out), permanent=True)
+        path = folder / item.path
+        checkout = (
+            await existing_checkout(path) if path.is_dir() and any(path.iterdir()) else await check_out(item, path)
+        )
+        checked_out += [checkout] if checkout is not None else []
+    return WorkspaceDir(manager, folder, manager.track(folder), repositories=tuple(checked_out), permanent=True)
 
 
-async def _before_all(bench: WorkspaceManager, place: WorkspaceDir, spec: WorkspaceSpec, case: Case | None) -> None:
-    """Runs before_all in a folder. Raises TargetFailure."""
+async def _before_all(
+    manager: WorkspaceManager, workspace: WorkspaceDir, spec: WorkspaceSpec, case: Case | None
+) -> None:
+    """Run before_all in a folder. Raises TargetFailure."""
     try:
-        await place.run("before_all", spec, told_of_all("before_all", place.folder, bench.sweep_id, case))
-        await place.remember()
+        await workspace.run("before_all", spec, suite_payload("before_all", workspace.folder, manager.sweep_id, case))
+        await workspace.record_clean_state()
     except FAILURES as error:
         raise TargetFailure(WORKSPACE, str(error)) from error
 
 
-async def after_all(bench: WorkspaceManager, place: WorkspaceDir, spec: WorkspaceSpec, case: Case | None) -> None:
-    """Runs after_all in a folder; a failure is said and changes nothing."""
+async def after_all(manager: WorkspaceManager, workspace: WorkspaceDir, spec: WorkspaceSpec, case: Case | None) -> None:
+    """Run after_all in a folder. A failure is logged and has no other effect."""
     try:
-        await place.run("after_all", spec, told_of_all("after_all", place.folder, bench.sweep_id, case))
+        await workspace.run("after_all", spec, suite_payload("after_all", workspace.folder, manager.sweep_id, case))
     except FAILURES as error:
-        _LOG.warning("workspace %s: %s", place.folder, error)
+        _LOG.warning("workspace %s: %s", workspace.folder, error)

@@ -1,4 +1,4 @@
-"""Git repositories in a workspace: cloned at a commit, brought up to date, and put back to it."""
+"""Git repositories in a workspace: cloned at a commit, updated, and reset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _PATTERN = frozenset("*?[!")
 
 @dataclass(frozen=True, slots=True)
 class CheckedOut:
-    """A repository at the commit its suite asked for; `branch` None: on no branch. `config` is git's own of it."""
+    """A repository at the requested commit; `branch` None: detached.
+
+    `config` is the content of its git configuration.
+    """
 
     folder: Path
     commit: str
@@ -22,7 +25,7 @@ class CheckedOut:
 
 
 async def check_out(repository: Repository, folder: Path) -> CheckedOut:
-    """Clones a repository into a folder that is missing or empty. Raises GitFailure naming the repository."""
+    """Clone a repository into a missing or empty folder. Raises GitFailure naming the repository."""
     try:
         await _clone(repository, folder)
         return await _at_commit(repository, folder)
@@ -30,8 +33,8 @@ async def check_out(repository: Repository, folder: Path) -> CheckedOut:
         raise GitFailure(f"repository '{without_password(repository.url)}': {error}") from error
 
 
-async def as_it_is(folder: Path) -> CheckedOut | None:
-    """A repository that somebody else made; None for a folder that is none. Raises GitFailure."""
+async def existing_checkout(folder: Path) -> CheckedOut | None:
+    """Describe an existing repository. Returns None for a folder that is not one. Raises GitFailure."""
     if not (folder / ".git").is_dir():
         return None
     commit = await _commit(folder, "HEAD")
@@ -44,8 +47,8 @@ async def as_it_is(folder: Path) -> CheckedOut | None:
     return CheckedOut(folder, commit, branch, (folder / ".git" / "config").read_text(encoding="utf-8"))
 
 
-async def bring_up_to_date(repository: Repository, folder: Path, config: str) -> CheckedOut:
-    """An earlier clone at the commit that the suite asks for now. Raises GitFailure naming the repository."""
+async def update_checkout(repository: Repository, folder: Path, config: str) -> CheckedOut:
+    """Update an earlier clone to the commit that the suite requests now. Raises GitFailure naming the repository."""
     try:
         _tidy(folder, config)
         await git("reset", "--quiet", "--hard", cwd=folder)
@@ -57,9 +60,9 @@ async def bring_up_to_date(repository: Repository, folder: Path, config: str) ->
 
 
 async def reset(at: CheckedOut, *, ignored: bool, keep: tuple[Path, ...] = ()) -> None:
-    """Puts a repository back: its commit, no untracked files; those that git ignores stay unless `ignored`.
+    """Reset a repository to its commit and remove untracked files; ignored files are removed only if `ignored`.
 
-    `keep` are other repositories of the workspace that lie inside it. Raises GitFailure.
+    `keep` are nested repositories of the workspace. Raises GitFailure.
     """
     inside = [other.relative_to(at.folder).as_posix() for other in keep if other.is_relative_to(at.folder)]
     excluded = [word for name in inside if name != "." for word in ("--exclude", f"/{name}")]
@@ -71,7 +74,7 @@ async def reset(at: CheckedOut, *, ignored: bool, keep: tuple[Path, ...] = ()) -
 
 
 def _tidy(folder: Path, config: str) -> None:
-    """What a target may leave in a clone and no checkout undoes: git's settings, and locks of a git that was killed."""
+    """Undo what a checkout does not: changed git settings, and lock files of a killed git."""
     try:
         for lock in ("index.lock", "HEAD.lock", "config.lock"):
             (folder / ".git" / lock).unlink(missing_ok=True)
@@ -86,7 +89,7 @@ async def _clone(repository: Repository, folder: Path) -> None:
     if repository.local and not Path(url).exists():
         raise GitFailure("no such folder")
     if repository.local and (repository.depth or repository.filter):
-        url = Path(url).as_uri()  # git leaves both out of account for a plain path
+        url = Path(url).as_uri()  # git ignores both for a plain path
     partial = ("--filter", repository.filter) if repository.filter else ()
     options = ("--quiet", "--no-checkout", *_depth(repository), *partial)
     await git("clone", *options, "--", url, folder, cwd=folder.parent)
@@ -100,7 +103,7 @@ def _depth(repository: Repository) -> tuple[str, ...]:
 
 
 async def _at_commit(repository: Repository, folder: Path) -> CheckedOut:
-    branch, commit = await _wanted(repository, folder)
+    branch, commit = await _resolve_ref(repository, folder)
     if repository.ancestor:
         branch, commit = None, await _ancestor(folder, commit, repository.ancestor)
     to = ("-B", branch) if branch is not None else ("--detach",)
@@ -109,8 +112,8 @@ async def _at_commit(repository: Repository, folder: Path) -> CheckedOut:
     return CheckedOut(folder, commit, branch, config)
 
 
-async def _wanted(repository: Repository, folder: Path) -> tuple[str | None, str]:
-    """The branch (None: a tag or a commit) and the commit that a repository's `ref` stands for."""
+async def _resolve_ref(repository: Repository, folder: Path) -> tuple[str | None, str]:
+    """Resolve a repository's `ref` to its branch (None: a tag or a commit) and commit."""
     ref = repository.ref
     if ref is None:
         head = (await git("symbolic-ref", "--short", "refs/remotes/origin/HEAD", cwd=folder)).decode().strip()
@@ -123,12 +126,11 @@ async def _wanted(repository: Repository, folder: Path) -> tuple[str | None, str
         return (ref if at_name == at_branch else None), at_name
     if at_branch is not None:
         return ref, at_branch
-    found = at_name or await _fetched(repository, folder, ref)
-    return None, found
+    return None, at_name or await _fetch_ref(repository, folder, ref)
 
 
-async def _fetched(repository: Repository, folder: Path, ref: str) -> str:
-    """The commit of a ref that the clone does not have: one beyond its depth, or on no branch."""
+async def _fetch_ref(repository: Repository, folder: Path, ref: str) -> str:
+    """Fetch a ref that the clone lacks (beyond its depth, or on no branch) and return its commit."""
     try:
         await git("fetch", "--quiet", *_depth(repository), "origin", ref, cwd=folder)
     except GitFailure as error:
@@ -140,23 +142,23 @@ async def _fetched(repository: Repository, folder: Path, ref: str) -> str:
 
 
 async def _ancestor(folder: Path, commit: str, back: int) -> str:
-    found = await _commit(folder, f"{commit}~{back}")
-    if found is None and (folder / ".git" / "shallow").exists():
+    ancestor = await _commit(folder, f"{commit}~{back}")
+    if ancestor is None and (folder / ".git" / "shallow").exists():
         await git("fetch", "--quiet", "--deepen", str(back), "origin", cwd=folder)
-        found = await _commit(folder, f"{commit}~{back}")
-    if found is None:
+        ancestor = await _commit(folder, f"{commit}~{back}")
+    if ancestor is None:
         raise GitFailure(f"{commit[:12]} does not have {back} ancestors")
-    return found
+    return ancestor
 
 
 async def _commit(folder: Path, name: str) -> str | None:
     try:
-        printed = await git("rev-parse", "--quiet", "--verify", "--end-of-options", f"{name}^{{commit}}", cwd=folder)
+        output = await git("rev-parse", "--quiet", "--verify", "--end-of-options", f"{name}^{{commit}}", cwd=folder)
     except GitFailure:
         return None
-    return printed.decode().strip().splitlines()[-1]
+    return output.decode().strip().splitlines()[-1]
 
 
 async def _is_commit_name(folder: Path, ref: str) -> bool:
-    """Whether a ref is the full name of a commit the clone has: then there is nothing to fetch."""
+    """Return whether a ref is the full hash of a commit in the clone, so that no fetch is needed."""
     return await _commit(folder, ref) == ref

@@ -1,8 +1,8 @@
-"""What changed in a folder between two moments, as a unified diff, and putting it back.
+"""Changes of a folder between two moments as a unified diff, and restoring the folder.
 
-A private git store outside of the folder takes pictures of it, so that a `.git` of the user's own is neither needed nor
-disturbed. All folders of a sweep share one store: files that are the same in all of them are stored once. What
-`.gitignore` files in the folder name is left out, as git would; repositories inside it are seen file by file.
+A private git store outside the folder takes snapshots, so that a `.git` of the user is neither required nor modified.
+All folders of a sweep share one store: equal files are stored once. Files that `.gitignore` excludes are skipped, as in
+git; nested repositories are included file by file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eval_pipeline.executions.workspaces.git import git
 
 MOST_BYTES = 5_000_000
 _CUT = "\\ The diff goes on; it is longer than {:,} bytes.\n"
-# Bytes as they are: no line-end conversion, no filters, and nothing that hides a change from the diff.
+# Store bytes unchanged: no line-end conversion, no filters, nothing that hides a change from the diff.
 _ATTRIBUTES = "* -text -ident !filter !diff !working-tree-encoding\n"
 _CONFIG = ("core.bare=false", "core.quotePath=false", "core.excludesFile=/dev/null", "core.attributesFile=/dev/null",
            "core.autocrlf=false", "core.fileMode=true", "core.symlinks=true", "core.bigFileThreshold=5m",
@@ -30,25 +30,25 @@ _SETTINGS = tuple(itertools.chain.from_iterable(("-c", setting) for setting in _
 
 
 class SnapshotStore:
-    """Where pictures of folders are kept: a git directory of our own at `path`."""
+    """Storage of snapshots: a private git directory at `path`."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         self.path = path
         self.most_bytes = most_bytes
         self._numbers = itertools.count(1)
         self._making = asyncio.Lock()
-        self._is_made = False
+        self._created = False
 
-    def watch(self, folder: Path) -> SnapshotTracker:
-        """A watch over a folder."""
+    def track(self, folder: Path) -> SnapshotTracker:
+        """Return a tracker for a folder."""
         return SnapshotTracker(self, folder, self.path / "indexes" / str(next(self._numbers)))
 
-    async def made(self) -> None:
-        """Makes the store, when this is the first time that it is needed. Raises GitFailure."""
+    async def ensure_created(self) -> None:
+        """Create the store on first use. Raises GitFailure."""
         async with self._making:
-            if not self._is_made:
+            if not self._created:
                 await self._make()
-                self._is_made = True
+                self._created = True
 
     async def _make(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class SnapshotStore:
 
 
 class SnapshotTracker:
-    """Takes pictures of one folder; a picture is the name of a git tree. Raises GitFailure and OSError."""
+    """Takes snapshots of one folder; a snapshot is the hash of a git tree. Methods raise GitFailure and OSError."""
 
     def __init__(self, store: SnapshotStore, folder: Path, index: Path) -> None:
         self._store = store
@@ -73,20 +73,20 @@ class SnapshotTracker:
         self._repositories: frozenset[str] | None = None
 
     async def snapshot(self) -> str:
-        """The folder as it is now."""
-        await self._store.made()
+        """Take a snapshot of the current content."""
+        await self._store.ensure_created()
         if self._repositories is None:
             self._repositories = frozenset(await in_thread(_repositories_below, str(self._folder)))
         listed = await self._files("")
-        present, gone = await in_thread(_sorted_out, str(self._folder), listed)
+        present, gone = await in_thread(_split_by_presence, str(self._folder), listed)
         if gone:
-            await self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_listed(gone))
+            await self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_joined(gone))
         if present:
-            await self._git("update-index", "-z", "--add", "--replace", "--stdin", stdin=_listed(present))
+            await self._git("update-index", "-z", "--add", "--replace", "--stdin", stdin=_joined(present))
         return (await self._git("write-tree")).decode().strip()
 
     async def diff(self, before: str, after: str) -> str:
-        """The unified diff between two pictures; binary files are named."""
+        """Return the unified diff between two snapshots; binary files are only named."""
         if before == after:
             return ""
         most = self._store.most_bytes
@@ -96,8 +96,8 @@ class SnapshotTracker:
             text = text[: text.rfind(b"\n") + 1] + _CUT.format(most).encode()
         return text.decode(errors="replace")
 
-    async def put_back(self, snapshot: str, *, ignored: bool = False) -> None:
-        """Makes the folder what it was; files that `.gitignore` names stay, unless `ignored` is to go as well."""
+    async def restore(self, snapshot: str, *, ignored: bool = False) -> None:
+        """Restore a snapshot. Files excluded by `.gitignore` stay, unless `ignored`."""
         now = await self.snapshot()
         if ignored:
             extra = await self._git("ls-files", "-z", "--others", "--ignored", "--exclude-standard")
@@ -109,16 +109,16 @@ class SnapshotTracker:
         await self._git("read-tree", "--reset", snapshot)
         again = [name for name, kind in changes.items() if kind != "A"]
         if again:
-            await self._git("checkout-index", "--force", "-z", "--stdin", stdin=_listed(again))
+            await self._git("checkout-index", "--force", "-z", "--stdin", stdin=_joined(again))
 
     async def _files(self, below: str) -> list[str]:
-        """The files of the folder, those of repositories inside it (which git shows as one name) included."""
+        """Return the files of the folder, including those of nested repositories (which git lists as one name)."""
         folder = self._folder / below
         env = {"GIT_WORK_TREE": str(folder), "GIT_INDEX_FILE": f"{self._env['GIT_INDEX_FILE']}.none"} if below else {}
         cached = () if below else ("--cached",)
-        printed = await self._git("ls-files", "-z", *cached, "--others", "--exclude-standard", cwd=folder, env=env)
+        output = await self._git("ls-files", "-z", *cached, "--others", "--exclude-standard", cwd=folder, env=env)
         files: list[str] = []
-        for name in _names(printed):
+        for name in _names(output):
             files += await self._files(below + name) if name.endswith("/") else [below + name]
         return files
 
@@ -141,23 +141,23 @@ class SnapshotTracker:
 
 
 def _own_config() -> dict[str, str]:
-    """Whatever the user configured for git is about other repositories."""
+    """Return variables that disable the user's git configuration, which is meant for other repositories."""
     return {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_SYSTEM": os.devnull, "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_COUNT": "0", "GIT_CONFIG_PARAMETERS": ""}  # fmt: skip
 
 
-def _names(printed: bytes) -> list[str]:
-    return [os.fsdecode(name) for name in printed.split(b"\0") if name]
+def _names(output: bytes) -> list[str]:
+    return [os.fsdecode(name) for name in output.split(b"\0") if name]
 
 
-def _listed(names: Iterable[str]) -> bytes:
+def _joined(names: Iterable[str]) -> bytes:
     return b"\0".join(map(os.fsencode, names))
 
 
-def _sorted_out(folder: str, names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The names that are files or links in the folder, and those that are not any more; what cannot be read is neither.
+def _split_by_presence(folder: str, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Split names into files or links that exist and names that are gone. Unreadable files are in neither.
 
-    A name below what became a symbolic link is no file of this folder.
+    A name below a symbolic link does not belong to this folder.
     """
     present, gone = [], []
     linked = {"": False}
@@ -178,7 +178,7 @@ def _below_link(folder: str, parent: str, known: dict[str, bool]) -> bool:
 
 
 def _mode(path: str) -> int:
-    """What kind of file a path is, links not followed; 0 for nothing."""
+    """Return the mode of a path without following links; 0 if it does not exist."""
     try:
         return os.lstat(path).st_mode
     except OSError:
@@ -186,7 +186,7 @@ def _mode(path: str) -> int:
 
 
 def _repositories_below(folder: str) -> Iterator[str]:
-    """The folders below a folder (itself included) that have a `.git`, relative to it."""
+    """Yield the folders that contain a `.git`, relative to `folder` (itself included)."""
     for parent, folders, names in os.walk(folder):
         if ".git" in folders or ".git" in names:
             yield os.path.relpath(parent, folder)
@@ -194,7 +194,7 @@ def _repositories_below(folder: str) -> Iterator[str]:
 
 
 def _remove(folder: Path, names: Iterable[str]) -> None:
-    """Removes files, and the folders that they leave empty."""
+    """Remove files, and the folders that become empty."""
     for name in names:
         path = folder / name
         if path.is_dir() and not path.is_symlink():
@@ -205,14 +205,14 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
 
 
 def _remove_empty(path: Path, top: Path) -> None:
-    with contextlib.suppress(OSError):  # the first that is not empty
+    with contextlib.suppress(OSError):  # stops at the first folder that is not empty
         while path != top:
             path.rmdir()
             path = path.parent
 
 
 def _remove_repositories(folder: Path, known: frozenset[str]) -> None:
-    """Removes the `.git` of repositories that were not there at first."""
+    """Remove the `.git` of repositories that did not exist at first."""
     for inside in list(_repositories_below(str(folder))):
         if inside not in known:
             _remove(folder, [f"{inside}/.git"])
