@@ -21,8 +21,7 @@ from eval_pipeline.reports.model import (
     Usage,
 )
 from eval_pipeline.reports.moments import parse_time
-from eval_pipeline.scores.evaluators.execution_metrics import EXPLORING_TOOLS
-from eval_pipeline.scores.evaluators.tool_trajectory import shows_calls
+from eval_pipeline.scores.session_facts import EXPLORING_TOOLS, shows_session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ class TraceSummary:
 
 def summarize_trace(report: SessionReport) -> TraceSummary | None:
     """What a session did; None when the report is only an answer, which shows nothing of it."""
-    if not shows_calls(report):
+    if not shows_session(report):
         return None
     uses = report.tool_uses
     durations: dict[str, list[float]] = {}

@@ -14,14 +14,11 @@ from pydantic import ConfigDict
 
 from eval_pipeline.reports.model import SessionReport, Usage
 from eval_pipeline.scores.evaluate import EVALUATORS
-from eval_pipeline.scores.evaluators import Limit
+from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Limit
 from eval_pipeline.scores.evaluators.budgets import OnMissing
-from eval_pipeline.scores.evaluators.tool_trajectory import SNAKE_OR_CAMEL, shows_calls
 from eval_pipeline.scores.model import Finding, Outcome, Subject
+from eval_pipeline.scores.session_facts import EXPLORING_TOOLS, shows_session
 
-EXPLORING_TOOLS = frozenset({
-    "read", "grep", "glob", "search", "list", "Read", "Grep", "Glob", "WebSearch", "WebFetch",
-})  # fmt: skip
 LIMITS = (
     "max_tool_calls", "max_llm_calls", "max_tokens", "max_cost_usd", "max_duration_ms", "target_exploration_ratio",
 )  # fmt: skip
@@ -59,7 +56,7 @@ class ExecutionMetrics:
         measured = tuple(finding for finding in checks.values() if finding is not None)
         if missing and self.on_missing == "unscored":
             return Outcome(None, "; ".join(missing), measured)
-        if self._needs_session and not shows_calls(report):
+        if self._needs_session and not shows_session(report):
             return Outcome(0.0, "; ".join(missing), tuple(Finding(text, False) for text in missing))
         findings = (*measured, *(Finding(text, False) for text in missing))
         failed = [finding.text for finding in findings if not finding.passed]
@@ -74,7 +71,7 @@ class ExecutionMetrics:
 
     def _checks(self, report: SessionReport) -> Iterator[tuple[str, Finding | None]]:
         """Each given limit by the quantity it is about; None when that was not measured."""
-        calls = len(report.tool_calls) if shows_calls(report) else None
+        calls = len(report.tool_uses) if shows_session(report) else None
         measured = (
             ("tool calls", calls, self.max_tool_calls, ""),
             ("model calls", report.model_calls, self.max_llm_calls, ""),
@@ -92,10 +89,10 @@ class ExecutionMetrics:
             )
 
     def _exploration(self, report: SessionReport, target: float) -> Finding:
-        calls = report.tool_calls
-        if not calls:
+        uses = report.tool_uses
+        if not uses:
             return Finding("no tool call: there is no exploration ratio", False)
-        ratio = sum(call.tool in EXPLORING_TOOLS for call in calls) / len(calls)
+        ratio = sum(use.tool in EXPLORING_TOOLS for use in uses) / len(uses)
         kept = abs(ratio - target) <= self.exploration_tolerance + 1e-9
         compared = "is within" if kept else "is not within"
         return Finding(

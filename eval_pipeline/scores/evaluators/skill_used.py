@@ -1,8 +1,7 @@
-"""`skill-used`: which skills a session used, and how often."""
+"""`skill-used` and `not-skill-used`: which skills a session used, and how often."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,23 +9,22 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
-from eval_pipeline.reports.model import SessionReport, SkillEvent, ToolCallEvent, ToolResultEvent
+from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.evaluators.budgets import OnMissing
-from eval_pipeline.scores.evaluators.skill_trigger import SKILL_TOOLS
-from eval_pipeline.scores.evaluators.tool_trajectory import shows_calls
 from eval_pipeline.scores.model import Finding, Outcome, Subject
+from eval_pipeline.scores.session_facts import is_skill, shows_session, skill_counts, skill_names
 from eval_pipeline.scores.steps import Count, globs, read_count
 
 
 @EVALUATORS.register("skill-used")
 @dataclass(frozen=True, kw_only=True)
 class SkillUsed:
-    """1 when the skills were used that `value` names: a name, a list of names, or `{name or pattern, min, max}`.
+    """1 when the session used the skills of `value`: a name, a list of names, or `{name or pattern, min, max}`.
 
-    A plug-in's skill is known by its short name, too. Attempts that failed are no use. `not-skill-used` is the
-    opposite: none of them was used.
+    The short name of a plug-in's skill matches, too. Failed attempts do not count. `not-skill-used` is the opposite:
+    none of them was used.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -40,7 +38,7 @@ class SkillUsed:
 
     @cached_property
     def expected(self) -> list[tuple[str, Count]]:
-        """Names or patterns, each with how often. Raises ValueError."""
+        """Names or patterns, each with the expected count. Raises ValueError."""
         if isinstance(self.value, Mapping):
             return [_counted(self.value)]
         names = self.value if isinstance(self.value, list) else [self.value]
@@ -51,35 +49,37 @@ class SkillUsed:
         return [(name.strip(), Count()) for name in names]
 
     def evaluate(self, subject: Subject) -> Outcome:
-        told = self.told(subject.report)
-        if told is None:
-            return Outcome(
-                0.0 if self.on_missing == "fail" else None, "the report shows no session: skills are unknown"
-            )
-        passed = all(count.holds(number) for _, count, number in told)
-        return self.outcome(passed, told)
+        counts = self.counts(subject.report)
+        if counts is None:
+            return self.unknown()
+        return self.outcome(all(count.holds(number) for _, count, number in counts), counts)
 
-    def told(self, report: SessionReport) -> list[tuple[str, Count, int]] | None:
-        """Each expected skill with how often it was used; None when the report does not tell."""
-        used = uses_of(report)
-        if not used and not shows_calls(report):
+    def counts(self, report: SessionReport) -> list[tuple[str, Count, int]] | None:
+        """Return each expected skill with how often it was used; None when the report does not show it."""
+        used = skill_counts(report)
+        if not used and not shows_session(report):
             return None
         pattern = isinstance(self.value, Mapping) and "pattern" in self.value
         return [
-            (name, count, sum(number for skill, number in used.items() if _is_meant(skill, name, pattern)))
+            (name, count, sum(number for skill, number in used.items() if _matches(skill, name, pattern)))
             for name, count in self.expected
         ]
 
-    def outcome(self, passed: bool, told: list[tuple[str, Count, int]]) -> Outcome:
-        """The outcome with what was counted as its reason."""
-        reason = "; ".join(f"{name} was used {number} times" for name, _, number in told)
+    def unknown(self) -> Outcome:
+        """Return the outcome of a report that shows no session."""
+        value = 0.0 if self.on_missing == "fail" else None
+        return Outcome(value, "the report shows no session: skills are unknown")
+
+    def outcome(self, passed: bool, counts: list[tuple[str, Count, int]]) -> Outcome:
+        """Return the outcome with the counts as its reason."""
+        reason = "; ".join(f"{name} was used {number} times" for name, _, number in counts)
         return Outcome(float(passed), reason, (Finding(reason, passed),))
 
 
 @EVALUATORS.register("not-skill-used")
 @dataclass(frozen=True, kw_only=True)
 class SkillNotUsed(SkillUsed):
-    """1 when none of the skills was used that `value` names: a name, a list of names, or `{name or pattern}`."""
+    """1 when the session used none of the skills of `value`: a name, a list of names, or `{name or pattern}`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,44 +87,14 @@ class SkillNotUsed(SkillUsed):
             raise ValueError("value: takes no min or max: a skill that is not used is used 0 times")
 
     def evaluate(self, subject: Subject) -> Outcome:
-        told = self.told(subject.report)
-        if told is None:
-            return Outcome(
-                0.0 if self.on_missing == "fail" else None, "the report shows no session: skills are unknown"
-            )
-        return self.outcome(not any(number for _, _, number in told), told)
+        counts = self.counts(subject.report)
+        if counts is None:
+            return self.unknown()
+        return self.outcome(not any(number for _, _, number in counts), counts)
 
 
-def uses_of(report: SessionReport) -> Counter[str]:
-    """How often each skill was used: as loaded by a skill tool, else as the other signs of it say."""
-    failed = {event.call_id for event in report.events if isinstance(event, ToolResultEvent) and event.is_error} - {
-        None
-    }
-    signs: dict[str, list[SkillEvent]] = {}
-    called: Counter[str] = Counter()
-    for event in report.events:
-        if isinstance(event, SkillEvent) and event.ok is not False and event.call_id not in failed:
-            signs.setdefault(event.skill, []).append(event)
-        elif isinstance(event, ToolCallEvent) and event.call_id not in failed:
-            called.update(_skills_of(event))
-    used = Counter({skill: _explicit(found) or len(found) for skill, found in signs.items()})
-    once = Counter({detected.skill: 1 for detected in report.skills})
-    return used | called | once
-
-
-def _explicit(signs: list[SkillEvent]) -> int:
-    return sum(sign.strength == "explicit" for sign in signs)
-
-
-def _skills_of(call: ToolCallEvent) -> list[str]:
-    """The skill that a call of a skill tool names."""
-    arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
-    return [arguments[field] for field in SKILL_TOOLS.get(call.tool, ()) if isinstance(arguments.get(field), str)]
-
-
-def _is_meant(skill: str, name: str, pattern: bool) -> bool:
-    names = {skill, skill.rpartition(":")[2]}
-    return any(globs(name, one) for one in names) if pattern else name in names
+def _matches(used: str, skill: str, pattern: bool) -> bool:
+    return any(globs(skill, name) for name in skill_names(used)) if pattern else is_skill(used, skill)
 
 
 def _counted(value: Mapping[str, Any]) -> tuple[str, Count]:

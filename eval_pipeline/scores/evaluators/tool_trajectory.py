@@ -10,22 +10,16 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AliasGenerator, ConfigDict, Field, Strict
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field, Strict
 
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolUse
+from eval_pipeline.reports.model import ToolUse
 from eval_pipeline.scores.evaluate import EVALUATORS
-from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
+from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Limit, Text
 from eval_pipeline.scores.evaluators.budgets import OnMissing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
+from eval_pipeline.scores.session_facts import shows_session
 
-SNAKE_OR_CAMEL = ConfigDict(
-    **ARGUMENTS,
-    alias_generator=AliasGenerator(validation_alias=to_camel),
-    validate_by_name=True,
-    loc_by_alias=False,
-)
 ArgsMatch = Any  # one of ARGS_MATCHES or a list of dotted paths, checked by hand: a union's errors name no field
 ARGS_MATCHES = ("exact", "superset", "subset", "ignore")
 Mode = Literal["any_order", "in_order", "exact", "superset", "subset"]
@@ -80,7 +74,7 @@ class ToolTrajectory:
             raise ValueError(f"mode {self.mode} checks no max_duration_ms; {' and '.join(_TIMED)} do")
 
     def evaluate(self, subject: Subject) -> Outcome:
-        if not shows_calls(subject.report):
+        if not shows_session(subject.report):
             return Outcome(0.0 if self.on_missing == "fail" else None, "the report shows no session: calls are unknown")
         findings = tuple(_LOOK[self.mode](self, subject.report.tool_uses))
         failed = [finding.text for finding in findings if not finding.passed]
@@ -91,13 +85,6 @@ class ToolTrajectory:
         """Whether a call is of the item's tool and has its arguments."""
         how = next((given for given in (item.args_match, self.args_match) if given is not None), "exact")
         return call.tool == item.tool and _same_arguments(call.call.arguments, item.args, how)
-
-
-def shows_calls(report: SessionReport) -> bool:
-    """Whether a report would show tool calls if there had been any: an answer alone says nothing about them."""
-    return report.model_calls is not None or any(
-        not (isinstance(event, MessageEvent) and event.phase == "final") for event in report.events
-    )
 
 
 def same_value(one: Any, other: Any) -> bool:

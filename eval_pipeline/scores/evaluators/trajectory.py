@@ -16,9 +16,9 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.evaluators.budgets import OnMissing
-from eval_pipeline.scores.evaluators.tool_trajectory import shows_calls
 from eval_pipeline.scores.model import Finding, Outcome, Subject
-from eval_pipeline.scores.steps import Count, Matcher, Step, globs, read_count, read_matcher, steps_of
+from eval_pipeline.scores.session_facts import Step, shows_session, steps_of
+from eval_pipeline.scores.steps import Count, Matcher, globs, read_count, read_matcher
 
 _SHOWN = 300
 _BOUNDS = ("min", "max")
@@ -43,7 +43,7 @@ class _OverSteps:
         raise NotImplementedError
 
     def evaluate(self, subject: Subject) -> Outcome:
-        if not shows_calls(subject.report):
+        if not shows_session(subject.report):
             return Outcome(0.0 if self.on_missing == "fail" else None, "the report shows no session: steps are unknown")
         passed, reason = self.look(list(steps_of(subject.report)))
         return Outcome(float(passed), reason, (Finding(reason, passed),))
@@ -140,7 +140,7 @@ class StepCount(_OverSteps):
         """Which steps, and how many."""
         if not isinstance(self.value, Mapping):
             raise ValueError("value: expected a mapping with min or max, type and pattern")
-        return read_matcher(self.value, named=False, more=_BOUNDS), read_count(self.value, needed=True, least=0)
+        return read_matcher(self.value, named=False, more=_BOUNDS), read_count(self.value, required=True, least=0)
 
     def look(self, steps: Sequence[Step]) -> tuple[bool, str]:
         matcher, count = self.expected

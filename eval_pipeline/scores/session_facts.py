@@ -1,0 +1,210 @@
+"""Facts about a session that several evaluators need: what it shows, its steps, the skills it used.
+
+The one place where evaluators interpret names of tools. How a suite names the steps it expects is in `steps.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eval_pipeline.reports.model import (
+    CommandEvent,
+    Event,
+    FileReadEvent,
+    MessageEvent,
+    SessionReport,
+    SkillEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+)
+
+EXPLORING_TOOLS = frozenset({
+    "read", "grep", "glob", "search", "list", "Read", "Grep", "Glob", "WebSearch", "WebFetch",
+})  # fmt: skip
+"""Tools that only look, as AgentV counts them."""
+
+COMMAND_TOOLS = frozenset({"exec_command", "local_shell", "shell"})
+"""Tools (in lower case) that are commands and no tools, as AgentV counts them."""
+
+_PATHS = ("path", "file_path", "filePath")
+SKILL_TOOLS: Mapping[str, tuple[str, ...]] = dict.fromkeys(("Skill", "skill"), ("skill",))
+"""Tools that load a skill, with the arguments that name it."""
+
+READING_TOOLS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("Read", "read", "Read File", "readFile", "readTextFile"), _PATHS),
+    "command_execution": ("command", *_PATHS),
+}
+"""Tools that read a file, with the arguments that name it."""
+
+_SKILL_IN_TOOL_NAME = ("Using skill: ", "Viewing ", "mcp:")
+_SEARCHING = re.compile(r"(^|[\s._:/-])(search|find|lookup|retriev(e|al))($|[\s._:/-])", re.IGNORECASE)
+
+
+def shows_session(report: SessionReport) -> bool:
+    """Return whether the report would show tool calls if there were any; an answer alone does not."""
+    return report.model_calls is not None or any(
+        not (isinstance(event, MessageEvent) and event.phase == "final") for event in report.events
+    )
+
+
+def failed(event: Event) -> bool:
+    """Return whether the event reports a failure of a tool, of loading a skill or of reading a file."""
+    if isinstance(event, ToolResultEvent):
+        return event.is_error is True
+    return isinstance(event, (SkillEvent, FileReadEvent)) and event.ok is False
+
+
+def failed_calls(report: SessionReport) -> frozenset[str]:
+    """Return the ids of the calls that failed."""
+    results = (event for event in report.events if isinstance(event, (ToolResultEvent, SkillEvent, FileReadEvent)))
+    return frozenset(event.call_id for event in results if event.call_id is not None and failed(event))
+
+
+# Steps.
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action of an agent: its types and the names that match it. `arguments` is None when they are unknown."""
+
+    types: frozenset[str]
+    names: tuple[str, ...]
+    arguments: Any = None
+
+    @property
+    def shown(self) -> str:
+        """Name of the step in messages, at most 80 characters."""
+        return self.names[0] if len(self.names[0]) <= 80 else self.names[0][:79] + "…"
+
+
+def steps_of(report: SessionReport) -> Iterator[Step]:
+    """Yield the steps of a session in order. Running a command is one step, however many events show it."""
+    calls = {use.call.call_id for use in report.tool_uses} - {None}
+    commands = {event.call_id: event.command for event in report.events if isinstance(event, CommandEvent)}
+    for event in report.events:
+        if isinstance(event, ToolCallEvent):
+            yield _call_step(event, commands.get(event.call_id) if event.call_id is not None else None)
+        elif isinstance(event, CommandEvent) and event.call_id not in calls:
+            yield Step(frozenset({"command"}), _command_names(event.command))
+        elif isinstance(event, MessageEvent) and event.role == "assistant":
+            kind = "reasoning" if event.phase == "thinking" else "message"
+            yield Step(frozenset({kind}), (kind,))
+
+
+def _call_step(event: ToolCallEvent, command: str | None) -> Step:
+    """A tool call; a call of one of COMMAND_TOOLS is a command and no tool."""
+    arguments = _parsed(event.arguments)
+    if event.tool.lower() in COMMAND_TOOLS:
+        command = _command_in(arguments) or command
+        if command is not None:
+            return Step(frozenset({"command"}), (*_command_names(command), event.tool), arguments)
+    types = {"tool"} | ({"search"} if _SEARCHING.search(event.tool) else set())
+    if command is not None:
+        return Step(frozenset(types | {"command"}), (event.tool, *_command_names(command)), arguments)
+    return Step(frozenset(types), (event.tool,), arguments)
+
+
+def _command_names(command: str) -> tuple[str, ...]:
+    """The names of a command: its whole line and its program."""
+    return (command, *command.split()[:1])
+
+
+def _command_in(arguments: Any) -> str | None:
+    given = arguments if isinstance(arguments, Mapping) else {}
+    command = next((given[name] for name in ("cmd", "command", "commands") if given.get(name)), None)
+    if isinstance(command, list):
+        return " ".join(map(str, command))
+    return command if isinstance(command, str) else None
+
+
+def _parsed(arguments: Any) -> Any:
+    """Arguments, parsed where a source gives them as JSON text."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments.strip() or None
+
+
+# Skills.
+
+
+def is_skill(used: str, skill: str) -> bool:
+    """Return whether a used skill is `skill`; a plug-in's skill `plugin:skill` also matches its short name."""
+    return skill in skill_names(used)
+
+
+def skill_names(used: str) -> frozenset[str]:
+    """Return the names of a used skill: its own, and for a plug-in's skill the short one."""
+    return frozenset({used, used.rpartition(":")[2]})
+
+
+def skill_counts(report: SessionReport) -> Counter[str]:
+    """Return how often each skill was used: loads by a tool, else its other signs; failed attempts are left out."""
+    failures = failed_calls(report)
+    signs: dict[str, list[SkillEvent]] = {}
+    loads: Counter[str] = Counter()
+    for event in report.events:
+        if isinstance(event, SkillEvent) and event.ok is not False and event.call_id not in failures:
+            signs.setdefault(event.skill, []).append(event)
+        elif isinstance(event, ToolCallEvent) and event.call_id not in failures:
+            loads.update(_texts_of(event, SKILL_TOOLS))
+    shown = Counter({skill: _explicit(events) or len(events) for skill, events in signs.items()})
+    detected = Counter({detected.skill: 1 for detected in report.skills})
+    return shown | loads | detected
+
+
+def _explicit(signs: list[SkillEvent]) -> int:
+    return sum(sign.strength == "explicit" for sign in signs)
+
+
+def skill_evidence(report: SessionReport, skill: str) -> Iterator[str]:
+    """Yield what shows that a skill was used: the normalizer's evidence first, then event by event.
+
+    Reads and results of tools count only where the normalizer detects neither skills nor reads nor commands.
+    """
+    for detected in report.skills:
+        if is_skill(detected.skill, skill):
+            yield ", ".join(detected.evidence) or "detected"
+    understood = any(isinstance(event, (SkillEvent, FileReadEvent, CommandEvent)) for event in report.events)
+    failures = failed_calls(report)
+    for event in report.events:
+        if failed(event) or (isinstance(event, ToolCallEvent) and event.call_id in failures):
+            continue
+        evidence = _event_evidence(event, skill) or _call_evidence(event, skill, understood)
+        if evidence is not None:
+            yield evidence
+
+
+def _event_evidence(event: Event, skill: str) -> str | None:
+    if isinstance(event, SkillEvent) and is_skill(event.skill, skill):
+        return "it was loaded"
+    if isinstance(event, FileReadEvent) and f"/skills/{skill}/" in "/" + event.path.replace("\\", "/"):
+        return f"{event.path} was read"
+    return None
+
+
+def _call_evidence(event: Event, skill: str, understood: bool) -> str | None:
+    """A call that names the skill, or a result with a path in its folder."""
+    if isinstance(event, ToolCallEvent):
+        named = re.compile(rf"(?<![\w-]){re.escape(skill)}(?![\w-])")
+        tools = SKILL_TOOLS if understood else {**SKILL_TOOLS, **READING_TOOLS}
+        texts = (*((event.tool,) if event.tool.startswith(_SKILL_IN_TOOL_NAME) else ()), *_texts_of(event, tools))
+        return f"{event.tool} was called" if any(map(named.search, texts)) else None
+    if isinstance(event, ToolResultEvent) and not understood and f"skills/{skill}/" in event.output:
+        return f"{event.tool or 'a tool'} answered with skills/{skill}/"
+    return None
+
+
+def _texts_of(call: ToolCallEvent, tools: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """The texts among those arguments of a call that `tools` lists for its tool."""
+    arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
+    for name in tools.get(call.tool, ()):
+        if isinstance(arguments.get(name), str):
+            yield arguments[name]
