@@ -132,7 +132,7 @@ class Registry(Generic[Part]):
         if self._parts.get(name, part) is not part:
             raise self._taken(name, repr(self._parts[name]), repr(part))
         source = (self._index or {}).get(name)
-        if source is not None and _package(getattr(part, "__module__", source.module)) != _package(source.module):
+        if source is not None and _defined_in(part, source.module) != _package(source.module):
             raise self._taken(name, source.shown, repr(part))
 
     def _taken(self, name: str, first: str, second: str) -> PluginError:
@@ -251,6 +251,11 @@ def _entries(group: str) -> list[EntryPoint]:
 def _shown(entry: EntryPoint) -> str:
     distribution = entry.dist.name if entry.dist is not None else None
     return f"{entry.value} of the package {distribution}" if distribution else entry.value
+
+
+def _defined_in(part: object, otherwise: str) -> str:
+    """The package of a class or function; of a plain value, which does not know where it was made, `otherwise`'s."""
+    return _package(getattr(part, "__module__", otherwise) if hasattr(part, "__qualname__") else otherwise)
 
 
 def _package(module: str) -> str:

@@ -88,6 +88,7 @@ EVALUATOR_ARGUMENTS["not-skill-used"] = {"value": ["tidy", ODD_TEXT]}
 EVALUATOR_ARGUMENTS["not-trajectory:tool-used"] = EVALUATOR_ARGUMENTS["trajectory:tool-used"]
 PASSES_ARGUMENTS_ON = ("code-grader", "script")  # to the user's program
 ADAPTER_SETTINGS: dict[str, dict[str, Any]] = {
+    "agent": {"agent": "codex", "executable": sys.executable, "args": ["agent.py"], "env": {"GREETING": ODD_TEXT}},
     "chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "temperature": 0.5, "stop": ["\n"], "body": {"n": 1}},
     "command": {"command": [sys.executable, "program.py", "{CASE_ID}"], "env": {"GREETING": ODD_TEXT}},
     "copilot-log": {"session_dir": "events.jsonl"},
@@ -103,6 +104,9 @@ SUITES: dict[str, str] = {
 USER_FILES = {
     "checks.py": "def check(output, limit, words): return len(output) <= limit\n",
     "grader.py": "import json, sys\nprint(json.dumps({'score': json.load(sys.stdin)['answer'] == 'yes'}))\n",
+    "exec": """print('{"type": "item.completed", "item": {"type": "agent_message", "text": "4"}}')
+print('{"type": "turn.completed"}')
+""",
     "answers.py": "def answer(prompt, extra): return prompt + extra\n",
     "program.py": "import os, sys\nprint(sys.argv[1] + os.environ['GREETING'])\n",
     "recording.jsonl": '{"case": "c1", "output": "4"}\n',

@@ -189,6 +189,12 @@ def test_an_installed_part_may_have_other_names(shelf: Path) -> None:
     assert parts().names() == ["borer", "drill"]
 
 
+def test_a_part_may_be_a_value_of_a_class_from_elsewhere(shelf: Path) -> None:
+    install(shelf, "from pathlib import PurePosixPath\ndrill = PurePosixPath('drill')\n", drill="other_people:drill")
+
+    assert str(parts().get("drill")) == "drill"
+
+
 def test_a_part_of_another_kind_brings_parts_of_this_one(shelf: Path) -> None:
     install(shelf, "class Box:\n    tools = {'hammer': 'a hammer', 'saw': 'a saw'}\n", box="other_people:Box")
 

@@ -13,19 +13,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from eval_pipeline.agents.session_import import (
-    AGENTS,
-    Agent,
-    Session,
-    SessionLog,
-    agents_of,
-    find_logs,
-    log_at,
-    logs_folder,
-    read_folder,
-    read_head,
-    read_session,
-)
+from eval_pipeline.agents.agent_cli import AGENTS, AgentCli, all_agents
+from eval_pipeline.agents.session_import import Session, agents_of, read_folder, read_head, read_session
+from eval_pipeline.agents.session_store import SessionLog
 from eval_pipeline.cli.imported_suite import SUITE_NAME, SuiteFiles, check_suite_files, plan_suite_files
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.tables import print_rows, say, table_console
@@ -46,8 +36,8 @@ _DEFAULT_FOLDER = Path("recordings", "transcripts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which sessions are asked for. `since` is a moment, `cwd` a folder they were started in or below."""
+class SessionFilter:
+    """Which sessions are selected. `since` is a moment, `cwd` a folder they were started in or below."""
 
     names: tuple[str, ...] = ()
     since: datetime | None = None
@@ -55,7 +45,7 @@ class Wanted:
     last: int | None = None
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.names and self.since is None and self.cwd is None and self.last is None
 
 
@@ -71,8 +61,24 @@ def _moment(context: click.Context, parameter: click.Parameter, value: str | Non
         raise click.BadParameter(f"expected a date, a time or an age such as 7d or 12h, got '{value}'") from None
 
 
-@click.command(name="import")
-@click.argument("agent", type=click.Choice(list(AGENTS)))
+class _Import(click.Command):
+    """The command, its help with a line for every agent that is installed."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Agents"):
+            formatter.write_dl([(agent.name, _place(agent)) for agent in all_agents()])
+
+
+def _place(agent: AgentCli) -> str:
+    return f"sessions in {_folder(agent, os.environ)} ({agent.sessions.variable})"
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in AGENTS.names() if name.startswith(incomplete)]
+
+
+@click.command(name="import", cls=_Import)
+@click.argument("agent", shell_complete=_complete)
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
 @click.option("--list", "listed", is_flag=True, help="List the sessions instead of importing them.")
 @click.option("--since", callback=_moment, help="Only sessions active since: a date, a time, or an age (7d, 12h).")
@@ -98,24 +104,24 @@ def import_sessions_command(
 ) -> None:
     """Import sessions of AGENT into a transcript file, one line a session.
 
-    SESSION is a session's id (or the beginning of it) or a log file. Logs are looked for where the agent keeps them:
-    ~/.claude (CLAUDE_CONFIG_DIR), ~/.codex (CODEX_HOME), ~/.copilot (COPILOT_HOME). Exit codes: 0 done; 1 some
-    sessions could not be imported; 2 none could, or invalid input.
+    SESSION is a session's id (or the beginning of it) or a log file. Logs are looked for where the agent keeps them.
+    Exit codes: 0 done; 1 some sessions could not be imported; 2 none could, or invalid input.
     """
-    wanted = Wanted(names=sessions, since=since, cwd=cwd, last=last)
-    logs = select_logs(AGENTS[agent], wanted, os.environ)
+    cli = AGENTS.get(agent)
+    selected = SessionFilter(names=sessions, since=since, cwd=cwd, last=last)
+    logs = select_logs(cli, selected, os.environ)
     if listed:
-        _list(logs)
+        _list(cli, logs)
         return
-    if wanted.nothing:
+    if selected.is_empty:
         raise InputError("say which sessions: their ids, --last N, --since 7d or --cwd FOLDER (--list shows them)")
     if suite is not None and not SUITE_NAME.match(suite):
         raise InputError(f"--suite: expected lower-case letters, digits and hyphens (at most 64), got '{suite}'")
     files = plan_suite_files(suite, open_project(project, data)) if suite is not None else None
-    target = _target(output, suite or _name(logs), open_project(project, data).root)
+    target = _target(output, suite or _name(cli, logs), open_project(project, data).root)
     _check_free(target, files, force)
     console = Console(stderr=True)
-    imported = _read(logs, console)
+    imported = _read(cli, logs, console)
     if not imported:
         raise InputError("nothing was imported")
     _write(imported, target, files, console)
@@ -125,63 +131,63 @@ def import_sessions_command(
 # Which
 
 
-def select_logs(agent: Agent, wanted: Wanted, environment: Mapping[str, str]) -> list[SessionLog]:
-    """The logs that are asked for, the newest first; those named outright in the order of the names."""
-    home = Path.home()
-    kept = find_logs(agent, home, environment)
-    logs = [_named(agent, name, kept, environment) for name in wanted.names] if wanted.names else kept
-    logs = [log for log in logs if wanted.since is None or log.changed_at >= wanted.since]
-    if wanted.cwd is not None:
-        folder = wanted.cwd.expanduser().resolve()
-        logs = [log for log in logs if _is_below(log, folder)]
+def select_logs(agent: AgentCli, selected: SessionFilter, environment: Mapping[str, str]) -> list[SessionLog]:
+    """The selected logs, the newest first; those selected by name in the order of the names. Raises InputError."""
+    stored = agent.sessions.logs(Path.home(), environment)
+    logs = [_named(agent, name, stored, environment) for name in selected.names] if selected.names else stored
+    logs = [log for log in logs if selected.since is None or log.changed_at >= selected.since]
+    if selected.cwd is not None:
+        folder = selected.cwd.expanduser().resolve()
+        logs = [log for log in logs if _is_below(agent, log, folder)]
     if not logs:
-        where = show_path(logs_folder(agent, home, environment))
-        raise InputError(f"no {agent.name} session matches, of {len(kept)} in {where}")
-    return logs[: wanted.last]
+        raise InputError(f"no {agent.name} session matches, of {len(stored)} in {_folder(agent, environment)}")
+    return logs[: selected.last]
 
 
-def _named(agent: Agent, name: str, kept: Sequence[SessionLog], environment: Mapping[str, str]) -> SessionLog:
-    path = Path(name).expanduser()
-    if (path / "events.jsonl").is_file():
-        path = path / "events.jsonl"
-    if path.is_file():
-        return log_at(agent, path.absolute())
-    found = [log for log in kept if log.file_id.startswith(name)]
-    exact = [log for log in found if log.file_id == name]
-    if len(exact or found) == 1:
-        return (exact or found)[0]
-    if found:
-        ids = ", ".join(log.file_id for log in found[:5])
-        raise InputError(f"'{name}' begins the ids of {len(found)} {agent.name} sessions: {ids}…; give more of it")
-    where = show_path(logs_folder(agent, Path.home(), environment))
-    hint = did_you_mean(name, [log.file_id for log in kept])
-    raise InputError(f"no {agent.name} session '{name}' among {len(kept)} in {where}, and no such file{hint}")
+def _named(agent: AgentCli, name: str, stored: Sequence[SessionLog], environment: Mapping[str, str]) -> SessionLog:
+    log = agent.sessions.log_at(Path(name).expanduser()) if name else None
+    if log is not None:
+        return log
+    matching = [log for log in stored if log.session_id.startswith(name)]
+    exact = [log for log in matching if log.session_id == name]
+    if len(exact or matching) == 1:
+        return (exact or matching)[0]
+    if matching:
+        ids = ", ".join(log.session_id for log in matching[:5])
+        raise InputError(f"'{name}' begins the ids of {len(matching)} {agent.name} sessions: {ids}…; give more of it")
+    hint = did_you_mean(name, [log.session_id for log in stored])
+    where = f"among {len(stored)} in {_folder(agent, environment)}"
+    raise InputError(f"no {agent.name} session '{name}' {where}, and no such file{hint}")
 
 
-def _is_below(log: SessionLog, folder: Path) -> bool:
+def _folder(agent: AgentCli, environment: Mapping[str, str]) -> str:
+    return show_path(agent.sessions.folder(Path.home(), environment))
+
+
+def _is_below(agent: AgentCli, log: SessionLog, folder: Path) -> bool:
     try:
-        cwd = read_folder(log)
+        cwd = read_folder(agent, log)
     except OSError:
         return False
     return cwd is not None and Path(cwd).resolve().is_relative_to(folder)
 
 
-def _list(logs: Sequence[SessionLog]) -> None:
+def _list(agent: AgentCli, logs: Sequence[SessionLog]) -> None:
     console = table_console()
-    print_rows(console, ("session", "last active (UTC)", "folder", "first words"), list(_rows(logs[:_LISTED])))
+    rows = list(_rows(agent, logs[:_LISTED]))
+    print_rows(console, ("session", "last active (UTC)", "folder", "first words"), rows)
     if len(logs) > _LISTED:
-        say(
-            console, f"… and {len(logs) - _LISTED} older ones (--since, --cwd and --last narrow them down)", style="dim"
-        )
+        older = len(logs) - _LISTED
+        say(console, f"… and {older} older ones (--since, --cwd and --last narrow them down)", style="dim")
 
 
-def _rows(logs: Sequence[SessionLog]) -> Iterator[tuple[object, ...]]:
+def _rows(agent: AgentCli, logs: Sequence[SessionLog]) -> Iterator[tuple[object, ...]]:
     for log in logs:
         changed = f"{log.changed_at:%Y-%m-%d %H:%M}"
         try:
-            head = read_head(log)
+            head = read_head(agent, log)
         except OSError as error:
-            yield log.file_id, changed, None, f"cannot be read: {error.strerror}"
+            yield log.session_id, changed, None, f"cannot be read: {error.strerror}"
             continue
         words = " ".join((head.prompt or "").split())
         yield head.session_id, changed, head.cwd, words[:_SHOWN_PROMPT] or None
@@ -190,12 +196,12 @@ def _rows(logs: Sequence[SessionLog]) -> Iterator[tuple[object, ...]]:
 # Reading
 
 
-def _read(logs: Sequence[SessionLog], console: Console) -> list[Session]:
-    """The sessions of the logs; what cannot be imported is said and left out."""
+def _read(agent: AgentCli, logs: Sequence[SessionLog], console: Console) -> list[Session]:
+    """The sessions of the logs; what cannot be imported is reported and left out."""
     sessions: dict[str, Session] = {}
     with click.progressbar(logs, file=sys.stderr, hidden=not sys.stderr.isatty(), label="reading") as progress:
         for log in progress:
-            session = _session(log, console)
+            session = _session(agent, log, console)
             if session is not None and session.session_id in sessions:
                 _skip(console, log, f"holds session {session.session_id} again")
             elif session is not None:
@@ -203,36 +209,33 @@ def _read(logs: Sequence[SessionLog], console: Console) -> list[Session]:
     return list(sessions.values())
 
 
-def _session(log: SessionLog, console: Console) -> Session | None:
+def _session(agent: AgentCli, log: SessionLog, console: Console) -> Session | None:
     try:
-        session = read_session(log)
+        session = read_session(agent, log)
     except OSError as error:
         _skip(console, log, f"cannot be read: {error.strerror}")
         return None
     report = session.report
     if session.prompt is None:
-        _skip(console, log, _why_nothing(log, session))
+        _skip(console, log, _why_nothing(agent, log, session))
         return None
     if report.unparsed_lines:
-        say(
-            console,
-            f"{show_path(log.path)}: {report.unparsed_lines} lines are no JSON and were left out",
-            style="yellow",
-        )
+        left_out = f"{report.unparsed_lines} lines are no JSON and were left out"
+        say(console, f"{show_path(log.path)}: {left_out}", style="yellow")
     if report.error is not None:
         why = " ".join(report.error.split())[:_SHOWN_ERROR]
         say(console, f"{session.session_id}: {report.failure_class}: {why}", style="dim")
     return session
 
 
-def _why_nothing(log: SessionLog, session: Session) -> str:
+def _why_nothing(agent: AgentCli, log: SessionLog, session: Session) -> str:
     if session.report.failure_class == NORMALIZATION.id:
         return f"cannot be understood: {session.report.error}"
-    others = [name for name in agents_of(log) if name != log.agent.name]
-    if others and log.agent.name not in agents_of(log):
-        return f"is a log of {others[0]}: eval-pipeline import {others[0]} reads it"
+    owners = agents_of(agent, log)
+    if owners and agent.name not in owners:
+        return f"is a log of {owners[0]}: eval-pipeline import {owners[0]} reads it"
     unread = f" ({session.report.unparsed_lines} lines are no JSON)" if session.report.unparsed_lines else ""
-    return f"holds no words of a user: not a {log.agent.name} session, or an empty one{unread}"
+    return f"holds no words of a user: not a {agent.name} session, or an empty one{unread}"
 
 
 def _skip(console: Console, log: SessionLog, why: str) -> None:
@@ -242,9 +245,9 @@ def _skip(console: Console, log: SessionLog, why: str) -> None:
 # Writing
 
 
-def _name(logs: Sequence[SessionLog]) -> str:
+def _name(agent: AgentCli, logs: Sequence[SessionLog]) -> str:
     """A name for the transcript file: the agent's, and the session's when it is one."""
-    return f"{logs[0].agent.name}-{logs[0].file_id[:8] if len(logs) == 1 else 'sessions'}"
+    return f"{agent.name}-{logs[0].session_id[:8] if len(logs) == 1 else 'sessions'}"
 
 
 def _target(output: str | None, name: str, root: Path) -> Path | None:
@@ -263,12 +266,12 @@ def _check_free(target: Path | None, files: SuiteFiles | None, force: bool) -> N
 
 
 def _warn_of_placeholders(sessions: list[Session], console: Console) -> None:
-    """A suite has no way to say `${{ NAME }}` and mean it."""
+    """A suite cannot escape `${{ NAME }}`."""
     for session in sessions:
         names = names_in(session.prompt)
         if names:
-            said = f"{session.session_id}: the suite fills in ${{{{ {names[0]} }}}} in the words of its user"
-            say(console, said, style="yellow")
+            warning = f"{session.session_id}: the suite fills in ${{{{ {names[0]} }}}} in the words of its user"
+            say(console, warning, style="yellow")
 
 
 def _write(sessions: list[Session], target: Path | None, files: SuiteFiles | None, console: Console) -> None:

@@ -21,7 +21,7 @@ COMMANDS = {
     "trend": "Fit a line through the mean scores of sweeps.",
     "export": "Write results for other tools: AgentV, JUnit, OpenTelemetry, JSON.",
     "sql": "Ask the published results a question in SQL.",
-    "import": "Import sessions of coding agents: Claude Code, Codex, Copilot CLI.",
+    "import": "Import sessions that coding agents keep on this machine.",
     "convert": "Write a suite in another format: YAML, JSONL, JSON, evals.json.",
     "dev": "Open the Dagster UI on this project.",
 }

@@ -28,11 +28,16 @@ class CaseFilter:
 def runner_revision(runner: Runner) -> str:
     """The identity of a runner: adapter and its version, settings without secrets, files its answers depend on.
 
+    An adapter that makes its runner into one of another adapter (`equivalent`) has the identity of that one.
+
     Raises InputError for a runner that cannot be used.
     """
     if isinstance(runner, UnusableRunner):
         raise runner.problem
     factory = ADAPTERS.get(runner.adapter)
+    equivalent = getattr(factory, "equivalent", None)
+    if equivalent is not None:
+        return runner_revision(equivalent(runner))
     return fingerprint([runner.adapter, factory.version, runner.public_settings, factory(runner).content()])
 
 

@@ -45,6 +45,24 @@ def seconds(settings: Mapping[str, Any], key: str, default: float) -> float:
     return float(value)
 
 
+def count(settings: Mapping[str, Any], key: str) -> int | None:
+    """A whole number of at least 1, or None when it is not given."""
+    value = settings.get(key)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise _wrong(key, "a whole number of at least 1", value)
+
+
+def amount(settings: Mapping[str, Any], key: str) -> float | None:
+    """A number above 0 as it is written, or None when it is not given."""
+    value = settings.get(key)
+    if value is None:
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf"):
+        return value
+    raise _wrong(key, "a number above 0", value)
+
+
 def mapping(settings: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """A mapping, empty when it is not given."""
     value = settings.get(key)

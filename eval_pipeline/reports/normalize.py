@@ -47,7 +47,10 @@ class Normalizer(Protocol):
 
 
 NORMALIZERS: Registry[Callable[[], Normalizer]] = Registry(
-    "normalizer", folder="eval_pipeline.reports.normalizers", entry_point_group="eval_pipeline.normalizers"
+    "normalizer",
+    folder="eval_pipeline.reports.normalizers",
+    entry_point_group="eval_pipeline.normalizers",
+    bundles={"eval_pipeline.agents": "normalizers"},
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -12,6 +13,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from eval_pipeline.agents.agent_cli import AGENTS
+from eval_pipeline.agents.session_import import Session, read_session
+from eval_pipeline.agents.session_store import SessionLog
 from eval_pipeline.executions.model import Execution, RawExecution, Runner
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.model import SessionReport
@@ -75,6 +79,36 @@ def _numbers(value: Any) -> list[float]:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [number for item in value for number in _numbers(item)]
     return [value] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
+
+
+ROLLOUT = "rollout-2026-11-22T00-02-05-01a2008f-5e61-7203-b743-08dfb9039ea9.jsonl"
+KEPT_LOGS = {
+    "claude": ("claude", "files", "projects/-work/c4b57500.jsonl"),
+    "codex": ("codex", "patch", f"sessions/2026/11/22/{ROLLOUT}"),
+    "copilot": ("copilot", "files", "session-state/176fcf9f-237a-4867-85b7-57327e27d630/events.jsonl"),
+}
+
+
+def keep_log(folder: Path, agent: str, name: str | None = None, age_s: int = 0) -> Path:
+    """A recorded log where its agent would keep it, last changed so many seconds after 1970."""
+    cli, scenario, where = KEPT_LOGS[agent]
+    path = folder / (name or where)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(printed(cli, scenario, "session.jsonl"), "utf-8")
+    os.utime(path, (age_s, age_s))
+    return path
+
+
+def log_of(agent: str, path: Path) -> SessionLog:
+    """The log in a file, as a log of this agent."""
+    log = AGENTS.get(agent).sessions.log_at(path)
+    assert log is not None
+    return log
+
+
+def recorded_session(folder: Path, agent: str) -> Session:
+    """The session of the recorded log of an agent."""
+    return read_session(AGENTS.get(agent), log_of(agent, keep_log(folder, agent)))
 
 
 ANY_JSON = st.recursive(

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.agents.session_import import AGENTS, Session, log_at, read_session
+from eval_pipeline.agents.agent_cli import AGENTS
+from eval_pipeline.agents.session_import import Session, read_session
 from eval_pipeline.formats.agentv.results import result_json
 from eval_pipeline.formats.agentv.transcripts import transcript_line
 from eval_pipeline.scores.model import Subject
 from eval_pipeline.scores.programs.payload import grading_payload
-from eval_pipeline_tests.agents.recorded_sessions import printed
+from eval_pipeline_tests.agents.recorded_sessions import log_of, printed
 from eval_pipeline_tests.builders import a_case, an_evaluator
 from eval_pipeline_tests.exports.sample_rows import a_record, spans
 from eval_pipeline_tests.scores.single_scores import score
@@ -39,7 +40,7 @@ def agent(request: pytest.FixtureRequest) -> str:
 def session(agent: str, tmp_path: Path) -> Session:
     path = tmp_path / "log.jsonl"
     path.write_text(printed(agent, RECORDED[agent][0], "session.jsonl"), "utf-8")
-    return read_session(log_at(AGENTS[agent], path))
+    return read_session(AGENTS.get(agent), log_of(agent, path))
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
     Usage,
 )
-from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
+from eval_pipeline.reports.normalize import RawSession
 
 _SYNTHETIC = "<synthetic>"
 _EXIT_CODE = re.compile(r"Exit code (\d{1,5})(?:\n|\Z)")
@@ -113,7 +113,6 @@ _ERROR_TEXTS: tuple[tuple[re.Pattern[str], FailureClass], ...] = tuple(
 _STATUS_IN_TEXT = re.compile(r"API Error: (?:[^\n]{0,40}\()?([45]\d\d)\b")
 
 
-@NORMALIZERS.register("claude-code", "claude")
 class ClaudeCodeNormalizer:
     """One run of Claude Code: its standard output and, when it was kept, its transcript (`session`)."""
 

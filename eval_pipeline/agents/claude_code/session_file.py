@@ -16,7 +16,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, listing, mapping, read_records, text
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.moments import milliseconds_between, span_of
-from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
+from eval_pipeline.reports.normalize import RawSession
 
 _SYNTHETIC = "<synthetic>"
 _INTERRUPTED = "[Request interrupted by user"
@@ -29,7 +29,6 @@ _COST_STATE_NAMES = {
 }
 
 
-@NORMALIZERS.register("claude-session")
 class ClaudeSessionNormalizer:
     """A session of Claude Code as its transcript (`session`) tells it: `~/.claude/projects/*/<session>.jsonl`."""
 

@@ -41,7 +41,7 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
     Usage,
 )
-from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
+from eval_pipeline.reports.normalize import RawSession
 
 _ERROR_KINDS: dict[str, FailureClass] = {
     "model_not_found": MODEL_REJECTED,
@@ -69,7 +69,6 @@ _ERROR_TEXTS: tuple[tuple[re.Pattern[str], FailureClass], ...] = tuple(
 )
 
 
-@NORMALIZERS.register("codex")
 class CodexNormalizer:
     """One run of Codex: its standard output and, when it was kept, its rollout (`session`)."""
 

@@ -58,7 +58,7 @@ from eval_pipeline.reports.model import (
     Usage,
 )
 from eval_pipeline.reports.moments import milliseconds_between, span_of
-from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
+from eval_pipeline.reports.normalize import RawSession
 
 How = Literal["create", "edit", "delete"]
 
@@ -96,7 +96,6 @@ _QUIET_EVENTS = frozenset({
 })  # fmt: skip
 
 
-@NORMALIZERS.register("copilot", "copilot-cli")
 class CopilotNormalizer:
     """One run of Copilot CLI: its standard output and, when it was kept, the log of its session (`session`)."""
 

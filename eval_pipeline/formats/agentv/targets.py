@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.agents.commands import claude_command, codex_command, copilot_command
 from eval_pipeline.errors import did_you_mean
 from eval_pipeline.executions.adapters.mock import DEFAULT_RESPONSE
 from eval_pipeline.executions.runner_files import JsonMap, RunnerEntry, RunnersFormat
@@ -97,8 +96,9 @@ def _chat(wire: str, names: Mapping[str, str], needs: frozenset[str], **always: 
     return Provider(adapter="chat", names=names, needs=needs, always={"wire": wire, **always}, retries=True)
 
 
-def _agent(finish: Callable[[dict[str, Any]], dict[str, Any]], **more: str) -> Provider:
-    return Provider(adapter="command", names={**_AGENT, **more}, ignored=_LOGS, finish=finish)
+def _agent(name: str, *limits: str) -> Provider:
+    names = {**_AGENT, **{limit: limit for limit in limits}}
+    return Provider(adapter="agent", names=names, ignored=_LOGS, always={"agent": name})
 
 
 _CLI_PROVIDER = Provider(
@@ -116,9 +116,9 @@ _PROVIDERS: dict[str, Provider] = {
     "anthropic": _chat("anthropic", {**_MODEL, **_ADDRESS, "thinking_budget": "thinking_budget"}, _KEY),
     "gemini": _chat("gemini", {**_MODEL, **_ADDRESS}, frozenset({"api_key"}), model="gemini-2.5-flash"),
     "cli": _CLI_PROVIDER,
-    "codex": _agent(codex_command),
-    "claude": _agent(claude_command, max_turns="max_turns", max_budget_usd="max_budget_usd"),
-    "copilot-cli": _agent(copilot_command),
+    "codex": _agent("codex"),
+    "claude": _agent("claude-code", "max_turns", "max_budget_usd"),
+    "copilot-cli": _agent("copilot"),
     "copilot-log": Provider(
         adapter="copilot-log",
         names={name: name for name in ("session_dir", "session_id", "discover", "session_state_dir", "cwd", "model")},
@@ -217,7 +217,8 @@ def _own_provider(name: str, raw: JsonMap, path: Path) -> Provider | None:
 
 def _own_folder(provider: Provider, source: Source) -> JsonMap:
     """Programs run in the project, not in its `.agentv` folder."""
-    return {"cwd": ".."} if provider.adapter == "command" and source.path.absolute().parent.name == ".agentv" else {}
+    in_project = provider.adapter in ("command", "agent") and source.path.absolute().parent.name == ".agentv"
+    return {"cwd": ".."} if in_project else {}
 
 
 def _is_set(key: str, value: Any, provider: Provider, environment: Mapping[str, str]) -> bool:

@@ -13,8 +13,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from eval_pipeline.agents.adapter import Agent
 from eval_pipeline.errors import InputErrors
-from eval_pipeline.executions.adapters.command import Command
 from eval_pipeline.executions.model import RetryPolicy, Runner
 from eval_pipeline.executions.runners import UnusableRunner, load_runners, require_environment
 from eval_pipeline.reports.normalize import normalize
@@ -206,9 +206,16 @@ COPILOT = ["copilot", "-p", "{PROMPT}", "--output-format", "json", "--allow-all-
 def test_an_agent_is_a_command_that_asks_nobody(entry: str, words: list[str], format_: str) -> None:
     runner = target(f"{entry}\nlog_dir: logs\nlog_format: json\ntimeout_seconds: 60\ncwd: work")
 
-    assert (runner.adapter, runner.timeout_s, runner.settings["cwd"]) == ("command", 60.0, "work")
-    assert (runner.settings["command"], runner.settings["format"]) == (words, format_)
-    assert runner.settings.get("prompt") == (None if "{PROMPT}" in words else "stdin")
+    assert (runner.adapter, runner.timeout_s, runner.settings["cwd"]) == ("agent", 60.0, "work")
+    command = Agent.equivalent(runner).settings
+    assert (command["command"], command["format"], command["cwd"]) == (words, format_, "work")
+    assert command.get("prompt") == (None if "{PROMPT}" in words else "stdin")
+
+
+def test_an_agent_of_a_hidden_folders_file_works_beside_it() -> None:
+    runner = targets("name: t\nprovider: codex", file=".agentv/targets.yaml")["t"]
+
+    assert runner.settings == {"agent": "codex", "cwd": ".."}
 
 
 SAYS_LIKE_CODEX = """
@@ -238,7 +245,7 @@ def test_an_agent_gets_its_prompt_and_what_it_prints_is_read(tmp_path: Path, pro
     runner = target(f"provider: {provider}\nexecutable: ./agent")
     plan = a_plan(a_case(text="say 4"), runner)
 
-    raw = asyncio.run(Command(runner).execute(a_call(tmp_path / "files", plan)))
+    raw = asyncio.run(Agent(runner).execute(a_call(tmp_path / "files", plan)))
 
     report = normalize(an_execution(plan, raw=raw), plan.case, runner)
     assert (report.final_output, report.failure_class) == ("say 4", None)

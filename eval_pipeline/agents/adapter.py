@@ -1,0 +1,139 @@
+"""`agent`: any coding-agent CLI of the registry, started so that it needs nobody to answer.
+
+The CLI's `launch` makes a command of the runner's settings; the `command` adapter runs it. A runner of this adapter is
+therefore the same, to every stored execution, as one of `command` with that command written out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from eval_pipeline.agents.agent_cli import AGENTS, AgentCli, LaunchRequest
+from eval_pipeline.agents.session_store import find_log, first_value
+from eval_pipeline.errors import InputError, SourceLocation
+from eval_pipeline.executions import settings
+from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.adapters.command import Command
+from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
+from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.reports.jsonl_records import read_records
+
+_LIMITS = ("max_turns", "max_budget_usd")
+_OF_THE_COMMAND = frozenset({"cwd", "env", "files_format", "healthcheck", "model", "ok_exit_codes", "retry_failures"})
+_OF_THE_LAUNCH = frozenset({"agent", "executable", "args", "system", "keep_session", *_LIMITS})
+
+
+@ADAPTERS.register("agent")
+class Agent:
+    """Runs a coding-agent CLI once per case, in the case's workspace, and keeps what it printed.
+
+    Settings: `agent` (which CLI: `claude-code`, `codex`, `copilot`, or one that a plug-in brings), `model`, `system`
+    (instructions: by the CLI's own option, else put before every prompt), `max_turns` and `max_budget_usd` (limits, for
+    a CLI that has the option), `args` (further arguments of the CLI), `executable` (the program, default: the CLI's
+    name, looked for on PATH), `keep_session` (whether the log that the CLI keeps of the session is stored and read as
+    well; default: where standard output leaves something out). As for `command`: `cwd` (a case's workspace goes before
+    it), `env`, `ok_exit_codes` (default [0]), `files_format`, `healthcheck`, `retry_failures`; in `args`, its
+    placeholders are filled in.
+    """
+
+    version: ClassVar[str] = Command.version
+    settings: ClassVar[frozenset[str]] = _OF_THE_LAUNCH | _OF_THE_COMMAND
+    incidental: ClassVar[frozenset[str]] = Command.incidental | {"keep_session"}
+    default_timeout_s: ClassVar[float] = Command.default_timeout_s
+    retries_timeouts: ClassVar[bool] = Command.retries_timeouts
+
+    def __init__(self, runner: Runner) -> None:
+        self._cli = _cli(runner.settings)
+        self._keeps_session = settings.flag(runner.settings, "keep_session", self._cli.log_completes_output)
+        self._command = Command(self.equivalent(runner))
+        self._env = settings.texts(runner.settings, "env")
+        self._cwd = runner.folder / (settings.optional_text(runner.settings, "cwd") or ".")
+
+    @staticmethod
+    def equivalent(runner: Runner) -> Runner:
+        """The runner of the `command` adapter that does the same; it gives this one its identity."""
+        cli = _cli(runner.settings)
+        given, public = (_command_settings(cli, values) for values in (runner.settings, runner.public_settings))
+        return replace(runner, adapter="command", settings=given, public_settings=public)
+
+    def content(self) -> Mapping[str, str]:
+        return self._command.content()
+
+    async def execute(self, call: Call) -> RawExecution:
+        begin = time.time()
+        try:
+            return await self._with_session(await self._command.execute(call), call, begin)
+        except TargetFailure as failure:
+            failure.raw = await self._with_session(failure.raw, call, begin) if failure.raw is not None else None
+            raise
+
+    async def close(self) -> None:
+        await self._command.close()
+
+    async def _with_session(self, raw: RawExecution, call: Call, begin: float) -> RawExecution:
+        """The same with the log of the session, where it is wanted and there is one."""
+        if not self._keeps_session:
+            return raw
+        log = await in_thread(self._kept_log, raw, call, begin)
+        return raw if log is None else replace(raw, files={**raw.files, "session": log})
+
+    def _kept_log(self, raw: RawExecution, call: Call, begin: float) -> Path | None:
+        """A copy of the session's log beside the output; the CLI may write on in its own."""
+        printed = raw.files["stdout"].read_text("utf-8", "replace") if "stdout" in raw.files else ""
+        session_id = first_value(read_records(printed).rows, self._cli.printed_session_id)
+        environment = {**os.environ, **self._env}
+        home, cwd = Path(environment.get("HOME") or Path.home()), call.workspace or self._cwd
+        log = find_log(self._cli.sessions, home, environment, session_id=session_id, cwd=cwd, since=begin)
+        if log is None:
+            return None
+        return Path(shutil.copyfile(log.path, call.folder / "session"))
+
+
+def _cli(given: Mapping[str, Any]) -> AgentCli:
+    if given.get("agent") is None:
+        there_are = ", ".join(AGENTS.names())
+        raise InputError(f"expected the name of an agent; there are: {there_are}", SourceLocation(field="agent"))
+    return AGENTS.get(settings.text(given, "agent"), SourceLocation(field="agent"))
+
+
+def _command_settings(cli: AgentCli, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the `command` adapter. Raises InputError."""
+    launch = cli.launch(_request(cli, given))
+    made: dict[str, Any] = {"command": list(launch.command), "format": cli.output_format}
+    if not any("{PROMPT}" in word for word in launch.command):
+        made["prompt"] = launch.prompt
+    if launch.preamble is not None:
+        made["system"] = launch.preamble
+    if launch.env:
+        made["env"] = {**launch.env, **settings.mapping(given, "env")}
+    return {**{key: value for key, value in given.items() if key in _OF_THE_COMMAND}, **made}
+
+
+def _request(cli: AgentCli, given: Mapping[str, Any]) -> LaunchRequest:
+    for name in _LIMITS:
+        if given.get(name) is not None and name not in cli.limits:
+            has = f"it has {', '.join(sorted(cli.limits))}" if cli.limits else "use timeout_s"
+            raise InputError(f"{cli.name} has no option for this; {has}", SourceLocation(field=name))
+    return LaunchRequest(
+        executable=settings.optional_text(given, "executable") or cli.executable,
+        args=_args(given),
+        model=settings.optional_text(given, "model"),
+        system=settings.optional_text(given, "system"),
+        max_turns=settings.count(given, "max_turns"),
+        max_budget_usd=settings.amount(given, "max_budget_usd"),
+    )
+
+
+def _args(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The user's own arguments; a single one may stand alone."""
+    value = given.get("args")
+    words = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):
+        raise InputError(f"expected a list of arguments, got {value!r}", SourceLocation(field="args"))
+    return tuple(map(str, words))

@@ -1,0 +1,67 @@
+"""Codex (tried with 0.169)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eval_pipeline.agents.agent_cli import AgentCli, Launch, LaunchRequest, option
+from eval_pipeline.agents.codex.normalizer import CodexNormalizer
+from eval_pipeline.agents.session_store import JsonlSessions, RecordField
+from eval_pipeline.reports.tool_kinds import ToolKind
+
+TOOL_KINDS: Mapping[str, ToolKind] = {
+    "apply_patch": "edit",
+    "command_execution": "command",
+    "container.exec": "command",
+    "exec": "command",
+    "exec_command": "command",
+    "file_change": "edit",
+    "local_shell": "command",
+    "local_shell_call": "command",
+    "shell": "command",
+    "shell_command": "command",
+    "update_plan": "plan",
+    "view_image": "read",
+    "web_search": "web",
+    "web_search_call": "web",
+    "write_stdin": "command",
+}
+_SANDBOXES = ("-s", "--sandbox", "--full-auto", "--dangerously-bypass-approvals-and-sandbox", "--yolo")
+
+
+def launch(request: LaunchRequest) -> Launch:
+    """`codex exec` asks nobody. It may write in its working folder, unless `args` choose a sandbox."""
+    chosen = any(arg.split("=")[0] in _SANDBOXES for arg in request.args)
+    sandbox = () if chosen else ("--sandbox", "workspace-write")
+    options = (*sandbox, *option("--model", request.model), *request.args)
+    command = (request.executable, "exec", "--json", "--skip-git-repo-check", *options, "-")
+    return Launch(command=command, preamble=request.system)
+
+
+CODEX = AgentCli(
+    name="codex",
+    executable="codex",
+    launch=launch,
+    output_format="codex",
+    normalizers={"codex": CodexNormalizer},
+    tool_kinds=TOOL_KINDS,
+    sessions=JsonlSessions(
+        format="codex",
+        variable="CODEX_HOME",
+        default_folder=".codex",
+        patterns=("sessions/*/*/*/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
+        id_length=36,
+        session_id=(
+            RecordField(("payload", "id"), type="session_meta"),
+            RecordField(("payload", "session_id"), type="session_meta"),
+        ),
+        cwd=(
+            RecordField(("payload", "cwd"), type="session_meta"),
+            RecordField(("payload", "cwd"), type="turn_context"),
+        ),
+        git_branch=(RecordField(("payload", "git", "branch"), type="session_meta"),),
+        agent_version=(RecordField(("payload", "cli_version"), type="session_meta"),),
+    ),
+    printed_session_id=(RecordField(("thread_id",), type="thread.started"),),
+    model_provider="openai",
+)

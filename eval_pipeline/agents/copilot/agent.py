@@ -1,0 +1,73 @@
+"""GitHub Copilot CLI (tried with 1.0.102)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eval_pipeline.agents.agent_cli import AgentCli, Launch, LaunchRequest, option
+from eval_pipeline.agents.copilot.normalizer import CopilotNormalizer
+from eval_pipeline.agents.session_store import JsonlSessions, RecordField
+from eval_pipeline.reports.tool_kinds import ToolKind
+
+TOOL_KINDS: Mapping[str, ToolKind] = {
+    "apply_patch": "edit",
+    "bash": "command",
+    "create": "edit",
+    "edit": "edit",
+    "fetch": "web",
+    "glob": "search",
+    "grep": "search",
+    "list_bash": "command",
+    "list_powershell": "command",
+    "powershell": "command",
+    "read_bash": "command",
+    "read_powershell": "command",
+    "report_intent": "plan",
+    "rg": "search",
+    "skill": "skill",
+    "stop_bash": "command",
+    "stop_powershell": "command",
+    "str_replace_editor": "edit",
+    "task": "task",
+    "update_todo": "plan",
+    "view": "read",
+    "web_fetch": "web",
+    "web_search": "web",
+    "write_bash": "command",
+    "write_powershell": "command",
+}
+
+
+def launch(request: LaunchRequest) -> Launch:
+    """Prompt mode, every tool and every path allowed."""
+    allowed = ("--allow-all-tools", "--allow-all-paths", "--no-auto-update", "--no-ask-user")
+    options = ("--output-format", "json", *allowed, *option("--model", request.model), *request.args)
+    command = (request.executable, "-p", "{PROMPT}", *options)
+    return Launch(command=command, prompt="argument", preamble=request.system)
+
+
+COPILOT = AgentCli(
+    name="copilot",
+    aliases=("copilot-cli",),
+    executable="copilot",
+    launch=launch,
+    output_format="copilot",
+    normalizers={"copilot": CopilotNormalizer, "copilot-cli": CopilotNormalizer},
+    tool_kinds=TOOL_KINDS,
+    sessions=JsonlSessions(
+        format="copilot",
+        variable="COPILOT_HOME",
+        default_folder=".copilot",
+        patterns=("session-state/*/events.jsonl", "session-state/*.jsonl"),
+        log_name="events.jsonl",
+        session_id=(RecordField(("data", "sessionId"), type="session.start"),),
+        cwd=(
+            RecordField(("data", "context", "cwd"), type="session.start"),
+            RecordField(("data", "context", "cwd"), type="session.resume"),
+        ),
+        git_branch=(RecordField(("data", "context", "branch"), type="session.start"),),
+        agent_version=(RecordField(("data", "copilotVersion"), type="session.start"),),
+    ),
+    printed_session_id=(RecordField(("sessionId",), type="result"),),
+    log_completes_output=True,
+)

@@ -1,0 +1,181 @@
+"""Where an agent CLI keeps the logs of its sessions, how a log is found, and what its records tell of the session.
+
+`SessionStore` is the seam; `JsonlSessions` serves every CLI that keeps one JSONL file a session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, mapping, read_records, text
+
+HEAD_BYTES = 1_000_000
+"""How much of a log is read for an overview; the first words of a user come well within it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField:
+    """Where a record holds a text: the keys that lead to it, and the type of the record (None: any)."""
+
+    keys: tuple[str, ...]
+    type: str | None = None
+
+    def value(self, rows: Sequence[Record]) -> str | None:
+        """The first text at this place."""
+        texts = (_text_at(row.value, self.keys) for row in rows if self.type in (None, row.type))
+        return next((value for value in texts if value is not None), None)
+
+
+def first_value(rows: Sequence[Record], fields: Sequence[RecordField]) -> str | None:
+    """The first text at one of these places, the earlier places first."""
+    return next((value for field in fields if (value := field.value(rows)) is not None), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLog:
+    """The log of one session: its id as far as the storage tells it, its place, and its last change (UTC)."""
+
+    session_id: str
+    path: Path
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFacts:
+    """What a log tells of its session. `cwd` is the folder that the CLI was started in."""
+
+    session_id: str | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    agent_version: str | None = None
+
+
+class SessionStore(Protocol):
+    """The sessions that a CLI keeps.
+
+    `format` names the normalizer that reads what `read` returns; the environment `variable` moves the folder.
+    """
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def variable(self) -> str: ...
+
+    def folder(self, home: Path, environment: Mapping[str, str]) -> Path:
+        """The folder that the CLI keeps its things in; `home` is the user's home folder."""
+
+    def logs(self, home: Path, environment: Mapping[str, str]) -> list[SessionLog]:
+        """The logs that there are, the newest first."""
+
+    def log_at(self, path: Path) -> SessionLog | None:
+        """The log at a path that a user names, None when there is none. Raises OSError."""
+
+    def read(self, log: SessionLog, *, head: bool = False) -> str:
+        """A log as text, or as much of its beginning as an overview needs. Raises OSError."""
+
+    def facts(self, content: str) -> SessionFacts:
+        """What the text of a log tells of its session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonlSessions:
+    """Sessions of one JSONL file each, below a folder that the environment `variable` moves.
+
+    `default_folder` is a folder of the user's home folder; `subfolder` is a folder inside the one that `variable`
+    names, for a variable that several programs share. `patterns` are globs below; `excluded_prefix` begins the names of
+    files that are no sessions of the user's own. A file called `log_name` takes its id from its folder.
+    """
+
+    format: str
+    variable: str
+    default_folder: str
+    subfolder: str = ""
+    patterns: tuple[str, ...]
+    excluded_prefix: str | None = None
+    log_name: str | None = None
+    id_length: int | None = None
+    session_id: tuple[RecordField, ...]
+    cwd: tuple[RecordField, ...] = ()
+    git_branch: tuple[RecordField, ...] = ()
+    agent_version: tuple[RecordField, ...] = field(default=())
+
+    def folder(self, home: Path, environment: Mapping[str, str]) -> Path:
+        moved = environment.get(self.variable)
+        return (Path(moved) / self.subfolder if moved else home / self.default_folder).expanduser()
+
+    def logs(self, home: Path, environment: Mapping[str, str]) -> list[SessionLog]:
+        folder = self.folder(home, environment)
+        paths = {path for pattern in self.patterns for path in folder.glob(pattern)}
+        return sorted(self._logs_at(paths), key=lambda log: (log.changed_at, log.path), reverse=True)
+
+    def log_at(self, path: Path) -> SessionLog | None:
+        if self.log_name is not None and (path / self.log_name).is_file():
+            path = path / self.log_name
+        return self._log(path.absolute()) if path.is_file() else None
+
+    def read(self, log: SessionLog, *, head: bool = False) -> str:
+        with log.path.open("rb") as file:
+            content = file.read(HEAD_BYTES if head else -1)
+        if head and len(content) == HEAD_BYTES:
+            content = content.rpartition(b"\n")[0] or content
+        return content.decode("utf-8", "replace")
+
+    def facts(self, content: str) -> SessionFacts:
+        rows = read_records(content).rows
+        return SessionFacts(
+            session_id=first_value(rows, self.session_id),
+            cwd=first_value(rows, self.cwd),
+            git_branch=first_value(rows, self.git_branch),
+            agent_version=first_value(rows, self.agent_version),
+        )
+
+    def _logs_at(self, paths: set[Path]) -> Iterator[SessionLog]:
+        for path in paths:
+            if self.excluded_prefix is not None and path.name.startswith(self.excluded_prefix):
+                continue
+            with contextlib.suppress(OSError):  # a CLI that is at work may have removed it by now
+                yield self._log(path)
+
+    def _log(self, path: Path) -> SessionLog:
+        changed_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return SessionLog(session_id=self._id_of(path), path=path, changed_at=changed_at)
+
+    def _id_of(self, path: Path) -> str:
+        """The session's id by the name of its file or folder: its last `id_length` characters."""
+        name = path.parent.name if path.name == self.log_name else path.stem
+        return name if self.id_length is None else name[-self.id_length :]
+
+
+def find_log(
+    store: SessionStore, home: Path, environment: Mapping[str, str], *, session_id: str | None, cwd: Path, since: float
+) -> SessionLog | None:
+    """The log of a run that has just ended: by its session's id, else the only one since `since` that worked in `cwd`.
+
+    `since` is in seconds of the Unix epoch. None when there is no such log, or several.
+    """
+    logs = store.logs(home, environment)
+    if session_id is not None:
+        return next((log for log in logs if log.session_id == session_id), None)
+    folder, begin = cwd.resolve(), datetime.fromtimestamp(since, UTC)
+    recent = [log for log in logs if log.changed_at >= begin and _worked_in(store, log) == folder]
+    return recent[0] if len(recent) == 1 else None
+
+
+def _worked_in(store: SessionStore, log: SessionLog) -> Path | None:
+    try:
+        cwd = store.facts(store.read(log, head=True)).cwd
+    except OSError:
+        return None
+    return Path(cwd).resolve() if cwd is not None else None
+
+
+def _text_at(value: JsonMap, keys: Sequence[str]) -> str | None:
+    for key in keys[:-1]:
+        value = mapping(value.get(key))
+    return text(value.get(keys[-1]))

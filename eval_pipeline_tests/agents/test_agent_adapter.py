@@ -1,0 +1,120 @@
+"""The adapter `agent`: which command it makes for which CLI, what it keeps of a run, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline.agents.adapter import Agent
+from eval_pipeline.errors import InputError
+from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
+from eval_pipeline.executions.planning import runner_revision
+from eval_pipeline.executions.runners import load_runners
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
+
+PRINTS_CODEX = """#!/bin/sh
+cat > asked
+echo "$@" > arguments
+echo '{"type": "thread.started", "thread_id": "0a1b2c3d-0000-4000-8000-000000000001"}'
+echo '{"type": "turn.completed", "usage": {"input_tokens": 9, "output_tokens": 4}}'
+"""
+KEEPS_A_LOG = """#!/bin/sh
+mkdir -p "$COPILOT_HOME/session-state/s-1"
+echo '{"type": "session.start", "data": {"sessionId": "s-1", "context": {"cwd": "'"$PWD"'"}}}' \\
+  > "$COPILOT_HOME/session-state/s-1/events.jsonl"
+"""
+ENDS_WELL = """echo '{"type": "result", "sessionId": "s-1", "exitCode": 0}'\n"""
+
+
+def program(folder: Path, script: str) -> str:
+    (folder / "agent").write_text(script, encoding="utf-8")
+    (folder / "agent").chmod(0o755)
+    return str(folder / "agent")
+
+
+def an_agent(folder: Path, **settings: Any) -> Runner:
+    return a_runner(adapter="agent", settings=settings, folder=folder)
+
+
+def run(runner: Runner, folder: Path) -> RawExecution:
+    return asyncio.run(Agent(runner).execute(a_call(folder / "files", a_plan(a_case(text="say 4"), runner))))
+
+
+def from_file(folder: Path, entry: str) -> Runner:
+    (folder / "runners.yaml").write_text(f"runners:\n  - {entry}\n", encoding="utf-8")
+    (runner,) = load_runners(folder / "runners.yaml", {"TOKEN": "t-123456"})
+    return runner
+
+
+def test_a_runners_file_names_an_agent_and_its_model(tmp_path: Path) -> None:
+    entry = "{name: cx, adapter: agent, agent: codex, model: m, system: Be brief., args: [-c, x=1], executable: %s}"
+    runner = from_file(tmp_path, entry % program(tmp_path, PRINTS_CODEX))
+
+    raw = run(runner, tmp_path)
+
+    assert (raw.format, raw.exit_code) == ("codex", 0)
+    assert (tmp_path / "asked").read_text() == "Be brief.\n\nsay 4"
+    options = "--sandbox workspace-write --model m -c x=1 -"
+    assert (tmp_path / "arguments").read_text() == f"exec --json --skip-git-repo-check {options}\n"
+
+
+@pytest.mark.parametrize("name", ["claude-code", "claude", "claude_code"])
+def test_an_agent_may_be_named_by_any_of_its_names(tmp_path: Path, name: str) -> None:
+    assert Agent.equivalent(an_agent(tmp_path, agent=name)).settings["command"][0] == "claude"
+
+
+def test_an_agent_has_the_identity_of_the_command_that_it_runs(tmp_path: Path) -> None:
+    entry = "{name: a, adapter: agent, agent: codex, model: m, args: ['--key=${{ TOKEN }}']}"
+    options = "--sandbox, workspace-write, --model, m, '--key=${{ TOKEN }}', '-'"
+    command = f"[codex, exec, --json, --skip-git-repo-check, {options}]"
+    written_out = f"{{name: b, adapter: command, command: {command}, prompt: stdin, format: codex, model: m}}"
+
+    assert runner_revision(from_file(tmp_path, entry)) == runner_revision(from_file(tmp_path, written_out))
+
+
+def test_the_log_of_a_session_is_kept_where_it_completes_the_output(tmp_path: Path) -> None:
+    executable, home = program(tmp_path, KEEPS_A_LOG + ENDS_WELL), tmp_path / "home"
+    settings = {"agent": "copilot", "executable": executable, "env": {"COPILOT_HOME": str(home)}}
+
+    raw = run(an_agent(tmp_path, **settings), tmp_path)
+    without = run(an_agent(tmp_path, **settings, keep_session=False), tmp_path / "without")
+
+    assert json.loads(raw.files["session"].read_text())["data"]["sessionId"] == "s-1"
+    assert raw.files["session"].is_relative_to(tmp_path / "files")
+    assert set(without.files) == {"stdout", "stderr"}
+
+
+def test_the_log_of_a_run_that_broke_off_is_found_by_its_folder(tmp_path: Path) -> None:
+    executable, home = program(tmp_path, KEEPS_A_LOG + "exit 3\n"), tmp_path / "home"
+
+    with pytest.raises(TargetFailure) as raised:
+        run(an_agent(tmp_path, agent="copilot", executable=executable, env={"COPILOT_HOME": str(home)}), tmp_path)
+
+    assert raised.value.raw is not None
+    assert "session" in raised.value.raw.files
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({}, "agent: expected the name of an agent; there are: claude, claude-code, codex,"),
+        ({"agent": "codx"}, "did you mean 'codex'?"),
+        ({"agent": 3}, "agent: expected a text, got 3"),
+        ({"agent": "codex", "max_turns": 5}, "max_turns: codex has no option for this; use timeout_s"),
+        ({"agent": "claude", "max_turns": 0}, "max_turns: expected a whole number of at least 1, got 0"),
+        ({"agent": "claude", "max_budget_usd": "much"}, "max_budget_usd: expected a number above 0, got 'much'"),
+        ({"agent": "codex", "args": {"a": 1}}, "args: expected a list of arguments"),
+        ({"agent": "codex", "args": ["{PROMT}"]}, "did you mean 'PROMPT'?"),
+        ({"agent": "codex", "keep_session": "yes"}, "keep_session: expected true or false"),
+    ],
+    ids=["none", "near name", "no name", "no such limit", "no turns", "no number", "no list", "placeholder", "no flag"],
+)
+def test_a_setting_that_cannot_be_used_is_refused(tmp_path: Path, settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InputError) as raised:
+        Agent(an_agent(tmp_path, **settings))
+
+    assert problem in str(raised.value)
