@@ -24,11 +24,11 @@ NOT_YET = {
 }
 """Imports that still point right since the rooms were moved; each goes with the commit that gives it a registry."""
 NAMES_NOT_YET = {
-    "cli/checks.py", "cli/convert.py", "cli/export.py", "cli/import_sessions.py", "cli/trend.py",
+    "cli/export.py", "cli/trend.py",
     "exports/json.py", "exports/jsonl.py", "exports/otel.py",
 }  # fmt: skip
 """Modules that still name AgentV; each goes with the commit that gives it a registry."""
-MAY_NAME_AGENTV = {"formats/agent_skills/suites.py": "an eval is read as a test of AgentV's, whose import defines it"}
+MAY_NAME_AGENTV = {"formats/agent_skills/suites.py": "AgentV's import of evals.json defines how an eval becomes a test"}
 LEVELS = {**dict.fromkeys(GROUND_FLOOR, 0), **{room: level for level, room in enumerate(ROOMS, start=1)}}
 OUTSIDERS = {"dagster": {"orchestration", "cli"}, "duckdb": {"warehouse", "cli"}}
 MODULES = sorted(HOUSE.rglob("*.py"))

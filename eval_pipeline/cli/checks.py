@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,30 +15,27 @@ from eval_pipeline.errors import (
     InputErrors,
     SourceLocation,
     UnknownName,
-    did_you_mean,
 )
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import runner_revision
+from eval_pipeline.executions.runner_files import runner_formats
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
-from eval_pipeline.formats.agentv.review import EvaluatorPlaces, review
 from eval_pipeline.parsing.diagnostics import Diagnostic, problems_of
-from eval_pipeline.parsing.source import FieldPath, Source, show_path, yaml_source
+from eval_pipeline.parsing.source import FieldPath, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.scores.evaluate import EvaluatorSet, GraderRevision
-from eval_pipeline.suites.load import find_suite_files, load_suite
+from eval_pipeline.suites.configurations import CONFIGURATIONS, Configuration
+from eval_pipeline.suites.load import FORMATS, find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
+from eval_pipeline.suites.review import evaluator_places, review
 from eval_pipeline.sweeps.project import PROJECT_FILE, load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 
-Kind = Literal["suite", "runners", "project", "agentv-config"]
-_SCHEMAS: Mapping[str, Kind] = {
-    "agentv-eval": "suite", "agentv-targets": "runners", "agentv-config": "agentv-config",
-}  # fmt: skip
+Kind = Literal["suite", "runners", "project"]
 _SCHEMA = re.compile(
     r"""^[{\s]*["']?\$schema["']?\s*:\s*["']?([A-Za-z-]+?)(?:-v[\d.]+)?["']?\s*(?:,|$)""", re.MULTILINE
 )
 _RUNNERS_NAME = re.compile(r"(?:.*\.)?(?:runners|targets)\.ya?ml\Z")
-_CONFIG_NAME = re.compile(r"config\.ya?ml\Z")
 _HEAD = 65_536
 
 
@@ -85,28 +82,38 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
     for path in runner_files:
         findings += _check_runners(path, project.environment, runners)
     for path, kind in others.items():
-        findings += _OTHERS[kind](path) if kind in _OTHERS else ()
+        findings += _check_other(path, kind)
     suites = _Suites(session, runners if runner_files else None)
     for path in _named_suites(names, folder) if names else find_suite_files(project.suites, project.root):
         suites.check(path)
     return Checked(findings=[*suites.findings, *findings], suites=suites.counts)
 
 
-def kind_of(path: Path) -> Kind:
-    """What a file is: as its `$schema` says, else as its name does, else a suite."""
+def kind_of(path: Path) -> Kind | Configuration:
+    """The kind of a file: by its `$schema`, else by its name, else a suite."""
     try:
         with path.open("r", encoding="utf-8-sig", errors="replace") as file:
             head = file.read(_HEAD)
     except OSError:
-        head = ""  # reading it as what its name says will tell why
-    said = _SCHEMA.search(head)
-    if said is not None and said[1] in _SCHEMAS:
-        return _SCHEMAS[said[1]]
+        head = ""  # reading it as the kind of its name reports why
+    schema = _SCHEMA.search(head)
+    if schema is not None and (kind := _kind_of_schema(schema[1])) is not None:
+        return kind
     if path.name == PROJECT_FILE:
         return "project"
-    if _CONFIG_NAME.match(path.name) and path.parent.name == ".agentv":
-        return "agentv-config"
+    configuration = next((each for _, each in CONFIGURATIONS if each.recognizes(path)), None)
+    if configuration is not None:
+        return configuration
     return "runners" if _RUNNERS_NAME.match(path.name) else "suite"
+
+
+def _kind_of_schema(name: str) -> Kind | Configuration | None:
+    """The kind of file that a `$schema` names, None for one that no format has."""
+    if any(name in getattr(format_, "schemas", ()) for _, format_ in FORMATS):
+        return "suite"
+    if any(name in format_.schemas for format_ in runner_formats()):
+        return "runners"
+    return next((each for _, each in CONFIGURATIONS if name in each.schemas), None)
 
 
 def _other_files(name: str, folder: Path) -> list[Path]:
@@ -212,7 +219,7 @@ def _warning(said: str) -> Finding:
 
 def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevision) -> Iterator[Finding]:
     """Every evaluator that cannot be used; one that the suite gives to many cases is said once."""
-    places = EvaluatorPlaces(suite) if cases else None
+    place_of = evaluator_places(suite) if cases else None
     seen: set[int] = set()
     for case in cases:
         for spec in case.evaluators:
@@ -221,7 +228,7 @@ def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevisio
             seen.add(id(spec))
             alone = replace(suite, cases=(replace(case, evaluators=(spec,)),))
             for error in EvaluatorSet(alone, grader).check().values():
-                place = places.of(case, spec, _argument(error, case, spec)) if places is not None else None
+                place = place_of(case, spec, _argument(error, case, spec)) if place_of is not None else None
                 yield from findings_of(error.at(place) if place is not None else error)
 
 
@@ -291,86 +298,12 @@ def _names_in(path: Path) -> Iterator[str]:
 # Configurations
 
 
-def _check_project(path: Path) -> Iterator[Finding]:
+def _check_other(path: Path, kind: Kind | Configuration) -> Iterator[Finding]:
+    """What is wrong with a file that is neither a suite nor a runners file."""
     try:
-        load_project(path.parent, path)
+        if isinstance(kind, Configuration):
+            yield from map(_warning, kind.check(path))
+        elif kind == "project":
+            load_project(path.parent, path)
     except EvalPipelineError as error:
         yield from findings_of(error)
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def _is_slots(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 50
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-Check = tuple[str, Callable[[Any], bool]]
-_FLAG: Check = ("true or false", _is_flag)
-_TEXT: Check = ("a text", _is_text)
-_CONFIG: Mapping[str, Check | Mapping[str, Check]] = {
-    "$schema": _TEXT,
-    "required_version": _TEXT,
-    "eval_patterns": ("a list of texts", _is_texts),
-    "execution": {
-        **dict.fromkeys(("verbose", "keep_workspaces", "export_otel", "otel_capture_content"), _FLAG),
-        **dict.fromkeys(("otel_group_turns", "pool_workspaces"), _FLAG),
-        **dict.fromkeys(("otel_file", "otel_backend"), _TEXT),
-        "pool_slots": ("a whole number from 1 to 50", _is_slots),
-    },
-    "studio": {"threshold": ("a number from 0 to 1", _is_share)},
-}
-"""AgentV's project configuration; what is wrong in it is ignored there, so it is a warning here."""
-
-
-def _check_config(path: Path) -> Iterator[Finding]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        source = yaml_source(path, text)
-        document = parse_yaml(text, source.shown)
-    except (OSError, UnicodeDecodeError) as error:
-        yield Finding(severity="error", message=f"cannot be read: {error}", place=SourceLocation(show_path(path)))
-        return
-    except InputError as error:
-        yield from findings_of(error)
-        return
-    if not isinstance(document, Mapping | None):
-        yield Finding(severity="error", message="expected a mapping", place=source.place(()))
-        return
-    yield from _check_fields(document or {}, _CONFIG, (), source)
-
-
-def _check_fields(
-    raw: Mapping[str, Any], known: Mapping[str, Check | Mapping[str, Check]], at: tuple[str, ...], source: Source
-) -> Iterator[Finding]:
-    for key, value in raw.items():
-        check, place = known.get(key), source.place((*at, key))
-        if check is None:
-            hint = did_you_mean(key, known)
-            yield Finding(severity="warning", message=f"unknown field, ignored{hint}", place=place)
-        elif isinstance(check, tuple):
-            if not check[1](value):
-                yield Finding(severity="warning", message=f"expected {check[0]}, got {value!r}; ignored", place=place)
-        elif isinstance(value, Mapping):
-            yield from _check_fields(value, check, (*at, key), source)
-        else:
-            yield Finding(severity="warning", message=f"expected a mapping, got {value!r}; ignored", place=place)
-
-
-_OTHERS: Mapping[Kind, Callable[[Path], Iterator[Finding]]] = {
-    "project": _check_project,
-    "agentv-config": _check_config,
-}

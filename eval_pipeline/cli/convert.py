@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,33 +15,22 @@ from eval_pipeline.cli.options import EXISTING_FILE
 from eval_pipeline.cli.tables import say
 from eval_pipeline.cli.written import FileText, write_files
 from eval_pipeline.errors import EvalPipelineError, InputError
-from eval_pipeline.formats.agentv.conversion import (
-    ConversionLoss,
-    NewFile,
-    RawSuite,
-    as_agent_skills,
-    as_json,
-    as_jsonl,
-    as_yaml,
-    read_written,
-    with_tests_in_line,
-)
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.suites.conversion import SUITE_WRITERS, NewFile, in_line, read_raw
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Case, Suite
 
-Writer = Callable[[RawSuite, Path], tuple[list[NewFile], ConversionLoss]]
-WRITERS: Mapping[str, Writer] = {"yaml": as_yaml, "jsonl": as_jsonl, "json": as_json, "agent-skills": as_agent_skills}
-_SUFFIXES = {"yaml": ".yaml", "jsonl": ".jsonl", "json": ".json", "agent-skills": ".evals.json"}
 _BY_SUFFIX = {".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".json": "json"}
-_IN_LINE = frozenset({"jsonl", "agent-skills"})
 _ELSEWHERE = frozenset({"line", "origin"})
 """Where a case stands: another place in every file."""
 
 
+_FORMATS = SUITE_WRITERS.names()
+
+
 @click.command(name="convert")
 @click.argument("source", metavar="IN", type=EXISTING_FILE)
-@click.option("--to", type=click.Choice(list(WRITERS)), help="Format (default: by OUT's name; YAML and JSONL swap).")
+@click.option("--to", type=click.Choice(_FORMATS), help="Format (default: by OUT's name; YAML and JSONL swap).")
 @click.option("-o", "--output", metavar="OUT", help="File to write (`-`: stdout; default: beside IN).")
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 def convert_command(source: Path, to: str | None, output: str | None, force: bool) -> None:
@@ -54,17 +43,16 @@ def convert_command(source: Path, to: str | None, output: str | None, force: boo
     path = source.absolute()
     console = Console(stderr=True)
     format_ = to or _format(path, output)
-    suite = read_written(path)
-    if format_ in _IN_LINE:
-        suite = with_tests_in_line(suite)
+    writer = SUITE_WRITERS.get(format_)
+    suite = in_line(read_raw(path)) if writer.in_line else read_raw(path)
     target = path if output == "-" else Path(output).absolute() if output else _beside(path, format_)
-    files, lost = WRITERS[format_](suite, target)
+    files, lost = writer.write(suite, target)
     if output == "-":
         _print(files, console)
     else:
         _check_free(files, path, force)
         write_files(FileText(file.path, file.text) for file in files)
-    different = [] if output == "-" or format_ == "agent-skills" else list(_differences(path, target))
+    different = [] if output == "-" or not writer.lossless else list(_differences(path, target))
     _report(console, lost=[*suite.lost, *lost.notes()], other=[*suite.moved, *different])
     if output != "-":
         _report_files(console, files, path)
@@ -75,7 +63,7 @@ def _format(path: Path, output: str | None) -> str:
     if output not in (None, "-"):
         suffix = Path(output or "").suffix.lower()
         if suffix not in _BY_SUFFIX:
-            raise InputError(f"--output: no suite format for '{suffix}' files; --to names one of {', '.join(WRITERS)}")
+            raise InputError(f"--output: no suite format for '{suffix}' files; --to names one of {', '.join(_FORMATS)}")
         return _BY_SUFFIX[suffix]
     return "jsonl" if path.suffix.lower() in (".yaml", ".yml") else "yaml"
 
@@ -83,7 +71,7 @@ def _format(path: Path, output: str | None) -> str:
 def _beside(path: Path, format_: str) -> Path:
     """A file of another format beside IN; `.eval.yaml` where the file beside a JSONL file has the plain name."""
     base = path.stem.removesuffix(".eval") or path.stem
-    plain = path.with_name(base + _SUFFIXES[format_])
+    plain = path.with_name(base + SUITE_WRITERS.get(format_).suffix)
     return path.with_name(f"{base}.eval.yaml") if format_ == "yaml" and plain.exists() else plain
 
 

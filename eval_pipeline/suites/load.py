@@ -23,9 +23,8 @@ _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "recordings"})
 class LoadOptions:
     """What a format may use besides the file.
 
-    `environment` is what `${{ NAME }}` is filled in from. `evaluators` are the types that registered evaluators answer
-    to: an author's own script (`.agentv/assertions/<type>.py`) is looked for when a type is not among them, and never
-    when they are not given.
+    `environment` has the values of `${{ NAME }}`. `evaluators` are the types of the registered evaluators: a format may
+    look for an author's own script when a type is not among them; it never does when none are given.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -33,7 +32,11 @@ class LoadOptions:
 
 
 class Format(Protocol):
-    """One file format of suites."""
+    """One file format of suites.
+
+    It may also have `schemas` (the names that a file's `$schema` may have), and the methods of `ConvertibleFormat`
+    (conversion.py) and `ReviewedFormat` (review.py).
+    """
 
     suffixes: tuple[str, ...]
 
@@ -55,14 +58,27 @@ FORMATS: Registry[Callable[[], Format]] = Registry(
 def load_suite(path: Path, load_options: LoadOptions | None = None) -> Suite:
     """The suite in a file. Raises InputError when the file cannot be read or is no suite."""
     text = _read_text(path)
+    return _format_for(path, text[:_HEAD]).load(path, text, load_options or LoadOptions())
+
+
+def format_of(path: Path) -> Format:
+    """The format that recognizes a file, or the first one of its suffix. Raises InputError."""
+    return _format_for(path, _head(path) or "")
+
+
+def _format_for(path: Path, head: str) -> Format:
     candidates = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
     if not candidates:
         known = sorted({suffix for format_ in _formats() for suffix in format_.suffixes})
         raise InputError(
             f"no suite format for '{path.suffix}' files; there are: {', '.join(known)}", SourceLocation(show_path(path))
         )
-    chosen = next((format_ for format_ in candidates if format_.recognizes(path, text[:_HEAD])), candidates[0])
-    return chosen.load(path, text, load_options or LoadOptions())
+    return next((format_ for format_ in candidates if format_.recognizes(path, head)), candidates[0])
+
+
+def default_name(path: Path) -> str:
+    """A suite's name by its file: without `.yaml`, `.jsonl` and a trailing `.eval`."""
+    return path.stem.removesuffix(".eval") or path.stem
 
 
 def load_suites(patterns: Sequence[str], folder: Path, load_options: LoadOptions | None = None) -> list[Suite]:

@@ -41,7 +41,11 @@ def _interpolation(row: Row) -> None:
 def _defaults_of(row: Row, folder: Path) -> Mapping[str, Any]:
     path = folder / "config.yaml"
     path.write_text(json.dumps({"execution": row.data["args"][0]}), "utf-8")
-    return read_project_file(path, {}).execution
+    project = read_project_file(path, {})
+    if project.problems:
+        raise InputError(project.problems[0].problem, project.problems[0].place)
+    execution: Mapping[str, Any] = project.settings.get("execution", {})
+    return execution
 
 
 @in_a_folder

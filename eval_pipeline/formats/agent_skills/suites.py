@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.formats.agentv.documents import RawTest, parse_document
+from eval_pipeline.formats.agentv.eval_files import EvalFiles
 from eval_pipeline.formats.agentv.load_context import LoadContext, open_context
 from eval_pipeline.formats.agentv.suite import read_suite
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
+from eval_pipeline.suites.conversion import RawSuite
 from eval_pipeline.suites.load import FORMATS, LoadOptions
 from eval_pipeline.suites.model import Suite
 
@@ -22,7 +24,7 @@ _EVALS = re.compile(r'[{,]\s*"evals"\s*:\s*\[')
 
 
 @FORMATS.register("agent-skills")
-class AgentSkills:
+class AgentSkills(EvalFiles):
     """Files ending in .json whose root object has a list `evals`."""
 
     suffixes: tuple[str, ...] = (".json",)
@@ -32,6 +34,11 @@ class AgentSkills:
 
     def mentions(self, path: Path, head: str) -> Iterable[Path]:
         return ()
+
+    def read_raw(self, path: Path) -> RawSuite:
+        from eval_pipeline.formats.agent_skills.conversion import read_evals  # noqa: PLC0415 — only `convert` needs it
+
+        return read_evals(path)
 
     def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
         context = open_context(path, load_options)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from eval_pipeline.formats.agentv.documents import jsonl_tests, read_document
+from eval_pipeline.formats.agentv.eval_files import EvalFiles
 from eval_pipeline.formats.agentv.load_context import LoadContext, open_context
 from eval_pipeline.formats.agentv.suite import TEST_KEYS, read_suite
 from eval_pipeline.parsing.fields import NOTHING, FieldCursor, Map, kind
@@ -20,7 +21,7 @@ _BESIDE = (".yaml", ".yml", ".eval.yaml", ".eval.yml")
 
 
 @FORMATS.register("agentv-jsonl")
-class AgentVJsonl:
+class AgentVJsonl(EvalFiles):
     """Files ending in .jsonl whose first row has `id` and `input`."""
 
     suffixes: tuple[str, ...] = (".jsonl",)

@@ -1,67 +1,68 @@
-"""AgentV's own project file, `.agentv/config.yaml`: what it sets for the suites of the folders below it."""
+"""AgentV's own project file, `.agentv/config.yaml`: what it sets, and what is wrong in it.
+
+AgentV ignores a setting that it cannot use, so a problem is a warning here and the other settings are read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.diagnostics import Diagnostic
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
-from eval_pipeline.parsing.file_search import search_roots
 from eval_pipeline.parsing.interpolation import interpolate
 from eval_pipeline.parsing.source import Source, show_path
 from eval_pipeline.parsing.yaml_text import read_yaml
+from eval_pipeline.suites.configurations import Configuration
 
 MAX_POOL_SLOTS = 50
+_NAME = re.compile(r"config\.ya?ml\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectFile:
-    """What a project file says; `execution` holds the settings that it gives, by their names."""
+    """The settings of a project file that have a usable value, and what is wrong with the others."""
 
-    path: Path
-    required_version: str | None = None
-    eval_patterns: tuple[str, ...] = ()
-    execution: Map = field(default_factory=dict)
-
-
-def nearest_project_file(folder: Path) -> Path | None:
-    """The project file that holds for a folder: its own, or the nearest above it in its git repository."""
-    candidates = (root / ".agentv" / name for root in search_roots(folder).roots for name in _NAMES)
-    return next((path for path in candidates if path.is_file()), None)
+    settings: Map = field(default_factory=dict)
+    problems: tuple[Diagnostic, ...] = ()
 
 
 def read_project_file(path: Path, environment: Mapping[str, str]) -> ProjectFile:
-    """A project file. Raises InputError."""
+    """A project file. Raises InputError when it is no mapping."""
     shown = show_path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise FieldCursor(Source(path, shown, lambda _: None)).error(f"cannot be read: {error}") from None
+        raise InputError(f"cannot be read: {error}", SourceLocation(shown)) from None
     raw, lines = read_yaml(text, shown)
     cursor = FieldCursor(Source(path, shown, lines.of))
     if raw is not None and not isinstance(raw, Mapping):
         raise cursor.error(f"expected a mapping, got {kind(raw)}")
-    document = interpolate(raw or {}, environment)
-    return ProjectFile(
-        path=path,
-        required_version=fields.text(document, "required_version", cursor),
-        eval_patterns=fields.texts(document, "eval_patterns", cursor),
-        execution=execution_defaults(fields.mapping(document, "execution", cursor), cursor.at("execution")),
-    )
+    problems: list[Diagnostic] = []
+    settings = dict(_settings(interpolate(raw or {}, environment), _FIELDS, cursor, problems))
+    return ProjectFile(settings=settings, problems=tuple(problems))
 
 
-def execution_defaults(raw: Map, cursor: FieldCursor) -> dict[str, Any]:
-    """The settings of an `execution` block that have a value. Raises InputError."""
-    for key in raw:
-        if key not in _SETTINGS:
-            raise cursor.error(
-                f"unknown field; there are: {', '.join(_SETTINGS)}{did_you_mean(str(key), _SETTINGS)}", key
-            )
-    return {key: read(raw, key, cursor) for key, read in _SETTINGS.items() if raw.get(key) is not None}
+def _settings(
+    raw: Map, known: Mapping[str, _Field], cursor: FieldCursor, problems: list[Diagnostic]
+) -> Iterator[tuple[str, Any]]:
+    for key, value in raw.items():
+        field_ = known.get(key)
+        if field_ is None:
+            problems.append(Diagnostic(f"unknown field, ignored{did_you_mean(str(key), known)}", cursor.place(key)))
+            continue
+        try:
+            if isinstance(field_, Mapping):
+                yield key, dict(_settings(fields.mapping(raw, key, cursor), field_, cursor.at(key), problems))
+            elif value is not None:
+                yield key, field_(raw, key, cursor)
+        except InputError as error:
+            problems.append(Diagnostic(f"{error.problem}; ignored", error.place))
 
 
 def _words(raw: Map, key: str, cursor: FieldCursor) -> str:
@@ -71,23 +72,40 @@ def _words(raw: Map, key: str, cursor: FieldCursor) -> str:
     return value.strip()
 
 
+def _list(raw: Map, key: str, cursor: FieldCursor) -> tuple[str, ...]:
+    if isinstance(raw[key], str):
+        raise cursor.error(f"expected a list of texts, got {kind(raw[key])}", key)
+    return fields.texts(raw, key, cursor)
+
+
 def _slots(raw: Map, key: str, cursor: FieldCursor) -> int | None:
     value = fields.count(raw, key, cursor)
     if value is not None and value > MAX_POOL_SLOTS:
-        raise _too_many(value, key, cursor)
+        raise cursor.error(f"expected at most {MAX_POOL_SLOTS}, got {value}", key)
     return value
 
 
-def _too_many(value: int, key: str, cursor: FieldCursor) -> InputError:
-    return cursor.error(f"expected at most {MAX_POOL_SLOTS}, got {value}", key)
-
-
-_NAMES = ("config.yaml", "config.yml")
-_SETTINGS: Mapping[str, Callable[[Map, str, FieldCursor], Any]] = {
-    **dict.fromkeys(
-        ("verbose", "keep_workspaces", "export_otel", "otel_capture_content", "otel_group_turns", "pool_workspaces"),
-        fields.flag,
-    ),
-    **dict.fromkeys(("otel_file", "otel_backend"), _words),
-    "pool_slots": _slots,
+_Field = Callable[[Map, str, FieldCursor], Any] | Mapping[str, Callable[[Map, str, FieldCursor], Any]]
+_FIELDS: Mapping[str, _Field] = {
+    "$schema": fields.text,
+    "required_version": fields.text,
+    "eval_patterns": _list,
+    "execution": {
+        **dict.fromkeys(("verbose", "keep_workspaces", "export_otel", "otel_capture_content"), fields.flag),
+        **dict.fromkeys(("otel_group_turns", "pool_workspaces"), fields.flag),
+        **dict.fromkeys(("otel_file", "otel_backend"), _words),
+        "pool_slots": _slots,
+    },
+    "studio": {"threshold": fields.share},
 }
+
+
+def _is_project_file(path: Path) -> bool:
+    return _NAME.match(path.name) is not None and path.parent.name == ".agentv"
+
+
+CONFIGURATION = Configuration(
+    schemas=("agentv-config",),
+    recognizes=_is_project_file,
+    check=lambda path: read_project_file(path, {}).problems,
+)

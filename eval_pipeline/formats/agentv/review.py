@@ -1,31 +1,32 @@
-"""What is odd about a suite though it can be carried out: found by reading it again as it is written.
+"""Warnings about a suite that can be carried out, found by reading its file again as it is written.
 
-What stops a case, and what its fields say that nobody reads, the formats tell when they load it.
+Errors of a case and unknown fields are reported when the suite is loaded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import EvalPipelineError, SourceLocation
-from eval_pipeline.formats.agentv.conversion import RawSuite, read_written
 from eval_pipeline.formats.agentv.evaluators import SPELLINGS
 from eval_pipeline.parsing.diagnostics import Diagnostic
 from eval_pipeline.parsing.source import FieldPath, show_path
 from eval_pipeline.plugins import canonical_name
+from eval_pipeline.suites.conversion import RawSuite
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 
+ReadRaw = Callable[[Path], RawSuite]
 _ROLE_MARKER = re.compile(r"@\[(?:System|User|Assistant|Tool)\]:", re.IGNORECASE)
 _EMPTY_LIST = re.compile(r":\s*\[\s*\]")
 _ASSERTIONS = ("assertions", "assert", "evaluators")
 
 
-def review(suite: Suite) -> Iterator[Diagnostic]:
-    """The notices about a suite that could be loaded."""
-    written = _written(suite.path)
+def review(suite: Suite, read: ReadRaw) -> Iterator[Diagnostic]:
+    """The warnings about a suite that could be loaded."""
+    written = _written(suite.path, read)
     if written is not None:
         yield from _of_fields(written.document, (), written)
         for path, test in written.entries():
@@ -35,12 +36,12 @@ def review(suite: Suite) -> Iterator[Diagnostic]:
         yield from _empty_files(case, suite.path)
 
 
-class EvaluatorPlaces:
+class WrittenEvaluators:
     """Where the evaluators of a suite's cases stand in its file, as far as the file itself lists them."""
 
-    def __init__(self, suite: Suite) -> None:
+    def __init__(self, suite: Suite, read: ReadRaw) -> None:
         try:
-            self._written: RawSuite | None = read_written(suite.path)
+            self._written: RawSuite | None = read(suite.path)
         except EvalPipelineError:
             self._written = None
         self._tests: dict[str, tuple[FieldPath, Mapping[str, Any]]] = {}
@@ -48,7 +49,7 @@ class EvaluatorPlaces:
             if isinstance(test, Mapping):
                 self._tests.setdefault(str(test.get("id")).strip(), (path, test))
 
-    def of(self, case: Case, spec: EvaluatorSpec, argument: FieldPath) -> SourceLocation | None:
+    def place(self, case: Case, spec: EvaluatorSpec, argument: FieldPath) -> SourceLocation | None:
         """The place of an evaluator, or of an argument of it, in the case or in what the suite gives to all of them."""
         if self._written is None:
             return None
@@ -75,13 +76,13 @@ def _is_written_as(spec: EvaluatorSpec, entry: Any) -> bool:
     return canonical_name(entry["type"]) == spec.type and all(entry.get(key) == spec.config[key] for key in spec.config)
 
 
-def _written(path: Path) -> RawSuite | None:
+def _written(path: Path, read: ReadRaw) -> RawSuite | None:
     """The suite as it is written, when its text has any sign of what is looked for: reading a large one takes long."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-        return read_written(path) if _ROLE_MARKER.search(text) or _EMPTY_LIST.search(text) else None
+        return read(path) if _ROLE_MARKER.search(text) or _EMPTY_LIST.search(text) else None
     except (EvalPipelineError, OSError, UnicodeDecodeError):
-        return None  # whatever it is, the format has said it, or reads what we cannot
+        return None  # loading has reported it
 
 
 def _of_fields(raw: Mapping[str, Any], path: FieldPath, written: RawSuite) -> Iterator[Diagnostic]:
@@ -90,12 +91,12 @@ def _of_fields(raw: Mapping[str, Any], path: FieldPath, written: RawSuite) -> It
             problem = "the list is empty: a test without evaluators is judged by a model"
             yield Diagnostic(problem, written.source.place((*path, name)))
     for name in ("input", "expected_output"):
-        for cursor, said in _texts(raw.get(name), (*path, name)):
-            if (marker := _ROLE_MARKER.search(said)) is not None:
+        for at, text in _texts(raw.get(name), (*path, name)):
+            if (marker := _ROLE_MARKER.search(text)) is not None:
                 problem = (
                     f"'{marker[0]}' inside a text is no role, but looks like one to a model; write a list of messages"
                 )
-                yield Diagnostic(problem, written.source.place(cursor))
+                yield Diagnostic(problem, written.source.place(at))
 
 
 def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:

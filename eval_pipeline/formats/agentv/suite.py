@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from eval_pipeline.errors import InputError
@@ -26,6 +26,7 @@ from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import FieldCursor, Map
 from eval_pipeline.parsing.interpolation import with_texts_changed
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.suites.load import default_name
 from eval_pipeline.suites.model import Case, Suite, content_revision
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
@@ -198,11 +199,6 @@ def _suite_name(document: Map, cursor: FieldCursor, context: LoadContext) -> str
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "suite"
     context.diagnostics.add(f"'{name}' is kept as '{plain}' (letters, digits, . _ -)", cursor.place("name"))
     return plain
-
-
-def default_name(path: Path) -> str:
-    """A suite's name by its file: without `.yaml`, `.jsonl` and a trailing `.eval`."""
-    return path.stem.removesuffix(".eval") or path.stem
 
 
 def category_of(shown: str) -> str:

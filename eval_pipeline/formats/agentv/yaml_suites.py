@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from eval_pipeline.formats.agentv.documents import parse_document
+from eval_pipeline.formats.agentv.eval_files import EvalFiles
 from eval_pipeline.formats.agentv.load_context import open_context
 from eval_pipeline.formats.agentv.suite import TEST_KEYS, read_suite
 from eval_pipeline.parsing.file_search import NotFound, SearchRoots, is_pattern, search_roots
@@ -21,10 +22,11 @@ _TESTS = re.compile(rf"""(?:^|[{{,]\s*){_KEY}\s*:""", re.MULTILINE)
 
 
 @FORMATS.register("agentv-yaml")
-class AgentVYaml:
+class AgentVYaml(EvalFiles):
     """Files ending in .yaml, .yml or .json whose root mapping has `tests` (or an alias of it)."""
 
     suffixes: tuple[str, ...] = (".yaml", ".yml", ".json")
+    schemas: tuple[str, ...] = ("agentv-eval",)
 
     def recognizes(self, path: Path, head: str) -> bool:
         return bool(_TESTS.search(head))

@@ -14,15 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError, InputErrors
-from eval_pipeline.formats.agentv.conversion import (
-    as_agent_skills,
-    as_json,
-    as_jsonl,
-    as_yaml,
-    read_written,
-    with_tests_in_line,
-)
+from eval_pipeline.formats.agent_skills.conversion import as_agent_skills
+from eval_pipeline.formats.agentv.conversion import as_json, as_jsonl, as_yaml
 from eval_pipeline.parsing.writing import suite_yaml
+from eval_pipeline.suites.conversion import in_line, read_raw
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Case, Suite
 
@@ -32,8 +27,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "suites"
 
 def convert(path: Path, target: Path, write: Callable[..., Any] | None = None) -> list[str]:
     """Writes the suite at `path` in another format; what could not be carried over."""
-    suite = read_written(path)
-    suite = with_tests_in_line(suite) if target.suffix == ".jsonl" else suite
+    suite = read_raw(path)
+    suite = in_line(suite) if target.suffix == ".jsonl" else suite
     files, lost = (write or WRITERS[target.suffix])(suite, target)
     target.parent.mkdir(parents=True, exist_ok=True)
     for file in files:
@@ -104,7 +99,7 @@ def test_a_suite_reads_the_same_in_every_format(
 
     for target in chain[1:]:
         same(load_suite(first), load_suite(target))
-    assert read_written(chain[-1]).tests == tests
+    assert read_raw(chain[-1]).tests == tests
 
 
 @pytest.mark.parametrize("name", ["coding-agents.yaml", "log-triage.yaml", "unit-conversion.yaml", "gsm8k.jsonl"])
@@ -130,7 +125,7 @@ def test_tests_of_other_files_are_put_in_line_in_jsonl(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("tests:\n- {id: a, input: x, criteria: c}\n- file://more.yaml\n")
 
-    written = with_tests_in_line(read_written(path))
+    written = in_line(read_raw(path))
 
     assert [test["id"] for test in written.tests] == ["a", "b"]
     assert written.tests[1]["input"] == "${{ SOME_NAME }}"
@@ -284,6 +279,6 @@ def test_what_cannot_be_read_is_said(
     (tmp_path / name).write_text(text)
 
     with pytest.raises((InputError, InputErrors)) as raised:
-        with_tests_in_line(read_written(tmp_path / name))
+        in_line(read_raw(tmp_path / name))
 
     assert problem in str(raised.value)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.formats.agentv.project_file import ProjectFile, nearest_project_file, read_project_file
+from eval_pipeline.formats.agentv.project_file import ProjectFile, read_project_file
 from eval_pipeline_tests.formats.agentv.sample_suites import write
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
@@ -22,18 +20,21 @@ def test_a_project_file_is_read() -> None:
         required_version: '>=4'
         eval_patterns: ['**/evals/*.yaml']
         execution: {keep_workspaces: true, pool_slots: 3, otel_backend: '${{ BACKEND }}', verbose: null}
+        studio: {threshold: 0.5}
         """)
 
     assert project == ProjectFile(
-        path=Path(".agentv/config.yaml"),
-        required_version=">=4",
-        eval_patterns=("**/evals/*.yaml",),
-        execution={"keep_workspaces": True, "pool_slots": 3, "otel_backend": "langfuse"},
+        settings={
+            "required_version": ">=4",
+            "eval_patterns": ("**/evals/*.yaml",),
+            "execution": {"keep_workspaces": True, "pool_slots": 3, "otel_backend": "langfuse"},
+            "studio": {"threshold": 0.5},
+        }
     )
 
 
-def test_an_empty_project_file_says_nothing() -> None:
-    assert read("").execution == {}
+def test_an_empty_project_file_sets_nothing() -> None:
+    assert read("") == ProjectFile()
 
 
 @pytest.mark.parametrize(
@@ -44,23 +45,15 @@ def test_an_empty_project_file_says_nothing() -> None:
         ("execution: {pool_slots: 51}", "execution.pool_slots: expected at most 50, got 51"),
         ("execution: {verbos: true}", "did you mean 'verbose'?"),
         ("execution: []", "execution: expected a mapping, got a list"),
-        ("[]", "expected a mapping, got a list"),
+        ("eval_patterns: evals", "eval_patterns: expected a list of texts, got a text ('evals')"),
     ],
 )
-def test_what_is_wrong_in_a_project_file_is_said(text: str, problem: str) -> None:
-    with pytest.raises(InputError) as raised:
-        read(text)
+def test_what_is_wrong_in_a_project_file_is_a_warning(text: str, problem: str) -> None:
+    (warning,) = read(text).problems
 
-    assert problem in str(raised.value)
+    assert problem in warning
 
 
-@pytest.mark.parametrize(("at", "found"), [(".git", True), ("evals/.git", False)])
-def test_the_nearest_project_file_in_the_repository_holds(
-    at: str, found: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = write(".agentv/config.yaml").absolute()
-    write(f"{at}/HEAD")
-    write("evals/deep/math.yaml")
-    monkeypatch.chdir("evals")
-
-    assert nearest_project_file(Path("deep")) == (file if found else None)
+def test_a_project_file_that_is_no_mapping_is_an_error() -> None:
+    with pytest.raises(InputError, match="expected a mapping, got a list"):
+        read("[]")

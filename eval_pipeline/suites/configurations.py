@@ -1,0 +1,28 @@
+"""Configuration files of other systems beside their suites: how they are recognized, and what is wrong in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval_pipeline.parsing.diagnostics import Diagnostic
+from eval_pipeline.plugins import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One kind of configuration file.
+
+    `schemas` are the names that its `$schema` may have (without a version), `recognizes` knows it by its path. `check`
+    returns its warnings and raises InputError when it cannot be read.
+    """
+
+    schemas: tuple[str, ...]
+    recognizes: Callable[[Path], bool]
+    check: Callable[[Path], Iterable[Diagnostic]]
+
+
+CONFIGURATIONS: Registry[Configuration] = Registry(
+    "configuration file", folder=None, entry_point_group="eval_pipeline.configurations"
+)
