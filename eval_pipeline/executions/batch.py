@@ -1,4 +1,4 @@
-"""Many cases in one run of a program: the file it is given, and its output read back, case by case."""
+"""One program run for many cases: the input file, and the output parsed into one answer per case."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from eval_pipeline.suites.model import Case
 
 
 def cases_file(calls: Sequence[Call]) -> bytes:
-    """JSONL, a line a case: `id`, `prompt` (its input as one text), `input` (its messages), `files`.
+    """Return JSONL with one line per case: `id`, `prompt` (its input as one text), `input` (its messages), `files`.
 
-    What does not make a cell another (a case's metadata, say) is not told: answers that went by it would be reused when
-    it changed.
+    Fields outside a plan's identity (such as metadata) are left out: answers that depend on them would be reused after
+    they change.
     """
     return b"".join(to_json(_line(call.plan.case)) + b"\n" for call in calls)
 
@@ -35,10 +35,10 @@ def _line(case: Case) -> dict[str, Any]:
 
 
 def batch_answers(output: bytes, calls: Sequence[Call], format_: str) -> list[RawExecution | TargetFailure]:
-    """The answer to each call, in their order, from JSONL of `{"id": …, and what a single answer's file holds}`.
+    """Return the answer to each call, in order, from JSONL of `{"id": …}` with the fields of a single answer's file.
 
-    A case without a row failed alone. Raises TargetFailure when the output cannot be told apart: a line that is no
-    object with an id, two rows of one id.
+    A case without a row fails alone. Raises TargetFailure when the output is ambiguous: a line that is not an object
+    with an id, or two rows with one id.
     """
     rows: dict[str, Mapping[str, Any]] = {}
     for number, id_, row in _rows(output):
@@ -64,7 +64,7 @@ def _rows(output: bytes) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
 
 
 def _answer(row: Mapping[str, Any] | None, case: str, format_: str) -> RawExecution | TargetFailure:
-    """The row as if it were a single answer's output file; how long one case of many took is not known."""
+    """Return the row as a single answer's output. The duration of one case in a batch is unknown."""
     if row is None:
         return TargetFailure(OUTPUT_MISSING, f"the batch's output has no row with the id '{case}'")
     if "error" in row and not is_answer(row):

@@ -1,6 +1,6 @@
-"""What a user writes as a command → the words to run: a list of arguments or a shell line, with placeholders.
+"""A command setting → the words to run: a list of arguments or a shell line, with placeholders.
 
-Nothing is run here. How values get into a shell line unharmed is in `shell_line.py`.
+This module runs nothing. `shell_line.py` inserts values into a shell line safely.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLACEHOLDERS = (
     "PROMPT", "PROMPT_FILE", "CASES_FILE", "FILES", "CASE_ID", "EVAL_ID", "SUITE", "REPETITION", "ATTEMPT", "RETRY",
     "OUTPUT_FILE",
 )  # fmt: skip
-"""`CASE_ID` and `EVAL_ID` are one; `ATTEMPT` counts from 1, `RETRY` from 0 (the first attempt is no retry)."""
+"""`CASE_ID` and `EVAL_ID` are synonyms; `ATTEMPT` counts from 1, `RETRY` from 0 (the first attempt is no retry)."""
 _FILE_PART = re.compile(r"\{(path|basename)\}")
 _FILES = re.compile(r"(?<!\$)\{FILES\}")
 _INSTALLED = (("usr",), ("bin",), ("opt",))
@@ -27,43 +27,42 @@ _INSTALLED = (("usr",), ("bin",), ("opt",))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
-    """A program with its arguments (a tuple), or a line for the shell (a text).
+    """A program with its arguments (a tuple), or a shell line (a text).
 
-    `files_format` is what stands for one attached file where the command says {FILES}: `{path}` and `{basename}` in
-    it are filled in.
+    `files_format` is the form of one attached file in {FILES}, with placeholders `{path}` and `{basename}`.
     """
 
-    written: str | tuple[str, ...]
+    command: str | tuple[str, ...]
     files_format: str = "{path}"
 
     @property
     def names(self) -> frozenset[str]:
-        """The placeholders that it uses."""
-        return frozenset(placeholders(self.written if isinstance(self.written, str) else "\n".join(self.written)))
+        """The placeholders in the command."""
+        return frozenset(placeholders(self.command if isinstance(self.command, str) else "\n".join(self.command)))
 
     def with_last(self, name: str) -> CommandLine:
-        """The same with a placeholder as its last argument."""
+        """Return the command with a placeholder as its last argument."""
         last = f"{{{name}}}"
-        if isinstance(self.written, str):
-            return replace(self, written=f"{self.written} {last}")
-        return replace(self, written=(*self.written, last))
+        if isinstance(self.command, str):
+            return replace(self, command=f"{self.command} {last}")
+        return replace(self, command=(*self.command, last))
 
     def program_files(self, folder: Path) -> dict[str, Path]:
-        """The files below `folder` that its words name: programs of the project, not those installed elsewhere."""
-        words = _shell_words(self.written) if isinstance(self.written, str) else self.written
+        """Return the files below `folder` that the command names: programs of the project, not installed ones."""
+        words = _shell_words(self.command) if isinstance(self.command, str) else self.command
         return {word: folder / word for word in words if "{" not in word and _is_content(folder / word)}
 
     def words(
         self, values: Mapping[str, str], files: Sequence[str], moved: Mapping[str, Path]
     ) -> tuple[list[str], dict[str, str]]:
-        """The words to run, and the environment variables that a shell line reads its values from.
+        """Return the words to run, and the environment variables that a shell line reads its values from.
 
-        `moved` are words that name a file which is elsewhere, seen from where the program runs.
+        `moved` maps words that name a program file to its absolute path, for a run in another folder.
         """
-        if isinstance(self.written, str):
+        if isinstance(self.command, str):
             line, variables = self._shell_line(values, files, moved)
             return ["sh", "-c", line], variables
-        return [part for word in self.written for part in self._argument(word, values, files, moved)], {}
+        return [part for word in self.command for part in self._argument(word, values, files, moved)], {}
 
     def _argument(
         self, word: str, values: Mapping[str, str], files: Sequence[str], moved: Mapping[str, Path]
@@ -77,26 +76,26 @@ class CommandLine:
     def _shell_line(
         self, values: Mapping[str, str], files: Sequence[str], moved: Mapping[str, Path]
     ) -> tuple[str, dict[str, str]]:
-        line = str(self.written)
-        own = {f"PROGRAM_{number}": str(path) for number, path in enumerate(moved.values(), start=1)}
-        for name, word in zip(own, moved, strict=True):
+        line = str(self.command)
+        variables = {f"PROGRAM_{number}": str(path) for number, path in enumerate(moved.values(), start=1)}
+        for name, word in zip(variables, moved, strict=True):
             line = re.sub(rf"(?<![^\s;|&()<>='\"]){re.escape(word)}(?![^\s;|&()<>'\"])", f"{{{name}}}", line)
         for number, path in enumerate(files, start=1):
-            own |= {f"FILE_PATH_{number}": path, f"FILE_BASENAME_{number}": Path(path).name}
-        shown = " ".join(
+            variables |= {f"FILE_PATH_{number}": path, f"FILE_BASENAME_{number}": Path(path).name}
+        file_list = " ".join(
             _FILE_PART.sub(lambda part, n=number: f"{{FILE_{part[1].upper()}_{n}}}", self.files_format)  # type: ignore[misc]
             for number in range(1, len(files) + 1)
         )
-        return fill_shell_line(_FILES.sub(lambda _: shown, line), {**values, **own})
+        return fill_shell_line(_FILES.sub(lambda _: file_list, line), {**values, **variables})
 
 
 def read_command_line(given: Mapping[str, Any], key: str = "command", files_format: str = "{path}") -> CommandLine:
-    """The command under a key of some settings. Raises InputError for what is none, and for unknown placeholders."""
+    """Read the command under a key. Raises InputError for another type and for unknown placeholders."""
     command = given.get(key)
     if isinstance(command, str) and command.strip():
-        line = CommandLine(written=command, files_format=files_format)
+        line = CommandLine(command=command, files_format=files_format)
     elif isinstance(command, list) and command and all(isinstance(word, (str, int, float)) for word in command):
-        line = CommandLine(written=tuple(map(str, command)), files_format=files_format)
+        line = CommandLine(command=tuple(map(str, command)), files_format=files_format)
     else:
         raise InputError("expected a program with its arguments (a list), or a shell line", SourceLocation(field=key))
     for name in sorted(line.names.difference(PLACEHOLDERS)):
@@ -112,7 +111,7 @@ def _file_text(template: str, path: str) -> str:
 
 
 def _shell_words(line: str) -> list[str]:
-    """The words of a shell line, roughly when it holds what only a shell can read."""
+    """Split a shell line into words; approximate for lines with complex shell syntax."""
     reader = shlex.shlex(line, posix=True, punctuation_chars=True)
     reader.whitespace_split, reader.commenters = True, ""
     try:
@@ -122,10 +121,13 @@ def _shell_words(line: str) -> list[str]:
 
 
 def _is_content(path: Path) -> bool:
-    """Whether a word names a file of the project; programs outside (python, node) are known by their path already."""
+    """Return whether a word names a file of the project.
+
+    Installed programs (python, node) are identified by their path.
+    """
     if path.parts[1:2] in _INSTALLED:
         return False
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a word that can be no name: a script on the command line
+    except (OSError, ValueError):  # not a valid file name: an inline script
         return False

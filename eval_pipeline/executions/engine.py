@@ -1,10 +1,10 @@
-"""Plans → Executions: which attempt is made when. Concurrency, retries, budget, fallbacks and cancellation.
+"""Plans → Executions: scheduling of attempts. Concurrency, retries, budget, fallbacks and cancellation.
 
-One lane per runner, all lanes at once under a global limit. A lane starts an attempt whenever its limit has a place;
-an attempt that may be repeated waits for its delay outside that place. Each finished execution goes to the sink at
-once, outside that place too; the sink says what it cost. How many plans are begun and not finished has a bound of its
-own, so that a fast target with a slow sink does not pile up executions and workspaces. Nothing here knows a table or a
-score.
+One lane per runner; all lanes run concurrently under a global limit. A lane starts an attempt whenever its limit has a
+free slot; a retry waits for its delay outside the slot. Each finished execution goes to the sink immediately, also
+outside the slot; the sink returns its cost. The number of plans started but not finished is bounded separately, so that
+a fast target with a slow sink does not accumulate executions and workspaces. This module does not depend on tables or
+scores.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eval_pipeline.executions.attempts import (
     PlanState,
     Workspaces,
     attempt_record,
-    executed,
+    build_execution,
     time_limit_s,
 )
 from eval_pipeline.executions.conversations import Conversations
@@ -36,31 +36,31 @@ from eval_pipeline.executions.redaction import clean_files, redact
 from eval_pipeline.failures import ADAPTER, BUDGET_EXCEEDED, TIMEOUT
 
 _LOG = logging.getLogger(__name__)
-BEGUN_PER_PLACE = 4
-LEAST_BEGUN = 16
+STARTED_PER_SLOT = 4
+MIN_STARTED = 16
 ExecuteBatch = Callable[[Sequence[Call]], Awaitable[list[RawExecution | TargetFailure]]]
 
 
 class SinkResult(NamedTuple):
-    """What the sink says of an execution: its cost in USD (None: not known), and whether its cell passed."""
+    """The sink's result for an execution: its cost in USD (None: unknown), and whether its plan passed."""
 
     cost_usd: float | None = None
     passed: bool = True
 
 
 class Sink(Protocol):
-    """Takes each finished execution and makes it durable. Its workspace is let go afterwards."""
+    """Takes each finished execution and makes it durable. The workspace is released afterwards."""
 
     async def __call__(self, plan: Plan, execution: Execution) -> SinkResult: ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Lane:
-    """The work of one runner: its adapter, its plans in order, and how many attempts may run at once.
+    """The work of one runner: its adapter, its plans in order, and its concurrency.
 
-    `plans` that ran out is asked again after every finished execution: what depends on others comes later.
-    `fallbacks` are asked in turn, once each, when the runner's own attempts failed; as many at once as their own
-    runner says, else as the lane.
+    An exhausted `plans` is polled again after every finished execution, because dependent plans are added later.
+    `fallbacks` are tried in order, once each, after the runner's own attempts failed; their concurrency is their
+    runner's, else the lane's.
     """
 
     runner: Runner
@@ -71,8 +71,10 @@ class Lane:
 
 
 class Engine:
-    """Carries out lanes. `folder_of(plan)` names the folder an execution may keep files in; `refuse(plan)` says why a
-    plan is not to be executed any more, None when it is."""
+    """Executes lanes. `folder_of(plan)` returns the folder for an execution's files.
+
+    `refuse(plan)` returns the reason why a plan must no longer be executed, or None.
+    """
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class Engine:
         conversations: Conversations | None = None,
     ) -> None:
         self._sink = sink
-        self._places = asyncio.Semaphore(concurrency) if concurrency else None
+        self._slots = asyncio.Semaphore(concurrency) if concurrency else None
         self._budget_usd = budget_usd
         self._refuse = refuse
         self.environment = AttemptEnvironment(folder_of=folder_of, workspaces=workspaces, conversations=conversations)
@@ -97,40 +99,40 @@ class Engine:
         self.spent_usd = 0.0
 
     async def carry_out(self, lanes: list[Lane]) -> None:
-        """Carries out every plan of every lane. Cancelling it stops all attempts and leaves no child process."""
+        """Execute every plan of every lane. Cancellation stops all attempts and leaves no child process."""
         async with asyncio.TaskGroup() as group:
             for lane in lanes:
                 group.create_task(_LaneRun(self, lane).run(), name=f"lane {lane.runner.name}")
 
     def refusal(self, plan: Plan) -> TargetFailure | None:
-        """Why a plan is not to be executed any more."""
+        """Return the reason why a plan must no longer be executed, or None."""
         if self._budget_usd is not None and self.spent_usd >= self._budget_usd:
             return TargetFailure(BUDGET_EXCEEDED, "not executed: the budget is spent")
         return self._refuse(plan)
 
     async def acquire(self) -> None:
-        if self._places is not None:
-            await self._places.acquire()
+        if self._slots is not None:
+            await self._slots.acquire()
 
     def release(self) -> None:
-        if self._places is not None:
-            self._places.release()
+        if self._slots is not None:
+            self._slots.release()
 
-    async def finish(self, job: PlanState, execution: Execution) -> None:
-        """Hands an execution on, and lets its workspace go when it has been looked at."""
+    async def finish(self, state: PlanState, execution: Execution) -> None:
+        """Pass an execution to the sink, then release its workspace."""
         passed = False
         try:
-            if job.lease is not None:
-                execution = replace(execution, workspace=await job.lease.trace())
-            taken = await self._sink(job.plan, execution)
-            self.spent_usd += taken.cost_usd or 0.0
-            passed = taken.passed
+            if state.lease is not None:
+                execution = replace(execution, workspace=await state.lease.trace())
+            sink_result = await self._sink(state.plan, execution)
+            self.spent_usd += sink_result.cost_usd or 0.0
+            passed = sink_result.passed
         finally:
-            await Attempts.release(job, failed=not passed)
+            await Attempts.release(state, failed=not passed)
 
 
 class _LaneRun:
-    """One lane while it runs: who waits for a retry, who is under way."""
+    """A running lane: its pending retries and running attempts."""
 
     def __init__(self, engine: Engine, lane: Lane) -> None:
         self._engine = engine
@@ -139,10 +141,10 @@ class _LaneRun:
         self._limit = AdaptiveLimit(lane.concurrency, engine.clock.monotonic)
         self._attempts = Attempts(lane.runner, lane.adapter, self._limit, engine.clock, engine.environment)
         self._fallbacks = [(runner, self._attempts_of(runner, adapter)) for runner, adapter in lane.fallbacks]
-        self._most_begun = max(BEGUN_PER_PLACE * lane.concurrency, LEAST_BEGUN)
+        self._max_started = max(STARTED_PER_SLOT * lane.concurrency, MIN_STARTED)
         self._retries: list[tuple[float, int, PlanState]] = []
         self._retry_number = 0
-        self._under_way = 0
+        self._running = 0
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -151,13 +153,13 @@ class _LaneRun:
             async with asyncio.TaskGroup() as group:
                 while True:
                     await self._acquire()
-                    job = self._next_job()
-                    if job is not None:
-                        self._under_way += 1
-                        group.create_task(self._attempt(job))
+                    state = self._next_plan()
+                    if state is not None:
+                        self._running += 1
+                        group.create_task(self._attempt(state))
                         continue
                     self._release()
-                    if not self._under_way and not self._retries:
+                    if not self._running and not self._retries:
                         return
                     await self._wait_for_change()
         finally:
@@ -169,6 +171,7 @@ class _LaneRun:
         return Attempts(runner, adapter, limit, self._clock, self._engine.environment)
 
     async def _acquire(self) -> None:
+        # The lane's slot comes first: a throttled lane must not hold a global slot while it waits.
         await self._limit.acquire()
         try:
             await self._engine.acquire()
@@ -180,17 +183,17 @@ class _LaneRun:
         self._engine.release()
         self._limit.release()
 
-    def _next_job(self) -> PlanState | None:
-        """A retry that is due, else a new plan unless too many that were begun are not finished."""
+    def _next_plan(self) -> PlanState | None:
+        """Return a due retry, else a new plan, unless too many started plans are unfinished."""
         if self._retries and self._retries[0][0] <= self._clock.monotonic():
             return heapq.heappop(self._retries)[2]
-        if self._under_way + len(self._retries) >= self._most_begun:
+        if self._running + len(self._retries) >= self._max_started:
             return None
         plan = next(self._lane.plans, None)
         return PlanState(plan) if plan is not None else None
 
     async def _wait_for_change(self) -> None:
-        """Until an attempt ends, or the next retry is due."""
+        """Wait until an attempt ends or the next retry is due."""
         self._changed.clear()
         due_in = self._retries[0][0] - self._clock.monotonic() if self._retries else None
         if due_in is not None and due_in <= 0:
@@ -201,120 +204,121 @@ class _LaneRun:
         except TimeoutError:
             pass
 
-    async def _attempt(self, job: PlanState) -> None:
+    async def _attempt(self, state: PlanState) -> None:
         try:
             try:
-                outcome = await self._one_attempt(job)
+                outcome = await self._attempt_once(state)
             finally:
                 self._release()
             if outcome is not None:
-                await self._engine.finish(job, outcome)
+                await self._engine.finish(state, outcome)
         finally:
-            await Attempts.release(job, failed=True)
-            self._under_way -= 1
+            await Attempts.release(state, failed=True)
+            self._running -= 1
             self._changed.set()
 
-    async def _one_attempt(self, job: PlanState) -> Execution | None:
-        """The finished execution, or None when the job was put back to be tried again."""
-        refusal = self._engine.refusal(job.plan) if not job.attempts else None
+    async def _attempt_once(self, state: PlanState) -> Execution | None:
+        """Return the finished execution, or None when a retry is scheduled."""
+        refusal = self._engine.refusal(state.plan) if not state.attempts else None
         if refusal is not None:
-            return executed(job, refusal, self._clock.now())
-        if not job.attempts:
-            self._engine.started(job.plan)
-        result = await self._attempts.make(job)
-        delay_s = self._attempts.delay_before_next(job, result)
+            return build_execution(state, refusal, self._clock.now())
+        if not state.attempts:
+            self._engine.started(state.plan)
+        result = await self._attempts.attempt(state)
+        delay_s = self._attempts.delay_before_next(state, result)
         if delay_s is not None:
-            await Attempts.release(job, restore=True)  # others may work in it while this one waits
-            self._put_back(job, delay_s)
+            await Attempts.release(state, restore=True)  # other plans may use it during the delay
+            self._schedule_retry(state, delay_s)
             return None
         if isinstance(result, TargetFailure) and self._fallbacks:
-            return await self._fall_back(job, result)
-        return self._attempts.execution(job, result)
+            return await self._fall_back(state, result)
+        return self._attempts.execution(state, result)
 
-    def _put_back(self, job: PlanState, delay_s: float) -> None:
-        self._retry_number += 1
-        heapq.heappush(self._retries, (self._clock.monotonic() + delay_s, self._retry_number, job))
+    def _schedule_retry(self, state: PlanState, delay_s: float) -> None:
+        self._retry_number += 1  # breaks ties in the heap: a PlanState is not comparable
+        heapq.heappush(self._retries, (self._clock.monotonic() + delay_s, self._retry_number, state))
 
-    async def _fall_back(self, job: PlanState, result: RawExecution | TargetFailure) -> Execution:
-        """The first fallback's answer; when they all fail, the failure of the last."""
-        by = None
+    async def _fall_back(self, state: PlanState, result: RawExecution | TargetFailure) -> Execution:
+        """Return the first successful fallback's execution, or the last failure."""
+        answered_by = None
         for runner, attempts in self._fallbacks:
-            result, by = await attempts.make_in_place(job), runner.name
+            result, answered_by = await attempts.acquire_and_attempt(state), runner.name
             if not isinstance(result, TargetFailure):
                 break
-        return replace(self._attempts.execution(job, result), answered_by=by)
+        return replace(self._attempts.execution(state, result), answered_by=answered_by)
 
     async def _run_batches(self) -> None:
-        """All plans of an adapter that answers many cases at once; when that breaks they go one by one."""
+        """Run all plans of an adapter that supports batches. Plans of a failed batch run one by one afterwards."""
         execute_batch = getattr(self._lane.adapter, "execute_batch", None)
         if execute_batch is None or not getattr(self._lane.adapter, "batches", False):
             return
         plans = list(self._lane.plans)
-        alone = [plan for plan in plans if not _fits_a_batch(plan)]
-        for together in _batches(plan for plan in plans if _fits_a_batch(plan)):
-            jobs = await self._unrefused(together)
-            results = await self._batch(execute_batch, jobs) if jobs else []
+        remaining = [plan for plan in plans if not _is_batchable(plan)]
+        for batch in _batches(plan for plan in plans if _is_batchable(plan)):
+            states = await self._start_all(batch)
+            results = await self._batch(execute_batch, states) if states else []
             if results is None:
-                alone += [job.plan for job in jobs]
+                remaining += [state.plan for state in states]
                 continue
-            await self._finish_all(jobs, results)
-        self._lane.plans = _First(alone, self._lane.plans)
+            await self._finish_all(states, results)
+        self._lane.plans = _PlanQueue(remaining, self._lane.plans)
 
     async def _batch(
-        self, execute_batch: ExecuteBatch, jobs: list[PlanState]
+        self, execute_batch: ExecuteBatch, states: list[PlanState]
     ) -> list[RawExecution | TargetFailure] | None:
-        """What one call brought for each job; None when it brought nothing for any."""
-        calls = [self._call(job) for job in jobs]
+        """Return one result per plan, or None when the whole batch failed."""
+        calls = [self._call(state) for state in states]
         await self._engine.acquire()
-        started_at, record_start = self._clock.now(), self._clock.monotonic()
+        started_at, started = self._clock.now(), self._clock.monotonic()
         try:
-            results = await _within_limits(execute_batch, calls)
-        except Exception as error:  # noqa: BLE001 — the boundary to adapters; the cases are then asked one by one
-            said = redact(f"{type(error).__name__}: {error}", self._lane.runner.secrets)
-            _LOG.warning("batch of runner '%s' failed: %s", self._lane.runner.name, said)
+            results = await _execute_timed(execute_batch, calls)
+        except Exception as error:  # noqa: BLE001 — the boundary to adapters; the cases then run one by one
+            message = redact(f"{type(error).__name__}: {error}", self._lane.runner.secrets)
+            _LOG.warning("batch of runner '%s' failed: %s", self._lane.runner.name, message)
             return None
         finally:
             self._engine.release()
             await self._clean(calls)
-        share_ms = (self._clock.monotonic() - record_start) * 1000 / len(jobs)
-        for job, result in zip(jobs, results, strict=True):
+        share_ms = (self._clock.monotonic() - started) * 1000 / len(states)
+        for state, result in zip(states, results, strict=True):
             failure = result if isinstance(result, TargetFailure) else None
-            job.attempts.append(attempt_record(started_at, share_ms, failure))
+            state.attempts.append(attempt_record(started_at, share_ms, failure))
         return results
 
-    def _call(self, job: PlanState) -> Call:
-        timeout_s = time_limit_s(job.plan.case, self._lane.runner, self._lane.adapter)
-        return Call(plan=job.plan, attempt=1, timeout_s=timeout_s, files=_files(self._engine, job))
+    def _call(self, state: PlanState) -> Call:
+        timeout_s = time_limit_s(state.plan.case, self._lane.runner, self._lane.adapter)
+        return Call(plan=state.plan, attempt=1, timeout_s=timeout_s, files=_files(self._engine, state))
 
     async def _clean(self, calls: Sequence[Call]) -> None:
-        """Takes secrets out of what a batch left, which is in the folder of its first case."""
+        """Redact secrets in the files of a batch, which are in the folder of its first case."""
         if self._lane.runner.secrets:
             await asyncio.to_thread(clean_files, calls[0].files(), self._lane.runner.secrets)
 
-    async def _finish_all(self, jobs: Sequence[PlanState], results: Sequence[RawExecution | TargetFailure]) -> None:
-        """Hands the executions of a batch on, many at once: each may wait for its grades."""
-        places = asyncio.Semaphore(self._most_begun)
+    async def _finish_all(self, states: Sequence[PlanState], results: Sequence[RawExecution | TargetFailure]) -> None:
+        """Pass the executions of a batch to the sink concurrently, because each may wait for its grades."""
+        slots = asyncio.Semaphore(self._max_started)
         async with asyncio.TaskGroup() as group:
-            for job, result in zip(jobs, results, strict=True):
-                await places.acquire()
-                finishing = group.create_task(self._engine.finish(job, executed(job, result, self._clock.now())))
-                finishing.add_done_callback(lambda _: places.release())
+            for state, result in zip(states, results, strict=True):
+                await slots.acquire()
+                execution = build_execution(state, result, self._clock.now())
+                task = group.create_task(self._engine.finish(state, execution))
+                task.add_done_callback(lambda _: slots.release())
 
-    async def _unrefused(self, plans: Sequence[Plan]) -> list[PlanState]:
-        jobs = []
+    async def _start_all(self, plans: Sequence[Plan]) -> list[PlanState]:
+        states = []
         for plan in plans:
-            job = PlanState(plan)
+            state = PlanState(plan)
             refusal = self._engine.refusal(plan)
             if refusal is not None:
-                await self._engine.finish(job, executed(job, refusal, self._clock.now()))
+                await self._engine.finish(state, build_execution(state, refusal, self._clock.now()))
                 continue
             self._engine.started(plan)
-            jobs.append(job)
-        return jobs
+            states.append(state)
+        return states
 
 
-async def _within_limits(execute_batch: ExecuteBatch, calls: Sequence[Call]) -> list[RawExecution | TargetFailure]:
-    """The answers to a batch, which may take as long as its calls together."""
+async def _execute_timed(execute_batch: ExecuteBatch, calls: Sequence[Call]) -> list[RawExecution | TargetFailure]:
+    """Execute a batch within the sum of its calls' time limits."""
     limit = asyncio.timeout(sum(call.timeout_s for call in calls))
     try:
         async with limit:
@@ -328,24 +332,24 @@ async def _within_limits(execute_batch: ExecuteBatch, calls: Sequence[Call]) -> 
     return answers
 
 
-def _files(engine: Engine, job: PlanState) -> Callable[[], Path]:
-    return lambda: engine.environment.folder_of(job.plan)
+def _files(engine: Engine, state: PlanState) -> Callable[[], Path]:
+    return lambda: engine.environment.folder_of(state.plan)
 
 
-def _fits_a_batch(plan: Plan) -> bool:
+def _is_batchable(plan: Plan) -> bool:
     return plan.case.workspace is None and plan.case.conversation is None
 
 
 def _batches(plans: Iterable[Plan]) -> Iterable[list[Plan]]:
-    """One batch for each suite and repetition: within one, a case's id names it."""
+    """Group plans by suite and repetition, because within one group a case id is unique."""
     groups: dict[tuple[str, int], list[Plan]] = {}
     for plan in plans:
         groups.setdefault((plan.suite, plan.repetition), []).append(plan)
     return groups.values()
 
 
-class _First:
-    """Some plans before the others; the others may run out and later have more, which a generator cannot."""
+class _PlanQueue:
+    """An iterator of some plans before the others. Unlike a generator, it can continue after it was exhausted."""
 
     def __init__(self, plans: Sequence[Plan], then: Iterator[Plan]) -> None:
         self._plans = deque(plans)

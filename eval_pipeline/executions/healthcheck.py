@@ -1,4 +1,4 @@
-"""A question asked once before a runner is used: is what it needs there? An address to open, or a command to run."""
+"""A check that runs once before a runner is used: an address to request, or a command to run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VALUES = {"PROMPT": "", "EVAL_ID": "healthcheck", "CASE_ID": "healthcheck", "AT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Healthcheck:
-    """Either `url`, which has to answer a GET with a status below 400, or `command`, which has to end with code 0."""
+    """Either `url`, whose GET must return a status below 400, or `command`, whose exit code must be 0."""
 
     url: str | None = None
     command: CommandLine | None = None
@@ -33,14 +33,14 @@ class Healthcheck:
     timeout_s: float = DEFAULT_TIMEOUT_S
 
     async def problem(self, env: Mapping[str, str]) -> tuple[FailureClass, str] | None:
-        """Why the runner cannot be used, None when it can."""
+        """Return the reason why the runner cannot be used, or None."""
         try:
             async with asyncio.timeout(self.timeout_s):
-                return await (self._of_command(self.command, env) if self.command else self._of_url())
+                return await (self._check_command(self.command, env) if self.command else self._check_url())
         except TimeoutError:
             return CONNECTION, f"healthcheck failed: no answer within {self.timeout_s:g} s"
 
-    async def _of_url(self) -> tuple[FailureClass, str] | None:
+    async def _check_url(self) -> tuple[FailureClass, str] | None:
         try:
             async with httpx.AsyncClient(timeout=None, follow_redirects=True) as client:
                 response = await client.get(str(self.url))
@@ -50,27 +50,29 @@ class Healthcheck:
             return None
         return CONNECTION, f"healthcheck failed: HTTP {response.status_code} {response.reason_phrase}".rstrip()
 
-    async def _of_command(self, line: CommandLine, env: Mapping[str, str]) -> tuple[FailureClass, str] | None:
+    async def _check_command(self, line: CommandLine, env: Mapping[str, str]) -> tuple[FailureClass, str] | None:
         with tempfile.TemporaryDirectory(prefix="eval-pipeline-healthcheck-") as name:
             folder = Path(name)
             words, variables = line.words({**_VALUES, "OUTPUT_FILE": str(folder / "output")}, (), {})
             try:
-                finished = await run_program(words, folder=folder, cwd=self.cwd, env={**env, **variables})
+                completed = await run_program(words, folder=folder, cwd=self.cwd, env={**env, **variables})
             except (OSError, ValueError) as error:
                 return TARGET_CRASH, f"healthcheck failed: it cannot be started: {error}"
-            if finished.exit_code == 0:
+            if completed.exit_code == 0:
                 return None
-            said = (finished.stderr.read_text(errors="replace") or finished.stdout.read_text(errors="replace")).strip()
+            output = (
+                completed.stderr.read_text(errors="replace") or completed.stdout.read_text(errors="replace")
+            ).strip()
         return (
             TARGET_CRASH,
-            f"healthcheck failed: exit code {finished.exit_code}{f': {said[-_SHOWN:]}' if said else ''}",
+            f"healthcheck failed: exit code {completed.exit_code}{f': {output[-_SHOWN:]}' if output else ''}",
         )
 
 
 def read_healthcheck(given: Mapping[str, Any], folder: Path, cwd: Path) -> Healthcheck | None:
-    """The healthcheck under that key of some settings; a command runs in `cwd` unless it says where. Raises InputError.
+    """Read the `healthcheck` setting. Raises InputError.
 
-    A relative folder begins at `folder`.
+    A command runs in `cwd` unless it sets its own; a relative folder is resolved against `folder`.
     """
     raw = given.get("healthcheck")
     if raw is None:

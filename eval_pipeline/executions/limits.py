@@ -1,11 +1,11 @@
-"""How many attempts of a runner run at once: a ceiling, and less while the provider says 429.
+"""Adaptive concurrency of a runner's attempts: a ceiling, lowered while the provider returns HTTP 429.
 
-The limit starts at 16 and is judged by windows: the attempts begun since it last changed, as many as it is wide. It
-doubles after every window without trouble until the provider first pushes back (slow start), then grows by a twentieth
-a window. When a fifth or more is refused, it shrinks by the refused share, and new attempts wait for the provider's
-`Retry-After`; refusals come in faster than answers, so the window need not be over. Isolated refusals below that share
-are noise: they are retried, and throttle nothing. (After TCP's congestion control, RFC 5681, with the share of refusals
-instead of single losses as its signal.)
+The limit starts at 16 and is adjusted per window. A window is as many attempts as the limit is wide, started since the
+limit last changed. The limit doubles after every window without refusals until the provider first refuses (slow start);
+then it grows by a twentieth per window. When a fifth or more is refused, it shrinks by the refused share, and new
+attempts wait for the provider's `Retry-After`; refusals arrive faster than answers, so the window need not be complete.
+Isolated refusals below that share are noise: they are retried and do not lower the limit. (After TCP's congestion
+control, RFC 5681, with the share of refusals instead of single losses as its signal.)
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ GROWTH = 0.05
 
 
 class StartToken(NamedTuple):
-    """What an attempt was begun under: the limit's how-manieth value, and whether it is one of that window."""
+    """Identifies the window of an attempt: the epoch of the limit, and whether the attempt counts in its window."""
 
     epoch: int
     in_window: bool
 
 
 class AdaptiveLimit:
-    """A semaphore whose size follows the provider. `clock` gives seconds."""
+    """A semaphore whose size follows the provider's refusals. `clock` returns seconds."""
 
     def __init__(self, ceiling: int, clock: Callable[[], float], start: int = START) -> None:
         self.ceiling = max(1, ceiling)
@@ -49,7 +49,7 @@ class AdaptiveLimit:
         self._new_window()
 
     async def acquire(self) -> None:
-        """Waits for a place."""
+        """Wait for a slot."""
         while True:
             pause = self._resume_at - self._clock()
             if pause > 0:
@@ -61,35 +61,36 @@ class AdaptiveLimit:
                 await self._wait()
 
     def release(self) -> None:
-        """Gives a place back."""
+        """Return a slot."""
         self._in_use -= 1
         self._wake()
 
     def record_start(self) -> StartToken:
-        """Counts an attempt that begins, in a place acquired before."""
-        self._begun += 1
-        return StartToken(self._epoch, self._begun <= self._window_size())
+        """Count an attempt that starts in an acquired slot."""
+        self._started += 1
+        return StartToken(self._epoch, self._started <= self._window_size())
 
-    def record_result(self, ticket: StartToken, *, refused: bool, retry_after_s: float | None = None) -> None:
-        """Counts an answer; attempts begun before the last change of the limit say nothing about it."""
-        if ticket.epoch != self._epoch:
+    def record_result(self, token: StartToken, *, refused: bool, retry_after_s: float | None = None) -> None:
+        """Count a result. Results of attempts started before the last change of the limit are ignored."""
+        # An attempt of an older epoch ran under another limit, so its outcome is no evidence about this one.
+        if token.epoch != self._epoch:
             return
         self._refused += refused
         self._retry_after_s = max(self._retry_after_s, retry_after_s or 0.0) if refused else self._retry_after_s
-        if ticket.in_window:
-            self._answered += 1
+        if token.in_window:
+            self._finished += 1
             self._refused_in_window += refused
-        if refused and self._refused >= max(EARLY_REFUSALS, CONGESTED_SHARE * self._begun):
-            self._shrink(self._refused / self._begun)
-        elif self._answered >= DECISIVE_SHARE * self._window_size():
-            self._judge(self._refused_in_window / self._answered)
+        if refused and self._refused >= max(EARLY_REFUSALS, CONGESTED_SHARE * self._started):
+            self._shrink(self._refused / self._started)
+        elif self._finished >= DECISIVE_SHARE * self._window_size():
+            self._adjust(self._refused_in_window / self._finished)
 
     def _window_size(self) -> int:
-        """Until there is a refusal, a window need not be large enough to tell a share."""
-        untroubled = self._slow_start and not self._refused
-        return int(self.limit) if untroubled else max(SMALLEST_WINDOW, int(self.limit))
+        """Return the window's size in attempts. Without refusals no share is estimated, so a small window suffices."""
+        unthrottled = self._slow_start and not self._refused
+        return int(self.limit) if unthrottled else max(SMALLEST_WINDOW, int(self.limit))
 
-    def _judge(self, share: float) -> None:
+    def _adjust(self, share: float) -> None:
         if share >= CONGESTED_SHARE:
             self._shrink(share)
         elif share < CALM_SHARE:
@@ -111,8 +112,8 @@ class AdaptiveLimit:
 
     def _new_window(self) -> None:
         self._epoch += 1
-        self._begun = self._refused = 0
-        self._answered = self._refused_in_window = 0
+        self._started = self._refused = 0
+        self._finished = self._refused_in_window = 0
         self._retry_after_s = 0.0
 
     async def _wait(self) -> None:
@@ -125,7 +126,7 @@ class AdaptiveLimit:
                 with contextlib.suppress(ValueError):
                     self._waiters.remove(waiter)
             else:
-                self._wake()  # the place this one was woken for is for the next
+                self._wake()  # pass the slot of this cancelled waiter on to the next
             raise
 
     def _wake(self) -> None:

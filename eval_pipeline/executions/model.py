@@ -1,4 +1,4 @@
-"""What a runner, a plan and an execution are. Values only."""
+"""Values of this room: runner, plan, execution."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from eval_pipeline.suites.model import Case
 
 JsonMap = Mapping[str, Any]
 DEFAULT_CONCURRENCY = 10
-"""Attempts of a runner at once, where nobody says how many."""
+"""The default number of concurrent attempts of a runner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how patiently an attempt is repeated.
+    """Number and delays of retries.
 
-    Delay before retry n (from 0): `initial_delay_s · factor^n`, at most `max_delay_s`, spread evenly over
-    [1 - jitter, 1 + jitter]; a `Retry-After` of the provider is the least delay, up to `max_retry_after_s`. `statuses`
-    are the HTTP statuses that are worth another attempt (None: those that the adapter takes for it).
+    The delay before retry n (from 0) is `initial_delay_s · factor^n`, at most `max_delay_s`, spread evenly over [1 -
+    jitter, 1 + jitter]. A provider's `Retry-After` is the minimum delay, up to `max_retry_after_s`. `statuses` are the
+    HTTP statuses to retry (None: the adapter decides).
     """
 
     max_retries: int = 5
@@ -38,10 +38,10 @@ class RetryPolicy:
 class Runner:
     """A configured system under test.
 
-    `settings` are the adapter's own, placeholders filled in; `public_settings` the same without secrets, which is
-    what identity and storage use. `folder` is where relative paths of the settings begin; `unset` are environment
-    names that the entry mentions and that have no value. `grader` names the runner that grades its answers where an
-    evaluator names none; `fallbacks` are runners asked, in order, when every attempt of this one failed.
+    `settings` are the adapter's settings with placeholders resolved; `public_settings` are the same without secrets,
+    used for identity and storage. Relative paths in settings are resolved against `folder`; `unset` are environment
+    names in the entry that have no value. `grader` names the default grader of its answers; `fallbacks` are the runners
+    to try, in order, after every attempt of this one failed.
     """
 
     name: str
@@ -61,16 +61,16 @@ class Runner:
 
     @property
     def model(self) -> str | None:
-        """The model the settings name, when they do."""
+        """The model that the settings name, or None."""
         model = self.settings.get("model")
         return model if isinstance(model, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One cell to carry out: case × runner × repetition (from 1), with its identity `key`.
+    """One plan to execute: case × runner × repetition (from 1), with its identity `key`.
 
-    `after` are the keys of plans that have to be settled first: those of cases it depends on (of the same repetition).
+    `after` are the keys of plans that must be settled first: those of the cases it depends on (same repetition).
     """
 
     suite: str
@@ -83,11 +83,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceTrace:
-    """What is left of the workspace that an execution worked in.
+    """The record of an execution's workspace.
 
-    `path` is the folder as the target left it, for as long as graders look at it (None: it is gone); `kept` whether it
-    stays. `changes` is the unified diff between the begin and the end of the session (None: not known). `hooks` holds
-    what each hook printed, by its name.
+    `path` is the folder as the target left it, while graders read it (None: removed); `kept` is whether it stays.
+    `changes` is the unified diff between the start and the end of the session (None: unknown). `hooks` maps each hook
+    to its output.
     """
 
     path: Path | None = None
@@ -98,10 +98,10 @@ class WorkspaceTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawExecution:
-    """What an adapter brings back, the same for every adapter.
+    """The result of an adapter, in one form for all adapters.
 
-    `format` names the normalizer that reads it. `payload` is JSON-like and small or large; `files` are large things
-    already on disk, by role (`stdout`, `stderr`, …). `duration_ms` is the target's own time when it reports one.
+    `format` names the normalizer that reads it. `payload` is JSON-like; `files` are large outputs on disk, by role
+    (`stdout`, `stderr`, …). `duration_ms` is the target's own time when it reports one.
     """
 
     format: str
@@ -113,7 +113,7 @@ class RawExecution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One try at a plan: when (UTC), how long, and why it failed when it did."""
+    """One attempt at a plan: start time (UTC), duration, and the failure, if any."""
 
     started_at: datetime
     duration_ms: float
@@ -125,7 +125,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A file kept beside the tables: its role, path relative to the artifacts folder, bytes and SHA-256."""
+    """A file beside the tables: its role, path relative to the artifacts folder, size in bytes and SHA-256."""
 
     role: str
     path: str
@@ -135,10 +135,10 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """A plan carried out: its attempts, what the last one brought back, and why it failed when it did.
+    """A plan carried out: its attempts, the last one's result, and the failure, if any.
 
     `duration_ms` is the last attempt's; `failure_class` is None when the target finished. `answered_by` names the
-    fallback runner that answered in the runner's place.
+    fallback runner that answered instead.
     """
 
     execution_id: str
@@ -159,14 +159,14 @@ class Execution:
 
     @property
     def completed(self) -> bool:
-        """Whether the target finished and answered, rightly or wrongly: only then is the execution reused."""
+        """Whether the target finished and answered, rightly or wrongly. Only completed executions are reused."""
         return self.failure_class is None
 
 
 class TargetFailure(Exception):
     """An attempt that did not complete: raised by adapters, turned into a row by the engine.
 
-    `raw` keeps what there is of the output. `retryable` is whether another attempt may help.
+    `raw` holds the partial output. `retryable` is whether another attempt may succeed.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Plans of one runner executed as they come up, rather than in a lane: how a grader is asked.
+"""Executes plans of one runner on request, outside a lane: the way a grader is called.
 
-The same attempts, time limits, retries and adaptive concurrency as in a sweep.
+Attempts, time limits, retries and adaptive concurrency are the same as in a sweep.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan,
 
 
 class OnDemand:
-    """One runner, ready to be asked; at most `runner.concurrency` attempts at once."""
+    """Executes plans of one runner; at most `runner.concurrency` attempts at once."""
 
     def __init__(
         self, runner: Runner, adapter: Adapter, environment: AttemptEnvironment, clock: Clock | None = None
@@ -25,15 +25,15 @@ class OnDemand:
         self._attempts = Attempts(runner, adapter, limit, clock, environment)
 
     async def execute(self, plan: Plan) -> Execution:
-        """The execution of a plan, after as many attempts as the runner's retry policy allows."""
-        job = PlanState(plan)
+        """Return the execution of a plan, after as many attempts as the runner's retry policy allows."""
+        state = PlanState(plan)
         while True:
-            result = await self._attempts.make_in_place(job)
-            delay_s = self._attempts.delay_before_next(job, result)
+            result = await self._attempts.acquire_and_attempt(state)
+            delay_s = self._attempts.delay_before_next(state, result)
             if delay_s is None:
-                return self._attempts.execution(job, result)
+                return self._attempts.execution(state, result)
             await asyncio.sleep(delay_s)
 
     async def close(self) -> None:
-        """Lets the adapter go."""
+        """Close the adapter."""
         await self._attempts.close()

@@ -1,4 +1,4 @@
-"""Suite × Runners → Plans: the cells of a sweep and their identity."""
+"""Suite × Runners → Plans: the plans of a sweep and their identity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eval_pipeline.suites.model import Case, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFilter:
-    """Which cases of a suite are meant: any of the ids and any of the tags (both empty: all)."""
+    """Selects cases of a suite: any of the ids and any of the tags (both empty: all)."""
 
     ids: frozenset[str] = field(default_factory=frozenset)
     tags: frozenset[str] = field(default_factory=frozenset)
@@ -26,11 +26,10 @@ class CaseFilter:
 
 
 def runner_revision(runner: Runner) -> str:
-    """The identity of a runner: adapter and its version, settings without secrets, files its answers depend on.
+    """Return the identity of a runner: adapter, adapter version, public settings, files that its answers depend on.
 
-    An adapter that makes its runner into one of another adapter (`equivalent`) has the identity of that one.
-
-    Raises InputError for a runner that cannot be used.
+    An adapter that converts its runner to another adapter's (`equivalent`) has that one's identity. Raises InputError
+    for an unusable runner.
     """
     if isinstance(runner, UnusableRunner):
         raise runner.problem
@@ -47,37 +46,37 @@ def plan_pair(
     revision: str,
     *,
     repetitions: Callable[[Case], int] = lambda case: 1,
-    wanted: CaseFilter | None = None,
+    case_filter: CaseFilter | None = None,
     any_runner: bool = False,
 ) -> Iterator[Plan]:
-    """The plans of one suite × runner, case by case, `repetitions(case)` (from 1) of a case together.
+    """Yield the plans of one pair, case by case; the `repetitions(case)` plans of a case (from 1) are adjacent.
 
-    `revision` is `runner_revision(runner)`. A plan's key is the SHA-256 of: runner revision, suite name, case id,
-    what the target can see of the case, repetition.
+    `revision` is `runner_revision(runner)`. A plan's key is the SHA-256 of: runner revision, suite name, case id, the
+    case's content that the target sees, repetition.
     """
     prefix = hashlib.sha256(canonical_json([revision, suite.name]))
-    first = _first_cases(suite, runner, wanted, any_runner)
-    for case in pair_cases(suite, runner, wanted, any_runner=any_runner):
-        own = _case_hash(prefix, case)
-        before = [first[id_] for id_ in case.depends_on if id_ in first]
-        others = [(_case_hash(prefix, other), repetitions(other)) for other in before]
+    first = _first_cases(suite, runner, case_filter, any_runner)
+    for case in pair_cases(suite, runner, case_filter, any_runner=any_runner):
+        base = _case_hash(prefix, case)
+        dependency_cases = [first[id_] for id_ in case.depends_on if id_ in first]
+        dependencies = [(_case_hash(prefix, other), repetitions(other)) for other in dependency_cases]
         for repetition in range(1, repetitions(case) + 1):
             yield Plan(
                 suite=suite.name,
                 case=case,
                 runner=runner,
                 repetition=repetition,
-                key=_key(own, repetition),
-                after=tuple(_key(other, min(repetition, most)) for other, most in others),
+                key=_key(base, repetition),
+                after=tuple(_key(other, min(repetition, most)) for other, most in dependencies),
             )
 
 
-def _first_cases(suite: Suite, runner: Runner, wanted: CaseFilter | None, any_runner: bool) -> dict[str, Case]:
-    """The cases that others depend on and that are planned themselves, by id."""
+def _first_cases(suite: Suite, runner: Runner, case_filter: CaseFilter | None, any_runner: bool) -> dict[str, Case]:
+    """Return the planned cases that others depend on, by id."""
     named = {id_ for case in suite.cases for id_ in case.depends_on}
     if not named:
         return {}
-    return {case.id: case for case in pair_cases(suite, runner, wanted, any_runner=any_runner) if case.id in named}
+    return {case.id: case for case in pair_cases(suite, runner, case_filter, any_runner=any_runner) if case.id in named}
 
 
 def _case_hash(prefix: hashlib._Hash, case: Case) -> hashlib._Hash:
@@ -87,28 +86,28 @@ def _case_hash(prefix: hashlib._Hash, case: Case) -> hashlib._Hash:
 
 
 def _key(case_hash: hashlib._Hash, repetition: int) -> str:
-    cell = case_hash.copy()
-    cell.update(b"%d" % repetition)
-    return cell.hexdigest()
+    plan_hash = case_hash.copy()
+    plan_hash.update(b"%d" % repetition)
+    return plan_hash.hexdigest()
 
 
 def pair_cases(
-    suite: Suite, runner: Runner, wanted: CaseFilter | None = None, *, any_runner: bool = False
+    suite: Suite, runner: Runner, case_filter: CaseFilter | None = None, *, any_runner: bool = False
 ) -> Iterator[Case]:
-    """The cases of a suite that a runner is to carry out.
+    """Yield the cases of a suite that a runner executes.
 
-    A case runs on the runners it names, else on those its suite names, else on all; `any_runner` sets the suite's
-    choice aside (someone chose the runner by name), never a case's own.
+    A case runs on the runners it names, else on those its suite names, else on all. `any_runner` ignores the suite's
+    selection (the user chose the runner by name), but never a case's own.
     """
     of_suite = () if any_runner else suite.settings.runners
     for case in suite.cases:
         named = case.runners or of_suite
-        if (not named or runner.name in named) and (wanted is None or wanted(case)):
+        if (not named or runner.name in named) and (case_filter is None or case_filter(case)):
             yield case
 
 
 def check_case_ids(suites: Sequence[Suite], ids: Iterable[str]) -> None:
-    """Raises UnknownName for a case id that no suite has."""
+    """Raise UnknownName for a case id that no suite has."""
     known = {case.id for suite in suites for case in suite.cases}
     for id_ in ids:
         if id_ not in known:

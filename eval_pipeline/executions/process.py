@@ -1,4 +1,4 @@
-"""Running a local program so that nothing of it is left behind: own process group, output to files, TERM then KILL."""
+"""Run a local program without leftover processes: own process group, output to files, TERM then KILL."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEW = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedProcess:
-    """A program that ended: its exit code (negative: the signal that ended it), its own time, where its output is."""
+    """A process that ended: its exit code (negative: the signal), its own duration, and its output files."""
 
     exit_code: int
     duration_ms: float
@@ -43,16 +43,16 @@ async def run_program(
     timeout_s: float | None = None,
     grace_s: float = GRACE_S,
 ) -> CompletedProcess:
-    """Runs a program to its end, stdout and stderr going to the files of these names in `folder`.
+    """Run a program to its end, with stdout and stderr in files of these names in `folder`.
 
-    Being cancelled (a time limit, Ctrl-C) ends the whole process group: SIGTERM, after `grace_s` SIGKILL, and then
-    every process that still carries this run's environment marker. A caller that cancels after `timeout_s` may say so:
-    it is told by TimeoutError then. Raises OSError when the program cannot be started.
+    Cancellation (a time limit, Ctrl-C) ends the whole process group: SIGTERM, after `grace_s` SIGKILL, then every
+    process that still carries this run's environment marker. A caller that cancels after `timeout_s` passes it, and the
+    cancellation becomes a TimeoutError. Raises OSError when the program cannot be started.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stdout, stderr = folder / "stdout", folder / "stderr"
     marker = uuid.uuid4().hex
-    begun = time.monotonic()
+    started = time.monotonic()
     with stdout.open("wb") as out, stderr.open("wb") as err, _input_file(stdin, folder) as source:
         process = subprocess.Popen(
             command,
@@ -63,32 +63,33 @@ async def run_program(
             env={**(os.environ if env is None else env), MARKER: marker},
             start_new_session=True,
         )
-    waiting = _waiting(process)
+    # The group alone does not suffice: a child may call setsid. The marker in its environment identifies it.
+    waiting = _exit_future(process)
     try:
         exit_code, ended = await asyncio.shield(waiting)
     except asyncio.CancelledError:
-        late = timeout_s is not None and time.monotonic() - begun >= timeout_s - _TICK_S
+        late = timeout_s is not None and time.monotonic() - started >= timeout_s - _TICK_S
         await _end(process.pid, waiting, marker, grace_s)
         if late:
             raise TimeoutError from None
         raise
-    _reap(process.pid, marker, began_lately=ended - begun < _NUMBERS_LAST_S)
-    return CompletedProcess(exit_code=exit_code, duration_ms=(ended - begun) * 1000, stdout=stdout, stderr=stderr)
+    _reap(process.pid, marker, recent=ended - started < _NUMBERS_LAST_S)
+    return CompletedProcess(exit_code=exit_code, duration_ms=(ended - started) * 1000, stdout=stdout, stderr=stderr)
 
 
-def _waiting(process: subprocess.Popen[bytes]) -> asyncio.Future[tuple[int, float]]:
-    """The exit code of a program and the moment it ended: a thread sees that, however busy the event loop is."""
+def _exit_future(process: subprocess.Popen[bytes]) -> asyncio.Future[tuple[int, float]]:
+    """Return a future of the exit code and end time. A thread waits, so a busy event loop does not distort the time."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[int, float]] = loop.create_future()
 
-    def say(result: tuple[int, float]) -> None:
+    def deliver(result: tuple[int, float]) -> None:
         if not ended.done():
             ended.set_result(result)
 
     def wait() -> None:
         result = process.wait(), time.monotonic()
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(say, result)
+        with contextlib.suppress(RuntimeError):  # the loop is closed; no task awaits the result
+            loop.call_soon_threadsafe(deliver, result)
 
     threading.Thread(target=wait, name="program", daemon=True).start()
     return ended
@@ -96,7 +97,7 @@ def _waiting(process: subprocess.Popen[bytes]) -> asyncio.Future[tuple[int, floa
 
 @contextlib.contextmanager
 def _input_file(stdin: bytes | None, folder: Path) -> Iterator[int]:
-    """stdin as a file (a program that never reads it cannot block us), or nothing at all."""
+    """Provide stdin as a file, because a pipe blocks us if the program never reads it; DEVNULL without input."""
     if stdin is None:
         yield subprocess.DEVNULL
         return
@@ -107,7 +108,7 @@ def _input_file(stdin: bytes | None, folder: Path) -> Iterator[int]:
 
 
 async def _end(pid: int, waiting: asyncio.Future[tuple[int, float]], marker: str, grace_s: float) -> None:
-    """TERM, a time of grace, KILL; being cancelled once more ends the time of grace."""
+    """Send TERM, wait the grace period, send KILL. A second cancellation ends the grace period."""
     _signal_group(pid, signal.SIGTERM)
     try:
         with contextlib.suppress(TimeoutError):
@@ -118,20 +119,20 @@ async def _end(pid: int, waiting: asyncio.Future[tuple[int, float]], marker: str
     await asyncio.shield(waiting)
 
 
-def _reap(group: int, marker: str, *, began_lately: bool = False) -> None:
-    """Kills what is left of a group, and what left the group but carries the marker."""
+def _reap(group: int, marker: str, *, recent: bool = False) -> None:
+    """Kill the rest of a process group, and processes that left the group but carry the marker."""
     _signal_group(group, signal.SIGKILL)
-    _kill_marked(marker, group if began_lately else None)
+    _kill_marked(marker, group if recent else None)
 
 
 def _kill_marked(marker: str, first: int | None) -> None:
-    """Kills what carries the marker; looks again, because what was killed may have started something meanwhile."""
+    """Kill processes with the marker. Repeats, because a killed process may have started another one meanwhile."""
     for _ in range(_PASSES):
-        found = list(_marked(marker, first))
-        for pid in found:
+        pids = list(_marked(marker, first))
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        if not found:
+        if not pids:
             return
 
 
@@ -141,7 +142,7 @@ def _signal_group(group: int, number: int) -> None:
 
 
 def _marked(marker: str, first: int | None) -> Iterator[int]:
-    """Processes whose environment holds our marker (Linux; elsewhere the group is all we can end)."""
+    """Yield processes whose environment holds our marker (Linux only; elsewhere only the group can be ended)."""
     if not sys.platform.startswith("linux"):
         return
     needle = f"{MARKER}={marker}".encode()
@@ -152,15 +153,17 @@ def _marked(marker: str, first: int | None) -> Iterator[int]:
 
 
 def _processes(first: int | None) -> Iterable[int]:
-    """The numbers of all processes; of those since `first`, when numbers have not started over: they are given out in
-    order, and looking at all of them costs more than a short program."""
+    """Return the ids of all processes, or of those since `first` if ids have not wrapped around.
+
+    Ids are assigned in order, and reading all of /proc costs more than a short program.
+    """
     newest = _newest_process() if first is not None else 0
     if first is not None and first <= newest < first + _FEW:
         return range(first + 1, newest + 1)
-    there = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 — hot
-    return [pid for pid in there if first is None or not first <= newest or first < pid <= newest]
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 — hot
+    return [pid for pid in pids if first is None or not first <= newest or first < pid <= newest]
 
 
 def _newest_process() -> int:
-    """The number that was given out last: the end of `/proc/loadavg`."""
+    """Return the id assigned last: the end of `/proc/loadavg`."""
     return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[-1])

@@ -1,8 +1,8 @@
-"""Case → the one text that a program or a function is given, and how attached files and images stand in a text.
+"""Case → one text for a program or a function, with attached files and images.
 
 A single message is its text. A conversation becomes blocks, each headed `@[Role]:`, separated by blank lines. An
-attached file is written out for a model (`<file path="…">` … `</file>`) and pointed at for a program, which opens it
-itself (`<file: path="…">`); an image is pointed at in every text (`<image: path="…">`).
+attached file is inlined for a model (`<file path="…">` … `</file>`) and referenced for a program, which opens it itself
+(`<file: path="…">`); an image is referenced in every text (`<image: path="…">`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Files = Literal["inline", "reference"]
 
 
 def prompt_text(case: Case, files: Files = "inline") -> str:
-    """The case's input as one text, its files written out (`inline`) or pointed at (`reference`)."""
+    """Return the case's input as one text, with files inlined (`inline`) or referenced (`reference`)."""
     if len(case.input) == 1:
         return message_text(case.input[0], files)
     return "\n\n".join(f"@[{message.role.capitalize()}]:\n{message_text(message, files)}" for message in case.input)
 
 
 def message_text(message: Message, files: Files = "inline") -> str:
-    """The text of one message. Its text parts follow one another line by line, files and images stand apart."""
+    """Return the text of one message: text parts line by line, files and images as separate blocks."""
     content = message.content
     if not isinstance(content, list) or not any(map(is_attachment, content)):
         return content_text(content)
@@ -32,12 +32,12 @@ def message_text(message: Message, files: Files = "inline") -> str:
 
 
 def is_attachment(part: Any) -> bool:
-    """Whether a part of a message is a file or an image."""
+    """Return whether a part of a message is a file or an image."""
     return isinstance(part, Mapping) and part.get("type") in ("file", "image")
 
 
 def attachment_text(part: Mapping[str, Any], files: Files) -> str:
-    """A file or an image as it stands in a text; a file that is not text can only be pointed at."""
+    """Return the text form of a file or an image. A file that is not text can only be referenced."""
     kind, path, text = part["type"], part.get("value", ""), part.get("text")
     if kind == "file" and files == "inline" and isinstance(text, str):
         ending = "" if text.endswith("\n") else "\n"

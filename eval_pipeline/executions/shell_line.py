@@ -1,8 +1,8 @@
-"""A shell line with placeholders → the line to run and the variables it reads: values are data, never shell.
+"""A shell line with placeholders → the line to run and its environment variables: values are data, never shell.
 
-A value does not become part of the line: its placeholder becomes a reference to an environment variable, written as
-the quotes around it ask. `{PROMPT}`, `"{PROMPT}"` and `'{PROMPT}'` give a program the same one argument, and nothing
-in it is ever run.
+A value does not become part of the line: its placeholder becomes a reference to an environment variable, quoted as its
+context requires. `{PROMPT}`, `"{PROMPT}"` and `'{PROMPT}'` pass a program the same single argument, and the shell never
+interprets it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _REFERENCE = {_PLAIN: '"${%s}"', _SINGLE: "'\"${%s}\"'", _DOUBLE: "${%s}"}
 
 
 def placeholders(text: str) -> list[str]:
-    """The names of the `{PLACEHOLDERS}` in a text; what follows a `$` is the shell's."""
+    """Return the names of the `{PLACEHOLDERS}` in a text; `${…}` belongs to the shell."""
     return re.findall(PLACEHOLDER, text)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Placeholders replaced in one pass, so that nothing inside a value is taken for one."""
+    """Replace placeholders in one pass, so that text inside a value is never replaced."""
     return re.sub(PLACEHOLDER, lambda match: values.get(match[1], match[0]), text)
 
 
 def fill_shell_line(line: str, values: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The line with references for placeholders, and the environment variables that hold their values."""
+    """Return the line with variable references for placeholders, and the variables with their values."""
     named = {name: _VARIABLE.format(name) for name in placeholders(line) if name in values}
     return "".join(_pieces(line, named)), {variable: values[name] for name, variable in named.items()}
 
 
 def _pieces(line: str, named: Mapping[str, str]) -> Iterator[str]:
-    """The line piece by piece, with an eye on which quotes are open (`$(…)` inside quotes begins anew)."""
+    """Yield the line in pieces and track the open quotes (`$(…)` inside quotes starts a new context)."""
     quotes, position = [_PLAIN], 0
     while match := _TOKENS[quotes[-1]].search(line, position):
         yield line[position : match.start()]

@@ -1,6 +1,6 @@
-"""Calling a plain function from the event loop, each call in a thread of its own.
+"""Call a plain function from the event loop, each call in its own thread.
 
-No pool: in one, calls would wait for each other while their time limits run, and a call that never returns would keep
+There is no pool: calls would wait for each other while their time limits run, and a call that never returns would keep
 the process from ending.
 """
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 async def in_thread(function: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
-    """What the function returns; raises what it raises. Cancelling this leaves the thread to end by itself."""
+    """Return the function's value or raise its exception. After a cancellation the thread runs to its end."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     context = contextvars.copy_context()
@@ -27,9 +27,9 @@ async def in_thread(function: Callable[..., Value], *args: Any, **kwargs: Any) -
     def call() -> None:
         try:
             values.append(context.run(function, *args, **kwargs))
-        except BaseException as error:  # noqa: BLE001 — raised again where it is awaited
+        except BaseException as error:  # noqa: BLE001 — raised again in the awaiting task
             errors.append(error)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed; no task awaits the result
             loop.call_soon_threadsafe(ended.set)
 
     threading.Thread(target=call, name="call", daemon=True).start()

@@ -132,7 +132,7 @@ def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
         pair.runner,
         pair.revision,
         repetitions=lambda case: repetitions_of_case(pair, case, options),
-        wanted=options.cases,
+        case_filter=options.cases,
         any_runner=options.any_runner,
     )
 

@@ -193,5 +193,5 @@ def test_a_batch_may_take_as_long_as_its_calls_together(tmp_path: Path) -> None:
 def test_a_runner_says_whether_it_takes_batches(tmp_path: Path) -> None:
     assert a_batch_runner(tmp_path, ["cat"]).batches
     assert not a_batch_runner(tmp_path, ["cat"], batch=False).batches
-    with pytest.raises(InputError, match="batch: only output of the format 'command' is told apart, not 'codex'"):
+    with pytest.raises(InputError, match="batch: a batch requires the format 'command', not 'codex'"):
         a_batch_runner(tmp_path, ["cat"], format="codex")

@@ -197,7 +197,7 @@ def test_a_runner_that_was_chosen_by_name_runs_every_case_that_names_no_other() 
 
 
 @pytest.mark.parametrize(
-    ("wanted", "cases"),
+    ("case_filter", "cases"),
     [
         pytest.param(CaseFilter(), ["a", "b", "c"], id="all"),
         pytest.param(CaseFilter(ids=frozenset({"a", "b"})), ["a", "b"], id="ids"),
@@ -206,10 +206,10 @@ def test_a_runner_that_was_chosen_by_name_runs_every_case_that_names_no_other() 
         pytest.param(CaseFilter(tags=frozenset({"hard"})), [], id="none"),
     ],
 )
-def test_cases_are_chosen_by_id_and_tag(wanted: CaseFilter, cases: list[str]) -> None:
+def test_cases_are_chosen_by_id_and_tag(case_filter: CaseFilter, cases: list[str]) -> None:
     suite = a_suite(a_case("a", tags=("easy",)), a_case("b", tags=("new", "x")), a_case("c"))
 
-    assert [plan.case.id for plan in planned(suite, wanted=wanted)] == cases
+    assert [plan.case.id for plan in planned(suite, case_filter=case_filter)] == cases
 
 
 def test_a_case_id_that_no_suite_has_is_an_error() -> None:

@@ -266,7 +266,7 @@ def test_a_runner_that_is_not_there_says_which_are() -> None:
         pytest.param(entry("name: a\nadapter: command\ncommand: cat\nprompt: mail"), "runners[0].prompt: no prompt"
                      " 'mail'; there are: argument, file, stdin", id="way of the prompt"),
         pytest.param(entry("name: a\nadapter: command\ncommand: cat\nprompt: file"), "runners[0].prompt: the command"
-                     " does not say {PROMPT_FILE}, where the prompt would be", id="file of the prompt"),
+                     " does not contain {PROMPT_FILE}", id="file of the prompt"),
         pytest.param(entry("name: a\nadapter: command\ncommand: cat\nok_exit_codes: [one]"), "runners[0].ok_exit_codes:"
                      " expected a list of exit codes", id="exit codes"),
         pytest.param(entry("name: a\nadapter: replay\nrecording: none.jsonl"), "runners[0].recording: no recording at"

@@ -13,10 +13,10 @@ from eval_pipeline.plugins import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One attempt as an adapter is asked for it: attempt number (from 1), time limit, and a folder it may fill.
+    """One attempt of an adapter: attempt number (from 1), time limit, and a folder for files.
 
-    `files` is where the execution keeps its files; the attempt's own `folder` below it is made by whoever writes there.
-    `workspace` is the folder that the target is to work in, when its case asks for one.
+    `files` returns the execution's folder; the attempt's own `folder` below it is created by whoever writes there.
+    `workspace` is the target's working directory, if the case has a workspace.
     """
 
     plan: Plan
@@ -34,9 +34,8 @@ class Call:
 class Adapter(Protocol):
     """Drives one runner. An adapter whose `execute` is a plain function is called in a thread.
 
-    `version` is part of a cell's identity: raise it when the same settings come to mean something else.
-    `retries_timeouts` is whether an attempt that ran out of time is worth repeating: a network call is, an agent is
-    not.
+    `version` is part of a plan's identity: increment it when the same settings change their meaning. `retries_timeouts`
+    is whether a timed-out attempt is worth a retry: for a network call it is, for an agent it is not.
     """
 
     version: ClassVar[str]
@@ -45,16 +44,16 @@ class Adapter(Protocol):
     retries_timeouts: ClassVar[bool]
 
     def __init__(self, runner: Runner) -> None:
-        """Checks the runner's settings; raises InputError."""
+        """Validate the runner's settings. Raises InputError."""
 
     def content(self) -> Mapping[str, str]:
-        """Fingerprints of files that the answers depend on (a program, a recording), by name."""
+        """Return fingerprints of the files that answers depend on (a program, a recording), by name."""
 
     async def execute(self, call: Call) -> RawExecution:
-        """What the target answered; raises TargetFailure when the attempt did not complete."""
+        """Return the target's answer. Raises TargetFailure when the attempt did not complete."""
 
     async def close(self) -> None:
-        """Lets go of connections and children."""
+        """Release connections and child processes."""
 
 
 ADAPTERS: Registry[type[Adapter]] = Registry(

@@ -1,4 +1,4 @@
-"""`chat`: a model behind the API of OpenAI, Azure, Anthropic, Gemini, OpenRouter or anybody compatible with them."""
+"""`chat`: a model behind the API of OpenAI, Azure, Anthropic, Gemini, OpenRouter or a compatible server."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "thinking
 
 @ADAPTERS.register("chat")
 class Chat:
-    """Sends a case's messages to a model and brings back its response.
+    """Send a case's messages to a model and return its response.
 
     Settings: `wire` (the provider's format: `openai`, `openai-responses`, `azure`, `azure-responses`, `anthropic`,
-    `gemini`, `openrouter`), `api_format` (`responses` for that form of `openai` and `azure`), `base_url`, `api_key`,
-    `api_version`, `headers`, `model`, `system` (a message put first), `stream`, `body` (extra fields of the request),
-    and the usual ones (`temperature`, `max_tokens`, `tools`, …), put where the provider has them.
+    `gemini`, `openrouter`), `api_format` (`responses` selects that form of `openai` and `azure`), `base_url`,
+    `api_key`, `api_version`, `headers`, `model`, `system` (a message put first), `stream`, `body` (extra fields of the
+    request), and the common parameters (`temperature`, `max_tokens`, `tools`, …), mapped to the provider's fields.
     """
 
     version: ClassVar[str] = "1"
@@ -78,7 +78,7 @@ class Chat:
 
 
 def _payload(reply: ChatReply) -> dict[str, Any]:
-    """What is kept: the provider's own response, and whose format it has (unsaid: OpenAI's chat completions)."""
+    """Return the stored payload: the provider's response and its wire (absent for OpenAI's chat completions)."""
     payload: dict[str, Any] = {"response": reply.response}
     if reply.wire != "openai":
         payload["wire"] = reply.wire
@@ -113,18 +113,18 @@ def _options(given: Mapping[str, Any]) -> Options:
 
 
 def wire_messages(case: Case) -> list[dict[str, Any]]:
-    """A case's input as chat messages (see `llm/model`): files written out, images as parts, tools' turns as turns."""
+    """Return a case's input as chat messages (see `llm/model`): files inlined, images as parts, tool turns as turns."""
     first = case.input[0] if len(case.input) == 1 else None
     if first is not None and isinstance(first.content, str) and not first.tool_calls and first.role != "tool":
-        return [_said(first)]
-    return list(_Turns().of(case.input))
+        return [_wire_message(first)]
+    return list(_WireTurns().of(case.input))
 
 
-class _Turns:
-    """A conversation on its way to the wire: which tool calls wait for their answers.
+class _WireTurns:
+    """Converts a conversation to wire messages; tracks tool calls without a result.
 
-    Providers want every tool's answer to name its call. Where a suite names none, answers belong to the calls before
-    them in order; an answer that no call waits for is marked and stands in the user's place.
+    Providers require every tool result to name its call. Where a suite names none, results belong to the preceding
+    calls in order. A result without an open call becomes a marked user message.
     """
 
     def __init__(self) -> None:
@@ -134,14 +134,14 @@ class _Turns:
     def of(self, messages: tuple[Message, ...]) -> Iterator[dict[str, Any]]:
         for message in messages:
             if message.role != "tool":
-                yield from self._answered_in_place()
+                yield from self._inline_answers()
                 yield self._turn(message)
                 continue
             yield self._answer(message)
-        yield from self._answered_in_place()
+        yield from self._inline_answers()
 
     def _turn(self, message: Message) -> dict[str, Any]:
-        wire = _said(message)
+        wire = _wire_message(message)
         if message.tool_calls:
             calls = [self._call(raw) for raw in message.tool_calls]
             wire["tool_calls"] = [call for call, _ in calls]
@@ -151,9 +151,9 @@ class _Turns:
         return wire
 
     def _call(self, raw: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-        """A call as chat completions have it, and what came of it where the suite says so beside the call.
+        """Return a call in the chat completions format, and its result if the suite gives one beside the call.
 
-        AgentV writes `{tool, input, output}`, others what chat completions have.
+        The input is `{tool, input, output}` or the chat completions format itself.
         """
         self._count += 1
         function = raw["function"] if isinstance(raw.get("function"), Mapping) else raw
@@ -163,16 +163,16 @@ class _Turns:
         return {**call, "function": {"name": name, "arguments": text}}, raw.get("output")
 
     def _answer(self, message: Message) -> dict[str, Any]:
-        named = [call for call in self._open if message.name and message.name in (call["id"], call["name"])]
-        call = next(iter(named or self._open), None)
-        said = message_text(message)
+        matching = [call for call in self._open if message.name and message.name in (call["id"], call["name"])]
+        call = next(iter(matching or self._open), None)
+        text = message_text(message)
         if call is None:
-            return {"role": "user", "content": f"@[Tool]:\n{said}"}
+            return {"role": "user", "content": f"@[Tool]:\n{text}"}
         self._open.remove(call)
-        return {"role": "tool", "tool_call_id": call["id"], "content": said}
+        return {"role": "tool", "tool_call_id": call["id"], "content": text}
 
-    def _answered_in_place(self) -> Iterator[dict[str, Any]]:
-        """The answers that stand beside their calls, for calls that no message answered."""
+    def _inline_answers(self) -> Iterator[dict[str, Any]]:
+        """Yield the inline results of calls that no message answered."""
         for call in self._open:
             if call["output"] is not None:
                 yield {"role": "tool", "tool_call_id": call["id"], "content": _json_text(call["output"])}
@@ -180,11 +180,11 @@ class _Turns:
 
 
 def _json_text(value: Any) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return a text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else to_json(value).decode()
 
 
-def _said(message: Message) -> dict[str, Any]:
+def _wire_message(message: Message) -> dict[str, Any]:
     wire: dict[str, Any] = {"role": message.role, "content": _content(message)}
     if message.name:
         wire["name"] = message.name
@@ -192,7 +192,7 @@ def _said(message: Message) -> dict[str, Any]:
 
 
 def _content(message: Message) -> Any:
-    """One text, unless there are images to be seen: then parts."""
+    """Return one text, or parts if the message has images."""
     content = message.content
     if isinstance(content, str):
         return content

@@ -1,4 +1,4 @@
-"""`command`: a local program, the prompt given by argument, file or standard input."""
+"""`command`: a local program that receives the prompt as an argument, a file or standard input."""
 
 from __future__ import annotations
 
@@ -23,36 +23,38 @@ from eval_pipeline.executions.workspaces.hooks import environment
 from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
 from eval_pipeline.fingerprints import file_fingerprint
 
-PROMPT_WAYS = ("argument", "stdin", "file")
+PROMPT_MODES = ("argument", "stdin", "file")
 _STDERR_TAIL = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One run of the program: what its placeholders stand for, and where it works."""
+    """One run of the program: the values of its placeholders and its working directory."""
 
     folder: Path
     cwd: Path
     timeout_s: float | None
     prompt: str
     values: Mapping[str, str]
-    attached: Sequence[str] = ()
+    files: Sequence[str] = ()
     texts: Mapping[str, bytes] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 @ADAPTERS.register("command")
 class Command:
-    """Runs a program once per case and brings back what it wrote.
+    """Run a program once per case and return its output.
 
     Settings: `command` (a list of arguments, or a shell line), `prompt` (`argument`, `stdin` or `file`; default: the
-    placeholder the command uses, else `stdin`), `system` (a text put before every prompt), `cwd` (a case's workspace
-    goes before it), `env`, `format` (the normalizer of its output, default `command`), `ok_exit_codes` (default [0]),
-    `files_format` (an attached file in {FILES}: `{path}`, `{basename}`), `healthcheck` (`url` or `command`, asked once
-    before the first case), `retry_failures` (whether a run that failed may be repeated), `batch` (one run for all
-    cases). Placeholders in the command: {PROMPT} {PROMPT_FILE} {CASES_FILE} {FILES} {CASE_ID} {EVAL_ID} {SUITE}
-    {REPETITION} {ATTEMPT} {RETRY} {OUTPUT_FILE}; in a shell line each is one argument, with or without quotes around
-    it. When the command names {OUTPUT_FILE}, the answer is read from that file, else from standard output.
+    placeholder that the command uses, else `stdin`), `system` (a text put before every prompt), `cwd` (a case's
+    workspace takes precedence), `env`, `format` (the normalizer of the output, default `command`), `ok_exit_codes`
+    (default [0]), `files_format` (the form of an attached file in {FILES}: `{path}`, `{basename}`), `healthcheck`
+    (`url` or `command`, checked once before the first case), `retry_failures` (whether a failed run may be retried),
+    `batch` (one run for all cases).
+
+    Placeholders in the command: {PROMPT} {PROMPT_FILE} {CASES_FILE} {FILES} {CASE_ID} {EVAL_ID} {SUITE} {REPETITION}
+    {ATTEMPT} {RETRY} {OUTPUT_FILE}; in a shell line each is one argument, with or without quotes around it. When the
+    command contains {OUTPUT_FILE}, the answer is read from that file, else from standard output.
     """
 
     version: ClassVar[str] = "1"
@@ -67,7 +69,7 @@ class Command:
     def __init__(self, runner: Runner) -> None:
         given = runner.settings
         line = read_command_line(given, files_format=settings.optional_text(given, "files_format") or "{path}")
-        self._prompt = _prompt_way(given, line)
+        self._prompt = _prompt_mode(given, line)
         self._line = line.with_last("PROMPT") if self._prompt == "argument" and "PROMPT" not in line.names else line
         self._cwd = (runner.folder / (settings.optional_text(given, "cwd") or ".")).resolve()
         self._env = settings.texts(given, "env")
@@ -80,16 +82,16 @@ class Command:
         self.batches = settings.flag(given, "batch")
         if self.batches and self._format != "command":
             raise InputError(
-                f"only output of the format 'command' is told apart, not '{self._format}'",
+                f"a batch requires the format 'command', not '{self._format}'",
                 SourceLocation(field="batch"),
             )
 
     def content(self) -> Mapping[str, str]:
-        """The program files that the command names: editing one makes its answers new."""
+        """Return fingerprints of the program files in the command: an edited program invalidates its answers."""
         return {word: file_fingerprint(path) for word, path in self._line.program_files(self._cwd).items()}
 
     async def execute(self, call: Call) -> RawExecution:
-        await self._be_healthy()
+        await self._check_health()
         plan, folder = call.plan, call.folder
         prompt = prompt_text(plan.case, files="reference")
         prompt = prompt if self._system is None else f"{self._system}\n\n{prompt}"
@@ -102,29 +104,29 @@ class Command:
             timeout_s=call.timeout_s,
             prompt=prompt,
             values=_values(call, plan.case.id, prompt, folder / "prompt.txt"),
-            attached=plan.case.files,
+            files=plan.case.files,
             texts=texts,
             env=environment(call.workspace) if call.workspace is not None else {},
         )
-        return await self._carried_out(run)
+        return await self._run_program(run)
 
     async def execute_batch(self, calls: Sequence[Call]) -> list[RawExecution | TargetFailure]:
-        """The answers to calls, in their order: one run of the program for each suite and repetition among them.
+        """Return the answers to calls in their order, from one program run per suite and repetition.
 
-        Raises TargetFailure when a run failed as a whole; nothing is known then about any of its cases. The time limit
-        of a run is what its calls have together.
+        The time limit of a run is the sum of its calls' limits. Raises TargetFailure when a run fails as a whole; then
+        none of its cases has a result.
         """
-        await self._be_healthy()
+        await self._check_health()
         runs: dict[tuple[str, int], list[int]] = {}
         for index, call in enumerate(calls):
             runs.setdefault((call.plan.suite, call.plan.repetition), []).append(index)
         answers: dict[int, RawExecution | TargetFailure] = {}
         for indexes in runs.values():
-            found = await self._one_batch([calls[index] for index in indexes])
-            answers.update(zip(indexes, found, strict=True))
+            results = await self._run_batch([calls[index] for index in indexes])
+            answers.update(zip(indexes, results, strict=True))
         return [answers[index] for index in range(len(calls))]
 
-    async def _one_batch(self, calls: Sequence[Call]) -> list[RawExecution | TargetFailure]:
+    async def _run_batch(self, calls: Sequence[Call]) -> list[RawExecution | TargetFailure]:
         folder, cases = calls[0].files() / "batch", cases_file(calls)
         run = _Run(
             folder=folder,
@@ -132,13 +134,13 @@ class Command:
             timeout_s=None,
             prompt=cases.decode(errors="replace") if self._prompt == "stdin" else "",
             values=_values(calls[0], "batch", "", folder / "cases.jsonl"),
-            attached=tuple(dict.fromkeys(file for call in calls for file in call.plan.case.files)),
+            files=tuple(dict.fromkeys(file for call in calls for file in call.plan.case.files)),
             texts={"PROMPT_FILE": cases, "CASES_FILE": cases},
         )
         limit_s = sum(call.timeout_s for call in calls)
         try:
             async with asyncio.timeout(limit_s):
-                raw = await self._carried_out(run)
+                raw = await self._run_program(run)
         except TimeoutError:
             raise TargetFailure(TIMEOUT, f"the batch did not end within {limit_s:g} s") from None
         try:
@@ -153,8 +155,8 @@ class Command:
             await asyncio.wait([self._health])
         self._health = None
 
-    async def _be_healthy(self) -> None:
-        """Raises TargetFailure when the healthcheck failed, which is asked only once."""
+    async def _check_health(self) -> None:
+        """Raise TargetFailure when the healthcheck fails. It runs only once."""
         if self._healthcheck is None:
             return
         if self._health is None:
@@ -163,15 +165,15 @@ class Command:
         if problem is not None:
             raise TargetFailure(*problem)
 
-    async def _carried_out(self, run: _Run) -> RawExecution:
+    async def _run_program(self, run: _Run) -> RawExecution:
         run.folder.mkdir(parents=True, exist_ok=True)
         for name in self._line.names & run.texts.keys():
             Path(run.values[name]).write_bytes(run.texts[name])
-        (run.folder / "output").unlink(missing_ok=True)  # what an interrupted run of this sweep left is no answer
+        (run.folder / "output").unlink(missing_ok=True)  # an interrupted run may have left an old answer
         moved = self._line.program_files(self._cwd) if run.cwd != self._cwd else {}
-        words, variables = self._line.words(run.values, run.attached, moved)
+        words, variables = self._line.words(run.values, run.files, moved)
         try:
-            finished = await run_program(
+            completed = await run_program(
                 words,
                 folder=run.folder,
                 cwd=run.cwd,
@@ -186,33 +188,35 @@ class Command:
             too_long = isinstance(error, OSError) and error.errno == errno.E2BIG
             cure = "; give the prompt by stdin or file" if too_long else ""
             raise TargetFailure(TARGET_CRASH, f"cannot be started: {error}{cure}") from error
-        raw = self._raw(run.folder, finished)
-        self._check(finished, raw)
+        raw = self._raw(run.folder, completed)
+        self._check(completed, raw)
         return raw
 
-    def _raw(self, folder: Path, finished: CompletedProcess | None) -> RawExecution:
-        """What there is of the output; the time as the program's own, however long somebody took to look."""
+    def _raw(self, folder: Path, completed: CompletedProcess | None) -> RawExecution:
+        """Return the available output. `elapsed_ms` is the process's own time, without delays of the event loop."""
         roles = ("stdout", "stderr", "output") if "OUTPUT_FILE" in self._line.names else ("stdout", "stderr")
         return RawExecution(
             format=self._format,
-            payload={} if finished is None else {"elapsed_ms": finished.duration_ms},
+            payload={} if completed is None else {"elapsed_ms": completed.duration_ms},
             files={role: folder / role for role in roles if (folder / role).is_file()},
-            exit_code=None if finished is None else finished.exit_code,
+            exit_code=None if completed is None else completed.exit_code,
         )
 
-    def _check(self, finished: CompletedProcess, raw: RawExecution) -> None:
-        if finished.exit_code not in self._ok:
-            tail = _tail(finished.stderr)
-            ended = f"exit code {finished.exit_code}" if finished.exit_code >= 0 else f"signal {-finished.exit_code}"
-            said = f": {tail}" if tail else ""
-            raise TargetFailure(TARGET_CRASH, f"{ended}{said}", retryable=self._retry, raw=raw)
+    def _check(self, completed: CompletedProcess, raw: RawExecution) -> None:
+        if completed.exit_code not in self._ok:
+            tail = _tail(completed.stderr)
+            ending = (
+                f"exit code {completed.exit_code}" if completed.exit_code >= 0 else f"signal {-completed.exit_code}"
+            )
+            detail = f": {tail}" if tail else ""
+            raise TargetFailure(TARGET_CRASH, f"{ending}{detail}", retryable=self._retry, raw=raw)
         if "OUTPUT_FILE" in self._line.names and "output" not in raw.files:
             problem = "the program ended without writing {OUTPUT_FILE}"
             raise TargetFailure(OUTPUT_MISSING, problem, retryable=self._retry, raw=raw)
 
 
 def _values(call: Call, id_: str, prompt: str, prompt_file: Path) -> dict[str, str]:
-    """What the placeholders stand for."""
+    """Return the values of the placeholders."""
     folder = prompt_file.parent
     return {
         "PROMPT": prompt,
@@ -228,19 +232,17 @@ def _values(call: Call, id_: str, prompt: str, prompt_file: Path) -> dict[str, s
     }
 
 
-def _prompt_way(given: Mapping[str, Any], line: CommandLine) -> str:
+def _prompt_mode(given: Mapping[str, Any], line: CommandLine) -> str:
     in_file = not line.names.isdisjoint(("PROMPT_FILE", "CASES_FILE"))
     implied = "argument" if "PROMPT" in line.names else "file" if in_file else "stdin"
-    way = settings.choice(given, "prompt", PROMPT_WAYS, implied)
-    if way == "file" and not in_file:
-        raise InputError(
-            "the command does not say {PROMPT_FILE}, where the prompt would be", SourceLocation(field="prompt")
-        )
-    return way
+    mode = settings.choice(given, "prompt", PROMPT_MODES, implied)
+    if mode == "file" and not in_file:
+        raise InputError("the command does not contain {PROMPT_FILE}", SourceLocation(field="prompt"))
+    return mode
 
 
 def _tail(path: Path) -> str:
-    """The end of a file as text, however large the file."""
+    """Return the end of a file as text. Reads only the tail of a large file."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - _STDERR_TAIL))
         return file.read().decode(errors="replace").strip()

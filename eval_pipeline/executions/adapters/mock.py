@@ -1,4 +1,4 @@
-"""`mock`: answers written down in the runners file, for trying things out where there is no target."""
+"""`mock`: fixed answers from the runners file, for tests without a target."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ DEFAULT_RESPONSE = '{"answer":"canned"}'
 
 @ADAPTERS.register("mock")
 class Mock:
-    """Gives every case the same answer, or each case its own.
+    """Return the same answer for every case, or one per case.
 
-    Settings: `response` (the answer) and `responses` (answers by case id, which go first). An answer is a text; a value
-    of another kind is given as JSON, but a mapping with `output`, `text` or `messages` is read as a function's is:
-    `messages` with `tool_calls`, `usage`, `cost_usd` and `duration_ms` stand beside it. A case without answer fails.
+    Settings: `response` (the answer) and `responses` (answers by case id, which take precedence). An answer is a text;
+    a value of another type is encoded as JSON, except that a mapping with `output`, `text` or `messages` is read like a
+    function's return value, with `tool_calls` in `messages`, `usage`, `cost_usd` and `duration_ms`. A case without an
+    answer fails.
     """
 
     version: ClassVar[str] = "1"

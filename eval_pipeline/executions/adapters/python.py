@@ -1,4 +1,4 @@
-"""`python`: a function of the user's, named `module:callable`, sync or async."""
+"""`python`: a function of the user, named `module:callable`, sync or async."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIO
 
 @ADAPTERS.register("python")
 class Python:
-    """Calls a function once per case.
+    """Call a function once per case.
 
-    Settings: `function` (`module:callable`; the module is looked for beside the runners file first) and `arguments`
-    (keyword arguments of every call). The function is given what its parameters name: `prompt` (text), `messages`
-    (list of role and content), `case` (the Case), `suite`, `repetition`, `workspace` (a Path, or None); a first
-    parameter of another name gets the prompt. It returns a text, or a mapping with `output` and optionally
-    `messages`, `usage`, `cost_usd`, `latency_ms`.
+    Settings: `function` (`module:callable`; the runners file's folder is searched first) and `arguments` (keyword
+    arguments of every call). The function receives what its parameters name: `prompt` (text), `messages` (list of role
+    and content), `case` (the Case), `suite`, `repetition`, `workspace` (a Path, or None); a first parameter of another
+    name receives the prompt. It returns a text, or a mapping with `output` and optionally `messages`, `usage`,
+    `cost_usd`, `latency_ms`.
     """
 
     version: ClassVar[str] = "1"
@@ -54,7 +54,8 @@ class Python:
         except TargetFailure:
             raise
         except (Exception, SystemExit) as error:
-            # The user's function is the system under test: what it raises, an exit even, is its failure, not ours.
+            # The user's function is the system under test: its exceptions, SystemExit included, are failures of the
+            # target.
             raise TargetFailure(TARGET_CRASH, f"{type(error).__name__}: {error}") from error
         return RawExecution(format="python", payload=_payload(answer))
 
@@ -62,20 +63,20 @@ class Python:
         return None
 
     async def _answer(self, call: Call) -> Any:
-        positional, named = _offered(self._function, call, self._arguments)
+        positional, named = _bound_arguments(self._function, call, self._arguments)
         if inspect.iscoroutinefunction(self._function):
             return await self._function(*positional, **named)
         answer = await in_thread(self._function, *positional, **named)
         return await answer if inspect.isawaitable(answer) else answer
 
 
-def _offered(
+def _bound_arguments(
     function: Callable[..., Any], call: Call, arguments: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The positional and the named arguments of a call."""
+    """Return the positional and keyword arguments of a call."""
     plan = call.plan
     prompt = prompt_text(plan.case)
-    known: dict[str, Any] = {
+    available: dict[str, Any] = {
         "prompt": prompt,
         "messages": [{"role": message.role, "content": message.content} for message in plan.case.input],
         "case": plan.case,
@@ -83,13 +84,13 @@ def _offered(
         "repetition": plan.repetition,
         "workspace": call.workspace,
     }
-    free = [one for one in inspect.signature(function).parameters.values() if one.name not in arguments]
-    named = {one.name: known[one.name] for one in free if one.name in known and one.kind in _BY_NAME}
-    if not named and free and free[0].kind in _BY_POSITION:
+    unbound = [item for item in inspect.signature(function).parameters.values() if item.name not in arguments]
+    keywords = {item.name: available[item.name] for item in unbound if item.name in available and item.kind in _BY_NAME}
+    if not keywords and unbound and unbound[0].kind in _BY_POSITION:
         return [prompt], dict(arguments)
-    if not named and free and free[0].kind in _BY_NAME:
-        named = {free[0].name: prompt}
-    return [], {**named, **arguments}
+    if not keywords and unbound and unbound[0].kind in _BY_NAME:
+        keywords = {unbound[0].name: prompt}
+    return [], {**keywords, **arguments}
 
 
 def _payload(answer: Any) -> Mapping[str, Any]:

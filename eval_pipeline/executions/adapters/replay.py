@@ -1,4 +1,4 @@
-"""`replay`: recorded answers, so that scoring, comparing and testing need no target."""
+"""`replay`: recorded answers, so that scoring, comparisons and tests need no target."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _IDENTITY = frozenset({
 
 
 class _Key(NamedTuple):
-    """What a row answers for: a case by its id, or whichever case has this input; None: any."""
+    """The plans that a row answers: a case by its id, or any case with this input. None matches everything."""
 
     suite: str | None
     case: str | None
@@ -51,8 +51,8 @@ class _Key(NamedTuple):
     input: str | None = None
 
 
-class _Spot(NamedTuple):
-    """Where a row stands: the rows themselves stay on disk, however many there are."""
+class _RowLocation(NamedTuple):
+    """Location of a row. The rows themselves stay on disk, so that a large recording needs little memory."""
 
     path: Path
     offset: int
@@ -86,21 +86,21 @@ class Replay:
         self._suite = settings.optional_text(runner.settings, "suite")
         if not self._path.exists():
             raise InputError(f"no recording at {show_path(self._path)}", SourceLocation(field="recording"))
-        self._rows: dict[_Key, _Spot] | None = None
+        self._rows: dict[_Key, _RowLocation] | None = None
 
     def content(self) -> Mapping[str, str]:
-        """The recorded files; a row that cannot be used raises InputError here, before anything runs."""
+        """Return fingerprints of the recorded files. Raises InputError for an unusable row, before anything runs."""
         self._rows = dict(self._index())
         return {str(path.relative_to(self._path.parent)): file_fingerprint(path) for path in self._all_files()}
 
     async def execute(self, call: Call) -> RawExecution:
         plan = call.plan
-        spot = self._find(plan)
-        if spot is None:
+        location = self._find(plan)
+        if location is None:
             where = show_path(self._path)
             raise TargetFailure(RECORDING_MISSING, f"{where} has no row for case '{plan.case.id}' of '{plan.suite}'")
-        row = _row_at(spot)
-        raw = _raw(row, spot.path)
+        row = _row_at(location)
+        raw = _raw(row, location.path)
         if row.get("error") is not None:
             error = row["error"] if isinstance(row["error"], Mapping) else {"message": str(row["error"])}
             failure = FAILURE_CLASSES.get(str(error.get("class")), TARGET_ERROR)
@@ -110,34 +110,34 @@ class Replay:
     async def close(self) -> None:
         self._rows = None
 
-    def _find(self, plan: Plan) -> _Spot | None:
+    def _find(self, plan: Plan) -> _RowLocation | None:
         if self._rows is None:
             self._rows = dict(self._index())
         rows, suite, case, repetition = self._rows, self._suite or plan.suite, plan.case.id, plan.repetition
         keys = [_Key(suite, case, repetition), _Key(suite, case, None), _Key(None, case, repetition)]
-        keys += [_Key(None, case, None), _Key(None, None, None, _asked(plan.case.input))]
+        keys += [_Key(None, case, None), _Key(None, None, None, _user_text(plan.case.input))]
         return next((rows[key] for key in keys if key in rows), None)
 
-    def _index(self) -> Iterator[tuple[_Key, _Spot]]:
+    def _index(self) -> Iterator[tuple[_Key, _RowLocation]]:
         sources: set[str] = set()
         for path in self._files():
             offset = 0
             with path.open("rb") as file:
                 for number, line in enumerate(file, start=1):
-                    spot = _Spot(path, offset, len(line))
+                    location = _RowLocation(path, offset, len(line))
                     offset += len(line)
                     if not line.strip():
                         continue
-                    row = _checked(line, path, number)
-                    if not self._is_wanted(row):
+                    row = _read_row(line, path, number)
+                    if not self._is_selected(row):
                         continue
                     sources.add(row.get("source_target") or "")
                     if len(sources) > 1:
                         raise _ambiguous(sources, path, number)
-                    yield from ((key, spot) for key in _keys(row))
+                    yield from ((key, location) for key in _keys(row))
 
-    def _is_wanted(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row is of the recorded target and variant that are asked for, if any are."""
+    def _is_selected(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a row has the configured source target and variant, if any."""
         other_target = self._source_target is not None and row.get("source_target") not in (None, self._source_target)
         return not other_target and row.get("variant") == self._variant
 
@@ -148,18 +148,18 @@ class Replay:
         return sorted(path for path in self._path.rglob("*") if path.is_file()) if self._path.is_dir() else [self._path]
 
 
-def _row_at(spot: _Spot) -> Mapping[str, Any]:
-    with spot.path.open("rb") as file:
-        file.seek(spot.offset)
-        row: Mapping[str, Any] = orjson.loads(file.read(spot.length))
+def _row_at(location: _RowLocation) -> Mapping[str, Any]:
+    with location.path.open("rb") as file:
+        file.seek(location.offset)
+        row: Mapping[str, Any] = orjson.loads(file.read(location.length))
         return row
 
 
 def _keys(row: Mapping[str, Any]) -> Iterator[_Key]:
-    """What a row answers for; a suite may be named by its file."""
+    """Yield the keys of the plans that a row answers. A row may name its suite by file."""
     case = _case_of(row)
     if case is None:
-        yield _Key(None, None, None, _asked(row["input"]))
+        yield _Key(None, None, None, _user_text(row["input"]))
         return
     repetition = row.get("repetition")
     if repetition is None and row.get("attempt") is not None:
@@ -175,21 +175,21 @@ def _case_of(row: Mapping[str, Any]) -> str | None:
     return next((str(id_) for id_ in named if isinstance(id_, (str, int)) and not isinstance(id_, bool)), None)
 
 
-def _asked(messages: Any) -> str:
-    """What the user asked, its white space evened out: by that a transcript is known again."""
+def _user_text(messages: Any) -> str:
+    """Return the user's text with normalized white space, which identifies the case of a transcript."""
     if isinstance(messages, str):
         return " ".join(messages.split())
-    said = []
+    texts = []
     for message in messages if isinstance(messages, (list, tuple)) else ():
         if isinstance(message, Message):
             message = {"role": message.role, "content": message.content}
         if isinstance(message, Mapping) and message.get("role") == "user":
-            said.append(content_text(message.get("content")))
-    return " ".join(" ".join(said).split())
+            texts.append(content_text(message.get("content")))
+    return " ".join(" ".join(texts).split())
 
 
-def _checked(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
-    """A row that can be used. Raises InputError."""
+def _read_row(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
+    """Parse and validate a row. Raises InputError."""
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -203,7 +203,7 @@ def _checked(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
 
 
 def _problem_of(row: Any) -> str | None:
-    """Why a row as a whole cannot be used, None when it can."""
+    """Return the reason why a row as a whole is unusable, or None."""
     if not isinstance(row, dict) or (_case_of(row) is None and not _is_transcript(row)):
         return "a recording row needs 'case', the id of a case"
     version = row.get("schema_version")
@@ -221,7 +221,7 @@ def _schemas() -> tuple[str, ...]:
 
 
 def _is_transcript(row: Mapping[str, Any]) -> bool:
-    return isinstance(row.get("input"), (str, list)) and bool(_asked(row["input"])) and "output" in row
+    return isinstance(row.get("input"), (str, list)) and bool(_user_text(row["input"])) and "output" in row
 
 
 def _check_kinds(row: Mapping[str, Any], path: Path, number: int) -> None:
@@ -242,12 +242,12 @@ def _ambiguous(sources: set[str], path: Path, number: int) -> InputError:
 
 
 def _raw_files(row: Mapping[str, Any], recording: Path) -> dict[str, Path]:
-    """The files that a row names, by role."""
+    """Return the files that a row names, by role."""
     return {key.removesuffix("_file"): _inside(recording, row[key]) for key in _RAW_FILES if row.get(key) is not None}
 
 
 def _raw(row: Mapping[str, Any], file: Path) -> RawExecution:
-    """The recorded answer; how long it takes to look it up says nothing about the target."""
+    """Return the recorded answer. The lookup time is discarded: it is not the target's."""
     payload = {key: value for key, value in row.items() if key not in _IDENTITY}
     model = row["source"].get("model") if isinstance(row.get("source"), Mapping) else None
     return RawExecution(
@@ -260,7 +260,7 @@ def _raw(row: Mapping[str, Any], file: Path) -> RawExecution:
 
 
 def _inside(recording: Path, name: Any) -> Path:
-    """A file that a recording names: it has to lie below the recording's folder."""
+    """Resolve a file name of a recording. Raises InputError for a file outside the recording's folder."""
     root = recording.parent.resolve()
     path = (root / str(name)).resolve()
     if not path.is_relative_to(root):

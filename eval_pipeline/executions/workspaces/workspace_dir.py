@@ -56,6 +56,7 @@ class WorkspaceManager:
         if key not in self._clones:
             clone_folder = self.sweep.path / ".clones" / str(next(self._numbers))
             self._clones[key] = asyncio.create_task(check_out(repository, clone_folder))
+        # Shielded, because other cases wait for the same clone when this one is cancelled.
         cloned = await asyncio.shield(self._clones[key])
         await in_thread(shutil.copytree, cloned.folder, folder, symlinks=True, dirs_exist_ok=True)
         return replace(cloned, folder=folder)
