@@ -47,14 +47,18 @@ class Defaults(BaseModel):
     pool_slots: int = Field(default=10, ge=1)
 
 
-class _ProjectFile(BaseModel):
+class ProjectFile(BaseModel):
+    """The fields of `eval-pipeline.yaml`. Relative paths begin at the file's folder."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    suites: list[str] | str = Field(default_factory=lambda: ["suites"])
-    runners: str = "runners.yaml"
-    data: str = "data"
-    defaults: Defaults = Field(default_factory=Defaults)
-    schedule: str = "0 2 * * *"
+    suites: list[str] | str = Field(default=["suites"], description="Suite files, folders and globs")
+    runners: str = Field(default="runners.yaml", description="The runners file")
+    data: str = Field(default="data", description="The data folder; the variable EVAL_PIPELINE_DATA wins over it")
+    defaults: Defaults = Field(
+        default_factory=Defaults, description="Options of every run; the command line and suites win over them"
+    )
+    schedule: str = Field(default="0 2 * * *", description="Cron expression of the nightly sweep, in UTC")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +136,9 @@ def _from_file(file: Path, environment: Mapping[str, str]) -> Project:
     source = yaml_source(file, text)
     raw = parse_yaml(text, source.shown)
     if raw is not None and not isinstance(raw, Mapping):
-        raise source.error((), f"expected a mapping with some of: {', '.join(_ProjectFile.model_fields)}")
+        raise source.error((), f"expected a mapping with some of: {', '.join(ProjectFile.model_fields)}")
     try:
-        said = _ProjectFile.model_validate(raw or {})
+        said = ProjectFile.model_validate(raw or {})
     except ValidationError as error:
         raise _field_error(error, source) from None
     root = file.parent
@@ -157,7 +161,7 @@ def _field_error(error: ValidationError, source: Source) -> InputError:
     first: Any = error.errors(include_url=False)[0]
     path = tuple(step for step in first["loc"] if step not in ("list[str]", "str"))
     if first["type"] == "extra_forbidden":
-        known = (Defaults if path[:1] == ("defaults",) else _ProjectFile).model_fields
+        known = (Defaults if path[:1] == ("defaults",) else ProjectFile).model_fields
         hint = did_you_mean(str(path[-1]), known)
         return source.error(path, f"unknown field; there are: {', '.join(known)}{hint}")
     expected = first["msg"].removeprefix("Input should be ")

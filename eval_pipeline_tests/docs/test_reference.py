@@ -1,0 +1,110 @@
+"""The reference is complete: each evaluator, argument, setting, option, column and class of the code is on its page."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import fields
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+
+from eval_pipeline.cli.main import COMMANDS, cli
+from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.failures import FAILURE_CLASSES
+from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.sweeps.project import Defaults, ProjectFile
+from eval_pipeline.warehouse.tables import TABLES
+from eval_pipeline.warehouse.views import VIEWS
+from eval_pipeline_tests.console_blocks import ROOT, read_page
+
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def hook() -> ModuleType:
+    """The hook of mkdocs as a module."""
+    spec = importlib.util.spec_from_file_location("reference_hook", ROOT / "docs" / "hooks" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+HOOK = hook()
+
+
+def page(name: str) -> str:
+    """A page of the reference as the site shows it."""
+    text: str = HOOK.with_tables(read_page(f"docs/reference/{name}.md"))
+    return text
+
+
+def section(text: str, name: str) -> str:
+    """The part of a page below the heading that names this."""
+    return next(part for part in re.split(r"^##+ ", text, flags=re.MULTILINE)[1:] if f"`{name}`" in part.split("\n")[0])
+
+
+@pytest.mark.parametrize("name", EVALUATORS.names())
+def test_an_evaluator_has_its_arguments_on_the_page(name: str) -> None:
+    text = page("evaluators")
+    part: Any = EVALUATORS.get(name)
+    if name.startswith("not-") and name.removeprefix("not-") in EVALUATORS.names():
+        assert f"`{name}`" in text
+        return
+
+    own = section(text, name)
+
+    assert [argument.name for argument in fields(part) if f"`{argument.name}`" not in own] == []
+
+
+@pytest.mark.parametrize("name", ADAPTERS.names())
+def test_an_adapter_has_its_settings_on_the_page(name: str) -> None:
+    own = section(page("adapters"), name)
+
+    assert [setting for setting in ADAPTERS.get(name).settings if f"`{setting}`" not in own] == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_command_has_its_options_on_the_page(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    own = re.split(rf"^## {name}$", page("commands"), flags=re.MULTILINE)[1].split("\n## ")[0]
+
+    options = [option for parameter in command.params for option in parameter.opts if option.startswith("--")]  # type: ignore[union-attr]
+
+    assert [option for option in options if option not in own] == []
+
+
+def test_every_table_view_and_column_is_on_the_page() -> None:
+    text = page("tables")
+
+    names = [name for table in TABLES for name in (table.name, *table.column_names)] + [view.name for view in VIEWS]
+
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_every_failure_class_is_on_the_page() -> None:
+    text = page("failure-classes")
+
+    assert [id_ for id_ in FAILURE_CLASSES if f"`{id_}`" not in text] == []
+
+
+def test_every_field_of_the_project_file_is_on_the_page() -> None:
+    text = page("project-file")
+
+    assert [name for model in (ProjectFile, Defaults) for name in model.model_fields if f"`{name}`" not in text] == []
+
+
+def test_every_mark_on_a_page_has_a_generator_and_every_generator_a_mark() -> None:
+    marks = {mark for file in REFERENCE.glob("*.md") for mark in HOOK.MARK.findall(file.read_text(encoding="utf-8"))}
+
+    assert marks == set(HOOK.GENERATORS)
+
+
+def test_a_type_is_described_in_words() -> None:
+    union = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "integer", "minimum": 1}}]}
+
+    assert HOOK.type_text(union) == "text or list of whole number (≥ 1)"
+    assert HOOK.type_text({"enum": ["a", "b"]}) == "`a`, `b`"
