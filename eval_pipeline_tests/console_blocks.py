@@ -1,0 +1,79 @@
+"""Reads the fenced blocks of a Markdown page and runs the commands that it shows.
+
+Every line that a page shows must come in a command's output, in that order; times are not compared.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from eval_pipeline_tests.cli.command_desk import Answer, Desk
+
+ROOT = Path(__file__).parent.parent
+_FENCE = re.compile(r"^( *)```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_TIME = re.compile(r"[\d,.]+ (ms|s|min|h)\b")
+
+
+class Block(NamedTuple):
+    """A fenced block: language, title (a file's name) and text."""
+
+    language: str
+    title: str
+    text: str
+
+
+class Shown(NamedTuple):
+    """A command of a page and the lines that the page shows below it."""
+
+    command: str
+    lines: list[str]
+
+
+def read_page(name: str) -> str:
+    """Return the text of a page of the repository."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str = "") -> list[Block]:
+    """Return the fenced blocks of a page (of a language), without their indentation."""
+    found = [
+        Block(kind, title, re.sub(f"^{indent}", "", text, flags=re.MULTILINE))
+        for indent, kind, title, text in _FENCE.findall(page)
+    ]
+    return [block for block in found if language in ("", block.language)]
+
+
+def shown_commands(page: str) -> list[Shown]:
+    """Return each command of the `console` blocks of a page."""
+    return [shown for block in blocks(page, "console") for shown in _commands_in(block.text)]
+
+
+def _commands_in(text: str) -> Iterator[Shown]:
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, *lines = part.splitlines()
+        yield Shown(command, [plain(line) for line in lines if line.strip()])
+
+
+def plain(line: str) -> str:
+    """Return a line without what differs from run to run: times, and the width of columns."""
+    return " ".join(_TIME.sub(r"# \1", line).split())
+
+
+def missing_lines(shown: Shown, answer: Answer) -> list[str]:
+    """Return the lines that a page shows and that do not come in the answer in this order."""
+    printed = iter([plain(line) for line in answer.said.splitlines()])
+    return [line for line in shown.lines if line not in printed]
+
+
+def run_command(desk: Desk, command: str) -> Answer:
+    """Run a command of a page; `eval-pipeline` in this process, others by the shell."""
+    words = subprocess.check_output(["sh", "-c", f'printf "%s\\0" {command}'], text=True, cwd=desk.root)
+    program, *arguments = words.split("\0")[:-1]
+    if program == "eval-pipeline":
+        return desk(*arguments)
+    completed = subprocess.run([program, *arguments], cwd=desk.root, capture_output=True, text=True, check=False)
+    return Answer(completed.returncode, completed.stdout, completed.stderr)

@@ -1,0 +1,49 @@
+"""The tutorial's commands run on a copy of the examples and print what the page shows."""
+
+from __future__ import annotations
+
+import shutil
+
+import duckdb
+import pytest
+
+from eval_pipeline_tests.cli.command_desk import Answer, Desk
+from eval_pipeline_tests.console_blocks import ROOT, blocks, missing_lines, read_page, run_command, shown_commands
+
+SHOWN = shown_commands(read_page("docs/tutorial.md"))
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """The root of the repository as far as the tutorial needs it."""
+    root = tmp_path_factory.mktemp("repository")
+    shutil.copytree(ROOT / "examples", root / "examples")
+    shutil.copy(ROOT / ".env", root)
+    return Desk(root)
+
+
+@pytest.fixture(scope="module")
+def answers(desk: Desk) -> list[Answer]:
+    """The output of the tutorial's commands, run in order."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "120")
+        for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA"):
+            patch.delenv(name, raising=False)
+        return [run_command(desk, shown.command) for shown in SHOWN]
+
+
+@pytest.mark.parametrize("number", range(len(SHOWN)), ids=[shown.command for shown in SHOWN])
+def test_a_command_prints_what_the_tutorial_shows(answers: list[Answer], number: int) -> None:
+    assert answers[number].code == 0
+    assert missing_lines(SHOWN[number], answers[number]) == []
+
+
+def test_the_questions_in_sql_have_answers(desk: Desk, answers: list[Answer]) -> None:
+    (block,) = blocks(read_page("docs/how-to/ask-in-sql.md"), "sql")
+    questions = [question for question in block.text.split(";") if question.strip()]
+
+    with duckdb.connect(str(desk.root / "data" / "results.duckdb"), read_only=True) as connection:
+        rows = [connection.execute(question).fetchall() for question in questions]
+
+    assert len(rows) == 3
+    assert all(rows)
