@@ -21,7 +21,6 @@ from eval_pipeline.formats.agentv.results import iso
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.project import Project
-from eval_pipeline.warehouse.published import open_results
 from eval_pipeline.warehouse.selections import count_plans, read_records, select
 
 NOTHING = 3
@@ -64,7 +63,7 @@ def export_command(
     if endpoint is not None and format_ != "otel":
         raise InputError("--endpoint takes traces: --format otel")
     opened = open_project(project, data)
-    with open_results(opened.data) as connection:
+    with opened.open_warehouse().published() as connection:
         selection = select(connection, what, suites=suites, runners=runners)
         options = ExportOptions(name=selection.name, at=selection.at or datetime.now(UTC), content=content)
         count = count_plans(connection, selection)

@@ -6,15 +6,14 @@ import sys
 from pathlib import Path
 
 import click
-import duckdb
 import polars as pl
 
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.tables import print_boards, print_rows, table_console
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.warehouse.published import open_results
 from eval_pipeline.warehouse.queries import published_boards, published_standings
+from eval_pipeline.warehouse.store import Connection
 
 
 @click.command(name="leaderboard")
@@ -36,7 +35,7 @@ def leaderboard_command(
     as_json: bool,
 ) -> None:
     """Show the standings: pass rate with its 95 % interval, mean score, coverage, latency, tokens, cost."""
-    with open_results(open_project(project, data).data) as connection:
+    with open_project(project, data).open_warehouse().published() as connection:
         boards = published_boards(connection)
         if list_boards:
             print_rows(table_console(), ("board", "computed at", "standings"), boards)
@@ -55,7 +54,7 @@ def leaderboard_command(
         print_boards(table_console(), standings)
 
 
-def _standings(connection: duckdb.DuckDBPyConnection, board: str | None, known: list[str]) -> pl.DataFrame:
+def _standings(connection: Connection, board: str | None, known: list[str]) -> pl.DataFrame:
     if board is not None and board not in known:
         raise UnknownName("board", board, known)
     return published_standings(connection, board or (known[0] if known else ""))

@@ -95,7 +95,7 @@ def open_project(project: Path | None, data: Path | None, runners_file: Path | N
     """The project of the current folder, with what flags say instead."""
     found = load_project(Path.cwd(), project)
     if data is not None:
-        found = replace(found, data=data.absolute())
+        found = replace(found, data=data.absolute(), warehouse=None)
     return replace(found, runners=runners_file.absolute()) if runners_file is not None else found
 
 

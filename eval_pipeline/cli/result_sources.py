@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-import duckdb
 import polars as pl
 
 from eval_pipeline.cli.options import open_project
 from eval_pipeline.errors import InputError, UnknownName, WarehouseError
 from eval_pipeline.exports.files import read_result_file
 from eval_pipeline.leaderboards.results import Results
-from eval_pipeline.warehouse.published import open_results
 from eval_pipeline.warehouse.selections import read_results, runner_names, select, sweep_ids
+from eval_pipeline.warehouse.store import Connection
 
 KINDS = ("current", "sweep", "board")
 FORMS = "a runner, sweep:ID, board:ID, current, an AgentV run folder or a results file"
@@ -34,7 +33,7 @@ class ResultSources:
     suites: Sequence[str] = ()
     runners: Sequence[str] = ()
     _stack: ExitStack = field(default_factory=ExitStack)
-    _opened: duckdb.DuckDBPyConnection | None = None
+    _opened: Connection | None = None
 
     def __enter__(self) -> ResultSources:
         return self
@@ -43,9 +42,10 @@ class ResultSources:
         self._stack.close()
 
     @property
-    def connection(self) -> duckdb.DuckDBPyConnection:
+    def connection(self) -> Connection:
         if self._opened is None:
-            self._opened = self._stack.enter_context(open_results(open_project(self.project, self.data).data))
+            warehouse = open_project(self.project, self.data).open_warehouse()
+            self._opened = self._stack.enter_context(warehouse.published())
         return self._opened
 
     def find(self, name: str) -> Results:
@@ -70,7 +70,7 @@ class ResultSources:
         ids = sweep_ids(self.connection, self.suites, self.runners)[:count]
         if not ids:
             wanted = ", ".join([*self.suites, *self.runners]) or "anything"
-            raise InputError(f"no sweep holds {wanted}; carry something out first (eval-pipeline run)")
+            raise InputError(f"no sweep holds {wanted}; run a sweep first (eval-pipeline run)")
         return [self._stored(f"sweep:{id_}", self.runners, id_) for id_ in reversed(ids)]
 
     def _runners(self) -> list[str]:

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import click
-import duckdb
 
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.tables import print_rows, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.warehouse.published import describe, open_results
+from eval_pipeline.warehouse.published import answer, describe
+from eval_pipeline.warehouse.store import Connection
 
 
 @click.command(name="sql")
@@ -22,22 +22,17 @@ from eval_pipeline.warehouse.published import describe, open_results
 @click.option("--csv", "as_csv", is_flag=True, help="CSV with a head line.")
 def sql_command(query: str | None, project: Path | None, data: Path | None, as_json: bool, as_csv: bool) -> None:
     """Answer QUERY from results.duckdb, read-only (`-`: from stdin). Without QUERY: the tables and views there are."""
-    with open_results(open_project(project, data).data) as connection:
+    with open_project(project, data).open_warehouse().published() as connection:
         if query is None:
             print_rows(table_console(), ("name", "kind", "what it holds"), describe(connection))
             return
         _answer(connection, sys.stdin.read() if query == "-" else query, as_json, as_csv)
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, query: str, as_json: bool, as_csv: bool) -> None:
+def _answer(connection: Connection, query: str, as_json: bool, as_csv: bool) -> None:
     if not query.strip():
         raise InputError("SQL: there is no query; without one at all, the tables and views are listed")
-    try:
-        cursor = connection.execute(query)
-        names = [column[0] for column in cursor.description or ()]
-        rows = cursor.fetchall()
-    except duckdb.Error as error:
-        raise InputError(f"SQL: {error}") from None
+    names, rows = answer(connection, query)
     if as_json:
         for row in rows:
             click.echo(to_json(dict(zip(names, row, strict=True))).decode())

@@ -128,9 +128,9 @@ class PairExecution:
         self._threshold = threshold_of(pair, context.options)
         self._panel = EvaluatorSet(pair.ready.suite, partial(context.graders.revision, pair.runner))
         self._folder = suite_folder(pair.ready.suite)
-        self._artifacts = context.warehouse.folder / "artifacts"
+        self._artifacts = context.warehouse.storage.artifacts
         self._journal = Journal(
-            journal_folder(context.warehouse.folder, context.sweep_id, pair.name), context.warehouse
+            journal_folder(context.warehouse.storage, context.sweep_id, pair.name), context.warehouse
         )
         self._rescores: list[_Rescore] = []
         self._rebinds: list[str] = []
@@ -173,7 +173,7 @@ class PairExecution:
         return self._context.budget.is_empty(self.pair.name.suite, budget_of(self.pair, self._options))
 
     def _open_queue(self) -> PlanQueue:
-        journals.recover(self._warehouse.folder, self._warehouse, self.pair.name, self._sweep_id)
+        journals.recover(self._warehouse, self.pair.name, self._sweep_id)
         self._known = stored_executions(self._warehouse, self.pair.name)
         planned = count_plans(self.pair, self._options, self._options.cases)
         self._context.observer.pair_planned(self.pair, planned)

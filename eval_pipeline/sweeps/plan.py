@@ -55,7 +55,7 @@ def _cost_of_scoring(pair: Pair, counts: SweepCounts) -> float | None:
 
 
 def _tally(session: ProjectSession, pair: Pair, options: SweepOptions) -> SweepCounts:
-    recover(session.warehouse.folder, session.warehouse, pair.name, except_sweep="")
+    recover(session.warehouse, pair.name, except_sweep="")
     known_by_key = stored_executions(session.warehouse, pair.name)
     threshold = threshold_of(pair, options)
     graders = make_graders(options, session.warehouse, session.runner)

@@ -20,6 +20,8 @@ from eval_pipeline.executions.runner_files import default_runner_files
 from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.source import Source, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
+from eval_pipeline.warehouse.storage import LocalStorage
+from eval_pipeline.warehouse.store import Warehouse, open_warehouse
 
 PROJECT_FILE = "eval-pipeline.yaml"
 PROJECT_VARIABLE = "EVAL_PIPELINE_PROJECT"
@@ -55,6 +57,9 @@ class ProjectFile(BaseModel):
     suites: list[str] | str = Field(default=["suites"], description="Suite files, folders and globs")
     runners: str = Field(default="runners.yaml", description="The runners file")
     data: str = Field(default="data", description="The data folder; the variable EVAL_PIPELINE_DATA wins over it")
+    warehouse: str | None = Field(
+        default=None, description="URL of the warehouse; without one, the DuckDB file in the data folder"
+    )
     defaults: Defaults = Field(
         default_factory=Defaults, description="Options of every run; the command line and suites win over them"
     )
@@ -69,9 +74,14 @@ class Project:
     suites: tuple[str, ...]
     runners: Path | None
     data: Path
+    warehouse: str | None = None
     defaults: Defaults = field(default_factory=Defaults)
     schedule: str = "0 2 * * *"
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def open_warehouse(self) -> Warehouse:
+        """Return the warehouse that the project file names by URL, else the DuckDB file in the data folder."""
+        return open_warehouse(self.warehouse or self.data, root=self.root, storage=LocalStorage(self.data))
 
 
 def load_project(start: Path, explicit: Path | None = None) -> Project:
@@ -147,6 +157,7 @@ def _from_file(file: Path, environment: Mapping[str, str]) -> Project:
         suites=(said.suites,) if isinstance(said.suites, str) else tuple(said.suites),
         runners=_absolute(root, said.runners),
         data=_absolute(root, environment.get(DATA_VARIABLE) or said.data),
+        warehouse=None if environment.get(DATA_VARIABLE) else said.warehouse,
         defaults=said.defaults,
         schedule=said.schedule,
         environment=environment,

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, UnknownName
 from eval_pipeline.executions.model import Runner
@@ -44,7 +44,7 @@ class ProjectSession:
     observer: SweepObserver = field(default_factory=SweepObserver)
 
     def __post_init__(self) -> None:
-        self.warehouse = Warehouse(self.project.data)
+        self.warehouse: Warehouse = self.project.open_warehouse()
 
     @property
     def load_options(self) -> LoadOptions:
@@ -161,8 +161,7 @@ class ProjectSession:
 
         Yields the Dagster runs of sweeps that were killed; they are written down as interrupted.
         """
-        self.project.data.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.project.data / "sweep.lock")
+        lock = self.warehouse.storage.lock("sweep")
         try:
             lock.acquire(timeout=0)
         except Timeout:

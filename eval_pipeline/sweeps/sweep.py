@@ -74,8 +74,8 @@ def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: Call
     """The graders of a sweep."""
     return Graders(
         named=runner_named,
-        replies=Replies(warehouse.folder),
-        folder=warehouse.folder / "artifacts" / "grading",
+        replies=Replies(warehouse.storage.grader_replies),
+        folder=warehouse.storage.grading,
         forced=options.grader,
         default=options.defaults.grader,
     )
@@ -161,7 +161,7 @@ class _Sweep:
 
     async def run(self) -> None:
         defaults = self._options.defaults
-        folder = self._context.warehouse.folder / "workspaces"
+        folder = self._context.warehouse.storage.workspaces
         try:
             async with Workspaces(
                 folder, self._context.sweep_id, keep=defaults.keep_workspaces, pool_slots=defaults.pool_slots

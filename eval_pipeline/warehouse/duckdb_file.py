@@ -1,4 +1,4 @@
-"""rows ⇄ DuckDB: short locked transactions on the pipeline's own file, and a published copy for everyone else.
+"""A warehouse in a DuckDB file: short locked transactions on the pipeline's own file, a published copy for readers.
 
 DuckDB lets one process write or several read a file, so nobody but the pipeline opens `warehouse.duckdb`, and only
 for the length of one transaction, under an inter-process lock. Analysts read `results.duckdb`, a copy that is renamed
@@ -17,16 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import orjson
 import polars as pl
 from filelock import FileLock
 
-from eval_pipeline.errors import WarehouseError
+from eval_pipeline.errors import InputError, WarehouseError
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.warehouse.columns import Table
+from eval_pipeline.warehouse.columns import Row, Table
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
-from eval_pipeline.warehouse.rows import Row
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
+from eval_pipeline.warehouse.storage import LocalStorage, Storage
 from eval_pipeline.warehouse.tables import BY_NAME
 
 MEMORY_LIMIT = "128MB"
@@ -36,17 +35,31 @@ LONG_LINE_BYTES = 2**20
 LINE_BYTES = 16 * 2**20
 
 
-class Warehouse:
-    """The warehouse in a data folder; made on first use, migrated when it is older."""
+class DuckDBWarehouse:
+    """The warehouse in a folder: `warehouse.duckdb`, created on first use and migrated when it is older, and the
+    published `results.duckdb`."""
 
-    def __init__(self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    def __init__(
+        self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS, storage: Storage | None = None
+    ) -> None:
         self.folder = folder
         self.path = folder / "warehouse.duckdb"
         self.results = folder / "results.duckdb"
+        self.storage = storage or LocalStorage(folder)
         self._migrations = migrations
         self._checked = False
         self._turn = threading.RLock()
         self._connection: duckdb.DuckDBPyConnection | None = None
+
+    @classmethod
+    def open(cls, address: str, root: Path, storage: Storage) -> DuckDBWarehouse:
+        """Return the warehouse in a folder. Raises InputError without one."""
+        if not address:
+            raise InputError("expected duckdb:FOLDER, got no folder")
+        return cls(Path(os.path.normpath(root / Path(address).expanduser())), storage=storage)
+
+    def exists(self) -> bool:
+        return self.path.exists()
 
     @contextmanager
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -102,21 +115,18 @@ class Warehouse:
                 _replace(connection, BY_NAME[name], _reader(BY_NAME[name], paths, longest, exact=exact))
 
     def write(self, table: str, rows: Iterable[Row]) -> None:
-        """Writes a few rows, replacing those of the same key. Many rows go through `ingest`."""
         with self._spooled(table, rows) as path:
             self.ingest({table: path})
 
-    def replace_frame(self, table: str, frame: pl.DataFrame, where: str, values: Sequence[Any] = ()) -> None:
-        """Puts the rows of a frame in the place of those that `where` selects, in one transaction."""
+    def replace(self, table: str, frame: pl.DataFrame, where: Mapping[str, Any]) -> None:
         columns = ", ".join(f'"{name}"' for name in BY_NAME[table].column_names)
         with self._spooled(table, frame.iter_rows(named=True)) as path, self.transaction() as connection:
-            connection.execute(f'DELETE FROM "{table}" WHERE {where}', list(values))
+            connection.execute(f'DELETE FROM "{table}" WHERE {_equals(where)}', list(where.values()))
             if len(frame):
                 source = _reader(BY_NAME[table], [path], longest_line(path), exact=True)
                 connection.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM {source}')
 
     def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:
-        """The answer to a query on the warehouse itself, as a Polars frame."""
         path = self.folder / f".answer.{uuid.uuid4().hex}.parquet"
         try:
             with self.transaction() as connection:
@@ -126,13 +136,27 @@ class Warehouse:
             path.unlink(missing_ok=True)
 
     def publish(self) -> None:
-        """Makes everything written so far visible to readers of `results.duckdb`."""
         if not self.path.exists():
             return
         with self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
             copy = self.results.with_suffix(f".{os.getpid()}.tmp")
             shutil.copyfile(self.path, copy)
             copy.replace(self.results)
+
+    @contextmanager
+    def published(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        if not self.results.is_file():
+            raise WarehouseError(f"no results at {self.results}: run a sweep first (eval-pipeline run), or name --data")
+        try:
+            connection = duckdb.connect(str(self.results), read_only=True)
+        except duckdb.Error as error:
+            raise WarehouseError(f"{self.results} cannot be read: {error}") from None
+        try:
+            connection.execute("SET enable_external_access = false")  # a query writes no files
+            _name_as_now(connection)
+            yield connection
+        finally:
+            connection.close()
 
     @contextmanager
     def _spooled(self, table: str, rows: Iterable[Row]) -> Iterator[Path]:
@@ -242,6 +266,19 @@ def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str) -
     connection.execute("DROP TABLE incoming")
 
 
+def _equals(where: Mapping[str, Any]) -> str:
+    """A condition that columns have values, given as parameters."""
+    return " AND ".join(f'"{name}" IS NOT DISTINCT FROM ?' for name in where) or "true"
+
+
+def _name_as_now(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give results that an older version published the present names of tables, for this connection only."""
+    names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    if ("sweep_cells",) in names:
+        for old, new in (("sweep_cells", "sweep_pairs"), ("current_cells", "current_pairs")):
+            connection.execute(f'CREATE TEMP VIEW "{new}" AS SELECT * RENAME (suite_cells AS suite_plans) FROM "{old}"')
+
+
 def _write_answer(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any], path: Path) -> None:
     """An answer as a Parquet file: neither DuckDB nor Polars needs pyarrow for that (40 MB of memory), and DuckDB 2.0
     prints leak warnings at exit after handing a table over in memory without it."""
@@ -253,8 +290,3 @@ def _write_answer(connection: duckdb.DuckDBPyConnection, query: str, values: Seq
 def sql_text(text: str) -> str:
     """A text as an SQL literal, where a parameter cannot stand."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def decoded(value: Any, empty: Any) -> Any:
-    """A JSON column's value as Python; `empty` for NULL."""
-    return orjson.loads(value) if isinstance(value, (str, bytes)) else empty

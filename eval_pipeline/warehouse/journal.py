@@ -2,7 +2,7 @@
 
 One append-only file of JSON lines per table under `journals/<sweep>/<runner>/<suite>/`. An execution is written with
 one unbuffered `write`, so a killed process loses at most the line it was writing; what is derived from it is buffered,
-since it can be derived again. `Warehouse.fold` takes the files in, after which they are deleted.
+since it can be derived again. `Warehouse.ingest` stores the files, after which they are deleted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from eval_pipeline.executions.model import Artifact, Execution
 from eval_pipeline.fingerprints import file_fingerprint, to_json
-from eval_pipeline.warehouse.rows import Row
+from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.storage import Storage
 from eval_pipeline.warehouse.store import Warehouse
 
 TABLES = (
@@ -92,9 +93,9 @@ class Journal:
             self._owned = None
 
 
-def journal_folder(data: Path, sweep_id: str, pair: PairKey) -> Path:
-    """Where the journal of a cell lies."""
-    return data / "journals" / sweep_id / pair.runner / pair.suite
+def journal_folder(storage: Storage, sweep_id: str, pair: PairKey) -> Path:
+    """Return the folder of the journal of a pair."""
+    return storage.journals / sweep_id / pair.runner / pair.suite
 
 
 def ingest_folder(folder: Path, warehouse: Warehouse) -> None:
@@ -103,13 +104,13 @@ def ingest_folder(folder: Path, warehouse: Warehouse) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def recover(data: Path, warehouse: Warehouse, pair: PairKey, except_sweep: str) -> int:
-    """Takes in what killed sweeps executed of a cell; returns how many journals there were.
+def recover(warehouse: Warehouse, pair: PairKey, except_sweep: str) -> int:
+    """Ingest what killed sweeps executed of a pair; return the number of journals.
 
     Only executions: what was derived from them may have been in a buffer, and is derived again. The journal of a
     sweep that is still under way is left alone.
     """
-    left = [folder for folder in _left_over(data, pair) if folder.parents[1].name != except_sweep]
+    left = [folder for folder in _left_over(warehouse.storage, pair) if folder.parents[1].name != except_sweep]
     return sum(_recover_folder(folder, warehouse) for folder in left)
 
 
@@ -123,11 +124,11 @@ def _recover_folder(folder: Path, warehouse: Warehouse) -> bool:
     return True
 
 
-def _left_over(data: Path, pair: PairKey) -> Iterator[Path]:
-    root = data / "journals"
+def _left_over(storage: Storage, pair: PairKey) -> Iterator[Path]:
+    root = storage.journals
     if root.is_dir():
         for sweep in sorted(root.iterdir()):
-            folder = journal_folder(data, sweep.name, pair)
+            folder = journal_folder(storage, sweep.name, pair)
             if folder.is_dir():
                 yield folder
 

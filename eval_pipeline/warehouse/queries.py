@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-import duckdb
 import polars as pl
 
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.published import rows_frame
-from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
 
 WHY_FAILED = "SELECT * FROM failure_summary"
@@ -78,14 +77,15 @@ def failure_classes(warehouse: Warehouse) -> pl.DataFrame:
 def replace_failure_classes(warehouse: Warehouse, frame: pl.DataFrame, pair: PairKey) -> pl.DataFrame:
     """Store a frame as the failure classes of a pair in place of the present ones; return what is stored."""
     stored = frame.select(BY_NAME["failure_classes"].column_names)
-    warehouse.replace_frame("failure_classes", stored, "suite = ? AND runner = ?", [pair.suite, pair.runner])
+    warehouse.replace("failure_classes", stored, {"suite": pair.suite, "runner": pair.runner})
     return stored
 
 
 def append_standings(warehouse: Warehouse, frame: pl.DataFrame) -> pl.DataFrame:
     """Store a frame as a new board beside the older ones; return what is stored."""
     stored = frame.select(BY_NAME["leaderboards"].column_names)
-    warehouse.replace_frame("leaderboards", stored, "false")
+    for board_id in stored["board_id"].unique():
+        warehouse.replace("leaderboards", stored.filter(pl.col("board_id") == board_id), {"board_id": board_id})
     return stored
 
 
@@ -104,7 +104,7 @@ def has_board(warehouse: Warehouse) -> bool:
 
 def mean_cost(warehouse: Warehouse, pair: PairKey) -> float | None:
     """Return the mean cost (USD) of an execution of a runner: on this suite, else on any; None when not known."""
-    if not warehouse.path.exists():
+    if not warehouse.exists():
         return None
     frame = warehouse.frame(
         """SELECT coalesce(avg(cost_usd) FILTER (suite = $1), avg(cost_usd)) AS cost
@@ -115,13 +115,13 @@ def mean_cost(warehouse: Warehouse, pair: PairKey) -> float | None:
     return float(cost) if cost is not None else None
 
 
-def published_boards(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
+def published_boards(connection: Connection) -> list[tuple[Any, ...]]:
     """Return each published board: id, time it was computed, number of standings; newest first."""
     query = "SELECT board_id, max(computed_at), count(*) FROM leaderboards GROUP BY board_id ORDER BY board_id DESC"
     return connection.execute(query).fetchall()
 
 
-def published_standings(connection: duckdb.DuckDBPyConnection, board_id: str) -> pl.DataFrame:
+def published_standings(connection: Connection, board_id: str) -> pl.DataFrame:
     """Return the standings of one published board; no rows for an unknown id."""
     query = "SELECT * FROM leaderboards WHERE board_id = ? ORDER BY scope DESC, suite, rank, runner"
     return rows_frame(connection, query, [board_id])

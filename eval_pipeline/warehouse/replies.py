@@ -16,10 +16,10 @@ from eval_pipeline.fingerprints import to_json
 
 
 class Replies:
-    """The replies below a data folder, by key (64 hex digits)."""
+    """The replies in a folder, by key (64 hex digits)."""
 
-    def __init__(self, data: Path) -> None:
-        self._folder = data / "grader_replies"
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def get(self, key: str) -> Mapping[str, Any] | None:
         """The reply kept under a key; None when there is none, or none that can be read."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import duckdb
 import polars as pl
 
 from eval_pipeline.errors import InputError, UnknownName
@@ -20,7 +19,8 @@ from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score, Status, SubScore, Verdict
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.store import decoded
+from eval_pipeline.warehouse.columns import decoded
+from eval_pipeline.warehouse.store import Connection
 from eval_pipeline.warehouse.tables import BY_NAME
 
 BATCH = 2_000
@@ -88,7 +88,7 @@ class Selection:
 
 
 def select(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Connection,
     what: str = "current",
     *,
     suites: Sequence[str] = (),
@@ -109,7 +109,7 @@ def select(
     )  # fmt: skip
 
 
-def _sweep(connection: duckdb.DuckDBPyConnection, wanted: str) -> Selection:
+def _sweep(connection: Connection, wanted: str) -> Selection:
     id_ = _named("sweep", wanted, sweep_ids(connection))
     found = connection.execute("SELECT started_at, selection FROM sweeps WHERE sweep_id = ?", [id_]).fetchone()
     started_at, selection = found or (None, None)
@@ -120,7 +120,7 @@ def _sweep(connection: duckdb.DuckDBPyConnection, wanted: str) -> Selection:
     )  # fmt: skip
 
 
-def _board(connection: duckdb.DuckDBPyConnection, wanted: str) -> Selection:
+def _board(connection: Connection, wanted: str) -> Selection:
     query = "SELECT board_id, max(computed_at) FROM leaderboards GROUP BY board_id ORDER BY board_id DESC"
     boards = dict(connection.execute(query).fetchall())
     id_ = _named("board", wanted, list(boards))
@@ -130,9 +130,7 @@ def _board(connection: duckdb.DuckDBPyConnection, wanted: str) -> Selection:
 _FIND = {"sweep": _sweep, "board": _board}
 
 
-def sweep_ids(
-    connection: duckdb.DuckDBPyConnection, suites: Sequence[str] = (), runners: Sequence[str] = ()
-) -> list[str]:
+def sweep_ids(connection: Connection, suites: Sequence[str] = (), runners: Sequence[str] = ()) -> list[str]:
     """The sweeps that stored something (of these suites and runners), newest first."""
     found = connection.execute(
         """SELECT DISTINCT sweep_id FROM sweep_pairs
@@ -143,7 +141,7 @@ def sweep_ids(
     return [sweep_id for (sweep_id,) in found]
 
 
-def runner_names(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def runner_names(connection: Connection) -> list[str]:
     """The runners that ever were in a sweep."""
     found = connection.execute("SELECT DISTINCT runner FROM sweep_pairs ORDER BY runner").fetchall()
     return [runner for (runner,) in found]
@@ -159,9 +157,7 @@ def _named(kind: str, wanted: str, ids: Sequence[str]) -> str:
     return near[0]
 
 
-def _check_names(
-    connection: duckdb.DuckDBPyConnection, found: Selection, suites: Sequence[str], runners: Sequence[str]
-) -> None:
+def _check_names(connection: Connection, found: Selection, suites: Sequence[str], runners: Sequence[str]) -> None:
     query = f"SELECT DISTINCT suite, runner FROM ({_CELLS[found.kind]})"
     cells = connection.execute(query, {"id": found.id} if found.id is not None else {}).fetchall()
     for kind, names, known in (("suite", suites, {s for s, _ in cells}), ("runner", runners, {r for _, r in cells})):
@@ -170,7 +166,7 @@ def _check_names(
                 raise UnknownName(kind, name, known)
 
 
-def read_results(connection: duckdb.DuckDBPyConnection, selection: Selection, name: str | None = None) -> Results:
+def read_results(connection: Connection, selection: Selection, name: str | None = None) -> Results:
     """The chosen cells as rows to compare."""
     columns = "v.suite, v.runner, v.case_id, v.repetition, v.status, v.score, t.content"
     joins = f"LEFT JOIN ({_CONTENT}) t USING (suite, suite_revision, case_id)"
@@ -179,13 +175,13 @@ def read_results(connection: duckdb.DuckDBPyConnection, selection: Selection, na
     return Results(name or selection.name, frame, selection.at)
 
 
-def count_plans(connection: duckdb.DuckDBPyConnection, selection: Selection) -> int:
+def count_plans(connection: Connection, selection: Selection) -> int:
     """How many cells are chosen."""
     found = connection.execute(selection.query("count(*)"), selection.values).fetchone()
     return int(found[0]) if found else 0
 
 
-def read_records(connection: duckdb.DuckDBPyConnection, selection: Selection) -> Iterator[ResultRow]:
+def read_records(connection: Connection, selection: Selection) -> Iterator[ResultRow]:
     """Everything about the chosen cells, suite by suite and runner by runner, cases in their order; a few at a time."""
     own = set(BY_NAME["verdicts"].column_names)
     columns = [f'v."{name}"' for name in _columns(connection, "verdicts")]
@@ -203,7 +199,7 @@ def read_records(connection: duckdb.DuckDBPyConnection, selection: Selection) ->
     chosen.close()
 
 
-def _records(connection: duckdb.DuckDBPyConnection, verdicts: list[dict[str, Any]]) -> Iterator[ResultRow]:
+def _records(connection: Connection, verdicts: list[dict[str, Any]]) -> Iterator[ResultRow]:
     ids = [row["execution_id"] for row in verdicts]
     executions = {row["execution_id"]: row for row in _of_table(connection, "target_executions", ids)}
     reports = {row["execution_id"]: row for row in _of_table(connection, "session_reports", ids)}
@@ -225,16 +221,14 @@ def _records(connection: duckdb.DuckDBPyConnection, verdicts: list[dict[str, Any
 _LARGE = frozenset({"raw", "attempts"})
 
 
-def _columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+def _columns(connection: Connection, table: str) -> list[str]:
     """The columns of a table that there are: results published by an older version lack the newest, or all of them."""
     found = connection.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
     there = {name for (name,) in found} - _LARGE
     return [name for name in BY_NAME[table].column_names if name in there]
 
 
-def _of_table(
-    connection: duckdb.DuckDBPyConnection, table: str, ids: list[str], order: str = ""
-) -> Iterator[dict[str, Any]]:
+def _of_table(connection: Connection, table: str, ids: list[str], order: str = "") -> Iterator[dict[str, Any]]:
     """The rows of these executions; columns that are not there yet are None."""
     names = _columns(connection, table)
     if not names:

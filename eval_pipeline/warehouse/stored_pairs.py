@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import duckdb
 import orjson
 
 from eval_pipeline.executions.model import Execution
@@ -15,8 +14,9 @@ from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score
 from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse.columns import decoded
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.store import Warehouse, decoded
+from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
 
 BATCH = 2_000
@@ -62,7 +62,7 @@ class StoredExecution(NamedTuple):
 
 def stored_executions(warehouse: Warehouse, pair: PairKey) -> dict[str, StoredExecution]:
     """What is known of a suite × runner, by cell key."""
-    if not warehouse.path.exists():
+    if not warehouse.exists():
         return {}
     values = {"suite": pair.suite, "runner": pair.runner, "normalization": NORMALIZATION.id}
     known: dict[str, StoredExecution] = {}
@@ -108,7 +108,7 @@ def _load_batch(
     score_lists = _grouped(scores, _score)
     return {
         row["execution_id"]: (
-            rows.stored_execution(row, _raw(row, warehouse.folder / "artifacts"), decoded(row["workspace"], None)),
+            rows.stored_execution(row, _raw(row, warehouse.storage.artifacts), decoded(row["workspace"], None)),
             _report(reports.get(row["execution_id"]), by_id.get(row["execution_id"], [])),
             {score.spec_key: score for score in score_lists.get(row["execution_id"], [])},
         )
@@ -116,7 +116,7 @@ def _load_batch(
     }
 
 
-def _want(connection: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
+def _want(connection: Connection, ids: Sequence[str]) -> None:
     """Makes `wanted(execution_id)` hold these ids for the rest of the connection."""
     connection.execute("CREATE OR REPLACE TEMP TABLE wanted (execution_id VARCHAR)")
     connection.execute("INSERT INTO wanted SELECT unnest($ids::VARCHAR[])", {"ids": list(ids)})

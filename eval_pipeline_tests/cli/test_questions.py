@@ -46,7 +46,7 @@ def test_sql_without_a_query_says_what_there_is_to_ask(desk: Desk) -> None:
     answer = desk("sql")
 
     assert "case_matrix" in answer.out
-    assert "One row per execution: a cell carried out once." in answer.out
+    assert "One row per execution: a plan carried out once." in answer.out
 
 
 @pytest.mark.parametrize("text", ["[/b] [red]", "[bold]x[/bold]"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_VARIABLE
-from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
 
 
@@ -24,7 +24,7 @@ def no_project_in_the_environment() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def empty_warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse with its schema and no rows: making one takes longer than copying it."""
-    warehouse = Warehouse(tmp_path_factory.mktemp("empty"))
+    warehouse = DuckDBWarehouse(tmp_path_factory.mktemp("empty"))
     with warehouse.transaction():
         return warehouse.path
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 
 
 @pytest.fixture(scope="session")
-def empty_warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+def empty_warehouse(tmp_path_factory: pytest.TempPathFactory) -> DuckDBWarehouse:
     """The one that is copied: nobody writes to it."""
-    warehouse = Warehouse(tmp_path_factory.mktemp("empty"))
+    warehouse = DuckDBWarehouse(tmp_path_factory.mktemp("empty"))
     warehouse.write("sweeps", [{"sweep_id": "first"}])
     with warehouse.transaction() as connection:
         connection.execute("DELETE FROM sweeps")
@@ -21,9 +21,9 @@ def empty_warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 
 @pytest.fixture
-def warehouse(empty_warehouse: Warehouse, tmp_path: Path) -> Warehouse:
+def warehouse(empty_warehouse: DuckDBWarehouse, tmp_path: Path) -> DuckDBWarehouse:
     """An empty warehouse of the present schema, in the test's own folder."""
     folder = tmp_path / "data"
     folder.mkdir()
     shutil.copyfile(empty_warehouse.path, folder / "warehouse.duckdb")
-    return Warehouse(folder)
+    return DuckDBWarehouse(folder)

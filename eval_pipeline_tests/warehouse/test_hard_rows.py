@@ -8,20 +8,20 @@ from pathlib import Path
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.model import ErrorEvent, SessionReport
 from eval_pipeline.scores.model import Score
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import Journal, PairKey, journal_folder, recover
-from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline_tests.builders import an_execution
 from eval_pipeline_tests.warehouse.test_rows import put, take
 
 EXECUTION = an_execution(execution_id="e0")
 
 
-def test_recovering_leaves_the_journal_of_a_sweep_that_still_runs_alone(warehouse: Warehouse) -> None:
+def test_recovering_leaves_the_journal_of_a_sweep_that_still_runs_alone(warehouse: DuckDBWarehouse) -> None:
     cell = PairKey("s", "r")
-    running = Journal(journal_folder(warehouse.folder, "1", cell), warehouse)
+    running = Journal(journal_folder(warehouse.storage, "1", cell), warehouse)
     running.append("target_executions", {"execution_id": "e1"})
 
-    recover(warehouse.folder, warehouse, cell, except_sweep="2")
+    recover(warehouse, cell, except_sweep="2")
     running.append("target_executions", {"execution_id": "e2"})
     running.ingest()
 
@@ -30,27 +30,27 @@ def test_recovering_leaves_the_journal_of_a_sweep_that_still_runs_alone(warehous
 
 
 def test_a_data_folder_may_have_brackets_in_its_name(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path / "data [1]")
+    warehouse = DuckDBWarehouse(tmp_path / "data [1]")
 
     warehouse.write("sweeps", [{"sweep_id": "a"}])
 
     assert warehouse.frame("SELECT sweep_id FROM sweeps")["sweep_id"].to_list() == ["a"]
 
 
-def test_a_number_that_does_not_fit_is_unknown_and_keeps_no_cell_out(warehouse: Warehouse) -> None:
+def test_a_number_that_does_not_fit_is_unknown_and_keeps_no_cell_out(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("session_reports", [{"execution_id": "e0", "input_tokens": 2**63, "exit_code": 2**31}])
 
     found = warehouse.frame("SELECT input_tokens, exit_code FROM session_reports")
     assert found.rows() == [(None, None)]
 
 
-def test_an_answer_of_any_length_can_be_stored(warehouse: Warehouse) -> None:
+def test_an_answer_of_any_length_can_be_stored(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("session_reports", [{"execution_id": "e0", "final_output": "x" * (40 * 2**20)}])
 
     assert len(warehouse.frame("SELECT execution_id FROM session_reports")) == 1
 
 
-def test_a_report_made_anew_has_its_own_events_only(warehouse: Warehouse) -> None:
+def test_a_report_made_anew_has_its_own_events_only(warehouse: DuckDBWarehouse) -> None:
     first = SessionReport(execution_id="e0", events=(ErrorEvent(message="1"), ErrorEvent(message="2")))
     put(warehouse, (EXECUTION, first, ()))
     put(warehouse, (EXECUTION, replace(first, events=(ErrorEvent(message="new"),)), ()))
@@ -61,7 +61,7 @@ def test_a_report_made_anew_has_its_own_events_only(warehouse: Warehouse) -> Non
     assert report.events == (ErrorEvent(message="new"),)
 
 
-def test_details_may_have_any_name(warehouse: Warehouse) -> None:
+def test_details_may_have_any_name(warehouse: DuckDBWarehouse) -> None:
     score = Score("e0", "k", "n", "t", 1.0, "so", failure_class="theirs", details={"failure_class": "mine"})
     put(warehouse, (EXECUTION, None, [score]))
 
@@ -70,14 +70,14 @@ def test_details_may_have_any_name(warehouse: Warehouse) -> None:
     assert scores == {"k": score}
 
 
-def test_records_that_a_normalizer_did_not_know_are_read_back(warehouse: Warehouse) -> None:
+def test_records_that_a_normalizer_did_not_know_are_read_back(warehouse: DuckDBWarehouse) -> None:
     report = SessionReport(execution_id="e0", unknown_events={"odd": 2})
     put(warehouse, (EXECUTION, report, ()))
 
     assert take(warehouse, "e0")[0][1] == report
 
 
-def test_times_of_an_execution_read_back_say_that_they_are_utc(warehouse: Warehouse) -> None:
+def test_times_of_an_execution_read_back_say_that_they_are_utc(warehouse: DuckDBWarehouse) -> None:
     put(warehouse, (EXECUTION, None, ()))
 
     ((execution, _, _),) = take(warehouse, "e0")
@@ -86,7 +86,7 @@ def test_times_of_an_execution_read_back_say_that_they_are_utc(warehouse: Wareho
 
 
 def test_many_long_rows_are_taken_in_although_they_need_more_than_the_usual_memory(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path)
+    warehouse = DuckDBWarehouse(tmp_path)
     warehouse.folder.mkdir(exist_ok=True)
     text = "word " * 1_000
     row = {"spec_key": "k", "evaluator": "e", "type": "contains", "value": 1.0, "reason": text}

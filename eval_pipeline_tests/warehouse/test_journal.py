@@ -14,6 +14,7 @@ import pytest
 from eval_pipeline.executions.model import RawExecution
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import (
     FOLD_BYTES,
     INLINE_BYTES,
@@ -25,22 +26,21 @@ from eval_pipeline.warehouse.journal import (
     keep_artifacts,
     recover,
 )
-from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.builders import an_execution
 
 CELL = PairKey("s", "r")
 
 
-def open_journal(warehouse: Warehouse, sweep: str = "1", cell: PairKey = CELL) -> Journal:
-    return Journal(journal_folder(warehouse.folder, sweep, cell), warehouse)
+def open_journal(warehouse: DuckDBWarehouse, sweep: str = "1", cell: PairKey = CELL) -> Journal:
+    return Journal(journal_folder(warehouse.storage, sweep, cell), warehouse)
 
 
 def row(execution_id: str) -> rows.Row:
     return rows.execution_row(an_execution(execution_id=execution_id), (), True, "1", "1")
 
 
-def executions(warehouse: Warehouse) -> list[str]:
+def executions(warehouse: DuckDBWarehouse) -> list[str]:
     found = warehouse.frame("SELECT execution_id FROM target_executions ORDER BY 1")
     return found["execution_id"].to_list()
 
@@ -49,7 +49,7 @@ def files_below(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
-def test_an_execution_is_on_disk_as_soon_as_it_is_appended(warehouse: Warehouse) -> None:
+def test_an_execution_is_on_disk_as_soon_as_it_is_appended(warehouse: DuckDBWarehouse) -> None:
     journal = open_journal(warehouse)
 
     journal.append("target_executions", row("e1"))
@@ -61,7 +61,7 @@ def test_an_execution_is_on_disk_as_soon_as_it_is_appended(warehouse: Warehouse)
 
 @pytest.mark.parametrize("table", TABLES)
 def test_what_was_appended_is_in_the_warehouse_after_folding_and_its_file_is_gone(
-    warehouse: Warehouse, table: str
+    warehouse: DuckDBWarehouse, table: str
 ) -> None:
     journal = open_journal(warehouse)
     journal.append(table, {BY_NAME[table].key[0]: "a"})
@@ -73,7 +73,7 @@ def test_what_was_appended_is_in_the_warehouse_after_folding_and_its_file_is_gon
     assert files_below(warehouse.folder / "journals") == []
 
 
-def test_a_folded_journal_can_be_appended_to_again(warehouse: Warehouse) -> None:
+def test_a_folded_journal_can_be_appended_to_again(warehouse: DuckDBWarehouse) -> None:
     journal = open_journal(warehouse)
     for name in ("e1", "e2"):
         journal.append("target_executions", row(name))
@@ -82,14 +82,14 @@ def test_a_folded_journal_can_be_appended_to_again(warehouse: Warehouse) -> None
     assert executions(warehouse) == ["e1", "e2"]
 
 
-def test_an_empty_journal_leaves_no_trace(warehouse: Warehouse) -> None:
+def test_an_empty_journal_leaves_no_trace(warehouse: DuckDBWarehouse) -> None:
     open_journal(warehouse).ingest()
 
     assert executions(warehouse) == []
     assert not (warehouse.folder / "journals").exists()
 
 
-def test_a_journal_folds_by_itself_only_when_it_has_grown_large(warehouse: Warehouse) -> None:
+def test_a_journal_folds_by_itself_only_when_it_has_grown_large(warehouse: DuckDBWarehouse) -> None:
     journal = open_journal(warehouse)
     journal.append("target_executions", row("small"))
     journal.ingest_when_large()
@@ -110,10 +110,11 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from eval_pipeline.warehouse.journal import PairKey, Journal, journal_folder
-from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+from eval_pipeline.warehouse.storage import LocalStorage
 
 folder = Path(sys.argv[1])
-journal = Journal(journal_folder(folder, "killed", PairKey("s", "r")), Warehouse(folder))
+journal = Journal(journal_folder(LocalStorage(folder), "killed", PairKey("s", "r")), DuckDBWarehouse(folder))
 for number in range(3):
     journal.append("target_executions", {"execution_id": f"e{number}", "suite": "s", "runner": "r"})
     journal.append("session_reports", {"execution_id": f"e{number}"})
@@ -121,54 +122,54 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_executions_of_a_killed_process_are_all_recovered(warehouse: Warehouse) -> None:
+def test_executions_of_a_killed_process_are_all_recovered(warehouse: DuckDBWarehouse) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED, str(warehouse.folder)], check=False)
 
-    recovered = recover(warehouse.folder, warehouse, CELL, except_sweep="2")
+    recovered = recover(warehouse, CELL, except_sweep="2")
 
     assert (killed.returncode, recovered) == (-signal.SIGKILL, 1)
     assert executions(warehouse) == ["e0", "e1", "e2"]
 
 
-def test_recovering_takes_only_this_cells_journals_of_other_sweeps(warehouse: Warehouse) -> None:
+def test_recovering_takes_only_this_cells_journals_of_other_sweeps(warehouse: DuckDBWarehouse) -> None:
     places = {"old": ("1", CELL), "own": ("2", CELL), "other": ("1", PairKey("s", "r2"))}
     for name, (sweep, cell) in places.items():
         journal = open_journal(warehouse, sweep, cell)
         journal.append("target_executions", row(name))
         journal.close()
 
-    recovered = recover(warehouse.folder, warehouse, CELL, except_sweep="2")
+    recovered = recover(warehouse, CELL, except_sweep="2")
 
     assert (recovered, executions(warehouse)) == (1, ["old"])
     assert len(files_below(warehouse.folder / "journals")) == 2
 
 
-def test_recovering_again_finds_nothing(warehouse: Warehouse) -> None:
+def test_recovering_again_finds_nothing(warehouse: DuckDBWarehouse) -> None:
     journal = open_journal(warehouse)
     journal.append("target_executions", row("e1"))
     journal.close()
-    recover(warehouse.folder, warehouse, CELL, except_sweep="2")
+    recover(warehouse, CELL, except_sweep="2")
 
-    assert recover(warehouse.folder, warehouse, CELL, except_sweep="2") == 0
+    assert recover(warehouse, CELL, except_sweep="2") == 0
 
 
-def test_a_journal_whose_folding_was_cut_off_after_the_commit_doubles_no_row(warehouse: Warehouse) -> None:
+def test_a_journal_whose_folding_was_cut_off_after_the_commit_doubles_no_row(warehouse: DuckDBWarehouse) -> None:
     journal = open_journal(warehouse)
     journal.append("target_executions", row("e1"))
     journal.close()
-    folder = journal_folder(warehouse.folder, "1", CELL)
+    folder = journal_folder(warehouse.storage, "1", CELL)
     warehouse.ingest({table: folder / f"{table}.jsonl" for table in TABLES})
 
-    recover(warehouse.folder, warehouse, CELL, except_sweep="2")
+    recover(warehouse, CELL, except_sweep="2")
 
     assert executions(warehouse) == ["e1"]
 
 
-def test_a_journal_that_cannot_be_folded_stays_where_it_is(warehouse: Warehouse) -> None:
+def test_a_journal_that_cannot_be_folded_stays_where_it_is(warehouse: DuckDBWarehouse) -> None:
     journal = open_journal(warehouse)
     journal.append("target_executions", row("e1"))
     journal.close()
-    folder = journal_folder(warehouse.folder, "1", CELL)
+    folder = journal_folder(warehouse.storage, "1", CELL)
     (folder / "session_reports.jsonl").write_bytes(b"not json\n")
 
     with pytest.raises(duckdb.Error):

@@ -32,7 +32,7 @@ from eval_pipeline.reports.model import (
 )
 from eval_pipeline.scores.model import Finding, Score, Status, Verdict
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, load_stored
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.builders import NOON, a_case, a_plan, a_runner, a_suite, an_attempt, an_evaluator, an_execution
@@ -145,7 +145,7 @@ Stored = tuple[Execution, SessionReport | None, dict[str, Score]]
 
 
 def put(
-    warehouse: Warehouse,
+    warehouse: DuckDBWarehouse,
     *items: tuple[Execution, SessionReport | None, Sequence[Score]],
     artifacts: Any = (),
 ) -> None:
@@ -162,7 +162,7 @@ def put(
     warehouse.write("evaluator_scores", scores)
 
 
-def take(warehouse: Warehouse, *ids: str) -> list[Stored]:
+def take(warehouse: DuckDBWarehouse, *ids: str) -> list[Stored]:
     """Reads executions back as a sweep does that scores them anew."""
     return [(execution, report, scores) for _, execution, report, scores in load_stored(warehouse, ids, _known)]
 
@@ -176,12 +176,12 @@ def numbered(values: Sequence[Any]) -> list[Any]:
     return [replace(value, execution_id=f"e{number}") for number, value in enumerate(values)]
 
 
-def fresh(warehouse: Warehouse) -> Warehouse:
+def fresh(warehouse: DuckDBWarehouse) -> DuckDBWarehouse:
     """Another empty one, since the examples of a property share their fixtures."""
     folder = warehouse.folder.parent / uuid.uuid4().hex
     folder.mkdir()
     shutil.copyfile(warehouse.path, folder / "warehouse.duckdb")
-    return Warehouse(folder)
+    return DuckDBWarehouse(folder)
 
 
 # Read back.
@@ -190,7 +190,7 @@ def fresh(warehouse: Warehouse) -> Warehouse:
 @STEADY
 @given(st.lists(EXECUTIONS, min_size=20, max_size=20))
 def test_executions_written_and_read_back_are_equal_but_for_their_attempts(
-    warehouse: Warehouse, values: list[Execution]
+    warehouse: DuckDBWarehouse, values: list[Execution]
 ) -> None:
     executions = numbered(values)
     store = fresh(warehouse)
@@ -213,7 +213,7 @@ def comparable(execution: Execution) -> Execution:
 
 @STEADY
 @given(st.lists(REPORTS, min_size=20, max_size=20))
-def test_reports_written_and_read_back_are_equal(warehouse: Warehouse, values: list[SessionReport]) -> None:
+def test_reports_written_and_read_back_are_equal(warehouse: DuckDBWarehouse, values: list[SessionReport]) -> None:
     reports = numbered(values)
     store = fresh(warehouse)
     put(store, *((an_execution(execution_id=report.execution_id), report, ()) for report in reports))
@@ -225,7 +225,7 @@ def test_reports_written_and_read_back_are_equal(warehouse: Warehouse, values: l
 
 @STEADY
 @given(st.lists(SCORES, min_size=20, max_size=20))
-def test_scores_written_and_read_back_are_equal(warehouse: Warehouse, scores: list[Score]) -> None:
+def test_scores_written_and_read_back_are_equal(warehouse: DuckDBWarehouse, scores: list[Score]) -> None:
     store = fresh(warehouse)
     put(store, (an_execution(execution_id="e0"), None, scores))
 
@@ -234,7 +234,7 @@ def test_scores_written_and_read_back_are_equal(warehouse: Warehouse, scores: li
     assert found == {score.spec_key: score for score in scores}
 
 
-def test_only_what_is_stored_is_read_back_in_the_order_asked_for(warehouse: Warehouse) -> None:
+def test_only_what_is_stored_is_read_back_in_the_order_asked_for(warehouse: DuckDBWarehouse) -> None:
     put(warehouse, *((an_execution(execution_id=f"e{number}"), None, ()) for number in range(3)))
 
     found = take(warehouse, "e2", "missing", "e0")
@@ -243,7 +243,7 @@ def test_only_what_is_stored_is_read_back_in_the_order_asked_for(warehouse: Ware
 
 
 def test_files_of_an_execution_are_found_where_they_were_kept_and_a_lost_one_is_not_forgotten(
-    warehouse: Warehouse,
+    warehouse: DuckDBWarehouse,
 ) -> None:
     folder = warehouse.folder / "artifacts" / "r" / "s"
     folder.mkdir(parents=True)

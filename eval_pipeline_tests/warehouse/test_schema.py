@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from eval_pipeline.warehouse.columns import Table
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.published import describe
-from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS, View
 
@@ -24,7 +24,7 @@ PROMISED = {
 
 
 @pytest.fixture(scope="module")
-def empty(empty_warehouse: Warehouse) -> Iterator[duckdb.DuckDBPyConnection]:
+def empty(empty_warehouse: DuckDBWarehouse) -> Iterator[duckdb.DuckDBPyConnection]:
     with empty_warehouse.transaction() as connection:
         yield connection
 
@@ -89,14 +89,16 @@ def test_the_leaderboard_has_the_columns_that_analysts_were_promised(empty: duck
 # What the views say.
 
 
-def swept(warehouse: Warehouse, sweep: str = "1", *, revision: str = "1", at: int = 0, runner: str = "r") -> None:
+def swept(warehouse: DuckDBWarehouse, sweep: str = "1", *, revision: str = "1", at: int = 0, runner: str = "r") -> None:
     """A sweep of suite `s` × a runner, carried out `at` minutes past noon."""
     row = {"sweep_id": sweep, "suite": "s", "runner": runner, "suite_revision": revision, "runner_revision": "1",
            "finished_at": NOON + timedelta(minutes=at)}  # fmt: skip
     warehouse.write("sweep_pairs", [row])
 
 
-def decided(warehouse: Warehouse, *verdicts: tuple[str, str], revision: str = "1", at: int = 0, **fields: Any) -> None:
+def decided(
+    warehouse: DuckDBWarehouse, *verdicts: tuple[str, str], revision: str = "1", at: int = 0, **fields: Any
+) -> None:
     """Verdicts (case, status) of suite `s` × runner `r`, repetitions numbered as they come."""
     rows = []
     for number, (case, status) in enumerate(verdicts):
@@ -110,7 +112,7 @@ def decided(warehouse: Warehouse, *verdicts: tuple[str, str], revision: str = "1
     warehouse.write("verdicts", rows)
 
 
-def test_the_newest_verdict_of_a_cell_is_current(warehouse: Warehouse) -> None:
+def test_the_newest_verdict_of_a_cell_is_current(warehouse: DuckDBWarehouse) -> None:
     swept(warehouse)
     decided(warehouse, ("c1", "failed"), ("c2", "passed"), at=0)
     decided(warehouse, ("c1", "passed"), at=1)
@@ -120,7 +122,7 @@ def test_the_newest_verdict_of_a_cell_is_current(warehouse: Warehouse) -> None:
     assert found.rows() == [("c1", "passed"), ("c2", "passed")]
 
 
-def test_verdicts_of_another_revision_of_the_suite_are_not_current(warehouse: Warehouse) -> None:
+def test_verdicts_of_another_revision_of_the_suite_are_not_current(warehouse: DuckDBWarehouse) -> None:
     swept(warehouse, "1", revision="old", at=0)
     swept(warehouse, "2", revision="new", at=1)
     decided(warehouse, ("c1", "passed"), ("gone", "failed"), revision="old", at=0)
@@ -131,7 +133,7 @@ def test_verdicts_of_another_revision_of_the_suite_are_not_current(warehouse: Wa
     assert found.rows() == [("c1", "failed")]
 
 
-def test_the_execution_selected_last_stands_for_its_cell(warehouse: Warehouse) -> None:
+def test_the_execution_selected_last_stands_for_its_cell(warehouse: DuckDBWarehouse) -> None:
     cell = {"suite": "s", "runner": "r", "case_id": "c1", "repetition": 1}
     warehouse.write(
         "target_executions",
@@ -147,7 +149,7 @@ def test_the_execution_selected_last_stands_for_its_cell(warehouse: Warehouse) -
     assert found["execution_id"].to_list() == ["new", "other"]
 
 
-def test_the_scores_of_current_verdicts_are_current(warehouse: Warehouse) -> None:
+def test_the_scores_of_current_verdicts_are_current(warehouse: DuckDBWarehouse) -> None:
     swept(warehouse)
     decided(warehouse, ("c1", "passed"), execution_id="e1", score_keys=["used"])
     scores = [{"execution_id": "e1", "spec_key": key} for key in ("used", "unused")]
@@ -156,7 +158,7 @@ def test_the_scores_of_current_verdicts_are_current(warehouse: Warehouse) -> Non
     assert warehouse.frame("SELECT spec_key FROM current_scores")["spec_key"].to_list() == ["used"]
 
 
-def test_the_case_matrix_leaves_out_what_could_not_be_graded(warehouse: Warehouse) -> None:
+def test_the_case_matrix_leaves_out_what_could_not_be_graded(warehouse: DuckDBWarehouse) -> None:
     swept(warehouse)
     decided(
         warehouse, ("c1", "passed"), ("c1", "failed"), ("c1", "error"), ("c2", "error"),
@@ -170,7 +172,7 @@ def test_the_case_matrix_leaves_out_what_could_not_be_graded(warehouse: Warehous
     ]  # fmt: skip
 
 
-def test_a_case_is_flaky_when_it_both_passed_and_failed(warehouse: Warehouse) -> None:
+def test_a_case_is_flaky_when_it_both_passed_and_failed(warehouse: DuckDBWarehouse) -> None:
     swept(warehouse)
     decided(
         warehouse, ("flaky", "passed"), ("flaky", "failed"), ("flaky", "error"), ("good", "passed"), ("good", "passed"),
@@ -182,7 +184,7 @@ def test_a_case_is_flaky_when_it_both_passed_and_failed(warehouse: Warehouse) ->
     assert found.rows() == [("flaky", 3, 1, 1, 1)]
 
 
-def test_failures_are_summed_over_suites_and_runners(warehouse: Warehouse) -> None:
+def test_failures_are_summed_over_suites_and_runners(warehouse: DuckDBWarehouse) -> None:
     rows = [("s", "a", "gate", 1), ("s", "b", "gate", 2), ("t", "a", "gate", 3), ("s", "a", "timeout", 7)]
     names = ("suite", "runner", "failure_class", "count")
     warehouse.write("failure_classes", [dict(zip(names, row, strict=True)) for row in rows])
@@ -192,7 +194,7 @@ def test_failures_are_summed_over_suites_and_runners(warehouse: Warehouse) -> No
     assert found.rows() == [("timeout", 7, 1, 1), ("gate", 6, 2, 2)]
 
 
-def test_an_unknown_cost_is_no_cost_of_zero(warehouse: Warehouse) -> None:
+def test_an_unknown_cost_is_no_cost_of_zero(warehouse: DuckDBWarehouse) -> None:
     costs = [("cheap", 0.5), ("cheap", 1.5), ("cheap", None), ("secret", None)]
     rows = [
         {"execution_id": f"e{number}", "runner": runner, "cost_usd": cost}
@@ -207,7 +209,7 @@ def test_an_unknown_cost_is_no_cost_of_zero(warehouse: Warehouse) -> None:
     assert found.rows() == [("cheap", 3, 2, 2.0, 1.0), ("secret", 1, 0, None, None)]
 
 
-def test_the_leaderboard_is_the_newest_board_and_the_older_ones_are_history(warehouse: Warehouse) -> None:
+def test_the_leaderboard_is_the_newest_board_and_the_older_ones_are_history(warehouse: DuckDBWarehouse) -> None:
     boards = [("1", "suite", "s", 1), ("2", "suite", "s", 2), ("2", "suite", "t", 1), ("2", "overall", "(all)", 1)]
     names = ("board_id", "scope", "suite", "rank")
     warehouse.write("leaderboards", [{**dict(zip(names, row, strict=True)), "runner": "r"} for row in boards])

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import duckdb
 import pytest
 
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.reports.model import ToolCallEvent
 from eval_pipeline.scores.model import Status
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.published import open_results
 from eval_pipeline.warehouse.selections import count_plans, read_records, read_results, runner_names, select, sweep_ids
-from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.store import Connection
 from eval_pipeline_tests.builders import NOON
 
 
@@ -41,7 +41,7 @@ def sweep(sweep_id: str, at: float, **selection: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def connection(warehouse: Warehouse) -> Iterator[duckdb.DuckDBPyConnection]:
+def connection(warehouse: DuckDBWarehouse) -> Iterator[Connection]:
     """Two sweeps: the first judged both cases, the second c1 again, for the better."""
     warehouse.write("sweeps", [sweep("20260115-a", 0), sweep("20260115-b", 10)])
     warehouse.write("sweep_pairs", [cells("20260115-a", 5), cells("20260115-b", 15)])
@@ -58,18 +58,18 @@ def connection(warehouse: Warehouse) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @contextmanager
-def published(warehouse: Warehouse) -> Iterator[duckdb.DuckDBPyConnection]:
+def published(warehouse: DuckDBWarehouse) -> Iterator[Connection]:
     warehouse.publish()
     with open_results(warehouse.folder) as opened:
         yield opened
 
 
-def scores(connection: duckdb.DuckDBPyConnection, what: str, **chosen: Any) -> dict[str, float | None]:
+def scores(connection: Connection, what: str, **chosen: Any) -> dict[str, float | None]:
     frame = read_results(connection, select(connection, what, **chosen)).frame
     return dict(frame.sort("case_id").select("case_id", "score").iter_rows())
 
 
-def test_a_sweep_is_shown_as_it_stood_when_it_ended(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_sweep_is_shown_as_it_stood_when_it_ended(connection: Connection) -> None:
     assert scores(connection, "sweep:20260115-a") == {"c1": 0.2, "c2": None}
     assert scores(connection, "sweep:20260115-b") == {"c1": 1.0, "c2": None}  # c2 was found done
     assert scores(connection, "current") == {"c1": 1.0, "c2": None}
@@ -79,17 +79,17 @@ def test_a_sweep_is_shown_as_it_stood_when_it_ended(connection: duckdb.DuckDBPyC
     ("name", "found"),
     [("latest", "20260115-b"), ("previous", "20260115-a"), ("20260115-a", "20260115-a")],
 )
-def test_a_sweep_is_named_by_its_id_or_place(connection: duckdb.DuckDBPyConnection, name: str, found: str) -> None:
+def test_a_sweep_is_named_by_its_id_or_place(connection: Connection, name: str, found: str) -> None:
     assert select(connection, f"sweep:{name}").id == found
 
 
-def test_the_begin_of_an_id_is_enough_when_only_one_begins_so(connection: duckdb.DuckDBPyConnection) -> None:
+def test_the_begin_of_an_id_is_enough_when_only_one_begins_so(connection: Connection) -> None:
     with pytest.raises(UnknownName, match="no sweep '20260115'; there are: 20260115-a, 20260115-b"):
         select(connection, "sweep:20260115")
 
 
 @pytest.mark.parametrize("what", ["sweep", "sweep:", "yesterday", "current:1", ""])
-def test_what_names_no_results_is_refused(connection: duckdb.DuckDBPyConnection, what: str) -> None:
+def test_what_names_no_results_is_refused(connection: Connection, what: str) -> None:
     with pytest.raises(InputError, match="names no results"):
         select(connection, what)
 
@@ -98,17 +98,17 @@ def test_what_names_no_results_is_refused(connection: duckdb.DuckDBPyConnection,
     ("chosen", "message"), [({"suites": ["t"]}, "no suite 't'"), ({"runners": ["q"]}, "no runner 'q'")]
 )
 def test_a_suite_or_runner_that_a_sweep_does_not_have_is_said(
-    connection: duckdb.DuckDBPyConnection, chosen: dict[str, Any], message: str
+    connection: Connection, chosen: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UnknownName, match=message):
         select(connection, "sweep:latest", **chosen)
 
 
-def test_a_sweep_knows_when_it_began(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_sweep_knows_when_it_began(connection: Connection) -> None:
     assert select(connection, "sweep:latest").at == minutes(10).astimezone(UTC)
 
 
-def test_sweeps_are_listed_newest_first_and_by_what_they_hold(connection: duckdb.DuckDBPyConnection) -> None:
+def test_sweeps_are_listed_newest_first_and_by_what_they_hold(connection: Connection) -> None:
     assert sweep_ids(connection) == ["20260115-b", "20260115-a"]
     assert sweep_ids(connection, suites=["s"], runners=["other"]) == []
     assert runner_names(connection) == ["r"]
@@ -124,7 +124,7 @@ def test_sweeps_are_listed_newest_first_and_by_what_they_hold(connection: duckdb
     ],
 )
 def test_a_sweep_holds_what_it_was_narrowed_down_to(
-    warehouse: Warehouse, selection: dict[str, Any], repetitions: int, cases: list[str]
+    warehouse: DuckDBWarehouse, selection: dict[str, Any], repetitions: int, cases: list[str]
 ) -> None:
     warehouse.write("sweeps", [sweep("1", 0, **selection)])
     warehouse.write("sweep_pairs", [cells("1", 5, repetitions=repetitions)])
@@ -138,7 +138,7 @@ def test_a_sweep_holds_what_it_was_narrowed_down_to(
         assert count_plans(connection, select(connection, "sweep:1")) == len(cases)
 
 
-def test_a_board_is_shown_as_it_was_computed(warehouse: Warehouse) -> None:
+def test_a_board_is_shown_as_it_was_computed(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweep_pairs", [cells("1", 5)])
     warehouse.write("verdicts", [verdict("1", 1, score=0.2), verdict("1", 20, score=1.0)])
     board = {"board_id": "b1", "scope": "suite", "suite": "s", "runner": "r", "suite_revision": "1",
@@ -151,7 +151,7 @@ def test_a_board_is_shown_as_it_was_computed(warehouse: Warehouse) -> None:
         assert scores(connection, "current") == {"c1": 1.0}
 
 
-def test_runners_last_swept_at_an_older_revision_of_a_suite_are_not_current(warehouse: Warehouse) -> None:
+def test_runners_last_swept_at_an_older_revision_of_a_suite_are_not_current(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweep_pairs", [cells("1", 5, runner="old"), cells("2", 9, suite_revision="2")])
     warehouse.write("verdicts", [verdict("1", 1, runner="old"), verdict("2", 8, suite_revision="2")])
 
@@ -159,7 +159,7 @@ def test_runners_last_swept_at_an_older_revision_of_a_suite_are_not_current(ware
         assert read_results(connection, select(connection)).runners == ["r"]
 
 
-def test_the_content_of_a_case_tells_whether_it_is_the_same(warehouse: Warehouse) -> None:
+def test_the_content_of_a_case_tells_whether_it_is_the_same(warehouse: DuckDBWarehouse) -> None:
     case = {"suite": "s", "suite_revision": "1", "case_id": "c1", "input": ["hi"], "evaluators": [], "position": 0}
     changed = {**case, "suite_revision": "3", "input": ["ho"]}
     warehouse.write("cases", [case, {**case, "suite_revision": "2", "metadata": {"note": "new"}}, changed])
@@ -176,7 +176,7 @@ def test_the_content_of_a_case_tells_whether_it_is_the_same(warehouse: Warehouse
         assert first == second != third
 
 
-def test_a_record_holds_everything_about_a_cell(warehouse: Warehouse) -> None:
+def test_a_record_holds_everything_about_a_cell(warehouse: DuckDBWarehouse) -> None:
     execution = {"execution_id": "e1", "suite": "s", "runner": "r", "case_id": "c1", "repetition": 1,
                  "started_at": minutes(0), "finished_at": minutes(1), "attempt_count": 2,
                  "workspace": {"path": None, "changes": None, "hooks": {"before_all": "ready"}}}  # fmt: skip
@@ -222,14 +222,14 @@ def test_a_record_holds_everything_about_a_cell(warehouse: Warehouse) -> None:
     )  # fmt: skip
 
 
-def test_a_cell_of_which_little_is_stored_is_a_record_all_the_same(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_cell_of_which_little_is_stored_is_a_record_all_the_same(connection: Connection) -> None:
     found = {record.case_id: record for record in read_records(connection, select(connection))}
 
     assert (found["c2"].report, found["c2"].scores, found["c2"].duration_ms) == (None, (), None)
     assert found["c2"].verdict.failure_class == "timeout"
 
 
-def test_records_come_runner_by_runner_and_cases_in_their_order(warehouse: Warehouse) -> None:
+def test_records_come_runner_by_runner_and_cases_in_their_order(warehouse: DuckDBWarehouse) -> None:
     warehouse.write(
         "cases", [{"suite": "s", "suite_revision": "1", "case_id": id_, "position": n} for n, id_ in enumerate("zyx")]
     )
@@ -245,7 +245,7 @@ def test_records_come_runner_by_runner_and_cases_in_their_order(warehouse: Wareh
     assert found == ["az", "ay", "ax", "bz", "by", "bx"]
 
 
-def test_results_published_before_a_column_was_added_are_read_without_it(warehouse: Warehouse) -> None:
+def test_results_published_before_a_column_was_added_are_read_without_it(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweep_pairs", [cells("1", 5)])
     warehouse.write("verdicts", [verdict("1", 2, execution_id="e1")])
     warehouse.write("session_reports", [{"execution_id": "e1", "final_output": "4", "unparsed_lines": 0}])

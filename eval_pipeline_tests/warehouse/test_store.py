@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 
 from eval_pipeline.errors import WarehouseError
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse, cut_torn_line
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration
 from eval_pipeline.warehouse.published import open_results, rows_frame
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION, table_statements
-from eval_pipeline.warehouse.store import Warehouse, cut_torn_line
 from eval_pipeline.warehouse.tables import BY_NAME, TABLES
 
 ODD_TEXTS = [
@@ -46,7 +46,7 @@ VALUES: dict[str, Any] = {
 }
 
 
-def sweeps(warehouse: Warehouse) -> list[str]:
+def sweeps(warehouse: DuckDBWarehouse) -> list[str]:
     return warehouse.frame("SELECT sweep_id FROM sweeps ORDER BY sweep_id")["sweep_id"].to_list()
 
 
@@ -59,7 +59,7 @@ def journal(path: Path, *lines: object, torn: bytes = b"") -> Path:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_every_column_gives_back_what_was_written(warehouse: Warehouse, table: Any) -> None:
+def test_every_column_gives_back_what_was_written(warehouse: DuckDBWarehouse, table: Any) -> None:
     row = {column.name: VALUES[column.type] for column in table.columns}
 
     warehouse.write(table.name, [row])
@@ -73,7 +73,7 @@ def test_every_column_gives_back_what_was_written(warehouse: Warehouse, table: A
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_what_is_not_known_is_null_and_not_zero(warehouse: Warehouse, table: Any) -> None:
+def test_what_is_not_known_is_null_and_not_zero(warehouse: DuckDBWarehouse, table: Any) -> None:
     key = {name: VALUES[column.type] for column in table.columns if (name := column.name) in table.key}
 
     warehouse.write(table.name, [key])
@@ -86,27 +86,27 @@ def test_what_is_not_known_is_null_and_not_zero(warehouse: Warehouse, table: Any
 
 
 @pytest.mark.parametrize("value", [5e-324, 1.7976931348623157e308, -0.0, 1e22, 1 / 3])
-def test_a_number_keeps_its_last_bit(warehouse: Warehouse, value: float) -> None:
+def test_a_number_keeps_its_last_bit(warehouse: DuckDBWarehouse, value: float) -> None:
     warehouse.write("evaluator_scores", [{"execution_id": "e", "spec_key": "k", "value": value}])
 
     assert warehouse.frame("SELECT value FROM evaluator_scores")["value"].to_list() == [value]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_no_number_is_unknown(warehouse: Warehouse, value: float) -> None:
+def test_what_is_no_number_is_unknown(warehouse: DuckDBWarehouse, value: float) -> None:
     warehouse.write("evaluator_scores", [{"execution_id": "e", "spec_key": "k", "value": value}])
 
     assert warehouse.frame("SELECT value FROM evaluator_scores")["value"].to_list() == [None]
 
 
-def test_half_a_character_becomes_a_replacement_and_breaks_nothing(warehouse: Warehouse) -> None:
+def test_half_a_character_becomes_a_replacement_and_breaks_nothing(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "half \ud83d"}])
 
     (found,) = sweeps(warehouse)
     assert found.startswith("half \ufffd")
 
 
-def test_a_row_of_a_known_key_takes_the_place_of_the_old_one(warehouse: Warehouse) -> None:
+def test_a_row_of_a_known_key_takes_the_place_of_the_old_one(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "a", "status": "running"}, {"sweep_id": "b", "status": "running"}])
 
     warehouse.write("sweeps", [{"sweep_id": "a", "status": "finished"}])
@@ -115,7 +115,7 @@ def test_a_row_of_a_known_key_takes_the_place_of_the_old_one(warehouse: Warehous
     assert found == [("a", "finished"), ("b", "running")]
 
 
-def test_a_key_with_an_unknown_part_is_a_key_too(warehouse: Warehouse) -> None:
+def test_a_key_with_an_unknown_part_is_a_key_too(warehouse: DuckDBWarehouse) -> None:
     row = {"suite": "s", "suite_revision": None, "path": "old"}
     warehouse.write("suites", [row])
 
@@ -126,7 +126,7 @@ def test_a_key_with_an_unknown_part_is_a_key_too(warehouse: Warehouse) -> None:
 
 @pytest.mark.parametrize("name", ["plain", "with space", "it's", "häuser", "a*b", "a{1}", "a,b"])
 def test_a_data_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
-    warehouse = Warehouse(tmp_path / name)
+    warehouse = DuckDBWarehouse(tmp_path / name)
 
     warehouse.write("sweeps", [{"sweep_id": "a"}])
 
@@ -136,7 +136,7 @@ def test_a_data_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
 # Folding journals.
 
 
-def test_folding_twice_changes_nothing(warehouse: Warehouse, tmp_path: Path) -> None:
+def test_folding_twice_changes_nothing(warehouse: DuckDBWarehouse, tmp_path: Path) -> None:
     path = journal(tmp_path / "sweeps.jsonl", {"sweep_id": "a", "status": "x"}, {"sweep_id": "b"})
     warehouse.ingest({"sweeps": path})
     before = warehouse.frame("SELECT * FROM sweeps ORDER BY ALL")
@@ -158,7 +158,7 @@ def test_folding_twice_changes_nothing(warehouse: Warehouse, tmp_path: Path) -> 
     ],
 )
 def test_a_last_line_left_half_written_is_passed_over(
-    warehouse: Warehouse, tmp_path: Path, torn: bytes, kept: list[str]
+    warehouse: DuckDBWarehouse, tmp_path: Path, torn: bytes, kept: list[str]
 ) -> None:
     path = journal(tmp_path / "sweeps.jsonl", {"sweep_id": "a"}, {"sweep_id": "b"}, torn=torn)
 
@@ -178,14 +178,14 @@ def test_a_file_without_a_whole_line_has_no_rows(tmp_path: Path, content: bytes)
 
 
 def test_nothing_to_fold_makes_no_warehouse(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path / "data")
+    warehouse = DuckDBWarehouse(tmp_path / "data")
 
     warehouse.ingest({"sweeps": tmp_path / "missing.jsonl"})
 
     assert not warehouse.path.exists()
 
 
-def test_journals_of_several_tables_come_in_together_or_not_at_all(warehouse: Warehouse, tmp_path: Path) -> None:
+def test_journals_of_several_tables_come_in_together_or_not_at_all(warehouse: DuckDBWarehouse, tmp_path: Path) -> None:
     good = journal(tmp_path / "sweeps.jsonl", {"sweep_id": "a"})
     bad = journal(tmp_path / "runners.jsonl", {"runner": "r"}, torn=b"not json\n")
 
@@ -195,7 +195,7 @@ def test_journals_of_several_tables_come_in_together_or_not_at_all(warehouse: Wa
     assert sweeps(warehouse) == []
 
 
-def test_journals_of_several_pairs_come_in_together(warehouse: Warehouse, tmp_path: Path) -> None:
+def test_journals_of_several_pairs_come_in_together(warehouse: DuckDBWarehouse, tmp_path: Path) -> None:
     paths = [journal(tmp_path / f"{id_}[1].jsonl", {"sweep_id": id_}, torn=b'{"sw') for id_ in ("a", "b", "c")]
 
     warehouse.ingest(*({"sweeps": path} for path in paths))
@@ -206,7 +206,7 @@ def test_journals_of_several_pairs_come_in_together(warehouse: Warehouse, tmp_pa
 # Transactions, frames.
 
 
-def test_a_transaction_inside_another_is_part_of_it(warehouse: Warehouse) -> None:
+def test_a_transaction_inside_another_is_part_of_it(warehouse: DuckDBWarehouse) -> None:
     with pytest.raises(RuntimeError, match="half way"), warehouse.transaction():
         warehouse.write("sweeps", [{"sweep_id": "a"}])
         assert sweeps(warehouse) == ["a"]
@@ -215,7 +215,7 @@ def test_a_transaction_inside_another_is_part_of_it(warehouse: Warehouse) -> Non
     assert sweeps(warehouse) == []
 
 
-def test_threads_of_one_process_take_turns(warehouse: Warehouse) -> None:
+def test_threads_of_one_process_take_turns(warehouse: DuckDBWarehouse) -> None:
     def write(number: int) -> None:
         warehouse.write("sweeps", [{"sweep_id": f"{number:02}"}])
 
@@ -225,7 +225,7 @@ def test_threads_of_one_process_take_turns(warehouse: Warehouse) -> None:
     assert sweeps(warehouse) == [f"{number:02}" for number in range(16)]
 
 
-def test_a_transaction_that_breaks_leaves_nothing_behind(warehouse: Warehouse) -> None:
+def test_a_transaction_that_breaks_leaves_nothing_behind(warehouse: DuckDBWarehouse) -> None:
     with pytest.raises(RuntimeError, match="half way"), warehouse.transaction() as connection:
         connection.execute("INSERT INTO sweeps (sweep_id) VALUES ('a')")
         raise RuntimeError("half way")
@@ -233,14 +233,14 @@ def test_a_transaction_that_breaks_leaves_nothing_behind(warehouse: Warehouse) -
     assert sweeps(warehouse) == []
 
 
-def test_a_frame_takes_the_place_of_the_rows_it_is_about(warehouse: Warehouse) -> None:
+def test_a_frame_takes_the_place_of_the_rows_it_is_about(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("failure_classes", [{"suite": suite, "failure_class": "old"} for suite in ("s", "t")])
     frame = pl.DataFrame({
         "suite": ["s"], "failure_class": ["new"], "examples": [["c1", "c2"]], "share": [0.5],
         "computed_at": [MOMENT.replace(tzinfo=None)],
     })  # fmt: skip
 
-    warehouse.replace_frame("failure_classes", frame, "suite = ?", ["s"])
+    warehouse.replace("failure_classes", frame, {"suite": "s"})
 
     with warehouse.transaction() as connection:
         found = connection.execute(
@@ -252,15 +252,15 @@ def test_a_frame_takes_the_place_of_the_rows_it_is_about(warehouse: Warehouse) -
     ]
 
 
-def test_an_empty_frame_only_removes(warehouse: Warehouse) -> None:
+def test_an_empty_frame_only_removes(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "a"}, {"sweep_id": "b"}])
 
-    warehouse.replace_frame("sweeps", pl.DataFrame(), "sweep_id = ?", ["a"])
+    warehouse.replace("sweeps", pl.DataFrame(), {"sweep_id": "a"})
 
     assert sweeps(warehouse) == ["b"]
 
 
-def test_values_of_a_query_are_values_and_never_sql(warehouse: Warehouse) -> None:
+def test_values_of_a_query_are_values_and_never_sql(warehouse: DuckDBWarehouse) -> None:
     evil = "'; DROP TABLE sweeps; --"
     warehouse.write("sweeps", [{"sweep_id": evil}, {"sweep_id": "b"}])
 
@@ -269,14 +269,14 @@ def test_values_of_a_query_are_values_and_never_sql(warehouse: Warehouse) -> Non
     assert found["sweep_id"].to_list() == [evil]
 
 
-def test_an_answer_without_rows_still_has_its_columns(warehouse: Warehouse) -> None:
+def test_an_answer_without_rows_still_has_its_columns(warehouse: DuckDBWarehouse) -> None:
     found = warehouse.frame("SELECT sweep_id, started_at FROM sweeps")
 
     assert found.schema == {"sweep_id": pl.String, "started_at": pl.Datetime("us")}
     assert found.height == 0
 
 
-def test_nothing_but_the_warehouse_is_left_in_the_folder(warehouse: Warehouse) -> None:
+def test_nothing_but_the_warehouse_is_left_in_the_folder(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "a"}])
     sweeps(warehouse)
     warehouse.publish()
@@ -288,12 +288,12 @@ def test_nothing_but_the_warehouse_is_left_in_the_folder(warehouse: Warehouse) -
 # Publishing.
 
 
-def published(warehouse: Warehouse) -> list[tuple[Any, ...]]:
+def published(warehouse: DuckDBWarehouse) -> list[tuple[Any, ...]]:
     with open_results(warehouse.folder) as connection:
         return connection.execute("SELECT sweep_id FROM sweeps ORDER BY ALL").fetchall()
 
 
-def test_an_open_reader_neither_blocks_a_later_publication_nor_sees_it(warehouse: Warehouse) -> None:
+def test_an_open_reader_neither_blocks_a_later_publication_nor_sees_it(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "a"}])
     warehouse.publish()
     with open_results(warehouse.folder) as analyst:
@@ -305,7 +305,7 @@ def test_an_open_reader_neither_blocks_a_later_publication_nor_sees_it(warehouse
     assert published(warehouse) == [("a",), ("b",)]
 
 
-def test_what_is_not_published_is_not_seen(warehouse: Warehouse) -> None:
+def test_what_is_not_published_is_not_seen(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "a"}])
     warehouse.publish()
 
@@ -314,7 +314,7 @@ def test_what_is_not_published_is_not_seen(warehouse: Warehouse) -> None:
     assert published(warehouse) == [("a",)]
 
 
-def test_an_analyst_cannot_write(warehouse: Warehouse) -> None:
+def test_an_analyst_cannot_write(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "a"}])
     warehouse.publish()
 
@@ -322,7 +322,7 @@ def test_an_analyst_cannot_write(warehouse: Warehouse) -> None:
         analyst.execute("DELETE FROM sweeps")
 
 
-def test_an_analysts_answer_is_a_frame(warehouse: Warehouse) -> None:
+def test_an_analysts_answer_is_a_frame(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "a", "started_at": MOMENT}, {"sweep_id": "b"}])
     warehouse.publish()
 
@@ -333,12 +333,12 @@ def test_an_analysts_answer_is_a_frame(warehouse: Warehouse) -> None:
 
 
 def test_nothing_is_published_before_anything_is_written(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path)
+    warehouse = DuckDBWarehouse(tmp_path)
 
     warehouse.publish()
 
     with (
-        pytest.raises(WarehouseError, match=r"no results at .*carry something out first"),
+        pytest.raises(WarehouseError, match=r"no results at .*run a sweep first"),
         open_results(warehouse.folder),
     ):
         pass
@@ -356,16 +356,16 @@ def test_results_that_are_no_database_are_named(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 
-warehouse = Warehouse(Path(sys.argv[1]))
+warehouse = DuckDBWarehouse(Path(sys.argv[1]))
 for number in range(5):
     warehouse.write("sweeps", [{"sweep_id": f"{sys.argv[2]}{number}"}])
     warehouse.publish()
 """
 
 
-def test_two_processes_that_write_at_once_both_succeed(warehouse: Warehouse) -> None:
+def test_two_processes_that_write_at_once_both_succeed(warehouse: DuckDBWarehouse) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(warehouse.folder), name], stderr=subprocess.PIPE)
         for name in ("a", "b")
@@ -385,7 +385,7 @@ def added(version: int, column: str) -> Migration:
     return Migration(version, f"adds {column}", (f'ALTER TABLE sweeps ADD COLUMN "{column}" VARCHAR',))
 
 
-def versions(warehouse: Warehouse) -> list[int]:
+def versions(warehouse: DuckDBWarehouse) -> list[int]:
     return warehouse.frame("SELECT version FROM schema_migrations ORDER BY applied_at, version")["version"].to_list()
 
 
@@ -394,28 +394,28 @@ def test_the_schemas_version_is_that_of_the_newest_step() -> None:
 
 
 def test_a_new_warehouse_is_made_on_first_use_and_says_its_version(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path / "not" / "there" / "yet")
+    warehouse = DuckDBWarehouse(tmp_path / "not" / "there" / "yet")
 
     assert versions(warehouse) == [step.version for step in MIGRATIONS]
 
 
-def test_steps_are_applied_once_and_in_order(warehouse: Warehouse) -> None:
+def test_steps_are_applied_once_and_in_order(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "a"}])
     steps = [*MIGRATIONS, added(SCHEMA_VERSION + 2, "second"), added(SCHEMA_VERSION + 1, "first")]
 
-    Warehouse(warehouse.folder, steps).frame("SELECT first, second FROM sweeps")
-    newest = Warehouse(warehouse.folder, steps)
+    DuckDBWarehouse(warehouse.folder, steps).frame("SELECT first, second FROM sweeps")
+    newest = DuckDBWarehouse(warehouse.folder, steps)
 
     assert versions(newest)[-2:] == [SCHEMA_VERSION + 1, SCHEMA_VERSION + 2]
     assert newest.frame("SELECT sweep_id, first, second FROM sweeps").rows() == [("a", None, None)]
 
 
-def test_a_step_that_fails_leaves_the_version_before_it_with_all_its_data(warehouse: Warehouse) -> None:
+def test_a_step_that_fails_leaves_the_version_before_it_with_all_its_data(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "a"}])
     half = Migration(SCHEMA_VERSION + 1, "half", (*added(0, "half").statements, "SELECT no_such_column FROM sweeps"))
 
     with pytest.raises(duckdb.Error, match="no_such_column"):
-        Warehouse(warehouse.folder, [*MIGRATIONS, half]).write("sweeps", [{"sweep_id": "b"}])
+        DuckDBWarehouse(warehouse.folder, [*MIGRATIONS, half]).write("sweeps", [{"sweep_id": "b"}])
 
     assert versions(warehouse)[-1] == SCHEMA_VERSION
     assert "half" not in warehouse.frame("SELECT * FROM sweeps").columns
@@ -428,22 +428,22 @@ def test_views_are_made_when_every_column_they_name_is_there(tmp_path: Path) -> 
     between = Migration(2, "nothing much", ())
     whole = Migration(3, "adds it", ('ALTER TABLE sweep_pairs ADD COLUMN "finished_at" TIMESTAMP',))
 
-    found = Warehouse(tmp_path, [old, between, whole]).frame("SELECT * FROM current_pairs")
+    found = DuckDBWarehouse(tmp_path, [old, between, whole]).frame("SELECT * FROM current_pairs")
 
     assert "finished_at" in found.columns
 
 
-def test_a_warehouse_of_a_newer_program_is_refused_and_left_alone(warehouse: Warehouse) -> None:
+def test_a_warehouse_of_a_newer_program_is_refused_and_left_alone(warehouse: DuckDBWarehouse) -> None:
     newer = [*MIGRATIONS, added(SCHEMA_VERSION + 1, "later")]
-    Warehouse(warehouse.folder, newer).write("sweeps", [{"sweep_id": "a"}])
+    DuckDBWarehouse(warehouse.folder, newer).write("sweeps", [{"sweep_id": "a"}])
 
     with pytest.raises(WarehouseError, match=f"has schema version {SCHEMA_VERSION + 1}, this program knows"):
         warehouse.write("sweeps", [{"sweep_id": "b"}])
 
-    assert sweeps(Warehouse(warehouse.folder, newer)) == ["a"]
+    assert sweeps(DuckDBWarehouse(warehouse.folder, newer)) == ["a"]
 
 
-def test_a_file_that_is_no_warehouse_is_named(warehouse: Warehouse) -> None:
+def test_a_file_that_is_no_warehouse_is_named(warehouse: DuckDBWarehouse) -> None:
     warehouse.path.write_text("not a database", encoding="utf-8")
 
     with pytest.raises(WarehouseError, match=r"warehouse\.duckdb cannot be opened"):

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import rebind, select_again, stored_executions
 from eval_pipeline_tests.builders import NOON
 
@@ -31,7 +31,7 @@ def verdict(execution_id: str, status: str = "passed", *, at: int = 0, **fields:
 
 
 def test_nothing_is_known_without_a_warehouse(tmp_path: Path) -> None:
-    assert stored_executions(Warehouse(tmp_path), CELL) == {}
+    assert stored_executions(DuckDBWarehouse(tmp_path), CELL) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -50,7 +50,7 @@ def test_nothing_is_known_without_a_warehouse(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_newest_valid_execution_of_a_key_is_the_one_to_reuse(
-    warehouse: Warehouse, executions: list[dict[str, Any]], known: str, valid: bool
+    warehouse: DuckDBWarehouse, executions: list[dict[str, Any]], known: str, valid: bool
 ) -> None:
     warehouse.write("target_executions", executions)
 
@@ -68,7 +68,7 @@ def test_the_newest_valid_execution_of_a_key_is_the_one_to_reuse(
     ],
 )
 def test_an_execution_is_worth_reusing_when_its_session_completed(
-    warehouse: Warehouse, failure_class: str | None, valid: bool
+    warehouse: DuckDBWarehouse, failure_class: str | None, valid: bool
 ) -> None:
     warehouse.write("target_executions", [execution("e1")])
     warehouse.write(
@@ -80,7 +80,7 @@ def test_an_execution_is_worth_reusing_when_its_session_completed(
     assert (found.valid, found.report_normalizer) == (valid, "replay/1")
 
 
-def test_an_execution_comes_with_its_newest_verdict(warehouse: Warehouse) -> None:
+def test_an_execution_comes_with_its_newest_verdict(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("target_executions", [execution("e1"), execution("e2", "k2")])
     warehouse.write("verdicts", [verdict("e1", "failed", at=0), verdict("e1", "passed", at=1, decision_key="d")])
 
@@ -90,14 +90,14 @@ def test_an_execution_comes_with_its_newest_verdict(warehouse: Warehouse) -> Non
     assert (found["k2"].status, found["k2"].decision_key) == (None, None)
 
 
-def test_other_suites_and_runners_are_not_looked_at(warehouse: Warehouse) -> None:
+def test_other_suites_and_runners_are_not_looked_at(warehouse: DuckDBWarehouse) -> None:
     others = [execution("e1", suite="t"), execution("e2", runner="q")]
     warehouse.write("target_executions", others)
 
     assert stored_executions(warehouse, CELL) == {}
 
 
-def test_unchanged_verdicts_are_repeated_for_the_new_revision_of_their_suite(warehouse: Warehouse) -> None:
+def test_unchanged_verdicts_are_repeated_for_the_new_revision_of_their_suite(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("verdicts", [verdict("e1", "failed", at=0), verdict("e1", "passed", at=1), verdict("e2")])
 
     rebind(warehouse, ["e1"], "new", "2", NOON + timedelta(minutes=5))
@@ -107,7 +107,7 @@ def test_unchanged_verdicts_are_repeated_for_the_new_revision_of_their_suite(war
     assert len(warehouse.frame("SELECT DISTINCT verdict_id FROM verdicts")) == 4
 
 
-def test_a_reused_execution_becomes_current_again_where_another_one_stood(warehouse: Warehouse) -> None:
+def test_a_reused_execution_becomes_current_again_where_another_one_stood(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("target_executions", [execution("e1", "old", at=0), execution("e2", "new", at=1)])
 
     select_again(warehouse, ["e1"], NOON + timedelta(minutes=2))
@@ -116,7 +116,7 @@ def test_a_reused_execution_becomes_current_again_where_another_one_stood(wareho
     assert current["execution_id"].to_list() == ["e1"]
 
 
-def test_a_reused_execution_that_is_current_already_is_left_alone(warehouse: Warehouse) -> None:
+def test_a_reused_execution_that_is_current_already_is_left_alone(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("target_executions", [execution("e1", at=0)])
 
     select_again(warehouse, ["e1"], NOON + timedelta(minutes=2))

@@ -1,0 +1,76 @@
+"""Where files beside the tables are kept: raw artifacts, journals, cached grader replies, workspaces and locks.
+
+Rooms to the right ask a `Storage` for a place and never join paths themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from filelock import BaseFileLock, FileLock
+
+
+class Storage(Protocol):
+    """Folders for files of one project, and locks between its processes. Folders exist once something is in them."""
+
+    @property
+    def artifacts(self) -> Path:
+        """Raw output of executions; rows name files by their path relative to it."""
+        ...
+
+    @property
+    def grading(self) -> Path:
+        """Files that graders write while they work."""
+        ...
+
+    @property
+    def journals(self) -> Path:
+        """Journals of sweeps that are under way or were killed."""
+        ...
+
+    @property
+    def grader_replies(self) -> Path:
+        """Replies of grader models, by the content of the request."""
+        ...
+
+    @property
+    def workspaces(self) -> Path:
+        """Workspaces of executions."""
+        ...
+
+    def lock(self, name: str) -> BaseFileLock:
+        """Return the lock of this name: one process holds it at a time, a killed one releases it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """Storage in a folder of this machine."""
+
+    folder: Path
+
+    @property
+    def artifacts(self) -> Path:
+        return self.folder / "artifacts"
+
+    @property
+    def grading(self) -> Path:
+        return self.artifacts / "grading"
+
+    @property
+    def journals(self) -> Path:
+        return self.folder / "journals"
+
+    @property
+    def grader_replies(self) -> Path:
+        return self.folder / "grader_replies"
+
+    @property
+    def workspaces(self) -> Path:
+        return self.folder / "workspaces"
+
+    def lock(self, name: str) -> BaseFileLock:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.folder / f"{name}.lock")

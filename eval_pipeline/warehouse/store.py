@@ -1,0 +1,122 @@
+"""The seam between the pipeline and the database that holds its tables, and how a URL chooses one.
+
+A warehouse stores rows in transactions and publishes them for readers. It needs SQL, JSON columns and views; it needs
+no primary keys, indexes or sequences: writers replace rows by the `key` that `tables.py` declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from eval_pipeline.plugins import Registry
+from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.storage import LocalStorage, Storage
+
+DEFAULT = "duckdb"
+
+
+class Cursor(Protocol):
+    """The rows of a query."""
+
+    @property
+    def description(self) -> Sequence[tuple[Any, ...]] | None:
+        """One tuple per column, its name first."""
+        ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchmany(self, size: int = ...) -> list[Any]: ...
+
+
+class Connection(Protocol):
+    """A connection that runs SQL; DuckDB's has this shape."""
+
+    def execute(self, query: str, parameters: object = ...) -> Cursor: ...
+
+    def cursor(self) -> Any:
+        """Return a connection to the same database whose results do not disturb this one's."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Warehouse(Protocol):
+    """The tables of a project: written by the pipeline, published for readers."""
+
+    storage: Storage
+
+    @classmethod
+    def open(cls, address: str, root: Path, storage: Storage) -> Warehouse:
+        """Return the warehouse at the part of a URL after `scheme:`. Relative paths start at `root`. Nothing is
+        created or connected yet."""
+        ...
+
+    def exists(self) -> bool:
+        """Return whether anything was ever written."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[Connection]:
+        """Yield a connection inside one transaction: committed at the end, rolled back on an error. The tables are
+        created or migrated first. Transactions of one thread nest."""
+        ...
+
+    def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:
+        """Return the answer to a query on the pipeline's own tables."""
+        ...
+
+    def ingest(self, *journals: Mapping[str, Path]) -> None:
+        """Store journals (files of JSON lines, by table) in one transaction; rows of a known key are replaced, so a
+        repetition changes nothing."""
+        ...
+
+    def write(self, table: str, rows: Iterable[Row]) -> None:
+        """Store a few rows; rows of a known key are replaced."""
+        ...
+
+    def replace(self, table: str, frame: pl.DataFrame, where: Mapping[str, Any]) -> None:
+        """Store a frame in place of the rows whose columns have the values of `where`, in one transaction."""
+        ...
+
+    def publish(self) -> None:
+        """Make everything written so far visible to readers, at once. Open readers keep what they opened."""
+        ...
+
+    def published(self) -> AbstractContextManager[Connection]:
+        """Yield a read-only connection to what was published last. Raises WarehouseError when nothing was."""
+        ...
+
+
+WAREHOUSES: Registry[type[Warehouse]] = Registry("warehouse", folder=None, entry_point_group="eval_pipeline.warehouses")
+
+
+def open_warehouse(where: str | Path, *, root: Path | None = None, storage: Storage | None = None) -> Warehouse:
+    """Return the warehouse of a URL (`scheme:address`), or the DuckDB file of a data folder.
+
+    Args:
+        where: a URL such as `duckdb:data`, or a folder. A `Path` is always a folder.
+        root: folder that relative paths start at; by default the current folder.
+        storage: where files beside the tables are kept; by default the folder, or `data` below `root`.
+
+    Raises UnknownName for an unknown scheme.
+    """
+    base = (root or Path()).absolute()
+    scheme, address = _parts(where)
+    if storage is None:
+        storage = LocalStorage(base / (address if scheme is None else "data"))
+    return WAREHOUSES.get(scheme or DEFAULT).open(address, base, storage)
+
+
+def _parts(where: str | Path) -> tuple[str | None, str]:
+    """The scheme of a URL and its address; no scheme for a folder (a single letter before a colon is a drive)."""
+    text = str(where)
+    scheme, colon, address = text.partition(":")
+    if isinstance(where, Path) or not colon or len(scheme) < 2 or "/" in scheme:
+        return None, text
+    return scheme, address.removeprefix("//")
