@@ -76,6 +76,11 @@ class AgentCli:
     log_completes_output: bool = False
     model_provider: str | None = None
 
+    @property
+    def kinds_by_format(self) -> Mapping[str, Mapping[str, ToolKind]]:
+        """The kinds of its tools under each raw format that holds their names."""
+        return dict.fromkeys(self.normalizers, self.tool_kinds)
+
 
 AGENTS: Registry[AgentCli] = Registry("agent", folder=None, entry_point_group="eval_pipeline.agents")
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
+from eval_pipeline.agents.agent_cli import AGENTS
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.exports.tool_calls import summarize_trace
 from eval_pipeline.fingerprints import to_json
@@ -27,7 +28,6 @@ from eval_pipeline.suites.model import content_text
 INTERNAL, CLIENT = 1, 3
 ERROR = 2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PROVIDERS_BY_ADAPTER = {"claude-code": "anthropic", "codex": "openai"}
 _PROVIDERS_BY_MODEL = {
     "claude": "anthropic", "gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "gemini": "gcp.gemini",
     "mistral": "mistral_ai", "deepseek": "deepseek", "grok": "x_ai", "command-r": "cohere",
@@ -288,11 +288,12 @@ def _asked_model(record: ResultRow) -> str | None:
 
 
 def provider(record: ResultRow) -> str:
-    """Who provides the model, by the conventions' names: by the adapter, else by the model's; else the adapter."""
+    """Who provides the model, by the conventions' names: by the agent, else by the model's name; else the adapter."""
     model = (record.model or "").lower().rpartition("/")[2]
     by_model = (name for begin, name in _PROVIDERS_BY_MODEL.items() if model.startswith(begin))
     adapter = record.adapter or "unknown"
-    return _PROVIDERS_BY_ADAPTER.get(adapter) or next(by_model, adapter)
+    agent = AGENTS.find(str(record.runner_settings.get("agent") or adapter))
+    return (agent.model_provider if agent is not None else None) or next(by_model, adapter)
 
 
 def _id(execution_id: str, number: int) -> str:

@@ -21,7 +21,8 @@ from eval_pipeline.reports.model import (
     Usage,
 )
 from eval_pipeline.reports.moments import parse_time
-from eval_pipeline.scores.session_facts import EXPLORING_TOOLS, shows_session
+from eval_pipeline.reports.tool_kinds import EXPLORING_KINDS, usual_kind
+from eval_pipeline.scores.session_facts import shows_session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +42,13 @@ class TraceSummary:
         """Tool calls."""
         return sum(self.tool_calls.values())
 
-    def exploration_ratio(self, looking: Collection[str] = EXPLORING_TOOLS) -> float | None:
-        """The share of tool calls that only look (read, search, list); None without calls."""
-        looks = sum(count for tool, count in self.tool_calls.items() if tool in looking)
+    def exploration_ratio(self, looking: Collection[str] | None = None) -> float | None:
+        """The share of tool calls that only look (default: read, search, list, by name); None without calls."""
+        looks = sum(
+            count
+            for tool, count in self.tool_calls.items()
+            if (usual_kind(tool) in EXPLORING_KINDS if looking is None else tool in looking)
+        )
         return looks / self.event_count if self.event_count else None
 
     @property

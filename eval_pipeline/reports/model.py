@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from eval_pipeline.reports.moments import later, milliseconds_between, parse_time
+from eval_pipeline.reports.tool_kinds import ToolKind, usual_kind
 
 JsonMap = Mapping[str, Any]
 Strength = Literal["explicit", "strong", "medium"]
@@ -32,7 +33,11 @@ class MessageEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallEvent:
-    """The model asked for a tool. `arguments` is any JSON value."""
+    """A call of a tool by the model. `arguments` is any JSON value.
+
+    `tool_kind` is what the tool does, where the source of its name is known; None leaves it to the name's usual
+    meaning.
+    """
 
     kind: Literal["tool_call"] = "tool_call"
     tool: str
@@ -40,6 +45,12 @@ class ToolCallEvent:
     arguments: Any = None
     at: str | None = None
     line: int | None = None
+    tool_kind: ToolKind | None = None
+
+    @property
+    def does(self) -> ToolKind:
+        """What the tool does."""
+        return self.tool_kind or usual_kind(self.tool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +204,11 @@ class ToolUse:
     def tool(self) -> str:
         """Name of the tool, as the target calls it."""
         return self.call.tool
+
+    @property
+    def kind(self) -> ToolKind:
+        """What the tool does, whatever it is called."""
+        return self.call.does
 
     @property
     def duration_ms(self) -> float | None:

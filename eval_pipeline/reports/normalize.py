@@ -13,7 +13,8 @@ from eval_pipeline.executions.model import Execution, RawExecution, Runner
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.plugins import Registry
-from eval_pipeline.reports.model import SessionReport, Usage
+from eval_pipeline.reports.model import SessionReport, ToolCallEvent, Usage
+from eval_pipeline.reports.tool_kinds import TOOL_KINDS, kind_in_format
 from eval_pipeline.suites.model import Case
 
 Known = TypeVar("Known")
@@ -96,10 +97,29 @@ def _read(execution: Execution, case: Case) -> SessionReport:
         return SessionReport(execution_id=execution.execution_id)
     material = RawSession(execution_id=execution.execution_id, raw=execution.raw, case=case)
     try:
-        return NORMALIZERS.get(execution.raw.format)().normalize(material)
+        return normalize_raw(material)
     except Exception as error:  # noqa: BLE001 — the one boundary to normalizers: what they cannot read becomes a report
         problem = f"{execution.raw.format}: {type(error).__name__}: {error}"
         return SessionReport(execution_id=execution.execution_id, failure_class=NORMALIZATION.id, error=problem)
+
+
+def normalize_raw(material: RawSession) -> SessionReport:
+    """The report of a raw execution by the normalizer of its format, with the kinds of the tools that it called."""
+    report = NORMALIZERS.get(material.raw.format)().normalize(material)
+    return _with_tool_kinds(report, material.raw.format) if report.tool_calls else report
+
+
+def _with_tool_kinds(report: SessionReport, format_: str) -> SessionReport:
+    """The report with the kind of each tool call; unchanged for a format that names no tools of its own."""
+    if TOOL_KINDS.find(format_) is None:
+        return report
+    events = (
+        replace(event, tool_kind=kind_in_format(event.tool, format_))
+        if isinstance(event, ToolCallEvent) and event.tool_kind is None
+        else event
+        for event in report.events
+    )
+    return replace(report, events=tuple(events))
 
 
 def with_cost(usage: Usage, prices: Mapping[str, float], calls: int | None) -> Usage:

@@ -1,6 +1,7 @@
 """Facts about a session that several evaluators need: what it shows, its steps, the skills it used.
 
-The one place where evaluators interpret names of tools. How a suite names the steps it expects is in `steps.py`.
+Evaluators know kinds of tools (`reports/tool_kinds.py`), not the names that an agent gives them. How a suite names the
+steps it expects is in `steps.py`.
 """
 
 from __future__ import annotations
@@ -22,24 +23,13 @@ from eval_pipeline.reports.model import (
     ToolCallEvent,
     ToolResultEvent,
 )
+from eval_pipeline.reports.tool_kinds import SHELLS, ToolKind
 
-EXPLORING_TOOLS = frozenset({
-    "read", "grep", "glob", "search", "list", "Read", "Grep", "Glob", "WebSearch", "WebFetch",
-})  # fmt: skip
-"""Tools that only look, as AgentV counts them."""
-
-COMMAND_TOOLS = frozenset({"exec_command", "local_shell", "shell"})
-"""Tools (in lower case) that are commands and no tools, as AgentV counts them."""
-
-_PATHS = ("path", "file_path", "filePath")
-SKILL_TOOLS: Mapping[str, tuple[str, ...]] = dict.fromkeys(("Skill", "skill"), ("skill",))
-"""Tools that load a skill, with the arguments that name it."""
-
-READING_TOOLS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("Read", "read", "Read File", "readFile", "readTextFile"), _PATHS),
-    "command_execution": ("command", *_PATHS),
-}
-"""Tools that read a file, with the arguments that name it."""
+_PATHS = ("path", "file_path", "filePath", "absolute_path")
+_NAMES_OF_SKILLS: Mapping[ToolKind, tuple[str, ...]] = {"skill": ("skill", "name")}
+_NAMES_AND_READS: Mapping[ToolKind, tuple[str, ...]] = {**_NAMES_OF_SKILLS, "read": _PATHS}
+_COMMANDS: Mapping[ToolKind, tuple[str, ...]] = {"command": ("command", *_PATHS)}
+"""By the kind of a tool, the arguments that name a skill, a file and a command."""
 
 _SKILL_IN_TOOL_NAME = ("Using skill: ", "Viewing ", "mcp:")
 _SEARCHING = re.compile(r"(^|[\s._:/-])(search|find|lookup|retriev(e|al))($|[\s._:/-])", re.IGNORECASE)
@@ -97,9 +87,9 @@ def steps_of(report: SessionReport) -> Iterator[Step]:
 
 
 def _call_step(event: ToolCallEvent, command: str | None) -> Step:
-    """A tool call; a call of one of COMMAND_TOOLS is a command and no tool."""
+    """A tool call; a call of the shell itself is a command and no tool."""
     arguments = _parsed(event.arguments)
-    if event.tool.lower() in COMMAND_TOOLS:
+    if event.tool.lower() in SHELLS:
         command = _command_in(arguments) or command
         if command is not None:
             return Step(frozenset({"command"}), (*_command_names(command), event.tool), arguments)
@@ -154,7 +144,7 @@ def skill_counts(report: SessionReport) -> Counter[str]:
         if isinstance(event, SkillEvent) and event.ok is not False and event.call_id not in failures:
             signs.setdefault(event.skill, []).append(event)
         elif isinstance(event, ToolCallEvent) and event.call_id not in failures:
-            loads.update(_texts_of(event, SKILL_TOOLS))
+            loads.update(_texts_of(event, _NAMES_OF_SKILLS))
     shown = Counter({skill: _explicit(events) or len(events) for skill, events in signs.items()})
     detected = Counter({detected.skill: 1 for detected in report.skills})
     return shown | loads | detected
@@ -191,20 +181,23 @@ def _event_evidence(event: Event, skill: str) -> str | None:
 
 
 def _call_evidence(event: Event, skill: str, understood: bool) -> str | None:
-    """A call that names the skill, or a result with a path in its folder."""
+    """A call that names the skill or, unless `understood`, touches its folder; a result with a path in its folder."""
+    folder, own_file = f"skills/{skill}/", f"/{skill}/SKILL.md"
     if isinstance(event, ToolCallEvent):
         named = re.compile(rf"(?<![\w-]){re.escape(skill)}(?![\w-])")
-        tools = SKILL_TOOLS if understood else {**SKILL_TOOLS, **READING_TOOLS}
-        texts = (*((event.tool,) if event.tool.startswith(_SKILL_IN_TOOL_NAME) else ()), *_texts_of(event, tools))
-        return f"{event.tool} was called" if any(map(named.search, texts)) else None
-    if isinstance(event, ToolResultEvent) and not understood and f"skills/{skill}/" in event.output:
-        return f"{event.tool or 'a tool'} answered with skills/{skill}/"
+        texts = [event.tool] if event.tool.startswith(_SKILL_IN_TOOL_NAME) else []
+        texts += _texts_of(event, _NAMES_OF_SKILLS if understood else _NAMES_AND_READS)
+        commands = () if understood else _texts_of(event, _COMMANDS)
+        in_folder = any(folder in command or own_file in command for command in commands)
+        return f"{event.tool} was called" if in_folder or any(map(named.search, texts)) else None
+    if isinstance(event, ToolResultEvent) and not understood and folder in event.output:
+        return f"{event.tool or 'a tool'} answered with {folder}"
     return None
 
 
-def _texts_of(call: ToolCallEvent, tools: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """The texts among those arguments of a call that `tools` lists for its tool."""
+def _texts_of(call: ToolCallEvent, signs: Mapping[ToolKind, tuple[str, ...]]) -> Iterator[str]:
+    """The texts among those arguments of a call that `signs` lists for the kind of its tool."""
     arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
-    for name in tools.get(call.tool, ()):
+    for name in signs.get(call.does, ()):
         if isinstance(arguments.get(name), str):
             yield arguments[name]

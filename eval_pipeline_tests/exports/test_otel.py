@@ -146,6 +146,7 @@ def test_a_tool_that_reported_an_error_is_an_error() -> None:
     ("fields", "expected"),
     [
         ({"adapter": "claude-code"}, "anthropic"), ({"adapter": "codex"}, "openai"),
+        ({"adapter": "agent", "runner_settings": {"agent": "claude"}, "report": a_report(model="stub")}, "anthropic"),
         ({"report": a_report(model="anthropic/claude-sonnet")}, "anthropic"),
         ({"report": a_report(model="gemini-2.5")}, "gcp.gemini"), ({"report": a_report(model="stub")}, "chat"),
         ({"report": None, "adapter": None}, "unknown"),

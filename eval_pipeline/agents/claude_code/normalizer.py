@@ -116,7 +116,7 @@ _STATUS_IN_TEXT = re.compile(r"API Error: (?:[^\n]{0,40}\()?([45]\d\d)\b")
 class ClaudeCodeNormalizer:
     """One run of Claude Code: its standard output and, when it was kept, its transcript (`session`)."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, transcript = read_records(material.text("stdout")), read_records(material.text("session"))

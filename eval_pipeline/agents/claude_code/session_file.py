@@ -32,7 +32,7 @@ _COST_STATE_NAMES = {
 class ClaudeSessionNormalizer:
     """A session of Claude Code as its transcript (`session`) tells it: `~/.claude/projects/*/<session>.jsonl`."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         transcript = material.text("session") or ""

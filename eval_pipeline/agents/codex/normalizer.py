@@ -72,7 +72,7 @@ _ERROR_TEXTS: tuple[tuple[re.Pattern[str], FailureClass], ...] = tuple(
 class CodexNormalizer:
     """One run of Codex: its standard output and, when it was kept, its rollout (`session`)."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, rollout = read_records(material.text("stdout")), read_records(material.text("session"))

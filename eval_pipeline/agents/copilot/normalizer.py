@@ -99,7 +99,7 @@ _QUIET_EVENTS = frozenset({
 class CopilotNormalizer:
     """One run of Copilot CLI: its standard output and, when it was kept, the log of its session (`session`)."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, log = read_records(material.text("stdout")), read_records(material.text("session"))

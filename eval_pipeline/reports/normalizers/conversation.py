@@ -8,7 +8,7 @@ from typing import Any
 
 from eval_pipeline.executions.conversations import turns_of
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, Usage
-from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, normalize_raw
 
 _COUNTED = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 
@@ -44,7 +44,7 @@ class ConversationNormalizer:
 
 
 def _report(material: RawSession, raw: Any) -> SessionReport:
-    return NORMALIZERS.get(raw.format)().normalize(replace(material, raw=raw))
+    return normalize_raw(replace(material, raw=raw))
 
 
 def _events(turn: Mapping[str, Any], report: SessionReport) -> Iterator[Event]:

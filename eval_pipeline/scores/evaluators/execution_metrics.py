@@ -13,11 +13,12 @@ from typing import ClassVar
 from pydantic import ConfigDict
 
 from eval_pipeline.reports.model import SessionReport, Usage
+from eval_pipeline.reports.tool_kinds import EXPLORING_KINDS
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Limit
 from eval_pipeline.scores.evaluators.budgets import OnMissing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
-from eval_pipeline.scores.session_facts import EXPLORING_TOOLS, shows_session
+from eval_pipeline.scores.session_facts import shows_session
 
 LIMITS = (
     "max_tool_calls", "max_llm_calls", "max_tokens", "max_cost_usd", "max_duration_ms", "target_exploration_ratio",
@@ -34,7 +35,7 @@ class ExecutionMetrics:
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = SNAKE_OR_CAMEL
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ()
     max_tool_calls: Limit | None = None
     max_llm_calls: Limit | None = None
@@ -92,7 +93,7 @@ class ExecutionMetrics:
         uses = report.tool_uses
         if not uses:
             return Finding("no tool call: there is no exploration ratio", False)
-        ratio = sum(use.tool in EXPLORING_TOOLS for use in uses) / len(uses)
+        ratio = sum(use.kind in EXPLORING_KINDS for use in uses) / len(uses)
         kept = abs(ratio - target) <= self.exploration_tolerance + 1e-9
         compared = "is within" if kept else "is not within"
         return Finding(
