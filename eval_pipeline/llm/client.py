@@ -22,7 +22,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.llm.errors import malformed, raise_reported, status_error
 from eval_pipeline.llm.events import event_data
 from eval_pipeline.llm.model import ChatMessage, Endpoint, JsonMap, Options, Reply
-from eval_pipeline.llm.network import NETWORK_ERRORS, network_error, pooled_transport, timeouts
+from eval_pipeline.llm.network import network_error, network_errors, pooled_transport, timeouts
 from eval_pipeline.llm.reading import count, mapping, mappings
 from eval_pipeline.llm.wires import WIRES, Assembly, Wire
 
@@ -138,7 +138,7 @@ class ChatClient:
                 return _parse(await response.aread()), None
             finally:
                 await response.aclose()
-        except NETWORK_ERRORS as error:
+        except network_errors() as error:
             raise network_error(error, url) from error
         except httpx.DecodingError as error:
             raise malformed(f"reply cannot be decoded: {error}") from error
@@ -215,7 +215,7 @@ async def _read_to_end(events: AsyncIterator[bytes]) -> None:
 
     The answer is complete, so errors are ignored. A server that never closes the stream is cut off after LINGER_S.
     """
-    with contextlib.suppress(TimeoutError, httpx.DecodingError, *NETWORK_ERRORS):
+    with contextlib.suppress(TimeoutError, httpx.DecodingError, *network_errors()):
         async with asyncio.timeout(LINGER_S):
             async for _ in events:
                 pass

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import httpx
-from httpx_aiohttp import AiohttpTransport
 
 from eval_pipeline.failures import CONNECTION, TIMEOUT
 from eval_pipeline.llm.errors import ModelError
 
+if TYPE_CHECKING:
+    import aiohttp
+
 CONNECT_TIMEOUT_S = 15.0
-NETWORK_ERRORS = (httpx.TransportError, aiohttp.ClientError, OSError)
+
+
+def network_errors() -> tuple[type[Exception], ...]:
+    """The errors that a broken connection raises."""
+    import aiohttp  # noqa: PLC0415 — heavy
+
+    return httpx.TransportError, aiohttp.ClientError, OSError
 
 
 def pooled_transport(url: httpx.URL, max_connections: int) -> httpx.AsyncBaseTransport:
     """Return aiohttp's connection pool behind httpx's transport interface, with proxies from the environment."""
+    import aiohttp  # noqa: PLC0415 — heavy
+    from httpx_aiohttp import AiohttpTransport  # noqa: PLC0415
+
     secure = url.scheme == "https"
 
     def session() -> aiohttp.ClientSession:
@@ -43,6 +53,8 @@ def network_error(error: Exception, url: httpx.URL) -> ModelError:
 def _timed_out(error: Exception) -> bool:
     """Return whether the error is a timeout. aiohttp's transport reports every broken connection as one; its cause is
     exact."""
+    import aiohttp  # noqa: PLC0415 — heavy
+
     cause = error.__cause__
     if isinstance(cause, aiohttp.ClientError):
         return isinstance(cause, TimeoutError)
