@@ -8,7 +8,10 @@ from pathlib import Path
 
 import dagster as dg
 from dagster._core.instance.ref import InstanceRef
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from filelock import FileLock
+
+from eval_pipeline.orchestration.sqlite_storage import QuickSqliteStorage
 
 CONFIG = """\
 # Dagster's own settings for this project (docs.dagster.io, "dagster.yaml"); written once, yours to change.
@@ -47,11 +50,11 @@ def prepare_home(data: Path) -> Path:
 
 
 def end_killed_runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> None:
-    """Says of runs whose process was killed that they failed; without that they would stay running for ever."""
+    """Report runs whose process was killed as failed; without that they would stay running for ever."""
     for run_id in run_ids:
         run = instance.get_run_by_id(run_id)
         if run is not None and not run.is_finished:
-            instance.report_run_failed(run, "the process of this run was killed; what it had executed is kept")
+            instance.report_run_failed(run, "the process of this run was killed; finished executions are kept")
 
 
 def open_instance(data: Path) -> dg.DagsterInstance:
@@ -61,4 +64,13 @@ def open_instance(data: Path) -> dg.DagsterInstance:
     }
     home = prepare_home(data)
     with FileLock(home / "opening.lock"):  # two first runs must not both make Dagster's tables
-        return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=quiet))
+        return dg.DagsterInstance.from_ref(_with_quick_storage(InstanceRef.from_dir(str(home), overrides=quiet)))
+
+
+def _with_quick_storage(ref: InstanceRef) -> InstanceRef:
+    """The instance with SQLite opened by QuickSqliteStorage; another storage, or one of the user's, stays."""
+    storage = ref.storage_data
+    if storage is None or storage.class_name != DagsterSqliteStorage.__name__:
+        return ref
+    module = QuickSqliteStorage.__module__
+    return ref._replace(storage_data=storage._replace(module_name=module, class_name=QuickSqliteStorage.__name__))
