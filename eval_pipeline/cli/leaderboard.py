@@ -12,6 +12,7 @@ from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.tables import print_boards, print_rows, table_console
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.leaderboards.board_svg import board_svg
 from eval_pipeline.warehouse.queries import published_boards, published_standings
 from eval_pipeline.warehouse.store import Connection
 
@@ -22,7 +23,9 @@ from eval_pipeline.warehouse.store import Connection
 @click.option("--board", help="A past board by its id; see --list.")
 @click.option("--list", "list_boards", is_flag=True, help="List the boards there are.")
 @click.option(
-    "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Write a picture (PNG) of the pass rates."
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw the pass rates: SVG for a .svg file, else PNG.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the standings as JSON on stdout.")
 def leaderboard_command(
@@ -69,7 +72,11 @@ def _of_suites(standings: pl.DataFrame, suites: tuple[str, ...]) -> pl.DataFrame
 
 
 def _write_picture(path: Path, standings: pl.DataFrame) -> None:
-    from eval_pipeline.leaderboards.show import board_picture  # noqa: PLC0415 — matplotlib is heavy
+    per_suite = standings.filter(pl.col("scope") == "suite")
+    if path.suffix == ".svg":
+        path.write_text(board_svg(per_suite), encoding="utf-8")
+    else:
+        from eval_pipeline.leaderboards.plots import plot_board  # noqa: PLC0415 — matplotlib is heavy
 
-    path.write_bytes(board_picture(standings.filter(pl.col("scope") == "suite")))
+        path.write_bytes(plot_board(per_suite))
     click.echo(f"wrote {path}", err=True)

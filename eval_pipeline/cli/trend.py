@@ -128,8 +128,8 @@ def _document(found: Trend, filters: dict[str, Any], fail_on_degrading: bool, tr
     }  # fmt: skip
 
 
-def _write_picture(path: Path, found: Trend) -> None:
-    from eval_pipeline.leaderboards.trend_picture import trend_picture  # noqa: PLC0415 — matplotlib is heavy
+def _write_picture(path: Path, trend: Trend) -> None:
+    from eval_pipeline.leaderboards.plots import plot_trend  # noqa: PLC0415 — matplotlib is heavy
 
-    path.write_bytes(trend_picture(found))
+    path.write_bytes(plot_trend(trend))
     click.echo(f"wrote {path}", err=True)

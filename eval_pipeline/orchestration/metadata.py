@@ -8,7 +8,8 @@ from typing import Any
 import dagster as dg
 import polars as pl
 
-from eval_pipeline.leaderboards.show import BOARD_HEAD, board_picture, board_rows, markdown_table, percent
+from eval_pipeline.leaderboards.board_svg import board_svg
+from eval_pipeline.leaderboards.show import BOARD_HEAD, board_rows, markdown_table, percent
 from eval_pipeline.leaderboards.standings import OVERALL
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
@@ -103,14 +104,14 @@ def board_metadata(standings: pl.DataFrame) -> dict[str, Any]:
     overall = standings.filter(pl.col("suite") == OVERALL)
     if len(suites) > 1:
         tables.insert(0, f"### Overall (mean over suites)\n\n{_board(overall)}")
-    picture = base64.b64encode(board_picture(per_suite)).decode()
+    picture = base64.b64encode(board_svg(per_suite).encode()).decode()
     best = overall["pass_rate"].max() if overall.height else None
     return {
         "dagster/row_count": standings.height,
         "suites": len(suites),
         "runners": overall.height,
         "standings": dg.MetadataValue.md("\n\n".join(tables) or "nothing graded yet"),
-        "picture": dg.MetadataValue.md(f"![pass rates with 95 % intervals](data:image/png;base64,{picture})"),
+        "picture": dg.MetadataValue.md(f"![pass rates with 95 % intervals](data:image/svg+xml;base64,{picture})"),
     } | ({"best_pass_rate": best} if best is not None else {})
 
 

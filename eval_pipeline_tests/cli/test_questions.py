@@ -94,13 +94,16 @@ def test_a_leaderboard_that_there_is_not_is_said(desk: Desk, arguments: list[str
     assert message in answer.err
 
 
-def test_the_picture_of_a_leaderboard_is_a_png(desk: Desk, tmp_path: Path) -> None:
-    picture = tmp_path / "board.png"
+@pytest.mark.parametrize(("name", "beginning"), [("board.png", b"\x89PNG"), ("board.svg", b"<svg ")])
+def test_the_picture_of_a_leaderboard_is_of_the_kind_that_its_name_says(
+    desk: Desk, tmp_path: Path, name: str, beginning: bytes
+) -> None:
+    picture = tmp_path / name
 
     answer = desk("leaderboard", "--plot", str(picture))
 
     assert answer.code == 0
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.read_bytes().startswith(beginning)
 
 
 def test_plan_says_what_would_be_reused(desk: Desk) -> None:

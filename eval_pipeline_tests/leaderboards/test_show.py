@@ -1,4 +1,4 @@
-"""Standings for people: what is unknown is shown as unknown, and nothing breaks a table or a picture."""
+"""Standings as text: what is unknown is shown as unknown, and nothing breaks a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from eval_pipeline.leaderboards.show import (
     BOARD_HEAD,
     amount,
-    board_picture,
     board_rows,
     interval,
     markdown_table,
@@ -17,7 +16,7 @@ from eval_pipeline.leaderboards.show import (
     money,
     percent,
 )
-from eval_pipeline_tests.leaderboards.sample_verdicts import board, many, verdict
+from eval_pipeline_tests.leaderboards.sample_verdicts import board, many
 
 
 @pytest.mark.parametrize(
@@ -86,19 +85,3 @@ def test_a_table_survives_bars_and_line_breaks_in_its_cells() -> None:
     table = markdown_table(("name", "why"), [("a|b", "one\ntwo")])
 
     assert table == "| name | why |\n| --- | --- |\n| a\\|b | one two |"
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        pytest.param([*many("a", 2, 1), *many("b", 1, 2)], id="one-suite"),
-        pytest.param([verdict("a", "c1", suite=f"s{number}") for number in range(9)], id="many-suites"),
-        pytest.param(many("broken", 0, errored=1), id="nothing-known"),
-        pytest.param([], id="nothing-at-all"),
-        pytest.param(many("a_b.c-d" * 20, 1), id="a-long-name"),
-    ],
-)
-def test_every_board_has_a_picture(rows: list[dict[str, object]]) -> None:
-    picture = board_picture(board(*rows))
-
-    assert picture.startswith(b"\x89PNG")

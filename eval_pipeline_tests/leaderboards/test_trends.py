@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.trend_picture import trend_picture
+from eval_pipeline.leaderboards.plots import plot_trend
 from eval_pipeline.leaderboards.trends import direction_of, in_order, trend
 from eval_pipeline_tests.exports.sample_rows import NOON, results
 
@@ -88,4 +88,4 @@ def test_sweeps_are_put_in_order_of_time_when_all_tell_theirs() -> None:
 def test_the_picture_of_a_trend_is_a_png() -> None:
     found = trend([results(f"sweep {place}", {"c": place / 40}) for place in range(40)])
 
-    assert trend_picture(found).startswith(b"\x89PNG")
+    assert plot_trend(found).startswith(b"\x89PNG")

@@ -42,6 +42,21 @@ class Browser:
         """The text of a page once it shows everything that is expected. Raises AssertionError with what it shows."""
         return asyncio.run(self._read(url, expected, picture))
 
+    def draws(self, url: str, *expected: str, script: str, image: str) -> bool:
+        """Whether a page draws the image of a CSS selector, once a script ran on it. Raises AssertionError."""
+        return asyncio.run(self._draws(url, expected, script, image))
+
+    async def _draws(self, url: str, expected: tuple[str, ...], script: str, image: str) -> bool:
+        async with aiohttp.ClientSession() as session:
+            async with session.put(f"{self.address}/json/new?about:blank") as answer:
+                target = await answer.json()
+            async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                page = _Page(socket)
+                await page.ask("Page.navigate", url=url)
+                await page.text_with(expected)
+                await page.ask("Runtime.evaluate", expression=script)
+                return await page.draws(image)
+
     async def _read(self, url: str, expected: tuple[str, ...], picture: Path | None) -> str:
         async with aiohttp.ClientSession() as session:
             async with session.put(f"{self.address}/json/new?about:blank") as answer:
@@ -72,6 +87,16 @@ class _Page:
             if answer.get("id") == number:
                 result: dict[str, Any] = answer["result"]
                 return result
+
+    async def draws(self, image: str) -> bool:
+        script = f"(document.querySelector({image!r}) || {{}}).naturalWidth || 0"
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            answer = await self.ask("Runtime.evaluate", expression=script)
+            if answer["result"].get("value", 0) > 0:
+                return True
+            await asyncio.sleep(0.2)
+        return False
 
     async def text_with(self, expected: tuple[str, ...]) -> str:
         deadline = time.monotonic() + PATIENCE_S

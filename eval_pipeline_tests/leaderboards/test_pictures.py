@@ -1,0 +1,53 @@
+"""Pictures of a board: an SVG drawn by hand, and a PNG for `--plot`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from eval_pipeline.leaderboards.board_svg import board_svg
+from eval_pipeline.leaderboards.plots import plot_board
+from eval_pipeline_tests.leaderboards.sample_verdicts import board, many, verdict
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([*many("a", 2, 1), *many("b", 1, 2)], id="one-suite"),
+        pytest.param([verdict("a", "c1", suite=f"s{number}") for number in range(9)], id="many-suites"),
+        pytest.param(many("broken", 0, errored=1), id="nothing-known"),
+        pytest.param([], id="nothing-at-all"),
+        pytest.param(many("a_b.c-d" * 20, 1), id="a-long-name"),
+    ],
+)
+def test_every_board_has_a_picture(rows: list[dict[str, object]]) -> None:
+    assert plot_board(board(*rows)).startswith(b"\x89PNG")
+    assert ElementTree.fromstring(board_svg(board(*rows))).tag == f"{SVG}svg"
+
+
+def test_a_drawing_shows_each_suite_with_its_runners_best_first() -> None:
+    drawing = ElementTree.fromstring(board_svg(board(*many("a<b", 1, 1), *many("best", 2))))
+
+    texts = [text.text for text in drawing.iter(f"{SVG}text")]
+    shares = [float(dot.get("cx", 0)) for dot in drawing.iter(f"{SVG}circle")]
+    assert texts[:5] == ["s1", "best", "100.0 %", "a<b", "50.0 %"]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_a_runner_without_a_pass_rate_has_no_dot() -> None:
+    drawing = ElementTree.fromstring(board_svg(board(*many("best", 2), *many("broken", 0, errored=1))))
+
+    assert len(list(drawing.iter(f"{SVG}circle"))) == 1
+
+
+def test_a_drawing_needs_no_plotting_library() -> None:
+    source = (
+        "import sys; from eval_pipeline.leaderboards.board_svg import board_svg; print('matplotlib' in sys.modules)"
+    )
+
+    assert subprocess.check_output([sys.executable, "-c", source], text=True) == "False\n"
