@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 from xml.etree import ElementTree
 
+import polars as pl
 import pytest
 
 from eval_pipeline.leaderboards.board_svg import board_svg
@@ -13,6 +15,10 @@ from eval_pipeline.leaderboards.plots import plot_board
 from eval_pipeline_tests.leaderboards.sample_verdicts import board, many, verdict
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def per_suite(*rows: dict[str, Any]) -> pl.DataFrame:
+    return board(*rows).filter(scope="suite")
 
 
 @pytest.mark.parametrize(
@@ -31,16 +37,16 @@ def test_every_board_has_a_picture(rows: list[dict[str, object]]) -> None:
 
 
 def test_a_drawing_shows_each_suite_with_its_runners_best_first() -> None:
-    drawing = ElementTree.fromstring(board_svg(board(*many("a<b", 1, 1), *many("best", 2))))
+    drawing = ElementTree.fromstring(board_svg(per_suite(*many("a<b", 1, 1), *many("best", 2))))
 
     texts = [text.text for text in drawing.iter(f"{SVG}text")]
     shares = [float(dot.get("cx", 0)) for dot in drawing.iter(f"{SVG}circle")]
-    assert texts[:5] == ["s1", "best", "100.0 %", "a<b", "50.0 %"]
+    assert texts[:5] == ["s", "best", "100.0 %", "a<b", "50.0 %"]
     assert shares == sorted(shares, reverse=True)
 
 
 def test_a_runner_without_a_pass_rate_has_no_dot() -> None:
-    drawing = ElementTree.fromstring(board_svg(board(*many("best", 2), *many("broken", 0, errored=1))))
+    drawing = ElementTree.fromstring(board_svg(per_suite(*many("best", 2), *many("broken", 0, errored=1))))
 
     assert len(list(drawing.iter(f"{SVG}circle"))) == 1
 
