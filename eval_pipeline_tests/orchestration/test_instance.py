@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -108,5 +109,5 @@ class Own(DagsterSqliteStorage):
     """A storage that a user configured."""
 
     @classmethod
-    def from_config_value(cls, inst_data: object, config_value: dict[str, str]) -> Own:
+    def from_config_value(cls, inst_data: object, config_value: Any) -> Own:
         return cls(config_value["base_dir"])
