@@ -5,7 +5,7 @@ Every turn is a call of its own; what they brought back together is one raw exec
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -103,18 +103,36 @@ def _payload(messages: tuple[Message, ...], raw: RawExecution) -> dict[str, Any]
     }
 
 
-def turns_of(raw: RawExecution) -> list[tuple[Mapping[str, Any], RawExecution]]:
-    """The turns in a raw execution of a conversation, each with what its own normalizer reads."""
-    found = []
-    for number, turn in enumerate(raw.payload.get("turns") or (), start=1):
-        start = f"turn-{number}/"
-        files = {role.removeprefix(start): path for role, path in raw.files.items() if role.startswith(start)}
-        inner = RawExecution(
-            format=str(turn["format"]),
-            payload=turn.get("payload") or {},
-            files=files,
-            exit_code=turn.get("exit_code"),
-            duration_ms=turn.get("duration_ms"),
-        )
-        found.append((turn, inner))
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawTurn:
+    """One turn of a stored conversation: what was said to the target, and what it brought back.
+
+    `messages` have `role` and `text`. `elapsed_ms` is the time of the turn as seen from outside.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    raw: RawExecution
+    speaker: str = "user"
+    elapsed_ms: float | None = None
+
+
+def turns_of(raw: RawExecution) -> list[RawTurn]:
+    """Return the turns in the raw execution of a conversation, each with what its own normalizer reads."""
+    return [_raw_turn(number, turn, raw) for number, turn in enumerate(raw.payload.get("turns") or (), start=1)]
+
+
+def _raw_turn(number: int, turn: Mapping[str, Any], raw: RawExecution) -> RawTurn:
+    prefix = f"turn-{number}/"
+    inner = RawExecution(
+        format=str(turn["format"]),
+        payload=turn.get("payload") or {},
+        files={role.removeprefix(prefix): path for role, path in raw.files.items() if role.startswith(prefix)},
+        exit_code=turn.get("exit_code"),
+        duration_ms=turn.get("duration_ms"),
+    )
+    return RawTurn(
+        messages=turn["messages"],
+        raw=inner,
+        speaker=turn.get("speaker", "user"),
+        elapsed_ms=turn.get("elapsed_ms"),
+    )

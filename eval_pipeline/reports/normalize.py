@@ -13,7 +13,7 @@ from eval_pipeline.executions.model import Execution, RawExecution, Runner
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.plugins import Registry
-from eval_pipeline.reports.model import SessionReport, ToolCallEvent, Usage
+from eval_pipeline.reports.model import SessionReport, ToolCallEvent, TurnStart, Usage
 from eval_pipeline.reports.tool_kinds import TOOL_KINDS, kind_in_format
 from eval_pipeline.suites.model import Case
 
@@ -70,6 +70,7 @@ def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport
         model=report.model or runner.model,
         exit_code=_first_known(exit_code, report.exit_code),
         usage=with_cost(report.usage, runner.prices, report.model_calls),
+        turn_starts=tuple(_priced(start, runner.prices) for start in report.turn_starts),
         failure_class=execution.failure_class or report.failure_class,
         error=execution.error or report.error,
         started_at=report.started_at or _iso(execution.started_at),
@@ -77,6 +78,10 @@ def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport
         duration_ms=_first_known(own_duration, report.duration_ms, _elapsed_ms(execution)),
         file_changes=execution.workspace.changes if execution.workspace is not None else report.file_changes,
     )
+
+
+def _priced(start: TurnStart, prices: Mapping[str, float]) -> TurnStart:
+    return replace(start, usage=with_cost(start.usage, prices, start.model_calls))
 
 
 def _elapsed_ms(execution: Execution) -> float | None:

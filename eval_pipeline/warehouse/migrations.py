@@ -52,6 +52,10 @@ _RENAMED_IN_3 = (
     "ALTER TABLE IF EXISTS sweep_cells RENAME COLUMN suite_cells TO suite_plans",
     "ALTER TABLE IF EXISTS sweep_cells RENAME TO sweep_pairs",
 )
+_ADDED_IN_4: Mapping[str, Mapping[str, str]] = {
+    "session_reports": {"turns": "JSON"},
+    "session_events": {"turn": "INTEGER"},
+}
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name != "member_scores"]
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
@@ -61,6 +65,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         (*_added(_ADDED_IN_2), *table_statements([BY_NAME["member_scores"]])),
     ),
     Migration(3, "sweep_cells is named sweep_pairs, its suite_cells suite_plans", _RENAMED_IN_3),
+    Migration(4, "turns of sessions", tuple(_added(_ADDED_IN_4))),
 )
 
 

@@ -16,6 +16,8 @@ from eval_pipeline.reports.model import (
     SessionReport,
     Usage,
     event_from_json,
+    turn_positions,
+    turn_start_from_json,
 )
 from eval_pipeline.scores.model import Finding, Score, Verdict
 from eval_pipeline.suites.model import EvaluatorSpec, Suite
@@ -193,6 +195,7 @@ def report_row(report: SessionReport, execution: Execution, normalizer: str, now
         "exit_code": report.exit_code,
         "selected_at": now,
         "file_changes": report.file_changes,
+        "turns": report.turn_starts or None,
     }
 
 
@@ -201,7 +204,9 @@ _EVENT_TEXT = ("text", "command", "path", "output", "skill", "message")
 
 def event_rows(report: SessionReport, execution: Execution) -> Iterator[Row]:
     """The `session_events` rows of a report."""
+    turn, starts = 0, frozenset(turn_positions(report.events, report.turn_starts))
     for position, event in enumerate(report.events):
+        turn += position in starts
         yield {
             "execution_id": report.execution_id,
             "suite": execution.suite,
@@ -213,6 +218,7 @@ def event_rows(report: SessionReport, execution: Execution) -> Iterator[Row]:
             "tool": getattr(event, "tool", None),
             "ok": _ok(event),
             "event": event,
+            "turn": turn,
         }
 
 
@@ -229,8 +235,9 @@ def stored_report(
     events: list[Mapping[str, Any]],
     skills: list[Mapping[str, Any]],
     unknown_events: Mapping[str, int],
+    turns: list[Mapping[str, Any]],
 ) -> SessionReport:
-    """A report read back from its row and its events."""
+    """A report read back from its row and its events; without `turns`, its events show them."""
     copied = (
         "execution_id", "final_output", "prompt", "session_id", "model", "agent_version", "exit_code",
         "failure_class", "error", "started_at", "ended_at", "duration_ms", "ttft_ms", "model_calls", "unparsed_lines",
@@ -246,6 +253,7 @@ def stored_report(
             DetectedSkill(skill=skill["skill"], confidence=skill["confidence"], evidence=tuple(skill["evidence"]))
             for skill in skills
         ),
+        turn_starts=tuple(map(turn_start_from_json, turns)),
     )
 
 

@@ -291,7 +291,8 @@ def _report(row: Mapping[str, Any] | None, events: Sequence[Mapping[str, Any]]) 
     if row is None:
         return None
     happened = [decoded(event["event"], {}) for event in events]
-    return rows.stored_report(row, happened, decoded(row["skills"], []), decoded(row["unknown_events"], {}))
+    skills, unknown, turns = (decoded(row["skills"], []), decoded(row["unknown_events"], {}), decoded(row["turns"], []))
+    return rows.stored_report(row, happened, skills, unknown, turns)
 
 
 def _score(row: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Score:

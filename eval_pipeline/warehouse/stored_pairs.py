@@ -130,11 +130,10 @@ def _grouped(found: list[dict[str, Any]], value: Callable[[dict[str, Any]], Any]
 
 
 def _report(row: Mapping[str, Any] | None, events: list[Mapping[str, Any]]) -> SessionReport | None:
-    return (
-        None
-        if row is None
-        else rows.stored_report(row, events, decoded(row["skills"], []), decoded(row["unknown_events"], {}))
-    )
+    if row is None:
+        return None
+    skills, unknown, turns = (decoded(row["skills"], []), decoded(row["unknown_events"], {}), decoded(row["turns"], []))
+    return rows.stored_report(row, events, skills, unknown, turns)
 
 
 def _score(row: dict[str, Any]) -> Score:

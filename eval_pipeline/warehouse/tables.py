@@ -149,6 +149,7 @@ TABLES: tuple[Table, ...] = (
         ("exit_code", "INTEGER", "Exit code of the agent's process"),
         ("selected_at", "TIMESTAMP", "When this report was made (UTC)"),
         ("file_changes", "VARCHAR", "Unified diff of what the session changed in its workspace"),
+        ("turns", "JSON", "Turns of a live conversation: position and number of messages, speaker, usage, times"),
     ),
     _table(
         "session_events", "One row per event of a session, in order.", ("execution_id", "position"),
@@ -159,6 +160,7 @@ TABLES: tuple[Table, ...] = (
         ("tool", "VARCHAR", "Tool of a call or result"),
         ("ok", "BOOLEAN", "Whether it succeeded; NULL: unknown"),
         ("event", "JSON", "The whole event"),
+        ("turn", "INTEGER", "Turn of the session, from 1; NULL: stored by an older version"),
     ),
     _table(
         "evaluator_scores", "One row per execution and evaluator.", ("execution_id", "spec_key"),

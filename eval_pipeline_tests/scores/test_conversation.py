@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, Usage
+from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, TurnStart, Usage
 from eval_pipeline.scores.evaluate import EvaluatorSet, bind, build, evaluate_with
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.load import load_suite
@@ -88,6 +88,19 @@ def test_a_turns_tool_calls_are_its_own_and_what_is_measured_of_the_whole_is_not
     assert turn(2, {"type": "token-usage", "max_output": 1}).value is None
 
 
+def test_what_is_measured_of_a_turn_is_scored_in_it() -> None:
+    starts = (
+        TurnStart(position=0, messages=1, duration_ms=100.0, usage=Usage(output_tokens=10, cost_usd=0.1)),
+        TurnStart(position=2, messages=2, duration_ms=500.0, usage=Usage(output_tokens=15, cost_usd=0.2)),
+        TurnStart(position=6, messages=1),
+    )
+    measured = replace(SESSION, turn_starts=starts)
+    limits = ({"type": "latency", "threshold": 200}, {"type": "token-usage", "max_output": 12})
+
+    for limit in (*limits, {"type": "cost", "budget": 0.15}):
+        assert [turn(number, limit, report=measured).value for number in (1, 2, 3)] == [1.0, 0.0, None]
+
+
 def test_the_only_turn_that_was_played_is_the_whole_session() -> None:
     assert turn(1, {"type": "latency", "threshold": 1000}, report=CUT).value == 1.0
 
@@ -135,7 +148,8 @@ def test_a_turn_that_is_not_a_plain_mean(
 
 
 def test_a_turn_that_was_answered_with_nothing_said_the_empty_text() -> None:
-    silent = replace(SESSION, events=(user("Hi"), *SESSION.events[2:]))
+    starts = (TurnStart(position=0, messages=1), TurnStart(position=1, messages=2), TurnStart(position=5, messages=1))
+    silent = replace(SESSION, events=(user("Hi"), *SESSION.events[2:]), turn_starts=starts)
 
     assert turn(1, {"type": "equals", "value": ""}, report=silent).value == 1.0
 

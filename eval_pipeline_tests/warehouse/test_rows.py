@@ -28,6 +28,7 @@ from eval_pipeline.reports.model import (
     SkillEvent,
     ToolCallEvent,
     ToolResultEvent,
+    TurnStart,
     Usage,
 )
 from eval_pipeline.scores.model import Finding, Score, Status, Verdict
@@ -70,6 +71,10 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(RetryEvent, attempt=COUNTS, delay_ms=maybe(NUMBERS), message=maybe(TEXTS)),
     st.builds(ErrorEvent, message=TEXTS, status=COUNTS, terminal=st.booleans()),
 )
+USAGES = st.builds(
+    Usage, input_tokens=COUNTS, cached_input_tokens=COUNTS, output_tokens=COUNTS, cost_usd=maybe(NUMBERS),
+    cost_source=st.sampled_from([None, "reported", "computed"]),
+)  # fmt: skip
 REPORTS = st.builds(
     SessionReport,
     execution_id=st.just(""),
@@ -78,10 +83,7 @@ REPORTS = st.builds(
     session_id=maybe(TEXTS),
     model=maybe(TEXTS),
     exit_code=maybe(st.integers(-64, 255)),
-    usage=st.builds(
-        Usage, input_tokens=COUNTS, cached_input_tokens=COUNTS, output_tokens=COUNTS, cost_usd=maybe(NUMBERS),
-        cost_source=st.sampled_from([None, "reported", "computed"]),
-    ),
+    usage=USAGES,
     events=st.lists(EVENTS, max_size=4).map(tuple),
     skills=st.lists(
         st.builds(
@@ -98,6 +100,13 @@ REPORTS = st.builds(
     ttft_ms=maybe(NUMBERS),
     model_calls=COUNTS,
     unparsed_lines=st.integers(0, 9),
+    turn_starts=st.lists(
+        st.builds(
+            TurnStart, position=st.integers(0, 3), messages=st.integers(0, 2), speaker=TEXTS, usage=USAGES,
+            duration_ms=maybe(NUMBERS), ttft_ms=maybe(NUMBERS), model_calls=COUNTS,
+        ),
+        max_size=2,
+    ).map(tuple),
 )  # fmt: skip
 SCORES = st.builds(
     Score,
@@ -221,6 +230,27 @@ def test_reports_written_and_read_back_are_equal(warehouse: DuckDBWarehouse, val
     found = take(store, *(report.execution_id for report in reports))
 
     assert [report for _, report, _ in found] == reports
+
+
+def test_each_event_has_the_number_of_its_turn(warehouse: DuckDBWarehouse) -> None:
+    said = (MessageEvent(role="user", text="a"), MessageEvent(role="assistant", text="b"))
+    put(warehouse, (an_execution(execution_id="e0"), SessionReport(execution_id="e0", events=said * 2), ()))
+
+    assert warehouse.frame("SELECT turn FROM session_events ORDER BY position")["turn"].to_list() == [1, 1, 2, 2]
+
+
+def test_a_report_of_an_older_version_has_the_turns_that_its_events_show(warehouse: DuckDBWarehouse) -> None:
+    said = (MessageEvent(role="user", text="a"), MessageEvent(role="assistant", text="b"))
+    report = SessionReport(execution_id="e0", events=said * 2)
+    put(warehouse, (an_execution(execution_id="e0"), report, ()))
+    with warehouse.transaction() as connection:
+        connection.execute("UPDATE session_reports SET turns = NULL")
+        connection.execute("UPDATE session_events SET turn = NULL")
+
+    ((_, found, _),) = take(warehouse, "e0")
+
+    assert found is not None
+    assert [turn.answer for turn in found.turns] == ["b", "b"]
 
 
 @STEADY

@@ -26,6 +26,7 @@ from eval_pipeline.reports.model import (
     ToolResultEvent,
     Usage,
     event_from_json,
+    turn_start_from_json,
 )
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, json_amount, json_int, json_mapping
 from eval_pipeline.suites.model import content_text
@@ -198,7 +199,9 @@ def _first_known(raw: Mapping[str, Any], read: Callable[[Any], Number | None], *
 def stored_report(stored: Mapping[str, Any], execution_id: str) -> SessionReport:
     """A session report from its JSON form, under a new execution id."""
     values = {key: value for key, value in stored.items() if key in SessionReport.__dataclass_fields__}
-    report = SessionReport(**{**values, "execution_id": execution_id, "events": (), "skills": (), "usage": Usage()})
+    report = SessionReport(
+        **{**values, "execution_id": execution_id, "events": (), "skills": (), "usage": Usage(), "turn_starts": ()}
+    )
     return replace(
         report,
         usage=_stored_usage(json_mapping(stored.get("usage"))),
@@ -210,6 +213,7 @@ def stored_report(stored: Mapping[str, Any], execution_id: str) -> SessionReport
             DetectedSkill(skill=skill["skill"], confidence=skill["confidence"], evidence=tuple(skill["evidence"]))
             for skill in stored.get("skills") or ()
         ),
+        turn_starts=tuple(map(turn_start_from_json, stored.get("turn_starts") or ())),
     )
 
 

@@ -2,37 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from eval_pipeline.executions.conversations import turns_of
-from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, Usage
-from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, normalize_raw
+from eval_pipeline.executions.conversations import RawTurn, turns_of
+from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, TurnStart, Usage
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, json_amount, normalize_raw
 
 _COUNTED = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 
 
+@dataclass(frozen=True, slots=True)
+class _ReadTurn:
+    """A turn with the report of what the target did in it."""
+
+    raw: RawTurn
+    report: SessionReport
+
+    @property
+    def duration_ms(self) -> float | None:
+        """The target's own time as adapter or report give it, else the time that the turn took from outside."""
+        raw = self.raw.raw
+        own = raw.duration_ms if raw.duration_ms is not None else self.report.duration_ms
+        return own if own is not None else json_amount(raw.payload.get("elapsed_ms", self.raw.elapsed_ms))
+
+    def events(self) -> tuple[Event, ...]:
+        """The messages to the target, then its events without the messages of the user that it repeats."""
+        messages = (MessageEvent(role=message["role"], text=message["text"]) for message in self.raw.messages)
+        return (*messages, *(event for event in self.report.events if not _is_repeated(event)))
+
+    def start(self, position: int) -> TurnStart:
+        """Where the turn begins in the events of the whole conversation, and what was measured of it."""
+        return TurnStart(
+            position=position,
+            messages=len(self.raw.messages),
+            speaker=self.raw.speaker,
+            usage=self.report.usage,
+            duration_ms=self.duration_ms,
+            ttft_ms=self.report.ttft_ms,
+            model_calls=self.report.model_calls,
+        )
+
+
 @NORMALIZERS.register("conversation")
 class ConversationNormalizer:
-    """One report of all turns: what the user said before each, events in order, usage added up.
+    """One report of all turns: messages and events in order, usage added up, and where each turn begins."""
 
-    What a turn repeats of the history is left out: the conversation already shows it.
-    """
-
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        turns = [(turn, _report(material, raw)) for turn, raw in turns_of(material.raw)]
+        turns = [_ReadTurn(turn, _report(material, turn)) for turn in turns_of(material.raw)]
         if not turns:
             return SessionReport(execution_id=material.execution_id)
-        reports = [report for _, report in turns]
-        last = reports[-1]
+        reports = [turn.report for turn in turns]
         return replace(
-            last,
-            prompt="\n\n".join(said["text"] for turn, _ in turns for said in turn["messages"]),
+            reports[-1],
+            prompt="\n\n".join(message["text"] for turn in turns for message in turn.raw.messages),
             usage=_total(report.usage for report in reports),
-            events=tuple(event for turn, report in turns for event in _events(turn, report)),
+            events=tuple(event for turn in turns for event in turn.events()),
             skills=tuple(dict.fromkeys(skill for report in reports for skill in report.skills)),
             started_at=reports[0].started_at,
             ttft_ms=reports[0].ttft_ms,
@@ -40,24 +68,27 @@ class ConversationNormalizer:
             unparsed_lines=sum(report.unparsed_lines for report in reports),
             unknown_events=_counts(reports),
             duration_ms=_sum(report.duration_ms for report in reports),
+            turn_starts=tuple(_starts(turns)),
         )
 
 
-def _report(material: RawSession, raw: Any) -> SessionReport:
-    return normalize_raw(replace(material, raw=raw))
+def _report(material: RawSession, turn: RawTurn) -> SessionReport:
+    return normalize_raw(replace(material, raw=turn.raw))
 
 
-def _events(turn: Mapping[str, Any], report: SessionReport) -> Iterator[Event]:
-    for said in turn["messages"]:
-        yield MessageEvent(role=said["role"], text=said["text"])
-    for event in report.events:
-        repeated = isinstance(event, MessageEvent) and event.role == "user" and not event.injected
-        if not repeated:
-            yield event
+def _is_repeated(event: Event) -> bool:
+    return isinstance(event, MessageEvent) and event.role == "user" and not event.injected
+
+
+def _starts(turns: Sequence[_ReadTurn]) -> Iterator[TurnStart]:
+    position = 0
+    for turn in turns:
+        yield turn.start(position)
+        position += len(turn.events())
 
 
 def _total(usages: Iterable[Usage]) -> Usage:
-    """The sum of usages; what one of them does not know is unknown in all."""
+    """The sum of usages; a count that one of them does not know is unknown."""
     known = list(usages)
     costs = [usage.cost_usd for usage in known]
     counted: dict[str, Any] = {name: _sum(getattr(usage, name) for usage in known) for name in _COUNTED}
@@ -65,11 +96,12 @@ def _total(usages: Iterable[Usage]) -> Usage:
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    found = list(values)
-    return None if None in found else sum(found)
+    """The sum; None when one of the values is unknown."""
+    known = list(values)
+    return None if None in known else sum(known)
 
 
-def _counts(reports: list[SessionReport]) -> Mapping[str, int]:
+def _counts(reports: Iterable[SessionReport]) -> Mapping[str, int]:
     totals: dict[str, int] = {}
     for report in reports:
         for kind, count in report.unknown_events.items():

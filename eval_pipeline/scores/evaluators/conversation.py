@@ -1,22 +1,22 @@
-"""`turn` and `conversation`: what a live conversation is worth, turn by turn and as a whole.
+"""`turn` and `conversation`: scores of a live conversation, turn by turn and as a whole.
 
-The loader makes their arguments of a test's `turns`; what a turn is in a session report is said here.
+A suite format makes their arguments from the turns of a case; the session report delimits the turns that took place.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, Strict
-from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, Usage
+from eval_pipeline.reports.model import SessionReport, is_spoken
+from eval_pipeline.reports.model import Turn as SessionTurn
 from eval_pipeline.scores.decide import counts, weighted_mean
 from eval_pipeline.scores.evaluate import EVALUATORS, build
 from eval_pipeline.scores.evaluators import AnyText
@@ -32,10 +32,10 @@ Number = Annotated[int, Field(strict=True, ge=1)]
 @EVALUATORS.register("turn")
 @dataclass(frozen=True, kw_only=True)
 class Turn(CompositeEvaluator):
-    """The weighted mean of what `assertions` say of the n-th turn of a conversation (`turn`, from 1).
+    """The weighted mean of `assertions` about the n-th turn of a conversation (`turn`, from 1).
 
-    They see what was said up to that turn as the input, the answer to it as the output, and the turn's own
-    `expected_output` and `criteria`. 1 when there is nothing to check; 0 when the conversation ended before.
+    Their input is the conversation up to that turn, their output the answer to it; `expected_output`, `criteria`,
+    tokens, cost and times are those of the turn. 1 without assertions; 0 when the conversation ended before.
     """
 
     turn: Number
@@ -55,9 +55,9 @@ class Turn(CompositeEvaluator):
 @EVALUATORS.register("conversation")
 @dataclass(frozen=True, kw_only=True)
 class WholeConversation(CompositeEvaluator):
-    """What `assertions` say of a conversation as a whole; with an `aggregation` the worst or best of it and `turns`.
+    """The weighted mean of `assertions` about a whole conversation, or the `aggregation` of it and `turns` (min, max).
 
-    They see the whole session. Without `aggregation` the turns are scored by evaluators of their own.
+    Without `aggregation`, evaluators of their own score the turns.
     """
 
     assertions: Any = field(default_factory=list)
@@ -81,7 +81,7 @@ class WholeConversation(CompositeEvaluator):
         return tuple(dict.fromkeys((*super().graders, *asked)))
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """What the members' scores depend on, those of the turns included."""
+        """Return what the members' scores depend on, those of the turns included."""
         found = dict(super().content(folder))
         for part in self.turn_parts:
             found |= {f"turn-{part.turn}: {name}": value for name, value in part.content(folder).items()}
@@ -98,78 +98,58 @@ class WholeConversation(CompositeEvaluator):
 
 
 def turn_subject(subject: Subject, number: int) -> Subject | None:
-    """The n-th turn as a subject of its own; None when it was never answered. Raises GraderFailure without such a turn.
+    """Return the n-th turn as a subject of its own; None when it was never answered.
 
-    Its input is everything that was said before the answer.
+    Its input is the conversation before the answer. Raises GraderFailure when the case has no such turn.
     """
     conversation = subject.case.conversation
     if conversation is None or not 0 < number <= len(conversation.turns):
-        turns = len(conversation.turns) if conversation is not None else 0
-        raise GraderFailure(f"the case has {turns} turns; there is no turn {number}")
-    scenes = list(_scenes(subject.report.events, conversation.turns))
-    if number > len(scenes):
+        count = len(conversation.turns) if conversation is not None else 0
+        raise GraderFailure(f"the case has {count} turns; there is no turn {number}")
+    turns = subject.report.turns
+    if number > len(turns):
         return None
-    said = conversation.turns[number - 1]
-    events = scenes[number - 1][len(said) :]
-    answer = _answer(events, subject.report.final_output if number == len(scenes) else "")
+    turn = turns[number - 1]
+    answer = turn.answer
+    if answer is None:
+        answer = subject.report.final_output if number == len(turns) else ""
     if answer is None:
         return None
-    before = tuple(_history(event for scene in scenes[: number - 1] for event in scene))
-    case = replace(subject.case, input=(*subject.case.input, *before, *said), conversation=None)
-    return replace(subject, case=case, report=_turn_report(subject.report, events, answer, len(scenes)))
+    before = (message for earlier in turns[: number - 1] for message in _history(earlier))
+    messages = conversation.turns[number - 1]
+    case = replace(subject.case, input=(*subject.case.input, *before, *messages), conversation=None)
+    return replace(subject, case=case, report=_turn_report(subject.report, turn, answer))
 
 
-def _scenes(events: Sequence[Event], turns: Sequence[Sequence[Message]]) -> Iterator[Sequence[Event]]:
-    """The events of each turn that was played, its own messages first."""
-    starts: list[int] = []
-    position = 0
-    for messages in turns:
-        found = next((index for index in range(position, len(events)) if _says(events[index], messages[0])), None)
-        if found is None:
-            break
-        starts.append(found)
-        position = found + len(messages)
-    for start, end in zip(starts, [*starts[1:], len(events)], strict=True):
-        yield events[start:end]
+def _history(turn: SessionTurn) -> Iterator[Message]:
+    """What user and target said to each other in a turn."""
+    events = (*turn.messages, *turn.events)
+    return (Message(role=event.role, content=event.text) for event in events if is_spoken(event))
 
 
-def _says(event: Event, message: Message) -> bool:
-    return _is_spoken(event) and (event.role, event.text) == (message.role, message.text)
-
-
-def _is_spoken(event: Event) -> TypeIs[MessageEvent]:
-    return isinstance(event, MessageEvent) and event.phase != "thinking" and not event.injected
-
-
-def _answer(events: Sequence[Event], otherwise: str | None) -> str | None:
-    """The last words of the target in a turn."""
-    said = [event.text for event in events if _is_spoken(event) and event.role == "assistant"]
-    return said[-1] if said else otherwise
-
-
-def _history(events: Iterable[Event]) -> Iterator[Message]:
-    """What user and target said to each other."""
-    return (Message(role=event.role, content=event.text) for event in events if _is_spoken(event))
-
-
-def _turn_report(report: SessionReport, events: Sequence[Event], answer: str, played: int) -> SessionReport:
-    """The report of one turn. What is measured only of the whole session is not known of a turn, unless it is all."""
-    if played == 1:
-        return replace(report, events=tuple(events), final_output=answer)
-    calls = sum(_is_spoken(event) and event.role == "assistant" for event in events)
+def _turn_report(report: SessionReport, turn: SessionTurn, answer: str) -> SessionReport:
+    """The report of one turn. Facts of the whole session are unknown of a turn, unless it is the only one."""
+    whole = replace(report, events=turn.events, final_output=answer, turn_starts=())
+    if len(report.turns) == 1:
+        return whole
     return replace(
-        report,
-        events=tuple(events),
-        final_output=answer,
-        usage=Usage(),
-        model_calls=calls if report.model_calls is not None else None,
+        whole,
+        usage=turn.usage,
+        model_calls=turn.model_calls if turn.model_calls is not None else _answers(report, turn),
         skills=(),
-        duration_ms=None,
-        ttft_ms=None,
+        duration_ms=turn.duration_ms,
+        ttft_ms=turn.ttft_ms,
         started_at=None,
         ended_at=None,
         file_changes=None,
     )
+
+
+def _answers(report: SessionReport, turn: SessionTurn) -> int | None:
+    """The messages of the target in a turn, as the number of model calls where the session knows its own."""
+    if report.model_calls is None:
+        return None
+    return sum(is_spoken(event, "assistant") for event in turn.events)
 
 
 def _mean(scores: Sequence[Score]) -> Outcome:

@@ -1,0 +1,178 @@
+"""Events: what happens in a session, one class per kind. Values only.
+
+Facts that a source does not give are None, never 0 or empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeGuard
+
+from eval_pipeline.reports.tool_kinds import ToolKind, usual_kind
+
+JsonMap = Mapping[str, Any]
+Strength = Literal["explicit", "strong", "medium"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageEvent:
+    """Text that a role said. `phase` tells an assistant's thinking and commentary from its final words; `injected`
+    marks text that the agent's own harness put into the user's role."""
+
+    kind: Literal["message"] = "message"
+    role: str
+    text: str
+    phase: Literal["thinking", "commentary", "final"] | None = None
+    injected: bool = False
+    at: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallEvent:
+    """A call of a tool by the model. `arguments` is any JSON value.
+
+    `tool_kind` is what the tool does, where the source of its name is known; None leaves it to the name's usual
+    meaning.
+    """
+
+    kind: Literal["tool_call"] = "tool_call"
+    tool: str
+    call_id: str | None = None
+    arguments: Any = None
+    at: str | None = None
+    line: int | None = None
+    tool_kind: ToolKind | None = None
+
+    @property
+    def does(self) -> ToolKind:
+        """What the tool does."""
+        return self.tool_kind or usual_kind(self.tool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultEvent:
+    """What a tool answered. `is_error` is None when the source does not say."""
+
+    kind: Literal["tool_result"] = "tool_result"
+    tool: str | None = None
+    call_id: str | None = None
+    output: str = ""
+    is_error: bool | None = None
+    duration_ms: float | None = None
+    at: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandEvent:
+    """A shell command. `exit_code` and `output` are None when it never finished or the source does not say."""
+
+    kind: Literal["command"] = "command"
+    command: str
+    exit_code: int | None = None
+    output: str | None = None
+    call_id: str | None = None
+    at: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReadEvent:
+    """A file that was asked to be read (absolute path); `ok` is None when it is not known whether that worked."""
+
+    kind: Literal["file_read"] = "file_read"
+    path: str
+    ok: bool | None = None
+    call_id: str | None = None
+    at: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileWriteEvent:
+    """A file that was asked to be created, changed or deleted (absolute path)."""
+
+    kind: Literal["file_write"] = "file_write"
+    path: str
+    how: Literal["create", "edit", "delete"] = "edit"
+    ok: bool | None = None
+    call_id: str | None = None
+    at: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillEvent:
+    """A skill was loaded, or tried: `explicit` by a skill tool, `strong` by reading its SKILL.md."""
+
+    kind: Literal["skill"] = "skill"
+    skill: str
+    strength: Strength = "explicit"
+    ok: bool | None = None
+    call_id: str | None = None
+    at: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryEvent:
+    """The agent's own retry of a model call."""
+
+    kind: Literal["retry"] = "retry"
+    attempt: int | None = None
+    limit: int | None = None
+    delay_ms: float | None = None
+    status: int | None = None
+    message: str | None = None
+    at: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorEvent:
+    """An error that the source reports; a terminal one ended the session."""
+
+    kind: Literal["error"] = "error"
+    message: str
+    status: int | None = None
+    terminal: bool = False
+    at: str | None = None
+    line: int | None = None
+
+
+Event = (
+    MessageEvent
+    | ToolCallEvent
+    | ToolResultEvent
+    | CommandEvent
+    | FileReadEvent
+    | FileWriteEvent
+    | SkillEvent
+    | RetryEvent
+    | ErrorEvent
+)
+EVENT_KINDS: dict[str, type[Event]] = {
+    "message": MessageEvent,
+    "tool_call": ToolCallEvent,
+    "tool_result": ToolResultEvent,
+    "command": CommandEvent,
+    "file_read": FileReadEvent,
+    "file_write": FileWriteEvent,
+    "skill": SkillEvent,
+    "retry": RetryEvent,
+    "error": ErrorEvent,
+}
+
+
+def is_spoken(event: Event, *roles: str) -> TypeGuard[MessageEvent]:
+    """Return whether an event is a message, neither thinking nor injected, of one of these roles (default: any)."""
+    if not isinstance(event, MessageEvent) or event.injected or event.phase == "thinking":
+        return False
+    return not roles or event.role in roles
+
+
+def event_from_json(value: JsonMap) -> Event:
+    """An event from its JSON form (the `kind` tells which). Raises KeyError or TypeError for what is none."""
+    return EVENT_KINDS[value["kind"]](**value)

@@ -1,0 +1,110 @@
+"""Turns of a session: what was said to the target, and what it did until the next turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from eval_pipeline.reports.events import Event, JsonMap, MessageEvent, is_spoken
+from eval_pipeline.reports.usage import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStart:
+    """Where a turn of a live conversation begins, and what its source measured of it.
+
+    `position` is the index of its first event; that many `messages` from there on are what the speaker said to the
+    target. `speaker` is the role of who said it.
+    """
+
+    position: int
+    messages: int
+    speaker: str = "user"
+    usage: Usage = field(default_factory=Usage)
+    duration_ms: float | None = None
+    ttft_ms: float | None = None
+    model_calls: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn of a session: the messages to the target, and the events that follow until the next turn.
+
+    `number` counts from 1. `speaker` is the role of who said the messages; None when the session does not show them.
+    What nobody measured of the turn is None.
+    """
+
+    number: int
+    speaker: str | None = None
+    messages: tuple[MessageEvent, ...] = ()
+    events: tuple[Event, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    duration_ms: float | None = None
+    ttft_ms: float | None = None
+    model_calls: int | None = None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Cost of the turn."""
+        return self.usage.cost_usd
+
+    @property
+    def answer(self) -> str | None:
+        """The target's last message in the turn; None without one."""
+        return next((event.text for event in reversed(self.events) if is_spoken(event, "assistant")), None)
+
+
+def turn_positions(events: Sequence[Event], starts: Sequence[TurnStart] = ()) -> list[int]:
+    """Return the index of each turn's first event; without `starts`, messages of the user begin turns.
+
+    Messages of the user with no activity of the target between them belong to one turn.
+    """
+    if starts:
+        return [0, *(start.position for start in starts[1:])]
+    positions, active = [0], False
+    for position, event in enumerate(events):
+        if not is_spoken(event, "user"):
+            active = active or not (isinstance(event, MessageEvent) and (event.injected or event.role == "system"))
+        elif active:
+            positions.append(position)
+            active = False
+    return positions
+
+
+def _started_turn(number: int, start: TurnStart, events: Sequence[Event], begin: int, end: int) -> Turn:
+    """A turn whose start is known; events before its messages belong to it, too."""
+    said = start.position + start.messages
+    return Turn(
+        number=number,
+        speaker=start.speaker,
+        messages=tuple(event for event in events[start.position : said] if isinstance(event, MessageEvent)),
+        events=(*events[begin : start.position], *events[said:end]),
+        usage=start.usage,
+        duration_ms=start.duration_ms,
+        ttft_ms=start.ttft_ms,
+        model_calls=start.model_calls,
+    )
+
+
+def _shown_turn(number: int, events: Sequence[Event]) -> Turn:
+    """A turn as its events show it."""
+    messages = tuple(event for event in events if is_spoken(event, "user"))
+    others = tuple(event for event in events if not is_spoken(event, "user"))
+    return Turn(number=number, speaker=messages[0].role if messages else None, messages=messages, events=others)
+
+
+def split_turns(events: Sequence[Event], starts: Sequence[TurnStart] = ()) -> tuple[Turn, ...]:
+    """Return the turns in order; without `starts`, messages of the user begin them (see `turn_positions`)."""
+    positions = turn_positions(events, starts)
+    bounds = list(zip(positions, [*positions[1:], len(events)], strict=True))
+    if starts:
+        return tuple(
+            _started_turn(number, start, events, *bound)
+            for number, (start, bound) in enumerate(zip(starts, bounds, strict=True), start=1)
+        )
+    return tuple(_shown_turn(number, events[begin:end]) for number, (begin, end) in enumerate(bounds, start=1))
+
+
+def turn_start_from_json(value: JsonMap) -> TurnStart:
+    """A turn's start from its JSON form. Raises TypeError for what is none."""
+    return TurnStart(**{**value, "usage": Usage(**value.get("usage") or {})})

@@ -1,0 +1,31 @@
+"""Usage: the tokens and the cost of a session or a turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one session, as the provider counted them; None where it did not.
+
+    `input_tokens` is gross: cache reads and cache writes are part of it. `output_tokens` includes reasoning. The
+    parts (`cached_input_tokens`, `cache_write_tokens`, `reasoning_tokens`) are never added on top. `cost_source` says
+    whether money was `reported` by the target or `computed` from the runner's prices.
+    """
+
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+    cost_source: Literal["reported", "computed"] | None = None
+
+    @property
+    def total_tokens(self) -> int | None:
+        """Gross input plus output; None unless both are known."""
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
