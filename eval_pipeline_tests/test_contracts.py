@@ -220,7 +220,7 @@ def test_an_evaluator_gives_a_reason_even_for_an_empty_report(name: str, folder:
     found = score(spec_of(name), EMPTY, folder)
 
     assert found.reason
-    assert "evaluator broke" not in found.reason
+    assert "evaluator failed" not in found.reason
     assert found.value is None or 0 <= found.value <= 1
 
 

@@ -1,4 +1,4 @@
-"""Scores → Verdict: the weighted mean, gates, the threshold, and what was expected."""
+"""Scores → Verdict: the weighted mean, gates, the threshold, and expected failures."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ DEFAULT_THRESHOLD = 0.8
 
 
 def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold: float = DEFAULT_THRESHOLD) -> Verdict:
-    """What became of an execution. The case's own threshold wins over `threshold`.
+    """Return the verdict of an execution. The case's own threshold takes precedence over `threshold`.
 
-    A session that did not complete, or a score without a value, leaves the execution ungraded (`error`), never 0 —
-    unless a gate has already failed, which no other score can mend.
+    A session that did not complete, or a score without a value, leaves the execution ungraded (`error`), never 0. The
+    exception is a failed gate: no other score can change its result.
     """
     limit = case.threshold if case.threshold is not None else threshold
     if report.failure_class == DEPENDENCY.id:
-        return _expected(case, _failed_unasked(report, limit))
+        return _apply_expectation(case, _failed_dependency(report, limit))
     if report.failure_class is not None:
         return _ungraded(report.failure_class, report.error or failure_class(report.failure_class).label, limit)
     if not scores:
-        return _ungraded(NO_EVALUATORS.id, "no evaluator looks at this case", limit)
+        return _ungraded(NO_EVALUATORS.id, "no evaluator scores this case", limit)
     mean = weighted_mean(scores)
     failed_gate = next((score for score in scores if score.passes_gate is False), None)
     if failed_gate is not None:
-        return _expected(case, _gated(failed_gate, mean, limit))
+        return _apply_expectation(case, _gate_failed(failed_gate, mean, limit))
     if mean is None:
         unscored = next(score for score in scores if score.value is None and counts(score))
         return _ungraded(EVALUATOR.id, f"{unscored.evaluator}: {unscored.reason}", limit)
-    return _expected(case, _by_threshold(scores, mean, limit))
+    return _apply_expectation(case, _by_threshold(scores, mean, limit))
 
 
 def weighted_mean(scores: Sequence[Score]) -> float | None:
-    """Σ weight·value / Σ weight; 0 when all weights are 0 (AgentV, spec §3).
+    """Return Σ weight·value / Σ weight; 0 when all weights are 0 (AgentV, spec §3).
 
-    None when a score that counts has no value; one of weight 0 counts for nothing, whether it has a value or not.
+    None when a counting score has no value. A score of weight 0 without a gate does not count, with or without a value.
     """
     heaviest = max((score.weight for score in scores), default=0.0) or 1.0
     total = weights = 0.0
@@ -55,14 +55,14 @@ def weighted_mean(scores: Sequence[Score]) -> float | None:
             if counts(score):
                 return None
             continue
-        weight = score.weight / heaviest  # so that no sum of large weights overflows
+        weight = score.weight / heaviest  # scaled, because a sum of large weights may overflow
         total += weight * score.value
         weights += weight
     return total / weights if weights else 0.0
 
 
 def counts(score: Score) -> bool:
-    """Whether a verdict depends on a score: it has a weight, or a gate."""
+    """Return whether a verdict depends on a score: it has a weight or a gate."""
     return score.weight > 0 or score.minimum is not None
 
 
@@ -72,15 +72,15 @@ def _ungraded(class_id: str, reason: str, limit: float) -> Verdict:
     )
 
 
-def _failed_unasked(report: SessionReport, limit: float) -> Verdict:
-    """A case that counts as failed without being carried out, as its suite wants it."""
+def _failed_dependency(report: SessionReport, limit: float) -> Verdict:
+    """Return the verdict of a case that was not executed but counts as failed, as its suite configures it."""
     return Verdict(
         status=Status.FAILED, score=0.0, ungated_score=None, threshold=limit, failure_class=report.failure_class,
         reason=report.error or DEPENDENCY.label,
     )  # fmt: skip
 
 
-def _gated(gate: Score, mean: float | None, limit: float) -> Verdict:
+def _gate_failed(gate: Score, mean: float | None, limit: float) -> Verdict:
     return Verdict(
         status=Status.FAILED,
         score=0.0,
@@ -108,16 +108,16 @@ def _by_threshold(scores: Sequence[Score], mean: float, limit: float) -> Verdict
     )
 
 
-def _expected(case: Case, verdict: Verdict) -> Verdict:
-    """The verdict in the light of `expected_fail`: only quality failures can be expected."""
+def _apply_expectation(case: Case, verdict: Verdict) -> Verdict:
+    """Apply `expected_fail` to a verdict. Only quality failures can be expected."""
     if not case.expected_fail:
         return verdict
     if verdict.status is Status.FAILED:
-        return _with(verdict, Status.EXPECTED_FAILED, verdict.failure_class)
-    return _with(verdict, Status.UNEXPECTED_PASSED, UNEXPECTED_PASSED.id)
+        return _with_status(verdict, Status.EXPECTED_FAILED, verdict.failure_class)
+    return _with_status(verdict, Status.UNEXPECTED_PASSED, UNEXPECTED_PASSED.id)
 
 
-def _with(verdict: Verdict, status: Status, class_id: str | None) -> Verdict:
+def _with_status(verdict: Verdict, status: Status, class_id: str | None) -> Verdict:
     return Verdict(
         status=status,
         score=verdict.score,

@@ -1,4 +1,4 @@
-"""(Case, SessionReport) → Scores: the room's verb. What an evaluator looks for is in `evaluators/`."""
+"""(Case, SessionReport) → Scores: the public verb of this room. The evaluators are in `evaluators/`."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Messag
 class Evaluator(Protocol):
     """Scores one subject. A registered evaluator is a dataclass whose fields are its arguments in a suite.
 
-    `version` is part of a score's identity: raise it when the same arguments come to score differently. `reads` names
-    the fields of the case, beyond its arguments, that a score depends on. One that runs a file of the user's says so
-    by a method `content` (see `RunsFiles`).
+    `version` is part of a score's identity: increment it when the same arguments score differently. `reads` names the
+    fields of the case, beyond the arguments, that a score depends on. An evaluator that runs the user's files has a
+    method `content` (see `RunsFiles`).
     """
 
     version: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]
 
     def evaluate(self, subject: Subject) -> Outcome:
-        """What it found; raising means that it could not tell."""
+        """Return the outcome. An exception leaves the score without a value."""
 
 
-class Asking(Protocol):
-    """An evaluator that needs the outside: a model, a program, other evaluators. It has `grade` for `evaluate`.
+class ClientEvaluator(Protocol):
+    """An evaluator that needs a client for models, programs or other evaluators. It has `grade` instead of `evaluate`.
 
-    `graders` names the runners that it asks (None in it: the default one); they are part of a score's identity.
+    `graders` names the runners that it calls (None: the default grader); they are part of a score's identity.
     """
 
     version: ClassVar[str]
@@ -48,33 +48,33 @@ class Asking(Protocol):
 
     @property
     def graders(self) -> tuple[str | None, ...]:
-        """The names of the graders it asks; empty when it asks none."""
+        """The names of its graders; empty without graders."""
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
-        """What it found; raising means that it could not tell."""
+        """Return the outcome. An exception leaves the score without a value."""
 
 
 class RunsFiles(Protocol):
-    """An evaluator whose scores depend on files beside the suite: editing one makes its scores new."""
+    """An evaluator whose scores depend on files beside the suite: an edited file invalidates its scores."""
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """Fingerprints of the files, by name. Raises InputError when one cannot be used."""
+        """Return fingerprints of the files by name. Raises InputError for an unusable file."""
 
 
-AnyEvaluator = Evaluator | Asking
+AnyEvaluator = Evaluator | ClientEvaluator
 
 
-def asks(evaluator: AnyEvaluator) -> TypeIs[Asking]:
-    """Whether an evaluator needs the outside."""
+def requires_client(evaluator: AnyEvaluator) -> TypeIs[ClientEvaluator]:
+    """Return whether an evaluator needs a grader client."""
     return hasattr(evaluator, "grade")
 
 
 GraderRevision = Callable[[str | None], str]
-"""The revision of the runner that grades: of this name, or the default one. Raises InputError when there is none."""
+"""Returns the revision of a grader's runner: of this name, or the default one. Raises InputError when there is none."""
 
 
-def no_graders(name: str | None) -> str:
-    """Where no runners are known, a grader is known by its name."""
+def unresolved_revision(name: str | None) -> str:
+    """Return the grader's name as its revision, where no runners are known."""
     return name or "default"
 
 
@@ -87,7 +87,7 @@ _adapters: dict[type[AnyEvaluator], TypeAdapter[Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class BoundEvaluator:
-    """An evaluator ready to be used: the spec, the part it names, and the identity of its score."""
+    """An evaluator with its spec and the identity of its score."""
 
     spec: EvaluatorSpec
     evaluator: AnyEvaluator
@@ -95,152 +95,158 @@ class BoundEvaluator:
 
     @property
     def requires_client(self) -> bool:
-        """Whether it asks anything of the outside."""
-        return asks(self.evaluator)
+        """Whether the evaluator needs a grader client."""
+        return requires_client(self.evaluator)
 
 
-def bind(spec: EvaluatorSpec, case: Case, folder: Path, revision_of: GraderRevision = no_graders) -> BoundEvaluator:
-    """The evaluator that a spec asks for. Raises InputError naming the argument that is wrong."""
+def bind(
+    spec: EvaluatorSpec, case: Case, folder: Path, revision_of: GraderRevision = unresolved_revision
+) -> BoundEvaluator:
+    """Return the evaluator of a spec. Raises InputError naming the invalid argument."""
     built = _build_with_content(spec, folder, revision_of)
     return BoundEvaluator(spec, built[1], spec_key(spec, built[1], case, built[2]))
 
 
 def build(spec: EvaluatorSpec) -> AnyEvaluator:
-    """The evaluator of a spec, its arguments checked. Raises InputError."""
-    part = EVALUATORS.get(spec.type, SourceLocation(field="type"))
+    """Construct the evaluator of a spec and validate its arguments. Raises InputError."""
+    class_ = EVALUATORS.get(spec.type, SourceLocation(field="type"))
     try:
-        evaluator: AnyEvaluator = _adapter(part).validate_python(spec.config)
+        evaluator: AnyEvaluator = _adapter(class_).validate_python(spec.config)
     except ValidationError as error:
-        raise _argument_error(spec, part, error) from None
+        raise _argument_error(spec, class_, error) from None
     return evaluator
 
 
 def content_of(evaluator: AnyEvaluator, folder: Path) -> Mapping[str, str]:
-    """Fingerprints of the files that an evaluator runs; empty for one that runs none. Raises InputError."""
+    """Return fingerprints of the files that an evaluator runs; empty for one without files. Raises InputError."""
     content = getattr(evaluator, "content", None)
-    found: Mapping[str, str] = content(folder) if content is not None else {}
-    return found
+    fingerprints: Mapping[str, str] = content(folder) if content is not None else {}
+    return fingerprints
 
 
 def spec_key(spec: EvaluatorSpec, evaluator: AnyEvaluator, case: Case, content: Mapping[str, str]) -> str:
-    """A score's identity beside its execution: the spec, the evaluator's version, what it reads of the case, and the
-    content of the files it runs and the graders it asks."""
-    read = [_as_seen(getattr(case, name)) for name in evaluator.reads]
+    """Return a score's identity beside its execution.
+
+    It hashes the spec, the evaluator's version, the fields of the case that it reads, and the content of its files and
+    revisions of its graders.
+    """
+    fields_read = [_without_paths(getattr(case, name)) for name in evaluator.reads]
     return fingerprint([
         spec.type, spec.name, spec.weight, spec.minimum, spec.negate, spec.failure_class, spec.config,
-        evaluator.version, read, content,
+        evaluator.version, fields_read, content,
     ])[:32]  # fmt: skip
 
 
-def _as_seen(value: object) -> object:
-    """A field of a case without where its attached files lie: another checkout of a suite has the same scores."""
+def _without_paths(value: object) -> object:
+    """Return a field of a case without file locations, so that another checkout of a suite has the same scores."""
     if isinstance(value, Message | Conversation):
         return value.fingerprint_fields()
-    return [_as_seen(item) for item in value] if isinstance(value, tuple) else value
+    return [_without_paths(item) for item in value] if isinstance(value, tuple) else value
 
 
-def evaluate(subject: Subject, asked: Iterable[BoundEvaluator]) -> list[Score]:
-    """One score per evaluator, in order. An evaluator that breaks gives a score without a value."""
-    return [_score(subject, one) for one in asked]
+def evaluate(subject: Subject, evaluators: Iterable[BoundEvaluator]) -> list[Score]:
+    """Return one score per evaluator, in order. A failing evaluator yields a score without a value."""
+    return [_score(subject, evaluator) for evaluator in evaluators]
 
 
-async def evaluate_with(client: GraderClient, subject: Subject, asked: Iterable[BoundEvaluator]) -> list[Score]:
-    """The same for evaluators that may need the outside; those that do run side by side."""
-    return list(await asyncio.gather(*(_score_with(client, subject, one) for one in asked)))
+async def evaluate_with(client: GraderClient, subject: Subject, evaluators: Iterable[BoundEvaluator]) -> list[Score]:
+    """Score like `evaluate`, for evaluators that may need a client; those that do run concurrently."""
+    return list(await asyncio.gather(*(_score_with(client, subject, evaluator) for evaluator in evaluators)))
 
 
 class EvaluatorSet:
-    """The evaluators of a suite's cases, built when they are asked for.
+    """The evaluators of a suite's cases, constructed on demand.
 
-    Only the latest few are kept: those that many cases inherit are built once, and a suite of any size stays small.
+    The cache is bounded: specs that many cases share are constructed once, and memory stays small for a suite of any
+    size.
     """
 
-    def __init__(self, suite: Suite, revision_of: GraderRevision = no_graders) -> None:
+    def __init__(self, suite: Suite, revision_of: GraderRevision = unresolved_revision) -> None:
         self._suite = suite
         self._revision_of = revision_of
         self._folder = suite_folder(suite)
         self._built: dict[int, _Built] = {}
 
     def of(self, case: Case) -> list[BoundEvaluator]:
-        """The evaluators of a case, in order. Raises InputError for a spec that cannot be used."""
-        return [self._ask(spec, case) for spec in case.evaluators]
+        """Return the evaluators of a case, in order. Raises InputError for an unusable spec."""
+        return [self._bind(spec, case) for spec in case.evaluators]
 
     def check(self) -> dict[str, InputError]:
-        """An error for each case that asks for an unusable evaluator, by case id."""
+        """Return an error for each case with an unusable evaluator, by case id."""
         errors: dict[str, InputError] = {}
         for case in self._suite.cases:
             try:
                 for spec in case.evaluators:
-                    self._find(spec)
+                    self._build_cached(spec)
             except InputError as error:
-                errors[case.id] = error.at(_place(self._suite, case, error))
+                errors[case.id] = error.at(_location(self._suite, case, error))
         return errors
 
-    def _ask(self, spec: EvaluatorSpec, case: Case) -> BoundEvaluator:
-        _, evaluator, content = self._find(spec)
+    def _bind(self, spec: EvaluatorSpec, case: Case) -> BoundEvaluator:
+        _, evaluator, content = self._build_cached(spec)
         return BoundEvaluator(spec, evaluator, spec_key(spec, evaluator, case, content))
 
-    def _find(self, spec: EvaluatorSpec) -> _Built:
+    def _build_cached(self, spec: EvaluatorSpec) -> _Built:
         built = self._built.get(id(spec))
         if built is None:
-            if len(self._built) >= _KEPT:
+            if len(self._built) >= _MAX_CACHED:
                 self._built.clear()
             built = self._built[id(spec)] = _build_with_content(spec, self._folder, self._revision_of)
         return built
 
 
-_KEPT = 256
+_MAX_CACHED = 256
 _Built = tuple[EvaluatorSpec, AnyEvaluator, Mapping[str, str]]
 
 
 def _build_with_content(spec: EvaluatorSpec, folder: Path, revision_of: GraderRevision) -> _Built:
     evaluator = build(spec)
     content = dict(content_of(evaluator, folder))
-    if asks(evaluator):
+    if requires_client(evaluator):
         content |= {f"grader {name or ''}": revision_of(name) for name in evaluator.graders}
     return spec, evaluator, content
 
 
-def _place(suite: Suite, case: Case, error: InputError) -> SourceLocation:
+def _location(suite: Suite, case: Case, error: InputError) -> SourceLocation:
     field = f"case '{case.id}'" + (f" {error.place.field}" if error.place.field else "")
     return SourceLocation(show_path(case.origin or suite.path), case.line, field)
 
 
-def _score(subject: Subject, asked: BoundEvaluator) -> Score:
-    begun = perf_counter()
+def _score(subject: Subject, bound: BoundEvaluator) -> Score:
+    started = perf_counter()
     try:
-        if asks(asked.evaluator):
-            raise TypeError("it asks the outside, which is not to be had here")
-        outcome = _usable(asked.evaluator.evaluate(subject))
-    except Exception as error:  # noqa: BLE001 — the one boundary to evaluators: one that breaks could not tell
-        outcome = _broken(error)
-    return _as_score(subject, asked, outcome, begun)
+        if requires_client(bound.evaluator):
+            raise TypeError("evaluator needs a grader client; none was configured")
+        outcome = _validated(bound.evaluator.evaluate(subject))
+    except Exception as error:  # noqa: BLE001 — the one boundary to evaluators: an exception leaves no value
+        outcome = _failed(error)
+    return _to_score(subject, bound, outcome, started)
 
 
-async def _score_with(client: GraderClient, subject: Subject, asked: BoundEvaluator) -> Score:
-    if not asks(asked.evaluator):
-        return _score(subject, asked)
-    begun = perf_counter()
+async def _score_with(client: GraderClient, subject: Subject, bound: BoundEvaluator) -> Score:
+    if not requires_client(bound.evaluator):
+        return _score(subject, bound)
+    started = perf_counter()
     try:
-        outcome = _usable(await asked.evaluator.grade(subject, client))
+        outcome = _validated(await bound.evaluator.grade(subject, client))
     except GraderFailure as failure:
         outcome = Outcome(None, str(failure), details={"failure_class": failure.failure_class})
-    except Exception as error:  # noqa: BLE001 — the same boundary, for evaluators that ask the outside
-        outcome = _broken(error)
-    return _as_score(subject, asked, outcome, begun)
+    except Exception as error:  # noqa: BLE001 — the same boundary, for evaluators with a client
+        outcome = _failed(error)
+    return _to_score(subject, bound, outcome, started)
 
 
-def _broken(error: Exception) -> Outcome:
-    return Outcome(None, f"evaluator broke: {type(error).__name__}: {error}")
+def _failed(error: Exception) -> Outcome:
+    return Outcome(None, f"evaluator failed: {type(error).__name__}: {error}")
 
 
-def _as_score(subject: Subject, asked: BoundEvaluator, outcome: Outcome, begun: float) -> Score:
-    spec = asked.spec
+def _to_score(subject: Subject, bound: BoundEvaluator, outcome: Outcome, started: float) -> Score:
+    spec = bound.spec
     if spec.negate:
-        outcome = negated(outcome)
+        outcome = negate_outcome(outcome)
     return Score(
         execution_id=subject.report.execution_id,
-        spec_key=asked.key,
+        spec_key=bound.key,
         evaluator=spec.name,
         type=spec.type,
         value=outcome.value,
@@ -250,14 +256,14 @@ def _as_score(subject: Subject, asked: BoundEvaluator, outcome: Outcome, begun: 
         failure_class=spec.failure_class,
         findings=outcome.findings,
         details=outcome.details,
-        duration_ms=(perf_counter() - begun) * 1000,
+        duration_ms=(perf_counter() - started) * 1000,
         members=outcome.members,
         passes=outcome.passes,
     )
 
 
-def _usable(outcome: Outcome) -> Outcome:
-    """The outcome with its value in [0, 1]. Raises for what is no outcome, or no number: both say nothing."""
+def _validated(outcome: Outcome) -> Outcome:
+    """Return the outcome with its value clipped to [0, 1]. Raises for another type and for NaN."""
     value = outcome.value
     if value is None or 0.0 <= value <= 1.0:
         return outcome
@@ -266,8 +272,8 @@ def _usable(outcome: Outcome) -> Outcome:
     return outcome._replace(value=min(1.0, max(0.0, value)))
 
 
-def negated(outcome: Outcome) -> Outcome:
-    """The opposite outcome; one that could not tell stays so."""
+def negate_outcome(outcome: Outcome) -> Outcome:
+    """Return the opposite outcome. An outcome without a value stays unchanged."""
     if outcome.value is None:
         return outcome
     findings = tuple(Finding(finding.text, not finding.passed, finding.evidence) for finding in outcome.findings)
@@ -275,10 +281,10 @@ def negated(outcome: Outcome) -> Outcome:
     return Outcome(1.0 - outcome.value, f"not: {outcome.reason}", findings, outcome.details, outcome.members, passes)
 
 
-def _adapter(part: type[AnyEvaluator]) -> TypeAdapter[Any]:
-    adapter = _adapters.get(part)
+def _adapter(class_: type[AnyEvaluator]) -> TypeAdapter[Any]:
+    adapter = _adapters.get(class_)
     if adapter is None:
-        adapter = _adapters[part] = TypeAdapter(part)
+        adapter = _adapters[class_] = TypeAdapter(class_)
     return adapter
 
 
@@ -300,32 +306,35 @@ _EXPECTED = {
 }
 
 
-def _argument_error(spec: EvaluatorSpec, part: type[AnyEvaluator], error: ValidationError) -> InputError:
-    """pydantic's finding in our words: which argument, what was expected. An unknown argument is said first."""
-    found = error.errors(include_url=False)
-    first = next((one for one in found if one["type"] == "unexpected_keyword_argument"), found[0])
+def _argument_error(spec: EvaluatorSpec, class_: type[AnyEvaluator], error: ValidationError) -> InputError:
+    """Return pydantic's error as an InputError: the argument and the expected type.
+
+    An unknown argument takes precedence.
+    """
+    errors = error.errors(include_url=False)
+    first = next((item for item in errors if item["type"] == "unexpected_keyword_argument"), errors[0])
     name = ".".join(str(step) for step in first["loc"])
     place = SourceLocation(field=f"{spec.type} {name}".strip())
     if first["type"] == "unexpected_keyword_argument":
-        arguments = [field.name for field in fields(_holder(part, first["loc"][:-1]))]
-        listing = f"there are: {', '.join(arguments)}" if arguments else "it takes none"
+        arguments = [field.name for field in fields(_owner_class(class_, first["loc"][:-1]))]
+        listing = f"there are: {', '.join(arguments)}" if arguments else "there are none"
         return InputError(f"unknown argument; {listing}{did_you_mean(str(first['loc'][-1]), arguments)}", place)
     if first["type"] == "missing":
-        return InputError("is needed and missing", place)
+        return InputError("required", place)
     if first["type"] == "value_error":
         return InputError(first["msg"].removeprefix("Value error, "), place)
     expected = _EXPECTED.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
-    got = first["input"]
-    shown = repr(got) if isinstance(got, (str, int, float, bool, type(None))) else type(got).__name__
-    return InputError(f"expected {expected}, got {shown}", place)
+    value = first["input"]
+    text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
+    return InputError(f"expected {expected}, got {text}", place)
 
 
-def _holder(part: Any, steps: Iterable[int | str]) -> Any:
-    """The dataclass that an argument stands in: the evaluator, or what one of its arguments is made of."""
+def _owner_class(class_: Any, steps: Iterable[int | str]) -> Any:
+    """Return the dataclass that declares an argument: the evaluator, or the type of one of its arguments."""
     for step in steps:
         if isinstance(step, str):
-            part = next(_dataclasses_in(get_type_hints(part)[step]))
-    return part
+            class_ = next(_dataclasses_in(get_type_hints(class_)[step]))
+    return class_
 
 
 def _dataclasses_in(type_: Any) -> Iterator[Any]:
@@ -336,5 +345,5 @@ def _dataclasses_in(type_: Any) -> Iterator[Any]:
 
 
 def suite_folder(suite: Suite) -> Path:
-    """Where relative names in a suite begin."""
+    """Return the folder against which a suite's relative names are resolved."""
     return suite.path.parent

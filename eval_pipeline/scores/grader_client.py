@@ -1,6 +1,6 @@
-"""What an evaluator may ask of the outside: a model's opinion, and other evaluators. The seam, its values, its fake.
+"""The client of an evaluator for models and other evaluators: the seam, its values, its fake.
 
-Who carries this out stands to the right of this room (`orchestration/grading.py`): any runner can be a grader.
+The implementation is in a room to the right (`sweeps/grading.py`): any runner can be a grader.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from eval_pipeline.suites.model import EvaluatorSpec, Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderReply:
-    """What a grader said: `text` is its last word. `settings` are those it was asked with, secrets redacted.
+    """A grader's reply: `text` is its final message. `settings` are those of the request, secrets redacted.
 
-    `cached` tells a reply that an earlier question of the same content brought; its `usage` cost nothing now.
+    `cached` marks a stored reply to an equal request; its `usage` caused no cost now.
     """
 
     text: str
@@ -32,7 +32,7 @@ class GraderReply:
 
 
 class GraderFailure(Exception):
-    """A grader brought no reply (after its retries): the score stays open with this reason."""
+    """A grader returned no reply after its retries. The score has no value, and this reason."""
 
     def __init__(self, message: str, failure_class: str = EVALUATOR.id) -> None:
         super().__init__(message)
@@ -40,14 +40,14 @@ class GraderFailure(Exception):
 
 
 class GraderClient(Protocol):
-    """The outside as an evaluator sees it.
+    """An evaluator's access to models, programs and other evaluators.
 
-    `timeout_s` bounds programs that it starts (None: the evaluator's own default).
+    `timeout_s` limits programs that the evaluator starts (None: the evaluator's default).
     """
 
     timeout_s: float | None
 
-    async def ask(
+    async def complete(
         self,
         messages: Sequence[Message],
         *,
@@ -55,27 +55,27 @@ class GraderClient(Protocol):
         settings: Mapping[str, Any] = NOTHING,
         sample: int = 0,
     ) -> GraderReply:
-        """A grader's reply to a conversation. Raises GraderFailure.
+        """Return a grader's reply to a conversation. Raises GraderFailure.
 
-        `grader` names a runner (None: the one that grades by default). `settings` go over the runner's own
-        (`temperature`, `max_tokens`, `response_format`), where it knows them. Equal questions are asked once; another
-        `sample` number asks anew.
+        `grader` names a runner (None: the default grader). `settings` override the runner's own (`temperature`,
+        `max_tokens`, `response_format`) where it supports them. Equal requests are sent once; another `sample` number
+        sends a new request.
         """
 
     async def score(self, spec: EvaluatorSpec, subject: Subject) -> Score:
-        """What another evaluator says of a subject. Raises InputError for an unusable spec."""
+        """Return another evaluator's score of a subject. Raises InputError for an unusable spec."""
 
 
 @dataclass(slots=True)
 class FakeGraderClient:
-    """A desk for tests: replies taken in turn, what was asked kept; members are scored by `scores`."""
+    """A client for tests: returns `replies` in order and records the requests; `scores` scores sub-evaluators."""
 
     replies: list[str] = field(default_factory=list)
-    asked: list[list[Message]] = field(default_factory=list)
+    requests: list[list[Message]] = field(default_factory=list)
     scores: Callable[[EvaluatorSpec, Subject], Score] | None = None
     timeout_s: float | None = None
 
-    async def ask(
+    async def complete(
         self,
         messages: Sequence[Message],
         *,
@@ -83,7 +83,7 @@ class FakeGraderClient:
         settings: Mapping[str, Any] = NOTHING,
         sample: int = 0,
     ) -> GraderReply:
-        self.asked.append(list(messages))
+        self.requests.append(list(messages))
         if not self.replies:
             raise GraderFailure("the script has no more replies")
         return GraderReply(text=self.replies.pop(0), grader=grader or "scripted", settings=settings)

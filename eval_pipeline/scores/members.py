@@ -16,7 +16,7 @@ from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.source import Source
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
-from eval_pipeline.scores.evaluate import AnyEvaluator, asks, build, content_of
+from eval_pipeline.scores.evaluate import AnyEvaluator, build, content_of, requires_client
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.grader_client import GraderClient
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject, SubScore
@@ -53,7 +53,7 @@ class CompositeEvaluator:
 
     @property
     def graders(self) -> tuple[str | None, ...]:
-        asked = (name for _, part in self.parts if asks(part) for name in part.graders)
+        asked = (name for _, part in self.parts if requires_client(part) for name in part.graders)
         return tuple(dict.fromkeys(asked))
 
     def content(self, folder: Path) -> Mapping[str, str]:

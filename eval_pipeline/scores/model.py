@@ -1,7 +1,7 @@
-"""What an evaluator finds, what a score is, and what a verdict says. Values only.
+"""Outcome, score and verdict. Values only.
 
 Outcomes and scores are named tuples rather than frozen dataclasses: every evaluator of every case makes one of each,
-and making a frozen dataclass of this many fields takes two and a half times as long (measured).
+and constructing a frozen dataclass of this many fields takes two and a half times as long (measured).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an evaluator looks at: the case, the session report, and the folder of the suite's file.
+    """The input of an evaluator: the case, the session report, and the folder of the suite's file.
 
-    `workspace` is the folder that the target worked in, as it left it; None when there was none or it is gone.
+    `workspace` is the target's working directory as the target left it; None without a workspace or after its removal.
     """
 
     case: Case
@@ -33,7 +33,7 @@ class Subject:
 
     @property
     def output(self) -> str:
-        """The final output; a target that finished without any said the empty text."""
+        """The final output; the empty text for a target that finished without output."""
         return self.report.final_output or ""
 
 
@@ -47,7 +47,7 @@ class Finding:
 
 
 class SubScore(NamedTuple):
-    """The part that one grader or one member has in a score that is made of several."""
+    """The share of one grader or evaluator in a composite score."""
 
     name: str
     type: str
@@ -59,11 +59,10 @@ class SubScore(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an evaluator found: a value in [0, 1], or None when it could not tell, and why.
+    """The result of an evaluator: a value in [0, 1], or None without a result, and the reason.
 
-    `members` are the parts of a value that is made of several; they are stored as rows of their own. `passes` is the
-    evaluator's own word on whether its gate holds (a checklist with a required point that failed), None: the value
-    decides.
+    `members` are the sub-scores of a composite value; they are stored as separate rows. `passes` overrides the gate
+    decision (for example: a checklist with a failed required point); None: the value decides.
     """
 
     value: float | None
@@ -77,8 +76,8 @@ class Outcome(NamedTuple):
 class Score(NamedTuple):
     """One evaluator's number for one execution.
 
-    `value` is in [0, 1], or None when the evaluator could not tell; `reason` says why in either case. `spec_key` is
-    the identity of what was asked (see `scores.evaluate.spec_key`). `minimum` is the gate, None without one.
+    `value` is in [0, 1], or None when the evaluator returned no result; `reason` explains either case. `spec_key`
+    identifies the evaluator and its inputs (see `scores.evaluate.spec_key`). `minimum` is the gate, None without one.
     """
 
     execution_id: str
@@ -98,20 +97,20 @@ class Score(NamedTuple):
 
     @property
     def passes_gate(self) -> bool | None:
-        """Whether a required score reached its minimum; None when there is no gate or no value."""
+        """Whether a required score reached its minimum; None without a gate or value."""
         if self.minimum is None or self.value is None:
             return None
         return at_least(self.value, self.minimum)
 
     def passed(self, mark: float) -> bool | None:
-        """Whether this score counts as passed: by its own word, else by reaching `mark`; None without a value."""
+        """Return whether the score passes: by its own `passes`, else by reaching `mark`; None without a value."""
         if self.value is None:
             return None
         return self.passes if self.passes is not None else at_least(self.value, mark)
 
 
 class Status(StrEnum):
-    """What became of an execution."""
+    """The result of an execution."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -121,7 +120,7 @@ class Status(StrEnum):
 
     @property
     def graded(self) -> bool:
-        """Whether the target's answer was judged at all."""
+        """Whether the target's answer was graded."""
         return self is not Status.ERROR
 
     @property
@@ -132,10 +131,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of an execution.
+    """The result of an execution with its score.
 
-    `score` is the weighted mean of its scores in [0, 1], 0 when a gate failed, None when it could not be graded.
-    `ungated_score` is the mean before gates. `failure_class` is None only for `passed`.
+    `score` is the weighted mean of its scores in [0, 1], 0 after a failed gate, None when ungraded. `ungated_score` is
+    the mean before gates. `failure_class` is None only for `passed`.
     """
 
     status: Status
@@ -147,5 +146,5 @@ class Verdict:
 
 
 def at_least(value: float, minimum: float) -> bool:
-    """`value ≥ minimum`, forgiving the last bits of a mean of floats."""
+    """Return `value ≥ minimum` with a tolerance for rounding errors of a mean."""
     return value >= minimum - 1e-9

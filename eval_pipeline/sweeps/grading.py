@@ -169,7 +169,7 @@ class SweepGraderClient:
     cost_usd: float = 0.0
     timeout_s: float | None = None
 
-    async def ask(
+    async def complete(
         self,
         messages: Sequence[Message],
         *,

@@ -18,7 +18,7 @@ import orjson
 from eval_pipeline.llm.client import ChatClient
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.decide import decide
-from eval_pipeline.scores.evaluate import asks, bind, build, evaluate
+from eval_pipeline.scores.evaluate import bind, build, evaluate, requires_client
 from eval_pipeline.scores.model import Subject
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 
@@ -49,7 +49,7 @@ def measure_scoring(quick: bool) -> None:
 
 def _bare_scoring(subjects: list[Subject]) -> float:
     """Seconds per check when only the comparison itself is made."""
-    evaluators = [part for part in map(build, SPECS) if not asks(part)]
+    evaluators = [part for part in map(build, SPECS) if not requires_client(part)]
     begun = time.process_time()
     for subject in subjects:
         for evaluator in evaluators:

@@ -35,10 +35,10 @@ class PlayedBack(FakeGraderClient):
 
     last: list[str] = field(default_factory=list)
 
-    async def ask(self, *args: Any, **named: Any) -> Any:
+    async def complete(self, *args: Any, **named: Any) -> Any:
         self.last = self.replies[:1] or self.last
         self.replies = self.replies or list(self.last)
-        return await FakeGraderClient.ask(self, *args, **named)
+        return await FakeGraderClient.complete(self, *args, **named)
 
 
 def check_grader(row: Row, record: Record) -> None:

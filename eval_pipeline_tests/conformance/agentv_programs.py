@@ -237,7 +237,7 @@ def _observed(row: Row, record: Record) -> None:
     with tempfile.TemporaryDirectory() as folder:
         if len(observed["evaluators"]) < len(test["assertions"]):
             record("difference", "wrong arguments")
-            with pytest.raises(InputError, match="is needed and missing"):
+            with pytest.raises(InputError, match="required"):
                 _carried_out(test, row, Path(folder))
             return
         scores, verdict = _carried_out(test, row, Path(folder))

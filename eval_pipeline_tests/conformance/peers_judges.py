@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from eval_pipeline.scores.grading.fences import Fences, without_delimiters
-from eval_pipeline.scores.grading.grades import Grades, grade_in
-from eval_pipeline.scores.grading.replies import Unreadable
+from eval_pipeline.scores.grading.fences import Fences, break_delimiters
+from eval_pipeline.scores.grading.grades import Grades, last_grade
+from eval_pipeline.scores.grading.replies import UnreadableReply
 from eval_pipeline.statistics.agreement import krippendorffs_alpha
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
@@ -22,14 +22,14 @@ def judge_check(row: Row) -> Callable[[Row], None] | None:
 
 
 def _extracted(row: Row) -> None:
-    assert grade_in(row.data["judge_output"]) == row.data["expect"]["grade"]
+    assert last_grade(row.data["judge_output"]) == row.data["expect"]["grade"]
 
 
 def _scored(row: Row) -> None:
     form = Grades({grade: value for grade, value in WORTH.items() if grade in _offered(row)})
     expected = row.data["expect"]["value"]
     if expected is None:
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableReply):
             form.read(row.data["judge_output"], Fences("key"), ())
         return
 
@@ -47,7 +47,7 @@ def _offered(row: Row) -> str:
 
 
 def _taken_apart(row: Row) -> None:
-    assert without_delimiters(row.data["raw"]) == row.data["expect"]
+    assert break_delimiters(row.data["raw"]) == row.data["expect"]
 
 
 def _alpha(row: Row) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eval_pipeline.scores.evaluate import negated
+from eval_pipeline.scores.evaluate import negate_outcome
 from eval_pipeline.scores.model import Finding, Outcome
 from eval_pipeline_tests.conformance.agentv_graders import GRADER_KINDS
 from eval_pipeline_tests.conformance.agentv_hooks import HOOK_ROWS, check_hook
@@ -104,7 +104,7 @@ def _negation(row: Row) -> None:
     value = None if inner["verdict"] == "skip" else inner["score"]
     findings = tuple(Finding(one["text"], one["passed"]) for one in inner["assertions"])
 
-    outcome = negated(Outcome(value, "as recorded", findings))
+    outcome = negate_outcome(Outcome(value, "as recorded", findings))
 
     assert value is None or agrees(outcome.value, row)
     assert verdict_of(outcome.value) == row.data.get("verdict", verdict_of(outcome.value))

@@ -13,7 +13,7 @@ from eval_pipeline.suites.model import EvaluatorSpec
 from eval_pipeline_tests.builders import a_case, a_suite, an_evaluator
 
 WRONG = [
-    pytest.param("contains", {}, "contains value: is needed and missing", id="missing"),
+    pytest.param("contains", {}, "contains value: required", id="missing"),
     pytest.param("contains", {"value": 5}, "contains value: expected a text, got 5", id="number-for-text"),
     pytest.param("contains", {"value": None}, "contains value: expected a text, got None", id="nothing-for-text"),
     pytest.param("contains", {"value": ["a"]}, "contains value: expected a text, got list", id="list-for-text"),
@@ -34,7 +34,7 @@ WRONG = [
     pytest.param("regex", {"value": "("}, "regex: not a valid pattern: a group is not closed", id="pattern"),
     pytest.param("regex", {"value": "a", "flags": "q"}, "regex: not a valid pattern: no flag 'q'", id="flag"),
     pytest.param("regex", {"value": "a", "flags": 1}, "regex flags: expected a text, got 1", id="number-for-flags"),
-    pytest.param("latency", {}, "latency threshold: is needed and missing", id="limit-missing"),
+    pytest.param("latency", {}, "latency threshold: required", id="limit-missing"),
     pytest.param(
         "latency", {"threshold": "10"}, "latency threshold: expected a number, got '10'", id="text-for-number"
     ),
@@ -54,7 +54,7 @@ WRONG = [
         "latency on_missing: expected one of 'unscored' or 'fail', got 'skip'",
         id="choice",
     ),
-    pytest.param("is-json", {"value": "a"}, "is-json value: unknown argument; it takes none", id="takes-none"),
+    pytest.param("is-json", {"value": "a"}, "is-json value: unknown argument; there are none", id="takes-none"),
     pytest.param(
         "contains",
         {"valeu": "a"},
@@ -94,7 +94,7 @@ def test_a_case_that_asks_for_something_unusable_is_named_with_its_place_and_the
     errors = EvaluatorSet(a_suite(good, bad, path=Path("suites/math.yaml"))).check()
 
     assert {case: str(error) for case, error in errors.items()} == {
-        "bad": "suites/math.yaml:7: case 'bad' contains value: is needed and missing"
+        "bad": "suites/math.yaml:7: case 'bad' contains value: required"
     }
 
 

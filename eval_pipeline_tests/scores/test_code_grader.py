@@ -342,7 +342,7 @@ def test_editing_a_script_makes_its_scores_new_and_an_interpreter_does_not_count
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({}, "command: is needed and missing"),
+        ({}, "command: required"),
         ({"command": ""}, "command: expected a command line"),
         ({"command": ["python3", 5]}, "command: expected a command line"),
         ({"command": "x", "target": {"max_calls": 0}}, "target: expected true or a mapping"),
@@ -383,7 +383,9 @@ print(json.dumps({"score": 1, "details": {"said": said}}))
 """
 
 
-def asks(folder: Path, *calls: list[Any], client: FakeGraderClient | None = None, target: Any = True) -> Score:
+def requires_client(
+    folder: Path, *calls: list[Any], client: FakeGraderClient | None = None, target: Any = True
+) -> Score:
     """The score of a grader that makes these calls of its proxy; what it was told is in the details."""
     (folder / "asking.py").write_text(ASKING)
     (folder / "calls.json").write_text(json.dumps(calls))
@@ -394,7 +396,7 @@ def asks(folder: Path, *calls: list[Any], client: FakeGraderClient | None = None
 def test_a_grader_may_ask_a_model_and_what_it_asked_is_kept(tmp_path: Path) -> None:
     client = FakeGraderClient(replies=["a cat", "a dog"])
 
-    found = asks(
+    found = requires_client(
         tmp_path,
         ["/invoke", {"question": "What is it?", "systemPrompt": "Be short", "target": "judge"}],
         ["/invokeBatch", {"requests": [{"question": "And this?"}, {"question": ""}]}],
@@ -406,7 +408,7 @@ def test_a_grader_may_ask_a_model_and_what_it_asked_is_kept(tmp_path: Path) -> N
     assert first == [200, {"output": [{"role": "assistant", "content": "a cat"}], "rawText": "a cat"}]
     assert [one["rawText"] for one in batch[1]["responses"]] == ["a dog", "Error: expected a text 'question'"]
     assert info == [200, {"targetName": "default", "maxCalls": 50, "callCount": 2, "availableTargets": ["default"]}]
-    assert [[message.text for message in asked] for asked in client.asked] == [
+    assert [[message.text for message in asked] for asked in client.requests] == [
         ["Be short", "What is it?"],
         ["And this?"],
     ]
@@ -428,7 +430,7 @@ def test_a_grader_may_ask_a_model_and_what_it_asked_is_kept(tmp_path: Path) -> N
     ids=lambda value: None if isinstance(value, list) else str(value),
 )
 def test_a_proxy_refuses_what_it_cannot_answer(tmp_path: Path, call: list[Any], status: int, said: str) -> None:
-    found = asks(tmp_path, call, target={"max_calls": 2})
+    found = requires_client(tmp_path, call, target={"max_calls": 2})
 
     ((code, body),) = found.details["said"]
     assert code == status
@@ -438,23 +440,25 @@ def test_a_proxy_refuses_what_it_cannot_answer(tmp_path: Path, call: list[Any], 
 def test_a_proxy_answers_no_more_often_than_allowed(tmp_path: Path) -> None:
     question = ["/invoke", {"question": "x"}]
 
-    found = asks(tmp_path, question, question, target={"max_calls": 1}, client=FakeGraderClient(replies=["a", "b"]))
+    found = requires_client(
+        tmp_path, question, question, target={"max_calls": 1}, client=FakeGraderClient(replies=["a", "b"])
+    )
 
     assert [code for code, _ in found.details["said"]] == [200, 429]
 
 
 def test_an_unknown_grader_is_the_scripts_mistake(tmp_path: Path) -> None:
     class Strict(FakeGraderClient):
-        async def ask(self, *args: Any, grader: str | None = None, **kwargs: Any) -> GraderReply:
+        async def complete(self, *args: Any, grader: str | None = None, **kwargs: Any) -> GraderReply:
             raise InputError(f"no runner '{grader}'")
 
-    found = asks(tmp_path, ["/invoke", {"question": "x", "target": "nobody"}], client=Strict())
+    found = requires_client(tmp_path, ["/invoke", {"question": "x", "target": "nobody"}], client=Strict())
 
     assert found.details["said"] == [[400, {"error": "no runner 'nobody'"}]]
 
 
 def test_a_grader_without_a_target_is_told_of_no_proxy(tmp_path: Path) -> None:
-    assert asks(tmp_path, ["/info"], target=False).details["said"] is None
+    assert requires_client(tmp_path, ["/info"], target=False).details["said"] is None
 
 
 @pytest.mark.parametrize(

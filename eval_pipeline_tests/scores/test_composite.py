@@ -175,7 +175,7 @@ def test_a_model_is_shown_the_members_results_where_the_prompt_says(tmp_path: Pa
 
     found = graded(spec, a_report("[1]"), client=client, folder=tmp_path)
 
-    shown = "\n".join(message.text for message in client.asked[0])
+    shown = "\n".join(message.text for message in client.requests[0])
     assert "Sum up:" in shown
     assert '"json":{' in shown
     assert (found.value, found.findings[0].text) == (0.4, "uneven")
@@ -259,20 +259,20 @@ def test_editing_a_members_script_or_naming_another_grader_makes_the_scores_new(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({}, "composite assertions: is needed"),
+        ({}, "composite assertions: required"),
         ({"assertions": []}, "at least one member"),
         ({"assertions": "all"}, "assertions: expected a list"),
         ({"assertions": [{"name": "x"}]}, "expected an evaluator with a type"),
-        ({"assertions": [{"type": "contains"}]}, "member 'contains': contains value: is needed and missing"),
+        ({"assertions": [{"type": "contains"}]}, "member 'contains': contains value: required"),
         ({"assertions": [{"type": "contians", "name": "x"}]}, "no evaluator 'contians'"),
         ({"assertions": [{"type": "is-json", "weight": -1}]}, "weight"),
         ({"aggregator": {}}, "aggregator type: no 'None'; there are: weighted-average"),
         ({"aggregator": {"type": "treshold"}}, "did you mean 'threshold'"),
-        ({"aggregator": {"type": "threshold"}}, "aggregator threshold: is needed"),
+        ({"aggregator": {"type": "threshold"}}, "aggregator threshold: required"),
         ({"aggregator": {"type": "threshold", "threshold": 2}}, "aggregator threshold: "),
         ({"aggregator": {"type": "threshold", "threshold": 1, "weights": {}}}, "aggregator weights: this aggregator"),
         ({"aggregator": {**MEAN, "weights": {"jsn": 1}}}, "no member 'jsn'; there are: json; did you mean 'json'?"),
-        ({"aggregator": {"type": "code-grader"}}, "aggregator path: is needed"),
+        ({"aggregator": {"type": "code-grader"}}, "aggregator path: required"),
         ({"aggregator": {"type": "code-grader", "path": 5}}, "expected a command line"),
         ({"aggregator": {"type": "llm-grader", "prompt": "file://no.md"}}, "no file 'no.md'"),
         ({"aggregator": "mean"}, "composite aggregator: expected a mapping"),

@@ -213,14 +213,14 @@ def test_a_suite_of_turns_is_scored_as_its_loader_hands_it_over(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("kind", "config", "said"),
     [
-        ("turn", {"assertions": []}, "turn turn: is needed"),
+        ("turn", {"assertions": []}, "turn turn: required"),
         ("turn", {"turn": 0, "assertions": []}, "at least 1"),
         ("turn", {"turn": 1, "assertions": [{"type": "contains"}]}, "member 'contains'"),
         ("conversation", {}, "needs assertions"),
         ("conversation", {"turns": [{"turn": 1, "assertions": []}], "assertions": []}, "needs assertions"),
         ("conversation", {"aggregation": "mean", "assertions": []}, "one of 'min' or 'max'"),
         ("conversation", {"aggregation": "min", "turns": ["x"]}, "turns: expected mappings"),
-        ("conversation", {"aggregation": "min", "turns": [{"turn": 1}]}, "turns: turn assertions: is needed"),
+        ("conversation", {"aggregation": "min", "turns": [{"turn": 1}]}, "turns: turn assertions: required"),
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused(kind: str, config: dict[str, Any], said: str) -> None:

@@ -153,7 +153,7 @@ def test_an_expected_failure_counts_as_passed_and_an_unexpected_pass_does_not(
         ),
         pytest.param([a_score(0.5, minimum=0.8)], {}, "gate", "required check is 0.5, below 0.8", id="gate"),
         pytest.param([UNKNOWN], {}, "evaluator", "check: because", id="unscored"),
-        pytest.param([], {}, "no-evaluators", "no evaluator looks at this case", id="nothing-looks-at-it"),
+        pytest.param([], {}, "no-evaluators", "no evaluator scores this case", id="nothing-looks-at-it"),
         pytest.param([], {"report": TIMED_OUT}, "timeout", "took 30 s", id="never-completed"),
         pytest.param([], {"report": a_report(None, failure_class="timeout")}, "timeout", "Timeout", id="without-words"),
         pytest.param([BAD], {"expected_fail": True}, "assertion", "check: because", id="expected-failed"),

@@ -53,7 +53,7 @@ def test_an_evaluator_that_breaks_or_finds_no_number_could_not_tell(answer: Call
     found = score_of(answer)
 
     assert found.value is None
-    assert found.reason.startswith("evaluator broke: ")
+    assert found.reason.startswith("evaluator failed: ")
 
 
 def test_one_that_breaks_leaves_the_others_their_scores_in_order() -> None:

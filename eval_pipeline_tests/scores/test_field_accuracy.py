@@ -178,10 +178,10 @@ def test_the_expected_output_is_part_of_the_scores_identity(tmp_path: Any) -> No
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        pytest.param({}, "fields: is needed and missing", id="no-fields"),
+        pytest.param({}, "fields: required", id="no-fields"),
         pytest.param({"fields": []}, "fields: expected a list that is not empty", id="empty"),
-        pytest.param({"fields": [{"match": "exact"}]}, "fields.0.path: is needed and missing", id="no-path"),
-        pytest.param({"fields": [{"path": "a"}]}, "fields.0.match: is needed and missing", id="no-match"),
+        pytest.param({"fields": [{"match": "exact"}]}, "fields.0.path: required", id="no-path"),
+        pytest.param({"fields": [{"path": "a"}]}, "fields.0.match: required", id="no-match"),
         pytest.param({"fields": [{"path": "a", "match": "like"}]}, "fields.0.match: expected one of", id="match"),
         pytest.param(
             {"fields": [{**B, "weight": -1}]}, "fields.0.weight: expected a number of at least 0", id="weight"

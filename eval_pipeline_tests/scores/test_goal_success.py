@@ -31,7 +31,7 @@ def test_the_grader_is_shown_the_goal_and_what_happened(value: object) -> None:
 
     score = graded(an_evaluator(NAME, value=value), SESSION, client=client)
 
-    told = client.asked[0][1].text
+    told = client.requests[0][1].text
     assert (score.value, score.reason) == (0.9, "done")
     assert "Refund order 7" in told
     assert '(call) find_order({"id":7})\n(result) found\n(command) make refund → exit code 0' in told
@@ -44,7 +44,7 @@ def test_without_a_goal_of_its_own_the_cases_criteria_are_the_goal() -> None:
 
     graded(an_evaluator(NAME), SESSION, case=a_case(criteria="Refunds what was bought"), client=client)
 
-    assert "Refunds what was bought" in client.asked[0][1].text
+    assert "Refunds what was bought" in client.requests[0][1].text
 
 
 def test_without_any_goal_nothing_can_be_told_and_nobody_is_asked() -> None:
@@ -52,7 +52,7 @@ def test_without_any_goal_nothing_can_be_told_and_nobody_is_asked() -> None:
 
     score = graded(an_evaluator(NAME), SESSION, client=client)
 
-    assert (score.value, client.asked) == (None, [])
+    assert (score.value, client.requests) == (None, [])
     assert score.reason.startswith("there is no goal")
 
 

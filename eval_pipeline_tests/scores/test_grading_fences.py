@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_pipeline.scores.grading.fences import LONGEST, Fences, fences_for, neutralized, without_delimiters
+from eval_pipeline.scores.grading.fences import LONGEST, Fences, break_delimiters, fences_for, neutralize
 
 IMITATIONS = [
     pytest.param("[BEGIN DATA]", "[BEGIN-DATA]", id="delimiter"),
@@ -39,19 +39,19 @@ ORDINARY = [
 
 @pytest.mark.parametrize(("text", "instead"), IMITATIONS)
 def test_what_imitates_a_mark_a_role_or_a_verdict_is_changed_visibly(text: str, instead: str) -> None:
-    assert neutralized(text) == instead
+    assert neutralize(text) == instead
 
 
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
-    assert neutralized(text) == text
+    assert neutralize(text) == text
 
 
 @pytest.mark.parametrize(("text", "_instead"), IMITATIONS)
 def test_what_is_harmless_already_is_not_changed_again(text: str, _instead: str) -> None:
-    once = without_delimiters(text)
+    once = break_delimiters(text)
 
-    assert without_delimiters(once) == once
+    assert break_delimiters(once) == once
 
 
 def test_a_text_stands_between_marks_that_carry_the_key() -> None:

@@ -41,7 +41,7 @@ def grade(
 
 def told(client: FakeGraderClient) -> str:
     """The words of the user's message that a grader was first asked with."""
-    text: str = client.asked[0][1].text
+    text: str = client.requests[0][1].text
     return text
 
 
@@ -53,7 +53,7 @@ def test_the_usual_prompt_shows_criteria_question_reference_and_answer() -> None
 
     _, client = grade(FINE, case=case)
 
-    system, user = client.asked[0]
+    system, user = client.requests[0]
     assert (system.role, user.role) == ("system", "user")
     positions = [user.content.index(text) for text in ("Says four", "What is 2 + 2?", "It is 4.", "\nfour\nEND output")]
     assert positions == sorted(positions)
@@ -62,7 +62,7 @@ def test_the_usual_prompt_shows_criteria_question_reference_and_answer() -> None
 
 
 def test_equal_questions_are_told_in_equal_words() -> None:
-    asked = [grade(FINE)[1].asked[0], grade(FINE)[1].asked[0]]
+    asked = [grade(FINE)[1].requests[0], grade(FINE)[1].requests[0]]
 
     assert asked[0] == asked[1]
 
@@ -146,7 +146,7 @@ def test_tool_calls_and_changes_are_shown_where_a_template_asks_for_them() -> No
     graded(an_evaluator("llm-grader", prompt="{{tool_calls}} {{file_changes}}"), report, client=client)
     graded(an_evaluator("llm-grader", prompt="{{transcript}}"), report, client=client)
 
-    calls, session = (asked[1].text for asked in client.asked)
+    calls, session = (asked[1].text for asked in client.requests)
     assert '(call) search({"q":"2+2"})\n(result failed) no hits\nEND tool_calls' in calls
     assert "+ new line\nEND file_changes" in calls
     assert "I look." not in calls
@@ -174,7 +174,7 @@ def test_pictures_of_the_case_are_shown_and_kept_by_their_fingerprint() -> None:
 
     score, client = grade(FINE, case=case)
 
-    parts = client.asked[0][1].content
+    parts = client.requests[0][1].content
     assert [part["type"] for part in parts] == ["text", "text", "image"]
     assert parts[2] == PICTURE
     assert score.details["prompt"][1]["content"][2]["source"].startswith("sha256:")
@@ -204,7 +204,7 @@ def test_a_bare_file_name_is_a_file_too(tmp_path: Path) -> None:
 BAD_FILES = [
     pytest.param("file://none.md", "prompt: no file 'none.md'; looked at", id="missing"),
     pytest.param("./none.md", "prompt: no file './none.md'", id="bare-and-missing"),
-    pytest.param("file://blind.md", "shows the grader nothing of the answer; it needs one of {{ expected", id="blind"),
+    pytest.param("file://blind.md", "has no variable for the answer; use one of {{ expected", id="blind"),
     pytest.param("file://bytes.md", "cannot be read", id="no-text"),
     pytest.param("file:///etc/hostname", "outside of", id="outside"),
 ]
@@ -254,7 +254,7 @@ def test_a_program_that_fails_leaves_the_score_open_with_its_words(tmp_path: Pat
 
     score, client = grade(FINE, prompt={"command": [sys.executable, "prompt.py"]}, folder=tmp_path)
 
-    assert (score.value, client.asked) == (None, [])
+    assert (score.value, client.requests) == (None, [])
     assert "ended with 1: no such level" in score.reason
 
 
@@ -267,8 +267,8 @@ WRONG = [
     pytest.param({"votes": 0}, "votes: expected a number of at least 1, got 0", id="votes"),
     pytest.param({"vote": "best"}, "vote: expected one of 'mean', 'median' or 'majority'", id="vote"),
     pytest.param({"graders": "a"}, "graders: expected a list, got 'a'", id="graders"),
-    pytest.param({"target": "a", "graders": ["b"]}, "target and graders say the same thing", id="two-graders"),
-    pytest.param({"graders": ["a", "b", "a"]}, "graders: 'a' twice; `votes` asks a grader several times", id="twice"),
+    pytest.param({"target": "a", "graders": ["b"]}, "target and graders have the same meaning", id="two-graders"),
+    pytest.param({"graders": ["a", "b", "a"]}, "graders: duplicate 'a'; `votes` calls a grader", id="twice"),
     pytest.param({"rubrics": "polite"}, "rubrics: expected a list of criteria, got 'polite'", id="rubrics"),
     pytest.param({"rubrics": [{"id": "a"}]}, "rubrics, criterion 1 ('a'): needs an outcome", id="criterion"),
     pytest.param({"grades": {"A": 2.0}}, "grades: expected names with values from 0 to 1", id="grades"),
@@ -305,10 +305,10 @@ def test_an_unreadable_reply_is_asked_for_three_times_and_then_repaired() -> Non
 
     assert (score.value, score.details["tries"]) == (0.8, 4)
     assert score.details["earlier_replies"] == ["good", "Final score: 1", '{"score": 7}']
-    assert client.asked[0] == client.asked[1] == client.asked[2]
-    assert [message.role for message in client.asked[3]] == ["system", "user", "assistant", "user"]
-    assert client.asked[3][2].content == '{"score": 7}'
-    assert "score: expected a number from 0 to 1, got 7" in client.asked[3][3].content
+    assert client.requests[0] == client.requests[1] == client.requests[2]
+    assert [message.role for message in client.requests[3]] == ["system", "user", "assistant", "user"]
+    assert client.requests[3][2].content == '{"score": 7}'
+    assert "score: expected a number from 0 to 1, got 7" in client.requests[3][3].content
 
 
 def test_a_reply_that_stays_unreadable_leaves_the_score_open_and_everything_said_is_kept() -> None:
@@ -322,7 +322,7 @@ def test_a_reply_that_stays_unreadable_leaves_the_score_open_and_everything_said
 def test_nothing_said_at_all_cannot_be_repaired() -> None:
     score, client = grade("", " ", "")
 
-    assert (score.value, len(client.asked)) == (None, 3)
+    assert (score.value, len(client.requests)) == (None, 3)
 
 
 def test_a_grader_that_cannot_be_reached_leaves_the_score_open_with_the_failure() -> None:
@@ -338,7 +338,9 @@ class SpendingDesk(FakeGraderClient):
 
     samples: list[int] = field(default_factory=list)
 
-    async def ask(self, messages: Any, *, grader: Any = None, settings: Any = None, sample: int = 0) -> GraderReply:
+    async def complete(
+        self, messages: Any, *, grader: Any = None, settings: Any = None, sample: int = 0
+    ) -> GraderReply:
         self.samples.append(sample)
         usage = Usage(input_tokens=100, output_tokens=10, cost_usd=0.01)
         cached = len(self.samples) == 1
@@ -378,7 +380,7 @@ def test_an_agent_that_grades_is_told_where_the_workspace_lies(tmp_path: Path) -
             an_evaluator(name, **config), a_report("x"), case=a_case(criteria="C"), workspace=tmp_path, client=client
         )
 
-    by_agent, by_model, by_template = (asked[1].text for asked in client.asked)
+    by_agent, by_model, by_template = (asked[1].text for asked in client.requests)
     assert f"C\n\nThe files that the answer left behind lie in {tmp_path}." in by_agent
     assert str(tmp_path) not in by_model
     assert by_template.startswith(f"{tmp_path}|")

@@ -21,7 +21,9 @@ class PanelDesk(FakeGraderClient):
     says: dict[str, float | str | None] = field(default_factory=dict)
     samples: list[tuple[str | None, int]] = field(default_factory=list)
 
-    async def ask(self, messages: Any, *, grader: Any = None, settings: Any = None, sample: int = 0) -> GraderReply:
+    async def complete(
+        self, messages: Any, *, grader: Any = None, settings: Any = None, sample: int = 0
+    ) -> GraderReply:
         self.samples.append((grader, sample))
         said = self.says[grader]
         if said is None:
@@ -102,7 +104,7 @@ def test_too_few_who_can_tell_leave_the_score_open() -> None:
     score, _ = panel({"a": 1.0, "b": None, "c": None})
 
     assert score.value is None
-    assert score.reason == "1 of 3 graders could tell; b: b is away; c: c is away"
+    assert score.reason == "1 of 3 graders returned a score; b: b is away; c: c is away"
     assert [one.value for one in score.members] == [1.0, None, None]
 
 

@@ -38,11 +38,11 @@ READ = [
     pytest.param(
         [{"id": "a", "min_score": 0.6, "score_ranges": [{"score_range": [b.low, b.high], "outcome": b.outcome}
                                                         for b in reversed(BANDS)]}],
-        [Criterion(id="a", outcome="", bands=tuple(BANDS), least=0.6)],
+        [Criterion(id="a", outcome="", bands=tuple(BANDS), min_share=0.6)],
         id="bands-as-a-list",
     ),
     pytest.param([{"id": "a", "outcome": "x", "required_min_score": 7}],
-                 [Criterion(id="a", outcome="x", least=0.7)], id="old-share"),
+                 [Criterion(id="a", outcome="x", min_share=0.7)], id="old-share"),
 ]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ WRONG = [
         [{"outcom": "x"}], "criterion 1: unknown field 'outcom'; there are: id, outcome", id="unknown-with-the-nearest"
     ),
     pytest.param([{"outcome": 3}], "criterion 1: outcome: expected a text that is not empty, got 3", id="no-text"),
-    pytest.param(["a", {"id": "rubric-1", "outcome": "x"}], "two of them have the id 'rubric-1'", id="same-id"),
+    pytest.param(["a", {"id": "rubric-1", "outcome": "x"}], "duplicate id 'rubric-1'", id="same-id"),
     pytest.param([{"outcome": "x", "weight": -1}], "weight: expected a number of at least 0, got -1", id="weight"),
     pytest.param([{"outcome": "x", "weight": True}], "weight: expected a number of at least 0", id="true-weight"),
     pytest.param([{"outcome": "x", "required": "yes"}], "required: expected true or false, got 'yes'", id="required"),
@@ -100,9 +100,9 @@ def test_a_rubric_shows_its_criteria_and_scores_what_is_met() -> None:
     score = graded(an_evaluator("rubrics", criteria=criteria), a_report("four"), client=client)
 
     assert (score.value, score.passes) == (0.75, False)
-    told = client.asked[0][1].content
+    told = client.requests[0][1].content
     assert "- a, weight 3: says four\n- rubric-2: is polite (met unless the answer contradicts this)" in told
-    assert "One check for each criterion: a, rubric-2." in client.asked[0][0].content
+    assert "One check for each criterion: a, rubric-2." in client.requests[0][0].content
 
 
 def test_bands_are_shown_to_the_grader() -> None:
@@ -112,7 +112,7 @@ def test_bands_are_shown_to_the_grader() -> None:
     score = graded(an_evaluator("rubrics", criteria=criteria), a_report("four"), client=client)
 
     assert score.value == 1.0
-    assert "- a: clear\n    0 to 9: muddled\n    10: crystal" in client.asked[0][1].content
+    assert "- a: clear\n    0 to 9: muddled\n    10: crystal" in client.requests[0][1].content
 
 
 def test_a_grader_that_leaves_a_criterion_out_is_asked_again() -> None:
@@ -133,7 +133,7 @@ def test_a_criterion_that_need_not_be_met_and_is_never_judged_does_not_count_and
     score = graded(an_evaluator("rubrics", criteria=criteria), a_report("x"), client=FakeGraderClient([partial] * 4))
 
     assert score.value == 1.0
-    assert score.reason.endswith("nothing was said about b")
+    assert score.reason.endswith("no check for b")
 
 
 def test_a_required_criterion_that_is_never_judged_leaves_the_score_open() -> None:
@@ -142,7 +142,7 @@ def test_a_required_criterion_that_is_never_judged_leaves_the_score_open() -> No
     score = graded(an_evaluator("rubrics", criteria=["a", "b"]), a_report("x"), client=FakeGraderClient([partial] * 4))
 
     assert score.value is None
-    assert "the required rubric-2 was not judged" in score.reason
+    assert "the required rubric-2 was not graded" in score.reason
 
 
 def test_the_cases_criteria_are_part_of_what_a_rubric_shows() -> None:
@@ -155,4 +155,4 @@ def test_the_cases_criteria_are_part_of_what_a_rubric_shows() -> None:
         client=client,
     )
 
-    assert "Answers the question" in client.asked[0][1].content
+    assert "Answers the question" in client.requests[0][1].content

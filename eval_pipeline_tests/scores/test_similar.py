@@ -91,9 +91,9 @@ def test_a_refused_request_leaves_the_score_open() -> None:
 
 
 WRONG = [
-    pytest.param({}, "similar config: is needed and missing", id="no-config"),
-    pytest.param({"config": {}}, "similar config.embedding_provider: is needed and missing", id="no-provider"),
-    pytest.param({"config": {"embedding_provider": {}}}, "config.embedding_provider.model: is needed", id="no-model"),
+    pytest.param({}, "similar config: required", id="no-config"),
+    pytest.param({"config": {}}, "similar config.embedding_provider: required", id="no-provider"),
+    pytest.param({"config": {"embedding_provider": {}}}, "config.embedding_provider.model: required", id="no-model"),
     pytest.param({"config": {"embedding_provider": {"model": "m"}}, "value": []}, "value: expected a text", id="empty"),
     pytest.param({"config": {"embedding_provider": {"model": "m"}}, "value": ["a", 1]}, "value: expected", id="number"),
     pytest.param(

@@ -117,7 +117,7 @@ def test_a_report_that_shows_no_session_says_nothing_about_skills(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        pytest.param({}, "skill: is needed and missing", id="no-skill"),
+        pytest.param({}, "skill: required", id="no-skill"),
         pytest.param({"skill": ""}, "skill: expected a text that is not empty", id="empty"),
         pytest.param({"skill": "a", "should_trigger": "no"}, "should_trigger: expected true or false", id="text"),
     ],

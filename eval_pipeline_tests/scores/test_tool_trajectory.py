@@ -195,7 +195,7 @@ def test_a_model_that_was_called_and_only_answered_made_no_calls() -> None:
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        pytest.param({}, " mode: is needed and missing", id="no-mode"),
+        pytest.param({}, " mode: required", id="no-mode"),
         pytest.param({"mode": "any"}, " mode: expected one of 'any_order', 'in_order'", id="unknown-mode"),
         pytest.param({"mode": "any_order"}, ": mode any_order needs minimums", id="no-minimums"),
         pytest.param({"mode": "exact"}, ": mode exact needs expected", id="nothing-expected"),
@@ -205,7 +205,7 @@ def test_a_model_that_was_called_and_only_answered_made_no_calls() -> None:
         ),
         pytest.param({"mode": "any_order", "minimums": {"a": 1.5}}, " minimums.a: expected a whole number", id="half"),
         pytest.param({"mode": "exact", "expected": ["a"]}, " expected.0: expected a mapping, got 'a'", id="text-item"),
-        pytest.param({"mode": "exact", "expected": [{}]}, " expected.0.tool: is needed and missing", id="no-tool"),
+        pytest.param({"mode": "exact", "expected": [{}]}, " expected.0.tool: required", id="no-tool"),
         pytest.param(
             {"mode": "exact", "expected": [{"tool": "a", "arg": {}}]},
             " expected.0.arg: unknown argument; there are: tool, args, args_match, max_duration_ms; "

@@ -57,7 +57,7 @@ def replies(at_work: Graders, runner: Runner, questions: Sequence[str], sample: 
 
     async def main() -> list[GraderReply]:
         client = at_work.client(runner)
-        asked = (client.ask([Message(role="user", content=text)], sample=sample) for text in questions)
+        asked = (client.complete([Message(role="user", content=text)], sample=sample) for text in questions)
         try:
             return list(await asyncio.gather(*asked))
         finally:

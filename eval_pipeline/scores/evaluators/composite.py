@@ -18,13 +18,13 @@ from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.grading.context import GraderContext
-from eval_pipeline.scores.grading.fences import fences_for, neutralized
+from eval_pipeline.scores.grading.fences import fences_for, neutralize
 from eval_pipeline.scores.grading.grader import Share
-from eval_pipeline.scores.grading.grader_calls import opinion_of
-from eval_pipeline.scores.grading.prompts import asked
+from eval_pipeline.scores.grading.grader_calls import call_grader
+from eval_pipeline.scores.grading.prompts import build_question
 from eval_pipeline.scores.grading.templates import FILE_PREFIX, template_file
 from eval_pipeline.scores.grading.verdicts import FreeForm
-from eval_pipeline.scores.grading.votes import outcome_of_one
+from eval_pipeline.scores.grading.votes import single_outcome
 from eval_pipeline.scores.members import (
     PASS_MARK,
     CompositeEvaluator,
@@ -152,8 +152,8 @@ class ByGrader:
         fences = fences_for([results])
         told = self._template(subject.folder).replace(RESULTS, fences.between("results", results))
         material = GraderContext(subject, {"results": results}, fences)
-        opinion = await opinion_of(client, asked(material, FreeForm(), told), grader=self.target, settings={})
-        return outcome_of_one(opinion, {})
+        opinion = await call_grader(client, build_question(material, FreeForm(), told), grader=self.target, settings={})
+        return single_outcome(opinion, {})
 
     def _template(self, folder: Path) -> str:
         if not self.prompt.startswith(FILE_PREFIX):
@@ -303,7 +303,7 @@ def _result(score: Score) -> dict[str, Any]:
 def _neutral(results: Any) -> Any:
     """Results whose texts can pose as nothing to the model that is shown them."""
     if isinstance(results, str):
-        return neutralized(results)
+        return neutralize(results)
     if isinstance(results, Mapping):
         return {name: _neutral(value) for name, value in results.items()}
     return [_neutral(value) for value in results] if isinstance(results, (list, tuple)) else results
@@ -342,7 +342,7 @@ def _adapter(part: type[Aggregator]) -> TypeAdapter[Any]:
 
 
 _WRONG = {
-    "missing": "is needed and missing",
+    "missing": "required",
     "unexpected_keyword_argument": "this aggregator knows no such argument",
 }
 

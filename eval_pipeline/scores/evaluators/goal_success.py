@@ -8,8 +8,8 @@ from typing import Any
 
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.grader_client import GraderClient
-from eval_pipeline.scores.grading.context import material_for
-from eval_pipeline.scores.grading.grader import AsksGraders
+from eval_pipeline.scores.grading.context import build_context
+from eval_pipeline.scores.grading.grader import GraderArguments
 from eval_pipeline.scores.grading.prompts import question
 from eval_pipeline.scores.grading.verdicts import FreeForm
 from eval_pipeline.scores.model import Outcome, Subject
@@ -29,7 +29,7 @@ Its last words:
 
 @EVALUATORS.register("trajectory:goal-success")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoalSuccess(AsksGraders):
+class GoalSuccess(GraderArguments):
     """A score in [0, 1] by a model for how far the session got towards the goal in `value`.
 
     `value` is a text or `{goal: …}`; without one the case's criteria are the goal.
@@ -38,7 +38,7 @@ class GoalSuccess(AsksGraders):
     value: Any = None
 
     def __post_init__(self) -> None:
-        AsksGraders.__post_init__(self)
+        GraderArguments.__post_init__(self)
         _goal(self.value)
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
@@ -46,13 +46,13 @@ class GoalSuccess(AsksGraders):
         if not goal:
             return Outcome(None, "there is no goal: neither a value nor criteria of the case")
         template = _PROMPT.format(goal=goal)
-        material = material_for(subject, ("transcript", "output"))
-        return await self.ask_graders(question(material, FreeForm(), template=template, criteria=""), client)
+        material = build_context(subject, ("transcript", "output"))
+        return await self.call_graders(question(material, FreeForm(), template=template, criteria=""), client)
 
 
 def _goal(value: Any) -> str | None:
     """The goal that `value` says, None when it says none. Raises ValueError for what it cannot be."""
-    given = value.get("goal") if isinstance(value, Mapping) and set(value) == {"goal"} else value
-    if given is None or (isinstance(given, str) and given.strip()):
-        return given
+    raw = value.get("goal") if isinstance(value, Mapping) and set(value) == {"goal"} else value
+    if raw is None or (isinstance(raw, str) and raw.strip()):
+        return raw
     raise ValueError(f"value: expected a text, or a mapping with goal, got {value!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eval_pipeline.scores.evaluate import EVALUATORS, negated
+from eval_pipeline.scores.evaluate import EVALUATORS, negate_outcome
 from eval_pipeline.scores.evaluators import budgets, contains, execution_metrics, regex, trajectory, whole_text
 from eval_pipeline.scores.model import Outcome, Subject
 
@@ -13,7 +13,7 @@ def _opposite(name: str, part: Any) -> Any:
     """An evaluator with the same arguments and the opposite outcome."""
 
     def evaluate(self: Any, subject: Subject) -> Outcome:
-        return negated(part.evaluate(self, subject))
+        return negate_outcome(part.evaluate(self, subject))
 
     added = {"__doc__": f"The opposite of `{name}`: 1 where it is 0.", "__module__": __name__, "evaluate": evaluate}
     slots = {"__slots__": ()} if "__slots__" in vars(part) else {}

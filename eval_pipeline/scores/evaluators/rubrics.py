@@ -9,16 +9,16 @@ from typing import Any
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators.llm_grader import form_of
 from eval_pipeline.scores.grader_client import GraderClient
-from eval_pipeline.scores.grading.context import material_for
+from eval_pipeline.scores.grading.context import build_context
 from eval_pipeline.scores.grading.criteria import Criterion, read_criteria
-from eval_pipeline.scores.grading.grader import AsksGraders
-from eval_pipeline.scores.grading.prompts import names_shown, question
+from eval_pipeline.scores.grading.grader import GraderArguments
+from eval_pipeline.scores.grading.prompts import question, shown_names
 from eval_pipeline.scores.model import Outcome, Subject
 
 
 @EVALUATORS.register("rubrics")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rubrics(AsksGraders):
+class Rubrics(GraderArguments):
     """The weight of the criteria that an answer meets, by a model.
 
     `criteria` are texts, or mappings with `outcome`, `id`, `weight`, `required` (an unmet one fails the gate),
@@ -28,14 +28,16 @@ class Rubrics(AsksGraders):
     criteria: Any
 
     def __post_init__(self) -> None:
-        AsksGraders.__post_init__(self)
+        GraderArguments.__post_init__(self)
         self._rubric()
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         rubric = self._rubric()
-        form, wanted = form_of(rubric), subject.case.criteria or ""
-        material = material_for(subject, names_shown(subject, None, wanted))
-        return await self.ask_graders(question(material, form, template=None, criteria=wanted, rubric=rubric), client)
+        reply_format, wanted = form_of(rubric), subject.case.criteria or ""
+        material = build_context(subject, shown_names(subject, None, wanted))
+        return await self.call_graders(
+            question(material, reply_format, template=None, criteria=wanted, rubric=rubric), client
+        )
 
     def _rubric(self) -> tuple[Criterion, ...]:
         if not isinstance(self.criteria, Sequence) or isinstance(self.criteria, str):

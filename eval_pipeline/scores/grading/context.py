@@ -1,4 +1,4 @@
-"""Subject → what a grader may be shown of it, as texts by the names that templates use, and as pictures."""
+"""Subject → the content that a grader sees: texts by the names that templates use, and images."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ _LONGEST_RESULT = 2_000
 
 @dataclass(frozen=True, slots=True)
 class GraderContext:
-    """What of a subject a prompt shows: texts by name, and the fences that belong to them."""
+    """The content of a subject that a prompt shows: texts by name, and their fences."""
 
     subject: Subject
     texts: Mapping[str, str]
     fences: Fences
 
 
-def material_for(subject: Subject, names: Iterable[str], *, grades: bool = False) -> GraderContext:
-    """The texts of these names (those that `TEXTS` knows; empty ones too), between fences whose key they make."""
+def build_context(subject: Subject, names: Iterable[str], *, grades: bool = False) -> GraderContext:
+    """Return the texts of these names (unknown names are ignored, empty texts kept) and fences keyed by them."""
     texts = {name: TEXTS[name](subject) for name in sorted({*names} & TEXTS.keys())}
     return GraderContext(subject, texts, fences_for(texts.values(), grades=grades))
 
 
 def conversation_text(messages: tuple[Message, ...]) -> str:
-    """Messages as one text: a single one is its text, several are headed by their roles."""
+    """Return messages as one text: a single message is its text, several have role headings."""
     if len(messages) == 1:
         return message_text(messages[0])
     return "\n\n".join(f"@[{message.role.capitalize()}]:\n{message_text(message)}" for message in messages)
 
 
 def tool_calls(subject: Subject) -> str:
-    """The tool calls and what they brought, in order."""
+    """Return the tool calls and their results, in order."""
     events = (event for event in subject.report.events if isinstance(event, (ToolCallEvent, ToolResultEvent)))
-    return "\n".join(line for event in events for line in _told(event))
+    return "\n".join(line for event in events for line in _event_lines(event))
 
 
 def transcript(subject: Subject) -> str:
-    """The session in short: who said, called and ran what, in order."""
-    return "\n".join(line for event in subject.report.events for line in _told(event))
+    """Return the session as text: messages, calls and commands, in order."""
+    return "\n".join(line for event in subject.report.events for line in _event_lines(event))
 
 
 def images(subject: Subject) -> list[tuple[str, JsonMap]]:
-    """The pictures of the input and of the expected output, each with where it stands."""
-    holders = (("input", subject.case.input), ("expected output", subject.case.expected_output))
-    return [(where, part) for where, messages in holders for message in messages for part in _pictures(message)]
+    """Return the images of the input and of the expected output, each with its location."""
+    sources = (("input", subject.case.input), ("expected output", subject.case.expected_output))
+    return [(location, part) for location, messages in sources for message in messages for part in _images(message)]
 
 
 def metadata_value(metadata: JsonMap, path: str) -> str | None:
-    """The value at a dotted path of the metadata as text; None when there is none."""
+    """Return the value at a dotted path of the metadata as text; None when there is none."""
     value: Any = metadata
     for step in path.split(".") if path else ():
         if not isinstance(value, Mapping) or step not in value:
@@ -65,14 +65,14 @@ def metadata_value(metadata: JsonMap, path: str) -> str | None:
     return value if isinstance(value, str) else to_json(value).decode()
 
 
-def _pictures(message: Message) -> Iterator[JsonMap]:
+def _images(message: Message) -> Iterator[JsonMap]:
     if isinstance(message.content, list):
         for part in message.content:
             if isinstance(part, Mapping) and part.get("type") == "image" and part.get("source"):
                 yield part
 
 
-def _told(event: Event) -> Iterator[str]:
+def _event_lines(event: Event) -> Iterator[str]:
     if isinstance(event, MessageEvent) and event.text and event.phase != "thinking":
         yield f"({event.role}) {event.text}"
     elif isinstance(event, ToolCallEvent):
@@ -82,8 +82,8 @@ def _told(event: Event) -> Iterator[str]:
         failed = " failed" if event.is_error else ""
         yield f"(result{failed}) {event.output[:_LONGEST_RESULT]}"
     elif isinstance(event, CommandEvent):
-        ended = "" if event.exit_code is None else f" → exit code {event.exit_code}"
-        yield f"(command) {event.command}{ended}"
+        exit_code = "" if event.exit_code is None else f" → exit code {event.exit_code}"
+        yield f"(command) {event.command}{exit_code}"
     elif isinstance(event, ErrorEvent):
         yield f"(error) {event.message}"
 
@@ -96,4 +96,4 @@ TEXTS: Mapping[str, Callable[[Subject], str]] = {
     "tool_calls": tool_calls,
     "transcript": transcript,
 }
-"""What is data to a grader, by the names that templates use."""
+"""The data that graders see, by the names that templates use."""

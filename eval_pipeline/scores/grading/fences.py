@@ -1,8 +1,8 @@
-"""Text that is judged, set apart from what a grader is told: it is data, whatever it says.
+"""Fences that separate judged text from the instructions to a grader: judged text is data.
 
-Such a text stands between two marks that carry a key. The key is the hash of everything that is judged, so equal
-questions stay equal (graders are cached by content), and no text can hold the key of a question that it is part of.
-What imitates a mark, a chat role or a verdict is changed visibly before it goes in; everything else stays as it is.
+The text is placed between two marks that carry a key. The key is the hash of all judged texts, so equal questions stay
+equal (graders are cached by content), and no text can contain the key of its own question. Imitations of a mark, a chat
+role or a verdict are visibly changed first; everything else stays unchanged.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from eval_pipeline.fingerprints import fingerprint
 
 LONGEST = 200_000
-"""Characters of one text that a grader is shown; the middle of a longer one is left out, and that is said."""
+"""The maximum number of characters of one text. The middle of a longer text is replaced by a note."""
 QUOTED = "quoted-from-the-text"
-"""The field that marks an object of the judged text which could be read as a verdict."""
+"""The field that marks an object of the judged text which resembles a verdict."""
 _KEY_DIGITS = 12
 
 _ROLE_WORDS = "System|Human|User|Assistant|Developer|Grader|Judge"
@@ -38,48 +38,48 @@ _GRADE_LINE = re.compile(r"\b(grade)(\s*:)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Fences:
-    """The marks of one question. `key` is what only an honest reply can know.
+    """The marks of one question. `key` is unknown to the judged text.
 
-    `grades`: the verdict will be a line `GRADE: …`, which the texts must not hold either.
+    `grades`: the verdict is a line `GRADE: …`, so such lines in the texts are neutralized, too.
     """
 
     key: str
     grades: bool = False
 
     def around(self, name: str, text: str) -> str:
-        """A text between its marks, changed where it imitates what it is not."""
-        inner = neutralized(shortened(text))
+        """Return a text between its marks, with imitations neutralized."""
+        inner = neutralize(truncate(text))
         if self.grades:
             inner = _GRADE_LINE.sub(r"\1 (quoted)\2", inner)
         return self.between(name, inner)
 
     def between(self, name: str, inner: str) -> str:
-        """A text of our own making between the marks, as it is: what it holds of others is neutralized already."""
+        """Return our own text between the marks, unchanged; texts of others inside it are neutralized already."""
         return f"<<<BEGIN {name} {self.key}\n{inner}\nEND {name} {self.key}>>>"
 
 
 def fences_for(texts: Iterable[str], *, grades: bool = False) -> Fences:
-    """The fences of a question about these texts."""
+    """Return the fences of a question about these texts."""
     return Fences(fingerprint(list(texts))[:_KEY_DIGITS], grades)
 
 
-def neutralized(text: str) -> str:
-    """The text with everything in it that imitates our marks, a chat role or a verdict made harmless and visible."""
-    text = without_delimiters(text)
-    for pattern, instead in _ROLE_MARKS:
-        text = pattern.sub(instead, text)
+def neutralize(text: str) -> str:
+    """Return the text with imitations of our marks, a chat role or a verdict made harmless and visible."""
+    text = break_delimiters(text)
+    for pattern, replacement in _ROLE_MARKS:
+        text = pattern.sub(replacement, text)
     return _VERDICT_FIELD.sub(lambda match: f'"{QUOTED}": true, {match[0]}', text)
 
 
-def without_delimiters(text: str) -> str:
-    """The text with what imitates the marks around judged text taken apart (`[END DATA]`: `[END-DATA]`)."""
-    for pattern, instead in _IMITATIONS:
-        text = pattern.sub(instead, text)
+def break_delimiters(text: str) -> str:
+    """Return the text with imitated marks broken up (`[END DATA]`: `[END-DATA]`)."""
+    for pattern, replacement in _IMITATIONS:
+        text = pattern.sub(replacement, text)
     return text
 
 
-def shortened(text: str, longest: int = LONGEST) -> str:
-    """The text, or its begin and end with a word about what is left out between them."""
+def truncate(text: str, longest: int = LONGEST) -> str:
+    """Return the text, or its start and end with a note about the characters left out."""
     if len(text) <= longest:
         return text
     half = longest // 2

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from eval_pipeline.scores.grading.fences import Fences
-from eval_pipeline.scores.grading.replies import GraderVerdict, Unreadable
+from eval_pipeline.scores.grading.replies import GraderVerdict, UnreadableReply
 
 
 @dataclass(frozen=True, slots=True)
 class Grades:
-    """A last line `GRADE: C`, each grade worth its value. The last one counts; one that is not offered says nothing."""
+    """A last line `GRADE: C`; each grade has a value. The last line counts; an unknown grade is unreadable."""
 
     values: Mapping[str, float]
     pattern: ClassVar[re.Pattern[str]] = re.compile(
@@ -29,28 +29,28 @@ class Grades:
         )
 
     def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
-        said = grade_in(reply)
-        if said is None:
-            raise Unreadable("it has no line GRADE: …")
-        grade = self._offered(said)
+        name = last_grade(reply)
+        if name is None:
+            raise UnreadableReply("it has no line GRADE: …")
+        grade = self._offered(name)
         if grade is None:
-            raise Unreadable(f"its grade is {said}; there are: {', '.join(self.values)}")
+            raise UnreadableReply(f"its grade is {name}; there are: {', '.join(self.values)}")
         reason = reply.strip()[:_LONGEST_REASON]
         return GraderVerdict(self.values[grade], reason, (), None, {"grade": grade})
 
-    def _offered(self, said: str) -> str | None:
-        """The grade that was said: in full, or a word that begins with a grade of one letter (`Correct`: `C`)."""
+    def _offered(self, name: str) -> str | None:
+        """Return the grade of a name: exact, or a word that starts with a one-letter grade (`Correct`: `C`)."""
         upper = {grade.upper(): grade for grade in self.values}
-        return upper.get(said.upper()) or (upper.get(said[0].upper()) if said.upper() in _GRADE_WORDS else None)
+        return upper.get(name.upper()) or (upper.get(name[0].upper()) if name.upper() in _GRADE_WORDS else None)
 
 
 _LONGEST_REASON = 1_000
 _GRADE_WORDS = frozenset({"CORRECT", "INCORRECT", "PARTIAL", "PARTIALLY", "PASS", "FAIL", "YES", "NO"})
 
 
-def grade_in(reply: str) -> str | None:
-    """The last grade that a reply names, in its own letters; characters that nobody sees do not hide it."""
+def last_grade(reply: str) -> str | None:
+    """Return the last grade in a reply, as written. Invisible characters are ignored."""
     plain = unicodedata.normalize("NFKC", reply)
-    seen = "".join(" " if unicodedata.category(character) == "Cf" else character for character in plain)
-    found: list[str] = Grades.pattern.findall(seen)
-    return found[-1] if found else None
+    visible = "".join(" " if unicodedata.category(character) == "Cf" else character for character in plain)
+    grades: list[str] = Grades.pattern.findall(visible)
+    return grades[-1] if grades else None

@@ -1,6 +1,6 @@
-"""JSON objects in a model's words: among prose, in code fences, with trailing commas, bare words, Python's quotes.
+"""JSON objects in a model's reply: among prose, in code fences, with trailing commas, bare words, Python's quotes.
 
-Numbers stay exact, `NaN` and other bare words come out as text: whether a value can be used is for the reader to say.
+Numbers stay exact; `NaN` and other bare words become text. The caller validates the values.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 
 
-class Found(NamedTuple):
-    """An object, and where it stands in the text."""
+class FoundObject(NamedTuple):
+    """An object and its position in the text."""
 
     value: dict[str, Any]
     begin: int
@@ -33,20 +33,20 @@ class Found(NamedTuple):
 
 
 class _NotJson(Exception):
-    """What stands here is no value."""
+    """The text at this position is not a value."""
 
 
-def objects_in(text: str) -> Iterator[Found]:
-    """The outermost complete objects of a text, in order."""
+def objects_in(text: str) -> Iterator[FoundObject]:
+    """Yield the outermost complete objects of a text, in order."""
     end = 0
     for start in [match.start() for match in _START.finditer(text)][-_MAX_STARTS:]:
         if start < end:
-            continue  # inside the one before
+            continue  # inside the previous object
         try:
             value, end = _object(text, start, 0)
         except (_NotJson, RecursionError):
             continue
-        yield Found(value, start, end)
+        yield FoundObject(value, start, end)
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
@@ -70,7 +70,7 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
 
 
 def _object(text: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     at = _skip(text, at + 1)
     while not text.startswith("}", at):
         if at >= len(text) or text[at] not in _TEXTS:
@@ -79,23 +79,23 @@ def _object(text: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
         at = _skip(text, at)
         if not text.startswith(":", at):
             raise _NotJson
-        found[key], at = _value(text, at + 1, depth + 1)
+        result[key], at = _value(text, at + 1, depth + 1)
         at = _separator(text, at, "}")
-    return found, at + 1
+    return result, at + 1
 
 
 def _list(text: str, at: int, depth: int) -> tuple[list[Any], int]:
-    found: list[Any] = []
+    result: list[Any] = []
     at = _skip(text, at + 1)
     while not text.startswith("]", at):
         value, at = _value(text, at, depth + 1)
-        found.append(value)
+        result.append(value)
         at = _separator(text, at, "]")
-    return found, at + 1
+    return result, at + 1
 
 
 def _separator(text: str, at: int, end: str) -> int:
-    """The place after a comma, or that of the end; a comma before the end is forgiven."""
+    """Return the position after a comma, or of the end. A comma before the end is accepted."""
     at = _skip(text, at)
     if text.startswith(",", at):
         return _skip(text, at + 1)
@@ -112,19 +112,19 @@ def _text(text: str, at: int) -> tuple[str, int]:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    said = match[1]
-    return chr(int(said[1:], 16)) if len(said) == 5 else _ESCAPED.get(said, said)
+    code = match[1]
+    return chr(int(code[1:], 16)) if len(code) == 5 else _ESCAPED.get(code, code)
 
 
-def _whole_characters(said: str) -> str:
-    """The text with two halves of a character (`\\ud83d\\ude00`) put together; a lone half becomes U+FFFD."""
-    return said if said.isascii() else said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def _whole_characters(text: str) -> str:
+    """Join surrogate pairs (`\\ud83d\\ude00`) into characters; a lone surrogate becomes U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _number(said: str) -> int | float:
-    if said.lstrip("-").isdigit():
-        return int(said) if len(said) <= 18 else float(said)
-    return float(said)
+def _number(digits: str) -> int | float:
+    if digits.lstrip("-").isdigit():
+        return int(digits) if len(digits) <= 18 else float(digits)
+    return float(digits)
 
 
 def _skip(text: str, at: int) -> int:

@@ -1,4 +1,4 @@
-"""Subject + criteria → the messages that a grader is asked with."""
+"""Subject + criteria → the messages of a grader's request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eval_pipeline.scores.grading.context import GraderContext, images
 from eval_pipeline.scores.grading.criteria import Criterion
 from eval_pipeline.scores.grading.fences import QUOTED, Fences
 from eval_pipeline.scores.grading.replies import ReplyFormat
-from eval_pipeline.scores.grading.templates import filled, names_in, shows_the_answer
+from eval_pipeline.scores.grading.templates import fill_template, names_in, shows_answer
 from eval_pipeline.scores.model import Subject
 from eval_pipeline.suites.model import Message
 
@@ -38,66 +38,74 @@ _OPERATORS = {"correctness": "", "contradiction": " (met unless the answer contr
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a grader is asked: the messages, and what is needed to read its reply."""
+    """A request to a grader: the messages, and what is required to read the reply."""
 
     messages: tuple[Message, ...]
-    form: ReplyFormat
+    reply_format: ReplyFormat
     fences: Fences
     judged: tuple[str, ...]
 
 
-def names_shown(subject: Subject, template: str | None, criteria: str) -> Sequence[str]:
-    """The names of the texts that a prompt by this template (None: the usual words) shows."""
+def shown_names(subject: Subject, template: str | None, criteria: str) -> Sequence[str]:
+    """Return the names of the texts in a prompt by this template (None: the default prompt)."""
     named = [*names_in(template or ""), *names_in(criteria)]
-    if template is not None and shows_the_answer(template):
+    if template is not None and shows_answer(template):
         return named
     live = subject.case.conversation is not None
     return [*named, *(name for name in _SECTIONS if live or name != "transcript")]
 
 
 def question(
-    material: GraderContext, form: ReplyFormat, *, template: str | None, criteria: str, rubric: Sequence[Criterion] = ()
+    material: GraderContext,
+    reply_format: ReplyFormat,
+    *,
+    template: str | None,
+    criteria: str,
+    rubric: Sequence[Criterion] = (),
 ) -> Question:
-    """The question in the usual words, or by a template.
+    """Build the question from the default prompt or a template.
 
-    A template without a place for the answer is an instruction: the usual sections follow it.
+    A template without a variable for the answer is an instruction: the default sections follow it.
     """
-    wanted = filled(criteria, material)
-    told = [] if template is None else [filled(template, material, wanted)]
-    if template is None or not shows_the_answer(template):
-        told += [*_criteria_section(wanted), *_sections(material)]
+    criteria_text = fill_template(criteria, material)
+    sections = [] if template is None else [fill_template(template, material, criteria_text)]
+    if template is None or not shows_answer(template):
+        sections += [*_criteria_section(criteria_text), *_sections(material)]
     if rubric:
-        told.append(rubric_text(rubric))
-    return asked(material, form, "\n\n".join(told))
+        sections.append(rubric_text(rubric))
+    return build_question(material, reply_format, "\n\n".join(sections))
 
 
-def asked(material: GraderContext, form: ReplyFormat, told: str) -> Question:
-    """The question whose words are given, with the pictures of the case and the form of the reply."""
+def build_question(material: GraderContext, reply_format: ReplyFormat, text: str) -> Question:
+    """Build a question from its text, with the images of the case and the format of the reply."""
     messages = (
-        Message(role="system", content=_system(form, material.fences)),
-        Message(role="user", content=_with_images(told, material.subject)),
+        Message(role="system", content=_system(reply_format, material.fences)),
+        Message(role="user", content=_with_images(text, material.subject)),
     )
-    return Question(messages, form, material.fences, tuple(material.texts.values()))
+    return Question(messages, reply_format, material.fences, tuple(material.texts.values()))
 
 
-def repair(asked: Question, reply: str, problem: str) -> tuple[Message, ...]:
-    """The messages that show a grader its unreadable reply and what is wrong with it."""
-    wish = f"This reply cannot be used: {problem}. Give the same judgement again.\n{asked.form.request(asked.fences)}"
-    return (*asked.messages, Message(role="assistant", content=reply), Message(role="user", content=wish))
+def repair(rejected: Question, reply: str, problem: str) -> tuple[Message, ...]:
+    """Return the messages that show a grader its unreadable reply and the problem."""
+    reply_format = rejected.reply_format.request(rejected.fences)
+    request = f"This reply cannot be used: {problem}. Give the same judgement again.\n{reply_format}"
+    return (*rejected.messages, Message(role="assistant", content=reply), Message(role="user", content=request))
 
 
 def rubric_text(rubric: Sequence[Criterion]) -> str:
-    """The criteria of a rubric as a grader is told them."""
-    return "The criteria, each judged for itself:\n" + "\n".join(line for one in rubric for line in _criterion(one))
+    """Return the criteria of a rubric as text for a grader."""
+    return "The criteria, each judged for itself:\n" + "\n".join(
+        line for criterion in rubric for line in _criterion_lines(criterion)
+    )
 
 
-def as_stored(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages as they are kept with a score: as sent, a picture by its fingerprint."""
+def stored_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return messages as they are stored with a score: unchanged, images as fingerprints."""
     return [{"role": message.role, "content": _stored_content(message.content)} for message in messages]
 
 
-def _system(form: ReplyFormat, fences: Fences) -> str:
-    return f"{_ROLE}\n\n{_DATA.format(key=fences.key, quoted=QUOTED)}\n\n{form.request(fences)}"
+def _system(reply_format: ReplyFormat, fences: Fences) -> str:
+    return f"{_ROLE}\n\n{_DATA.format(key=fences.key, quoted=QUOTED)}\n\n{reply_format.request(fences)}"
 
 
 def _criteria_section(criteria: str) -> list[str]:
@@ -105,31 +113,31 @@ def _criteria_section(criteria: str) -> list[str]:
 
 
 def _sections(material: GraderContext) -> list[str]:
-    """The parts of the default prompt that there is something to say in; the answer stands even when it is empty."""
+    """Return the sections of the default prompt that have content. The answer's section is included even when empty."""
     shown = ((name, material.texts[name]) for name in _SECTIONS if name in material.texts)
     return [
         f"{_SECTIONS[name]}\n{material.fences.around(name, text)}" for name, text in shown if text or name == "output"
     ]
 
 
-def _criterion(one: Criterion) -> list[str]:
-    weight = "" if one.weight == 1 else f", weight {one.weight:g}"
-    said = one.outcome or "the band that describes the answer"
-    lines = [f"- {one.id}{weight}: {said}{_OPERATORS[one.operator]}"]
-    for band in one.bands:
+def _criterion_lines(criterion: Criterion) -> list[str]:
+    weight = "" if criterion.weight == 1 else f", weight {criterion.weight:g}"
+    outcome = criterion.outcome or "the band that describes the answer"
+    lines = [f"- {criterion.id}{weight}: {outcome}{_OPERATORS[criterion.operator]}"]
+    for band in criterion.bands:
         scores = str(band.low) if band.low == band.high else f"{band.low} to {band.high}"
         lines.append(f"    {scores}: {band.outcome}")
     return lines
 
 
-def _with_images(told: str, subject: Subject) -> Any:
-    """The words alone, or with the pictures of the case after them, each with a word about where it stands."""
+def _with_images(text: str, subject: Subject) -> Any:
+    """Return the text alone, or with the images of the case after it, each with its location."""
     pictures = images(subject)
     if not pictures:
-        return told
-    parts: list[Any] = [{"type": "text", "value": told}]
-    for number, (where, part) in enumerate(pictures, start=1):
-        parts += [{"type": "text", "value": f"Picture {number}, from the {where}:"}, dict(part)]
+        return text
+    parts: list[Any] = [{"type": "text", "value": text}]
+    for number, (location, part) in enumerate(pictures, start=1):
+        parts += [{"type": "text", "value": f"Picture {number}, from the {location}:"}, dict(part)]
     return parts
 
 

@@ -1,6 +1,6 @@
-"""What a reply says, and which of the objects in it is the grader's own word.
+"""Reading a grader's reply, and finding the grader's own object in it.
 
-In a reply with several objects the last one that fits counts; one that was quoted from the judged text never does.
+Of several objects the last valid one counts; an object quoted from the judged text never counts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from eval_pipeline.scores.grading.fences import QUOTED, Fences
-from eval_pipeline.scores.grading.json_text import Found, objects_in
+from eval_pipeline.scores.grading.json_text import FoundObject, objects_in
 from eval_pipeline.scores.model import Finding
 
 KEY = "key"
@@ -19,9 +19,9 @@ KEY = "key"
 
 @dataclass(frozen=True, slots=True)
 class GraderVerdict:
-    """What one reply says. `passes` is its own word on passing, None where the value decides.
+    """The content of one reply. `passes` is the grader's own decision, None where the value decides.
 
-    `missing` are the ids of criteria that it says nothing about, `open_gates` those of them that have to be met.
+    `missing` are the ids of criteria without a check, `open_gates` the required ones among them.
     """
 
     value: float
@@ -33,36 +33,36 @@ class GraderVerdict:
     open_gates: tuple[str, ...] = ()
 
 
-class Unreadable(Exception):
-    """A reply that no opinion can be made of; the message says why, for the repair request and for people."""
+class UnreadableReply(Exception):
+    """A reply without a readable verdict. The message names the problem, for the repair request and for people."""
 
 
 class ReplyFormat(Protocol):
-    """A form of reply."""
+    """A format of replies."""
 
     def request(self, fences: Fences) -> str:
-        """What a grader is told about the form of its reply."""
+        """Return the instruction about the reply's format."""
 
     def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
-        """What a reply says. `judged` are the texts it may quote. Raises Unreadable."""
+        """Read a reply. `judged` are the texts that it may quote. Raises UnreadableReply."""
 
 
 Reader = Callable[[Mapping[str, Any]], GraderVerdict]
 
 
 def read_object(reply: str, fences: Fences, judged: Sequence[str], reader: Reader) -> GraderVerdict:
-    """The opinion of the last object that has one. Those that repeat the question's key come first."""
-    found = list(_own_objects(reply, judged))
-    keyed = [one for one in found if one.value.get(KEY) == fences.key]
-    problem: Unreadable | None = None
-    for one in reversed(keyed or found):
+    """Return the verdict of the last valid object. Objects that repeat the question's key take precedence."""
+    objects = list(_own_objects(reply, judged))
+    keyed = [candidate for candidate in objects if candidate.value.get(KEY) == fences.key]
+    problem: UnreadableReply | None = None
+    for candidate in reversed(keyed or objects):
         try:
-            opinion = reader(one.value)
-        except Unreadable as error:
+            verdict = reader(candidate.value)
+        except UnreadableReply as error:
             problem = problem or error
         else:
-            return opinion
-    raise problem or Unreadable(_why_no_object(reply))
+            return verdict
+    raise problem or UnreadableReply(_why_no_object(reply))
 
 
 def _why_no_object(reply: str) -> str:
@@ -73,16 +73,16 @@ def _why_no_object(reply: str) -> str:
     return "it holds no complete JSON object" if "{" in reply else "it holds no JSON object"
 
 
-def _own_objects(reply: str, judged: Sequence[str]) -> Iterator[Found]:
-    """The objects of a reply that are not quoted: neither marked by us as such, nor word for word in a judged text."""
+def _own_objects(reply: str, judged: Sequence[str]) -> Iterator[FoundObject]:
+    """Yield the objects of a reply that are not quoted: not marked by us, and not verbatim in a judged text."""
     texts: list[str] | None = None
-    for one in objects_in(reply):
-        if _is_marked(one.value):
+    for found in objects_in(reply):
+        if _is_marked(found.value):
             continue
         texts = texts if texts is not None else [_squeezed(text) for text in judged]
-        words = _squeezed(reply[one.begin : one.end])
+        words = _squeezed(reply[found.begin : found.end])
         if len(words) <= 2 or not any(words in text for text in texts):
-            yield one
+            yield found
 
 
 def _is_marked(value: Any) -> bool:

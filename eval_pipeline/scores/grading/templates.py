@@ -1,8 +1,8 @@
-"""What a grader is told in the suite author's words: inline, from a file, or printed by a program of the author's.
+"""Prompts in the suite author's words: inline, from a file, or printed by a program of the author.
 
-`{{ name }}` is replaced once, by what `material` tells; a name that is not known stays as it is. What is judged comes
-between fences wherever a template puts it; criteria and metadata are the author's own words and stand bare. A program
-is given the texts bare and fenced and puts in what it likes.
+`{{ name }}` is replaced once, by the texts of the context; an unknown name stays unchanged. Judged texts are fenced
+wherever a template puts them; criteria and metadata are the author's own words and are not fenced. A program receives
+the texts plain and fenced and chooses.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _ANSWER_NAMES = frozenset(TEXTS) - {"input"}
 _FILE_NAME = re.compile(r"\S+\.(?:md|markdown|txt|prompt|j2|jinja2?|njk)\Z")
 
 
-def filled(template: str, material: GraderContext, criteria: str = "") -> str:
-    """A template with its variables replaced in one pass, so that nothing inside a value is taken for one."""
+def fill_template(template: str, material: GraderContext, criteria: str = "") -> str:
+    """Replace the variables of a template in one pass, so that text inside a value is never replaced."""
 
     def value(match: re.Match[str]) -> str:
         name = _OLD_NAMES.get(match[1], match[1])
@@ -41,29 +41,30 @@ def filled(template: str, material: GraderContext, criteria: str = "") -> str:
         if name == "workspace_path":
             return str(material.subject.workspace or "")
         first, _, path = name.partition(".")
-        found = metadata_value(material.subject.case.metadata, path) if first == "metadata" else None
-        return match[0] if found is None else found
+        value_ = metadata_value(material.subject.case.metadata, path) if first == "metadata" else None
+        return match[0] if value_ is None else value_
 
     return _VARIABLE.sub(value, template)
 
 
 def names_in(template: str) -> set[str]:
-    """The variables that a template mentions, by their present names."""
+    """Return the variables of a template, by their current names."""
     return {_OLD_NAMES.get(name, name) for name in _VARIABLE.findall(template)}
 
 
-def shows_the_answer(template: str) -> bool:
-    """Whether a template has a place for anything that the system under test brought forth, or the reference."""
+def shows_answer(template: str) -> bool:
+    """Return whether a template has a variable for the target's output or the reference."""
     return not _ANSWER_NAMES.isdisjoint(names_in(template))
 
 
-def names_a_file(prompt: str) -> bool:
-    """Whether a prompt is the name of a file: with `file://`, or one word that ends as prompt files do."""
+def is_file_name(prompt: str) -> bool:
+    """Return whether a prompt is a file name: it starts with `file://`, or is one word with the suffix of a prompt
+    file."""
     return prompt.startswith(FILE_PREFIX) or _FILE_NAME.match(prompt) is not None
 
 
 def template_file(prompt: str, folder: Path) -> Path:
-    """The file that a prompt names: beside the suite, or in a folder above it up to the repository's root."""
+    """Return the file that a prompt names: beside the suite, or in a parent folder up to the repository's root."""
     try:
         return search_roots(folder).file(prompt.removeprefix(FILE_PREFIX))
     except NotFound as error:
@@ -71,35 +72,38 @@ def template_file(prompt: str, folder: Path) -> Path:
 
 
 def read_template(path: Path) -> str:
-    """A template file's text. Raises InputError when it cannot be read or shows a grader nothing to judge."""
+    """Read a template file. Raises InputError when it is unreadable or has no variable for the answer."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}", _PROMPT) from None
-    if not shows_the_answer(text):
-        wanted = ", ".join(f"{{{{ {name} }}}}" for name in sorted(_ANSWER_NAMES))
-        raise InputError(f"{path} shows the grader nothing of the answer; it needs one of {wanted}", _PROMPT)
+    if not shows_answer(text):
+        names = ", ".join(f"{{{{ {name} }}}}" for name in sorted(_ANSWER_NAMES))
+        raise InputError(f"{path} has no variable for the answer; use one of {names}", _PROMPT)
     return text
 
 
-async def printed(
+async def run_prompt_program(
     argv: Sequence[str], material: GraderContext, config: Mapping[str, Any], timeout_s: float | None
 ) -> str:
-    """What a program prints that is given a subject as grading programs are, and the judged texts fenced (`fenced`).
+    """Run a program and return the prompt that it prints. Its input is that of grading programs, plus `fenced`.
 
-    It runs in the suite's folder. Raises GraderFailure when it ends with an error or prints nothing.
+    `fenced` holds the judged texts between fences. The program runs in the suite's folder. Raises GraderFailure when it
+    fails or prints nothing.
     """
     subject, fences = material.subject, material.fences
     fenced = {name: fences.around(name, text) for name, text in material.texts.items()}
     with tempfile.TemporaryDirectory(prefix="eval-pipeline-prompt-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
-        given = {**grading_payload(subject, config, "messages", folder / "files"), "fenced": fenced}
-        ran = await run_command(
-            argv, cwd=program_folder(None, subject.folder), scratch=folder, stdin=to_json(given), env={},
+        payload = {**grading_payload(subject, config, "messages", folder / "files"), "fenced": fenced}
+        result = await run_command(
+            argv, cwd=program_folder(None, subject.folder), scratch=folder, stdin=to_json(payload), env={},
             timeout_s=timeout_s,
         )  # fmt: skip
-    if ran.exit_code != 0:
-        raise GraderFailure(f"{shown(argv)}, which prints the prompt, ended with {ran.exit_code}: {ran.stderr.strip()}")
-    if not ran.stdout.strip():
+    if result.exit_code != 0:
+        raise GraderFailure(
+            f"{shown(argv)}, which prints the prompt, ended with {result.exit_code}: {result.stderr.strip()}"
+        )
+    if not result.stdout.strip():
         raise GraderFailure(f"{shown(argv)} printed no prompt")
-    return ran.stdout
+    return result.stdout

@@ -1,6 +1,6 @@
-"""The forms of a grader's reply that are JSON: a score with assertions, a checklist, scores from 0 to 10.
+"""JSON formats of a grader's reply: a score with assertions, a checklist, scores from 0 to 10.
 
-Each says what it asks for (`request`) and reads what came (`read`). What cannot be read is a problem, never a number.
+Each format has its instruction (`request`) and its reader (`read`). An unreadable reply is a problem, never a number.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eval_pipeline.scores.grading.criteria import BEST, Criterion
+from eval_pipeline.scores.grading.criteria import MAX_SCORE, Criterion
 from eval_pipeline.scores.grading.fences import Fences
-from eval_pipeline.scores.grading.replies import KEY, GraderVerdict, Unreadable, read_object
-from eval_pipeline.scores.grading.values import TRUE, shown, truth, whole, within
+from eval_pipeline.scores.grading.replies import KEY, GraderVerdict, UnreadableReply, read_object
+from eval_pipeline.scores.grading.values import TRUE, read_bool, read_number, read_whole, shown
 from eval_pipeline.scores.model import Finding, at_least
 
-MOST_FINDINGS = 8
+MAX_FINDINGS = 8
 GOOD_BAND = 7
-"""The least score from 0 to 10 that shows as a finding that holds."""
+"""The minimum score from 0 to 10 that counts as a passed finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +29,31 @@ class FreeForm:
             f'{{"{KEY}": "{fences.key}", "score": <a number from 0.0 (nothing is met) to 1.0 (everything is met)>, '
             '"reason": "<one sentence>", "assertions": [{"text": "<what you checked>", "passed": <true or false>, '
             '"evidence": "<what in the answer shows it>"}]}',
-            f"At most {MOST_FINDINGS} assertions, the most important ones.",
+            f"At most {MAX_FINDINGS} assertions, the most important ones.",
         )
 
     def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
-        return read_object(reply, fences, judged, self._opinion)
+        return read_object(reply, fences, judged, self._verdict)
 
-    def _opinion(self, found: Mapping[str, Any]) -> GraderVerdict:
-        passes = None if found.get("pass") is None else truth(found["pass"], "pass")
-        if "score" in found:
-            value = within(found["score"], "score", 1)
+    def _verdict(self, reply_: Mapping[str, Any]) -> GraderVerdict:
+        passes = None if reply_.get("pass") is None else read_bool(reply_["pass"], "pass")
+        if "score" in reply_:
+            value = read_number(reply_["score"], "score", 1)
         elif passes is not None:
             value = float(passes)
         else:
-            raise Unreadable('has no "score"')
-        findings = tuple(_findings(found.get("assertions")))[:MOST_FINDINGS]
-        said = _said(found, "reason", "reasoning")
-        details = {"details": found["details"]} if found.get("details") else {}
-        return GraderVerdict(value, said or _by_findings(findings), findings, passes, details)
+            raise UnreadableReply('has no "score"')
+        findings = tuple(_findings(reply_.get("assertions")))[:MAX_FINDINGS]
+        reason = _text_of(reply_, "reason", "reasoning")
+        details = {"details": reply_["details"]} if reply_.get("details") else {}
+        return GraderVerdict(value, reason or _by_findings(findings), findings, passes, details)
 
 
 @dataclass(frozen=True, slots=True)
 class Checklist:
-    """`{"checks": [{"id", "satisfied", "reasoning"}]}`: the weight that is met, of the weight that was judged.
+    """`{"checks": [{"id", "satisfied", "reasoning"}]}`: the weight that is met, divided by the weight that was graded.
 
-    The sum is made here; a total that the grader gives is not looked at.
+    The sum is computed here; a total in the reply is ignored.
     """
 
     criteria: tuple[Criterion, ...]
@@ -66,20 +66,20 @@ class Checklist:
         )
 
     def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
-        return read_object(reply, fences, judged, self._opinion)
+        return read_object(reply, fences, judged, self._verdict)
 
-    def _opinion(self, found: Mapping[str, Any]) -> GraderVerdict:
-        checks = _checks(found, self.criteria)
-        met = {id_: truth(_either(check, "satisfied", "pass"), f"check {id_}") for id_, check in checks.items()}
+    def _verdict(self, reply_: Mapping[str, Any]) -> GraderVerdict:
+        checks = _checks(reply_, self.criteria)
+        met = {id_: read_bool(_either(check, "satisfied", "pass"), f"check {id_}") for id_, check in checks.items()}
         judged = [criterion for criterion in self.criteria if criterion.id in met]
         value = _weighted([(criterion.weight, float(met[criterion.id])) for criterion in judged])
         unmet = [criterion for criterion in judged if not met[criterion.id]]
         gated = any(criterion.required is not False for criterion in unmet)
         findings = tuple(
-            Finding(criterion.outcome or criterion.id, met[criterion.id], _why(checks[criterion.id]))
+            Finding(criterion.outcome or criterion.id, met[criterion.id], _reasoning(checks[criterion.id]))
             for criterion in judged
         )
-        reason = _total(found, f"{len(judged) - len(unmet)} of {len(judged)} criteria are met", unmet)
+        reason = _total(reply_, f"{len(judged) - len(unmet)} of {len(judged)} criteria are met", unmet)
         missing = [criterion for criterion in self.criteria if criterion.id not in met]
         gates = [criterion for criterion in missing if criterion.required is not False]
         passes = False if gated else None
@@ -95,28 +95,28 @@ class Ranges:
     def request(self, fences: Fences) -> str:
         return _request(
             f'{{"{KEY}": "{fences.key}", "checks": [{{"id": "<id of the criterion>", "score": <a whole number from 0 '
-            f'to {BEST}>, "reasoning": "<one sentence>"}}], "overall_reasoning": "<one sentence>"}}',
+            f'to {MAX_SCORE}>, "reasoning": "<one sentence>"}}], "overall_reasoning": "<one sentence>"}}',
             f"One check for each criterion: {', '.join(criterion.id for criterion in self.criteria)}.",
         )
 
     def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
-        return read_object(reply, fences, judged, self._opinion)
+        return read_object(reply, fences, judged, self._verdict)
 
-    def _opinion(self, found: Mapping[str, Any]) -> GraderVerdict:
-        checks = _checks(found, self.criteria)
-        raw = {id_: whole(check.get("score"), f"check {id_}") for id_, check in checks.items()}
+    def _verdict(self, reply_: Mapping[str, Any]) -> GraderVerdict:
+        checks = _checks(reply_, self.criteria)
+        raw = {id_: read_whole(check.get("score"), f"check {id_}") for id_, check in checks.items()}
         judged = [criterion for criterion in self.criteria if criterion.id in raw]
-        value = _weighted([(criterion.weight, raw[criterion.id] / BEST) for criterion in judged])
+        value = _weighted([(criterion.weight, raw[criterion.id] / MAX_SCORE) for criterion in judged])
         below = [criterion for criterion in judged if not _reaches(criterion, raw[criterion.id])]
         findings = tuple(self._finding(criterion, raw[criterion.id], checks[criterion.id]) for criterion in judged)
         missing = [criterion for criterion in self.criteria if criterion.id not in raw]
         scores = ", ".join(f"{id_} {score}" for id_, score in raw.items())
         return GraderVerdict(
             value,
-            _total(found, f"of {BEST}: {scores}", below),
+            _total(reply_, f"of {MAX_SCORE}: {scores}", below),
             findings,
             False if below else None,
-            {"raw_scores": raw, "normalization": f"score / {BEST}", "aggregation": "weighted mean"},
+            {"raw_scores": raw, "normalization": f"score / {MAX_SCORE}", "aggregation": "weighted mean"},
             _ids(missing),
             _ids([criterion for criterion in missing if not _reaches(criterion, 0)]),
         )
@@ -124,7 +124,7 @@ class Ranges:
     def _finding(self, criterion: Criterion, score: int, check: Mapping[str, Any]) -> Finding:
         band = next((band.outcome for band in criterion.bands if band.low <= score <= band.high), None)
         text = f"{criterion.outcome or criterion.id}: {score}" + (f" ({band})" if band else "")
-        return Finding(text, _reaches(criterion, score) and score >= GOOD_BAND, _why(check))
+        return Finding(text, _reaches(criterion, score) and score >= GOOD_BAND, _reasoning(check))
 
 
 def _request(shape: str, more: str) -> str:
@@ -135,11 +135,11 @@ def _request(shape: str, more: str) -> str:
 
 
 def _findings(assertions: Any) -> Iterator[Finding]:
-    """The assertions of a reply; an entry without a text says nothing, a `passed` that is not true has not."""
+    """Yield the assertions of a reply. An entry without a text is skipped; only a true `passed` counts as passed."""
     if assertions is None:
         return
     if not isinstance(assertions, list):
-        raise Unreadable(f"assertions: expected a list, got {shown(assertions)}")
+        raise UnreadableReply(f"assertions: expected a list, got {shown(assertions)}")
     for entry in assertions:
         text = entry.get("text") if isinstance(entry, Mapping) else None
         if isinstance(text, str) and text.strip():
@@ -156,15 +156,17 @@ def _by_findings(findings: Sequence[Finding]) -> str:
     return "; ".join(failed) or f"all {len(findings)} points hold"
 
 
-def _checks(found: Mapping[str, Any], criteria: Sequence[Criterion]) -> dict[str, Mapping[str, Any]]:
-    """The checks of known criteria by id, the last one of each; what else is there is left alone."""
-    listed = found.get("checks")
+def _checks(reply_: Mapping[str, Any], criteria: Sequence[Criterion]) -> dict[str, Mapping[str, Any]]:
+    """Return the checks of known criteria by id, the last one of each; others are ignored."""
+    listed = reply_.get("checks")
     if not isinstance(listed, list):
-        raise Unreadable('has no "checks"' if listed is None else f"checks: expected a list, got {shown(listed)}")
+        raise UnreadableReply('has no "checks"' if listed is None else f"checks: expected a list, got {shown(listed)}")
     known = {criterion.id for criterion in criteria}
-    checks = {str(one["id"]): one for one in listed if isinstance(one, Mapping) and str(one.get("id")) in known}
+    checks = {
+        str(check["id"]): check for check in listed if isinstance(check, Mapping) and str(check.get("id")) in known
+    }
     if not checks:
-        raise Unreadable(f"none of its checks has the id of a criterion: {', '.join(sorted(known))}")
+        raise UnreadableReply(f"none of its checks has the id of a criterion: {', '.join(sorted(known))}")
     return checks
 
 
@@ -172,33 +174,33 @@ def _ids(criteria: Iterable[Criterion]) -> tuple[str, ...]:
     return tuple(criterion.id for criterion in criteria)
 
 
-def _either(found: Mapping[str, Any], *keys: str) -> Any:
-    return next((found[key] for key in keys if found.get(key) is not None), None)
+def _either(reply_: Mapping[str, Any], *keys: str) -> Any:
+    return next((reply_[key] for key in keys if reply_.get(key) is not None), None)
 
 
-def _said(found: Mapping[str, Any], *keys: str) -> str | None:
-    said = _either(found, *keys)
-    return said.strip() if isinstance(said, str) and said.strip() else None
+def _text_of(reply_: Mapping[str, Any], *keys: str) -> str | None:
+    value = _either(reply_, *keys)
+    return value.strip() if isinstance(value, str) and value.strip() else None
 
 
-def _why(check: Mapping[str, Any]) -> str | None:
-    return _said(check, "reasoning", "reason", "evidence")
+def _reasoning(check: Mapping[str, Any]) -> str | None:
+    return _text_of(check, "reasoning", "reason", "evidence")
 
 
-def _total(found: Mapping[str, Any], counted: str, failed: Sequence[Criterion]) -> str:
-    """The reason of an opinion on several criteria: what was counted, what failed, what the grader says of it all."""
+def _total(reply_: Mapping[str, Any], counted: str, failed: Sequence[Criterion]) -> str:
+    """Return the reason of a verdict on several criteria: the count, the failed ones, and the grader's summary."""
     names = f"; not met: {', '.join(criterion.id for criterion in failed)}" if failed else ""
-    said = _said(found, "overall_reasoning", "reason")
-    return f"{counted}{names}" + (f". {said}" if said else "")
+    summary = _text_of(reply_, "overall_reasoning", "reason")
+    return f"{counted}{names}" + (f". {summary}" if summary else "")
 
 
-def _weighted(parts: Sequence[tuple[float, float]]) -> float:
-    """The weighted mean; without any weight there is nothing that could be met."""
-    weight = sum(weight for weight, _ in parts)
-    return sum(weight * value for weight, value in parts) / weight if weight else 0.0
+def _weighted(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the weighted mean; 0 without any weight."""
+    weight = sum(weight for weight, _ in pairs)
+    return sum(weight * value for weight, value in pairs) / weight if weight else 0.0
 
 
 def _reaches(criterion: Criterion, score: int) -> bool:
-    """Whether a score from 0 to 10 passes the criterion's gate: its least share, or the best when it is required."""
-    least = criterion.least if criterion.least is not None else 1.0 if criterion.required else 0.0
-    return at_least(score / BEST, least)
+    """Return whether a score from 0 to 10 passes the criterion's gate: its minimum share, or 10 when required."""
+    min_share = criterion.min_share if criterion.min_share is not None else 1.0 if criterion.required else 0.0
+    return at_least(score / MAX_SCORE, min_share)

@@ -1,4 +1,4 @@
-"""Several graders' opinions → one outcome with a member for each."""
+"""Several graders' verdicts → one outcome with a sub-score for each."""
 
 from __future__ import annotations
 
@@ -7,64 +7,66 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from eval_pipeline.scores.grader_client import GraderFailure
-from eval_pipeline.scores.grading.grader_calls import GraderCall, usage_of
+from eval_pipeline.scores.grading.grader_calls import GraderCall, total_usage
 from eval_pipeline.scores.model import Finding, Outcome, SubScore, at_least
 
 Vote = Literal["mean", "median", "majority"]
 PASS_MARK = 0.8
-"""The value at which a grader's opinion counts as passed, where it does not say so itself."""
+"""The value from which a grader's verdict counts as passed, unless it decides itself."""
 
 Answer = GraderCall | GraderFailure
 
 
-def outcome_of_one(asked: GraderCall, extra: Mapping[str, Any]) -> Outcome:
-    """The outcome of a single grader."""
-    opinion = asked.opinion
-    details = {**asked.details(), **extra, "prompt": asked.prompt()}
-    if opinion is None:
-        return Outcome(None, asked.reason, details=details)
-    return Outcome(opinion.value, asked.reason, opinion.findings, details, passes=opinion.passes)
+def single_outcome(call: GraderCall, extra: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a single grader."""
+    verdict = call.verdict
+    details = {**call.details(), **extra, "prompt": call.prompt()}
+    if verdict is None:
+        return Outcome(None, call.reason, details=details)
+    return Outcome(verdict.value, call.reason, verdict.findings, details, passes=verdict.passes)
 
 
-def outcome_of_many(answers: Sequence[tuple[str, Answer]], type_: str, vote: Vote, extra: Mapping[str, Any]) -> Outcome:
-    """The outcome of several graders' answers, each with its member's name. Raises the failure of all of them.
+def combined_outcome(
+    answers: Sequence[tuple[str, Answer]], type_: str, vote: Vote, extra: Mapping[str, Any]
+) -> Outcome:
+    """Return the outcome of several graders, each with its sub-score's name. Raises the failure if all of them failed.
 
-    Members without a value are left out; when fewer than half have one, nothing can be told.
+    Graders without a value are left out. With values from fewer than half of them, the outcome has none.
     """
     members = tuple(_member(name, answer, type_) for name, answer in answers)
     failure = next((answer for _, answer in answers if isinstance(answer, GraderFailure)), None)
     if failure is not None and all(isinstance(answer, GraderFailure) for _, answer in answers):
         raise failure
-    told = [answer for _, answer in answers if isinstance(answer, GraderCall)]
+    calls = [answer for _, answer in answers if isinstance(answer, GraderCall)]
     counted = [member for member in members if member.value is not None]
-    silent = "; ".join(f"{member.name}: {member.reason}" for member in members if member.value is None)
-    details = {"vote": vote, "prompt": told[0].prompt(), **_spent(told), **extra}
+    unscored = "; ".join(f"{member.name}: {member.reason}" for member in members if member.value is None)
+    details = {"vote": vote, "prompt": calls[0].prompt(), **_usage(calls), **extra}
     if 2 * len(counted) < len(members):
-        reason = f"{len(counted)} of {len(members)} graders could tell; {silent}"
+        reason = f"{len(counted)} of {len(members)} graders returned a score; {unscored}"
         return Outcome(None, reason, details=details, members=members)
-    value, how = _VOTES[vote](counted)
-    reason = f"{how} of {', '.join(f'{member.name} {member.value:g}' for member in counted)}"
-    reason = f"{reason}; left out: {silent}" if silent else reason
-    return Outcome(value, reason, _findings(counted), details, members, _passes(told))
+    value, method = _VOTES[vote](counted)
+    reason = f"{method} of {', '.join(f'{member.name} {member.value:g}' for member in counted)}"
+    reason = f"{reason}; left out: {unscored}" if unscored else reason
+    return Outcome(value, reason, _findings(counted), details, members, _passes(calls))
 
 
 def passed(member: SubScore) -> bool:
-    """Whether a member's value counts as passed: by the grader's own word, else by the pass mark."""
-    word = member.details.get("passes")
-    return word if isinstance(word, bool) else at_least(member.value or 0.0, PASS_MARK)
+    """Return whether a sub-score passes: by the grader's own decision, else by the pass mark."""
+    decision = member.details.get("passes")
+    return decision if isinstance(decision, bool) else at_least(member.value or 0.0, PASS_MARK)
 
 
 def _member(name: str, answer: Answer, type_: str) -> SubScore:
     if isinstance(answer, GraderFailure):
         return SubScore(name, type_, None, str(answer), details={"failure_class": answer.failure_class})
-    opinion = answer.opinion
-    details = {**answer.details(), "passes": opinion.passes if opinion is not None else None}
-    return SubScore(name, type_, opinion.value if opinion else None, answer.reason, 1.0, answer.grader, details)
+    verdict = answer.verdict
+    details = {**answer.details(), "passes": verdict.passes if verdict is not None else None}
+    return SubScore(name, type_, verdict.value if verdict else None, answer.reason, 1.0, answer.grader, details)
 
 
-def _spent(told: Sequence[GraderCall]) -> dict[str, Any]:
-    replies = [reply for answer in told for reply in answer.replies]
-    return {"usage": usage_of(replies), "cached": all(reply.cached for reply in replies), "tries": len(replies)}
+def _usage(calls: Sequence[GraderCall]) -> dict[str, Any]:
+    replies = [reply for answer in calls for reply in answer.replies]
+    return {"usage": total_usage(replies), "cached": all(reply.cached for reply in replies), "tries": len(replies)}
 
 
 def _mean(members: Sequence[SubScore]) -> tuple[float, str]:
@@ -76,23 +78,23 @@ def _median(members: Sequence[SubScore]) -> tuple[float, str]:
 
 
 def _majority(members: Sequence[SubScore]) -> tuple[float, str]:
-    """The mean of those who agree on passing or failing and are more; of all in a tie."""
-    for_it = [member for member in members if passed(member)]
-    against = [member for member in members if not passed(member)]
-    if len(for_it) == len(against):
-        return statistics.fmean(_values(members)), f"tie {len(for_it)} : {len(against)}, mean"
-    more, what = (for_it, "pass") if len(for_it) > len(against) else (against, "fail")
-    return statistics.fmean(_values(more)), f"majority {len(more)} of {len(members)} for {what}, its mean"
+    """Return the mean of the larger group, those that pass or those that fail; of all in a tie."""
+    passing = [member for member in members if passed(member)]
+    failing = [member for member in members if not passed(member)]
+    if len(passing) == len(failing):
+        return statistics.fmean(_values(members)), f"tie {len(passing)} : {len(failing)}, mean"
+    larger, decision = (passing, "pass") if len(passing) > len(failing) else (failing, "fail")
+    return statistics.fmean(_values(larger)), f"majority {len(larger)} of {len(members)} for {decision}, its mean"
 
 
 def _values(members: Sequence[SubScore]) -> list[float]:
     return [member.value for member in members if member.value is not None]
 
 
-def _passes(told: Sequence[GraderCall]) -> bool | None:
-    """False when more than half of those who could tell say so of a gate of theirs, else the value decides."""
-    words = [answer.opinion.passes for answer in told if answer.opinion is not None]
-    return False if 2 * words.count(False) > len(words) else None
+def _passes(calls: Sequence[GraderCall]) -> bool | None:
+    """Return False when more than half of the verdicts report a failed gate; otherwise the value decides (None)."""
+    decisions = [answer.verdict.passes for answer in calls if answer.verdict is not None]
+    return False if 2 * decisions.count(False) > len(decisions) else None
 
 
 def _findings(members: Sequence[SubScore]) -> tuple[Finding, ...]:

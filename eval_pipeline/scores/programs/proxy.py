@@ -92,7 +92,7 @@ class Proxy:
         messages.append(Message(role="user", content=question))
         self.taken += 1
         try:
-            reply = await self.client.ask(
+            reply = await self.client.complete(
                 messages,
                 grader=None if grader == "default" else grader,
                 sample=sample - 1 if type(sample) is int and sample > 0 else 0,
