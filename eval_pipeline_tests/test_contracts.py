@@ -250,7 +250,7 @@ def test_an_adapter_says_its_version_and_how_patient_it_is(name: str) -> None:
     assert part.version
     assert part.default_timeout_s > 0
     assert isinstance(part.retries_timeouts, bool)
-    assert set(ADAPTER_SETTINGS[name]) <= part.settings
+    assert set(ADAPTER_SETTINGS[name]) <= set(part.settings)
 
 
 @ALL_ADAPTERS

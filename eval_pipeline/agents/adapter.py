@@ -22,11 +22,25 @@ from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.adapters.command import Command
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.parsing.tables import COUNT, FLAG, LIST, POSITIVE, TEXT, Field, FieldTable, either
 from eval_pipeline.reports.jsonl_records import read_records
 
 _LIMITS = ("max_turns", "max_budget_usd")
 _OF_THE_COMMAND = frozenset({"cwd", "env", "files_format", "healthcheck", "model", "ok_exit_codes", "retry_failures"})
-_OF_THE_LAUNCH = frozenset({"agent", "executable", "args", "system", "keep_session", *_LIMITS})
+_SETTINGS = FieldTable(
+    "agent",
+    (
+        Field("agent", TEXT, "The agent CLI, such as `claude-code`, `codex` or `copilot`.", required=True),
+        Field("executable", TEXT, "The program (default: the CLI's name, looked up on PATH)."),
+        Field("args", either(TEXT, LIST), "Further arguments of the CLI."),
+        Field("system", TEXT, "Instructions: by the CLI's own option, else put before every prompt."),
+        Field("keep_session", FLAG, "Whether the log that the CLI keeps of the session is stored and read as well."),
+        Field("max_turns", COUNT, "The most turns of a session, for a CLI that has the option."),
+        Field("max_budget_usd", POSITIVE, "The most that a session may cost, for a CLI that has the option."),
+        *(Command.settings[name] for name in sorted(_OF_THE_COMMAND)),
+    ),
+    "Runs a coding-agent CLI once per case, in the case's workspace.",
+)
 
 
 @ADAPTERS.register("agent")
@@ -43,7 +57,7 @@ class Agent:
     """
 
     version: ClassVar[str] = Command.version
-    settings: ClassVar[frozenset[str]] = _OF_THE_LAUNCH | _OF_THE_COMMAND
+    settings: ClassVar[FieldTable] = _SETTINGS
     incidental: ClassVar[frozenset[str]] = Command.incidental | {"keep_session"}
     default_timeout_s: ClassVar[float] = Command.default_timeout_s
     retries_timeouts: ClassVar[bool] = Command.retries_timeouts

@@ -16,9 +16,20 @@ from eval_pipeline.executions import settings
 from eval_pipeline.executions.command_line import CommandLine, read_command_line
 from eval_pipeline.executions.process import run_program
 from eval_pipeline.failures import CONNECTION, TARGET_CRASH, FailureClass
+from eval_pipeline.parsing.tables import POSITIVE, TEXT, TEXT_LIST, Field, FieldTable, either
 
-KEYS = ("url", "command", "cwd", "timeout_seconds", "type")
 DEFAULT_TIMEOUT_S = 30.0
+HEALTHCHECK = FieldTable(
+    "healthcheck",
+    (
+        Field("url", TEXT, "An address that must answer a GET with a status below 400."),
+        Field("command", either(TEXT, TEXT_LIST), "A program that must end with exit code 0."),
+        Field("cwd", TEXT, "The folder in which the command runs (default: the runner's)."),
+        Field("timeout_seconds", POSITIVE, "The time limit, in seconds.", DEFAULT_TIMEOUT_S),
+        Field("type", TEXT, "Is not read: `url` and `command` say which kind it is."),
+    ),
+    "A check that runs once before the first case; it has either a URL or a command.",
+)
 _SHOWN = 500
 _VALUES = {"PROMPT": "", "EVAL_ID": "healthcheck", "CASE_ID": "healthcheck", "ATTEMPT": "0", "RETRY": "0"}
 
@@ -80,8 +91,8 @@ def read_healthcheck(given: Mapping[str, Any], folder: Path, cwd: Path) -> Healt
     if not isinstance(raw, Mapping) or ("url" in raw) == ("command" in raw):
         raise InputError("expected a mapping with either url or command", SourceLocation(field="healthcheck"))
     for key in raw:
-        if key not in KEYS:
-            raise UnknownName("setting", str(key), KEYS, SourceLocation(field=f"healthcheck.{key}"))
+        if key not in HEALTHCHECK:
+            raise UnknownName("setting", str(key), HEALTHCHECK, SourceLocation(field=f"healthcheck.{key}"))
     try:
         return Healthcheck(
             url=_address(raw) if "url" in raw else None,

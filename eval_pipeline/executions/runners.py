@@ -16,14 +16,11 @@ from eval_pipeline.executions.runner_files import NATIVE, RunnerEntry, RunnersFo
 from eval_pipeline.parsing.interpolation import interpolate, names_in
 from eval_pipeline.parsing.secrets import REDACTED, SECRET_KEY, redact_values, redacted, secrets_in
 from eval_pipeline.parsing.source import FieldPath, Source, dotted, show_path, yaml_source
+from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.parsing.yaml_text import parse_yaml
 
 RUNNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 LONGEST_CHAIN = 10
-_COMMON_KEYS = frozenset({
-    "name", "adapter", "use", "tags", "timeout_s", "concurrency", "retries", "prices", "description", "grader",
-    "fallbacks",
-})  # fmt: skip
 _OWN_KEYS = frozenset({"name", "description"})
 
 
@@ -162,7 +159,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
     named = list(dict.fromkeys(_names(raw)))
     hidden = {name: environment[name] for name in named if name in environment and SECRET_KEY.search(name)}
     public = interpolate(raw, {**environment, **dict.fromkeys(hidden, REDACTED)})
-    settings = {key: value for key, value in filled.items() if key not in _COMMON_KEYS}
+    settings = {key: value for key, value in filled.items() if key not in fields.RUNNER}
     _check_settings(settings, factory.settings, at, source)
     incidental: frozenset[str] = getattr(factory, "incidental", frozenset())
     shown = {key: public[key] for key in settings if key not in incidental}
@@ -237,10 +234,10 @@ def require_environment(runners: Iterable[Runner]) -> None:
         raise InputErrors(errors)
 
 
-def _check_settings(settings: Mapping[str, Any], known: frozenset[str], at: FieldPath, source: Source) -> None:
+def _check_settings(settings: Mapping[str, Any], known: FieldTable, at: FieldPath, source: Source) -> None:
     for key in settings:
-        if key not in known:
-            all_keys = sorted(known | _COMMON_KEYS)
+        if key not in known.names:
+            all_keys = sorted({*known.names, *fields.RUNNER.names})
             raise source.error(
                 (*at, key), f"unknown setting; there are: {', '.join(all_keys)}{did_you_mean(key, all_keys)}"
             )

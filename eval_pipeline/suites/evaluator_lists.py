@@ -16,10 +16,11 @@ from eval_pipeline.parsing.compatibility import todays_evaluator_name
 from eval_pipeline.parsing.diagnostics import Diagnostics, first_of_each, problems_of
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.plugins import canonical_name
+from eval_pipeline.suites.fields import EVALUATOR
 from eval_pipeline.suites.model import EvaluatorSpec
 
 DEFAULT_GATE = 0.8
-_COMMON_KEYS = frozenset({"type", "name", "weight", "required", "min_score", "negate", "failure_class"})
+_COMMON_KEYS = EVALUATOR.names - {"include"}
 _NAMED_BY_VALUE = frozenset({"contains", "icontains", "starts-with", "ends-with", "equals"})
 _NAMED_BY_COUNT = frozenset({"contains-any", "contains-all", "icontains-any", "icontains-all"})
 _CAMEL_CASE_TOO: Mapping[str, tuple[str, ...]] = {

@@ -17,6 +17,7 @@ from eval_pipeline.executions.adapters import Adapter, Call
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, Runner, TargetFailure
 from eval_pipeline.failures import RATE_LIMITED, SERVER_ERROR, FailureClass
+from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline_tests.virtual_time import run_virtually, virtual_clock
 
 Script = Callable[[Call], float | BaseException]
@@ -62,7 +63,7 @@ class Simulated:
     """An adapter that does with each call what `behave` says: seconds to answer after, or an error to raise."""
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[frozenset[str]] = frozenset()
+    settings: ClassVar[FieldTable] = FieldTable("none", ())
     default_timeout_s: ClassVar[float] = 600.0
     retries_timeouts: ClassVar[bool] = True
 

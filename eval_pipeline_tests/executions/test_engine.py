@@ -21,6 +21,7 @@ from eval_pipeline.executions.attempts import retry_delay_s
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, RetryPolicy, Runner, TargetFailure
 from eval_pipeline.failures import AUTHENTICATION, TIMEOUT
+from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline_tests.builders import NOON, a_case, a_plan, a_runner, plans
 from eval_pipeline_tests.executions.simulated_provider import (
     Provider,
@@ -453,7 +454,7 @@ class Plain:
     """An adapter with a plain function, called in a thread."""
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[frozenset[str]] = frozenset()
+    settings: ClassVar[FieldTable] = FieldTable("none", ())
     default_timeout_s: ClassVar[float] = 600.0
     retries_timeouts: ClassVar[bool] = False
 

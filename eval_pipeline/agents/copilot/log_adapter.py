@@ -11,11 +11,12 @@ import orjson
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
-from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.failures import RECORDING_MISSING
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.parsing.tables import TEXT, Field, FieldTable, one_of
 
 EVENTS = "events.jsonl"
 _CHOICES = ("session_dir", "session_id", "discover")
@@ -31,7 +32,18 @@ class CopilotLog:
     """
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[frozenset[str]] = frozenset({*_CHOICES, "session_state_dir", "cwd", "model"})
+    settings: ClassVar[FieldTable] = FieldTable(
+        "copilot-log",
+        (
+            Field("session_dir", TEXT, "The folder of a session, or its `events.jsonl`."),
+            Field("session_id", TEXT, "The id of a session in `session_state_dir`."),
+            Field("discover", one_of("latest"), "Takes the newest session."),
+            Field("session_state_dir", TEXT, "Where sessions are looked for (default: Copilot's own folder)."),
+            Field("cwd", TEXT, "Only sessions that worked in this folder are considered."),
+            MODEL,
+        ),
+        "Returns a session that GitHub Copilot CLI has recorded.",
+    )
     default_timeout_s: ClassVar[float] = 60.0
     retries_timeouts: ClassVar[bool] = False
 

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from eval_pipeline.executions.model import Plan, RawExecution, Runner
+from eval_pipeline.parsing.tables import TEXT, Field, FieldTable
 from eval_pipeline.plugins import Registry
+
+MODEL = Field("model", TEXT, "The name of the model, for leaderboards and prices.")
+"""A setting of adapters that do not choose the model themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +38,13 @@ class Call:
 class Adapter(Protocol):
     """Drives one runner. An adapter whose `execute` is a plain function is called in a thread.
 
-    `version` is part of a plan's identity: increment it when the same settings change their meaning. `retries_timeouts`
-    is whether a timed-out attempt is worth a retry: for a network call it is, for an agent it is not.
+    `version` is part of a plan's identity: increment it when the same settings change their meaning. `settings` are the
+    fields of a runner of this adapter beside those of every runner; others are refused. `retries_timeouts` is whether a
+    timed-out attempt is worth a retry: for a network call it is, for an agent it is not.
     """
 
     version: ClassVar[str]
-    settings: ClassVar[frozenset[str]]
+    settings: ClassVar[FieldTable]
     default_timeout_s: ClassVar[float]
     retries_timeouts: ClassVar[bool]
 

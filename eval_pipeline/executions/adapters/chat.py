@@ -14,12 +14,48 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.llm.client import ChatClient, ChatReply
 from eval_pipeline.llm.errors import ModelError
 from eval_pipeline.llm.model import SETTINGS, Options
+from eval_pipeline.parsing.tables import (
+    ANY,
+    COUNT,
+    FLAG,
+    LIST,
+    MAPPING,
+    NUMBER,
+    TEXT,
+    TEXT_MAPPING,
+    TEXTS,
+    WHOLE,
+    Field,
+    FieldTable,
+    one_of,
+)
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.suites.model import Case, Message, content_text
 
 MAX_CONNECTIONS = 1_000
 _FORMATS = ("chat", "responses")
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "thinking_budget")
+MODEL_SETTINGS = FieldTable(
+    "model settings",
+    (
+        Field("temperature", NUMBER, "The sampling temperature."),
+        Field("top_p", NUMBER, "The probability mass that is sampled from."),
+        Field("max_tokens", COUNT, "The most tokens of an answer."),
+        Field("max_completion_tokens", COUNT, "The most tokens of an answer, reasoning included."),
+        Field("max_output_tokens", COUNT, "The most tokens of an answer, by the field that the provider has for it."),
+        Field("seed", NUMBER, "The seed of sampling, for providers that have one."),
+        Field("stop", TEXTS, "Texts at which the answer ends."),
+        Field("frequency_penalty", NUMBER, "The penalty on frequent tokens."),
+        Field("presence_penalty", NUMBER, "The penalty on tokens that are present."),
+        Field("reasoning_effort", TEXT, "How much the model reasons, such as `low` or `high`."),
+        Field("thinking_budget", WHOLE, "The most tokens of thinking, for providers that have a budget."),
+        Field("response_format", MAPPING, "The format of the answer, such as `{type: json_object}`."),
+        Field("tools", LIST, "The tools that the model may call, as OpenAI declares them."),
+        Field("tool_choice", ANY, "Which tool the model must call, as OpenAI writes it."),
+        Field("parallel_tool_calls", FLAG, "Whether the model may call several tools at once."),
+    ),
+    "Settings of a request beside the messages.",
+)
 
 
 @ADAPTERS.register("chat")
@@ -33,10 +69,23 @@ class Chat:
     """
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[frozenset[str]] = frozenset(
-        {"wire", "api_format", "base_url", "api_key", "api_version", "headers", "model", "system", "stream", "body",
-         *SETTINGS}
-    )  # fmt: skip
+    settings: ClassVar[FieldTable] = FieldTable(
+        "chat",
+        (
+            Field("wire", TEXT, "The format of the provider's API, such as `openai` or `anthropic`.", "openai"),
+            Field("api_format", one_of(*_FORMATS), "Chat completions or responses, for `openai` and `azure`.", "chat"),
+            Field("base_url", TEXT, "The address of the API (default: the provider's own)."),
+            Field("api_key", TEXT, "The key; write `${{ NAME }}` to take it from the environment."),
+            Field("api_version", TEXT, "The version of the API, for providers that have versions."),
+            Field("headers", TEXT_MAPPING, "Further HTTP headers of each request."),
+            Field("model", TEXT, "The name of the model.", required=True),
+            Field("system", TEXT, "A system message that is put before the messages of every case."),
+            Field("stream", FLAG, "Streams the answer, which measures the time to the first token.", default=False),
+            Field("body", MAPPING, "Further fields of the request, sent as they are."),
+            *MODEL_SETTINGS.fields,
+        ),
+        "Sends a case's messages to a model behind an HTTP API.",
+    )
     default_timeout_s: ClassVar[float] = 120.0
     retries_timeouts: ClassVar[bool] = True
 

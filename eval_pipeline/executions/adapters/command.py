@@ -12,16 +12,29 @@ from typing import Any, ClassVar
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
-from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
 from eval_pipeline.executions.batch import batch_answers, cases_file
 from eval_pipeline.executions.command_line import CommandLine, read_command_line
-from eval_pipeline.executions.healthcheck import read_healthcheck
+from eval_pipeline.executions.healthcheck import HEALTHCHECK, read_healthcheck
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.process import CompletedProcess, run_program
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.workspaces.hooks import environment
 from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
 from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.parsing.tables import (
+    FLAG,
+    TEXT,
+    TEXT_LIST,
+    TEXT_MAPPING,
+    WHOLE,
+    Field,
+    FieldTable,
+    either,
+    list_of,
+    mapping_of,
+    one_of,
+)
 
 PROMPT_MODES = ("argument", "stdin", "file")
 _STDERR_TAIL = 2_000
@@ -58,10 +71,25 @@ class Command:
     """
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[frozenset[str]] = frozenset({
-        "command", "prompt", "system", "cwd", "env", "format", "ok_exit_codes", "model", "files_format", "healthcheck",
-        "retry_failures", "batch",
-    })  # fmt: skip
+    settings: ClassVar[FieldTable] = FieldTable(
+        "command",
+        (
+            Field("command", either(TEXT, TEXT_LIST), "The program: a list of arguments, or a shell line.",
+                  required=True),
+            Field("prompt", one_of(*PROMPT_MODES), "How the program receives the prompt (default: by the command)."),
+            Field("system", TEXT, "A text that is put before every prompt."),
+            Field("cwd", TEXT, "The folder in which the program runs; a case's workspace takes precedence."),
+            Field("env", TEXT_MAPPING, "Environment variables of the program."),
+            Field("format", TEXT, "The normalizer that reads the program's output.", "command"),
+            Field("ok_exit_codes", list_of(WHOLE), "Exit codes of a run that succeeded.", [0]),
+            Field("files_format", TEXT, "How {FILES} shows an attached file.", "{path}"),
+            Field("healthcheck", mapping_of(HEALTHCHECK), "A check that runs once before the first case."),
+            Field("retry_failures", FLAG, "Whether a run that failed is retried.", default=False),
+            Field("batch", FLAG, "Runs the program once for all cases.", default=False),
+            MODEL,
+        ),
+        "Runs a program once per case.",
+    )  # fmt: skip
     incidental: ClassVar[frozenset[str]] = frozenset({"healthcheck", "retry_failures"})
     default_timeout_s: ClassVar[float] = 600.0
     retries_timeouts: ClassVar[bool] = False

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
-from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
 from eval_pipeline.executions.answers import is_answer
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.failures import RECORDING_MISSING
+from eval_pipeline.parsing.tables import ANY, MAPPING, Field, FieldTable
 
 DEFAULT_RESPONSE = '{"answer":"canned"}'
 
@@ -26,7 +27,15 @@ class Mock:
     """
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[frozenset[str]] = frozenset({"response", "responses", "model"})
+    settings: ClassVar[FieldTable] = FieldTable(
+        "mock",
+        (
+            Field("response", ANY, "The answer to every case: a text, or a mapping as a function returns it."),
+            Field("responses", MAPPING, "Answers by case id; they take precedence over `response`."),
+            MODEL,
+        ),
+        "Returns answers that the runners file contains.",
+    )
     default_timeout_s: ClassVar[float] = 60.0
     retries_timeouts: ClassVar[bool] = False
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from eval_pipeline.executions import settings
-from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH
 from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
 from eval_pipeline.plugins import import_function
 
 _ANSWER_KEYS = ("output", "messages", "usage", "cost_usd", "latency_ms", "model", "metadata")
@@ -34,7 +35,16 @@ class Python:
     """
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[frozenset[str]] = frozenset({"function", "arguments", "model"})
+    settings: ClassVar[FieldTable] = FieldTable(
+        "python",
+        (
+            Field("function", TEXT, "The function, as `module:callable`; modules beside the runners file come first.",
+                  required=True),
+            Field("arguments", MAPPING, "Keyword arguments of every call."),
+            MODEL,
+        ),
+        "Calls a Python function once per case.",
+    )  # fmt: skip
     default_timeout_s: ClassVar[float] = 600.0
     retries_timeouts: ClassVar[bool] = False
 

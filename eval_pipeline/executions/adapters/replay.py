@@ -11,12 +11,13 @@ import orjson
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
-from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
 from eval_pipeline.executions.model import Plan, RawExecution, Runner, TargetFailure
 from eval_pipeline.failures import FAILURE_CLASSES, RECORDING_MISSING, TARGET_ERROR
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.compatibility import known_systems
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.parsing.tables import TEXT, Field, FieldTable
 from eval_pipeline.suites.model import Message, content_text
 
 _RAW_FILES = ("stdout_file", "stderr_file", "session_file")
@@ -75,7 +76,17 @@ class Replay:
     """
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[frozenset[str]] = frozenset({"recording", "model", "source_target", "variant", "suite"})
+    settings: ClassVar[FieldTable] = FieldTable(
+        "replay",
+        (
+            Field("recording", TEXT, "A JSONL file of recorded answers, or a folder with such files.", required=True),
+            Field("source_target", TEXT, "Which recorded runner to replay, where a recording has several."),
+            Field("variant", TEXT, "Which recorded variant to replay."),
+            Field("suite", TEXT, "The suite whose recorded rows to use (default: the suite that is run)."),
+            MODEL,
+        ),
+        "Returns recorded answers.",
+    )
     default_timeout_s: ClassVar[float] = 600.0
     retries_timeouts: ClassVar[bool] = False
 

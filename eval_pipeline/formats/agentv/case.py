@@ -18,15 +18,10 @@ from eval_pipeline.formats.agentv.workspace import read_case_workspace
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import NOTHING, FieldCursor, Map, kind
+from eval_pipeline.suites.fields import CASE
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
-KEYS = frozenset({
-    "id", "criteria", "expected_outcome", "input", "input_files", "expected_output", "execution", "workspace",
-    "metadata", "tags", "note", "expected_fail", "timeout_s", "conversation_id", "suite", "vars", "depends_on",
-    "on_dependency_failure", "mode", "turns", "on_turn_failure", "window_size", "aggregation", "repeat", "rubrics",
-    "assertions", "assert", "evaluators",
-})  # fmt: skip
 NOT_YET = frozenset({"preprocessors"})
 _ON_DEPENDENCY_FAILURE = ("skip", "fail", "run")
 
@@ -72,7 +67,7 @@ class Test:
 def read_case(test: RawTest, suite: Inherited, context: LoadContext) -> Case:
     """The case of a test. Raises InputError, which says everything that is wrong with it."""
     load_options = _begin(test, suite, context)
-    warn_unknown(load_options.raw, KEYS, test.cursor, context, "test")
+    warn_unknown(load_options.raw, CASE.names, test.cursor, context, "test")
     _warn_of_criteria(load_options)
     try:
         values = {name: read(load_options) for name, read in _ALWAYS.items()}

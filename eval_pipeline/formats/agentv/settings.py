@@ -10,6 +10,7 @@ from eval_pipeline.errors import did_you_mean
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
+from eval_pipeline.suites.fields import CASE_EXECUTION, REPEAT, SUITE_EXECUTION
 from eval_pipeline.suites.model import Strategy, SuiteSettings
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -19,12 +20,8 @@ STRATEGIES: Mapping[str, Strategy] = {
     "mean": "mean",
     "confidence_interval": "confidence_interval",
 }
-KEYS = (
-    "target", "targets", "workers", "threshold", "trials", "repeat", "total_budget_usd", "budget_usd", "cache",
-    "cache_path", "fail_on_error", "skip_defaults", "evaluators",
-)  # fmt: skip
-_REPEAT_KEYS = ("count", "strategy", "cost_limit_usd", "early_exit")
-_OF_THE_SUITE = ("workers", "total_budget_usd", "budget_usd", "fail_on_error", "cache_path")
+KEYS = SUITE_EXECUTION.names | CASE_EXECUTION.names
+_OF_THE_SUITE = sorted(SUITE_EXECUTION.names - CASE_EXECUTION.names)
 
 
 class Repeat(TypedDict):
@@ -104,11 +101,11 @@ def _repeat_block(holder: Map, key: str, cursor: FieldCursor) -> Repeat:
     if not isinstance(holder[key], Mapping):
         count = fields.count(holder, key, cursor)
         return Repeat(repetitions=count, strategy="pass_at_k", early_exit=None, repeat_budget_usd=None)
-    block, at = fields.with_snake_case_keys(holder[key], _REPEAT_KEYS), cursor.at(key)
+    block, at = fields.with_snake_case_keys(holder[key], REPEAT), cursor.at(key)
     for name in block:
-        if name not in _REPEAT_KEYS:
-            hint = did_you_mean(str(name), _REPEAT_KEYS)
-            raise at.error(f"unknown field; there are: {', '.join(_REPEAT_KEYS)}{hint}", name)
+        if name not in REPEAT:
+            hint = did_you_mean(str(name), REPEAT)
+            raise at.error(f"unknown field; there are: {', '.join(REPEAT)}{hint}", name)
     if block.get("count") is None:
         raise at.error("expected how many repetitions, got nothing", "count")
     strategy = fields.choice(block, "strategy", at, STRATEGIES)

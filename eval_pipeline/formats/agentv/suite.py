@@ -26,6 +26,7 @@ from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import FieldCursor, Map
 from eval_pipeline.parsing.interpolation import with_texts_changed
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.suites.fields import SUITE
 from eval_pipeline.suites.load import default_name
 from eval_pipeline.suites.model import Case, Suite, content_revision
 from eval_pipeline.suites.workspace import WorkspaceSpec
@@ -34,11 +35,6 @@ TEST_KEYS = ("tests", "eval_cases", "evalcases")
 UNCATEGORIZED = "Uncategorized"
 _SUITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _AGENTV_NAME = re.compile(r"[a-z0-9-]{1,64}\Z")
-_KEYS = frozenset({
-    *TEST_KEYS, "$schema", "name", "description", "version", "author", "license", "tags", "metadata", "requires",
-    "input", "input_files", "execution", "target", "evaluator", "workspace", "vars", "repeat", "assertions", "assert",
-    "evaluators",
-})  # fmt: skip
 _CARRIED = ("version", "author", "license", "requires")
 _TEMPLATED = ("input", "input_files", "assertions", "assert", "evaluators", "execution")
 
@@ -50,7 +46,7 @@ def read_suite(
 
     Raises InputError when a suite-level field is wrong; a wrong test is counted in `Suite.errors` instead.
     """
-    warn_unknown(document, _KEYS, cursor, context, "suite")
+    warn_unknown(document, SUITE.names, cursor, context, "suite")
     try:
         inherited = {name: read(document, cursor, context) for name, read in _INHERITED.items()}
         said = {name: read(document, cursor, context) for name, read in _SAID.items()}

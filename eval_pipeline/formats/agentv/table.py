@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.formats.agentv.case import KEYS
 from eval_pipeline.formats.agentv.documents import RawTest, csv_records
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.parsing.fields import Interpolated
 from eval_pipeline.parsing.source import jsonl_source
 from eval_pipeline.plugins import canonical_name
+from eval_pipeline.suites.fields import CASE
 
 _LISTS = frozenset({"tags", "input_files", "depends_on"})
 _ONE_VALUE = frozenset({"contains", "icontains", "starts-with", "ends-with", "equals", "regex"})
@@ -44,7 +44,7 @@ def _test(record: Mapping[str, str]) -> dict[str, Any]:
 
 def _put(test: dict[str, Any], column: str, value: Any) -> None:
     *above, last = column.split(".")
-    if (above or [last])[0] not in KEYS:
+    if (above or [last])[0] not in CASE.names:
         above = ["vars", *above]
     holder = test
     for name in above:

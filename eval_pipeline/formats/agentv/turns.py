@@ -16,9 +16,9 @@ from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.messages import read_expected, read_messages
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
+from eval_pipeline.suites.fields import TURN
 from eval_pipeline.suites.model import Conversation, EvaluatorSpec, Message
 
-_TURN_KEYS = ("input", "expected_output", "criteria", "assertions", "assert", "rubrics")
 _ON_FAILURE = ("continue", "stop")
 _AGGREGATIONS = ("mean", "min", "max")
 
@@ -82,8 +82,8 @@ def _turns(raw: Map, cursor: FieldCursor) -> list[Map]:
 
 def _turn_input(turn: Map, cursor: FieldCursor, context: LoadContext) -> tuple[Message, ...]:
     for key in turn:
-        if key not in _TURN_KEYS:
-            context.warn_of_unknown(str(key), _TURN_KEYS, cursor, "field of a turn")
+        if key not in TURN.names:
+            context.warn_of_unknown(str(key), TURN.names, cursor, "field of a turn")
     if "input" not in turn:
         raise cursor.error(f"a turn needs an input{did_you_mean('input', map(str, turn))}", "input")
     return read_messages(turn["input"], cursor.at("input"), context)

@@ -21,7 +21,10 @@ from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.file_search import SearchRoots
 from eval_pipeline.parsing.interpolation import interpolate, unset_names
 from eval_pipeline.parsing.source import FieldPath, Source, show_path
+from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.parsing.yaml_text import read_yaml
+from eval_pipeline.suites.fields import CHECKOUT, CLONE, HOOK, REPOSITORY, WORKSPACE
+from eval_pipeline.suites.fields import HOOKS as HOOKS_TABLE
 from eval_pipeline.suites.workspace import (
     HOOKS,
     WORKSPACE_PATH,
@@ -38,7 +41,6 @@ _CURES = {
     "static": "write 'mode: static' with a 'path' instead",
     "pool": "write 'mode: pooled' instead",
 }
-_KEYS = ("template", "files", "isolation", "mode", "path", "repos", "hooks")
 _ISOLATIONS = {"shared": "shared", "per_test": "per_case", "per_case": "per_case"}
 _MODES = ("pooled", "temp", "static")
 _RESETS = ("none", "fast", "strict")
@@ -162,10 +164,10 @@ class _Part:
     def notice(self, key: str, problem: str) -> None:
         self.loading.diagnostics.add(problem, lambda: self.cursor.place(key))
 
-    def notice_unknown(self, known: tuple[str, ...]) -> None:
+    def notice_unknown(self, table: FieldTable) -> None:
         for key in self.raw:
-            if key not in known:
-                self.notice(str(key), f"unknown workspace field '{key}', ignored{did_you_mean(str(key), known)}")
+            if key not in table.names:
+                self.notice(str(key), f"unknown workspace field '{key}', ignored{did_you_mean(str(key), table.names)}")
 
     def has(self, key: str) -> bool:
         return self.raw.get(key) is not None
@@ -240,7 +242,7 @@ def _spec(part: _Part) -> WorkspaceSpec:
     for key, cure in _CURES.items():
         if key in part.raw:
             raise part.error(key, f"'{key}' is no longer a field: {cure}")
-    part.notice_unknown(_KEYS)
+    part.notice_unknown(WORKSPACE)
     template, hooks = _template(part), part.part("hooks")
     isolation = fields.choice(part.raw, "isolation", part.cursor, _ISOLATIONS)
     said: dict[str, Any] = {
@@ -320,10 +322,10 @@ def _repositories(part: _Part) -> tuple[Repository, ...]:
 
 
 def _repository(part: _Part) -> Repository:
-    part.notice_unknown(("path", "source", "checkout", "clone"))
+    part.notice_unknown(REPOSITORY)
     checkout, clone = part.part("checkout"), part.part("clone")
-    checkout.notice_unknown(("ref", "resolve", "ancestor"))
-    clone.notice_unknown(("depth", "filter", "sparse"))
+    checkout.notice_unknown(CHECKOUT)
+    clone.notice_unknown(CLONE)
     url, local = _origin(part.part("source"))
     depth, ancestor = fields.count(clone.raw, "depth", clone.cursor), _ancestor(checkout)
     resolve = fields.choice(checkout.raw, "resolve", checkout.cursor, ("remote", "local"))
@@ -377,12 +379,12 @@ def _path_below(part: _Part) -> str:
 
 
 def _hooks(part: _Part) -> dict[str, Hook]:
-    part.notice_unknown((*HOOKS, "enabled"))
+    part.notice_unknown(HOOKS_TABLE)
     return {name: _hook(part.part(name)) for name in HOOKS if part.has(name)}
 
 
 def _hook(part: _Part) -> Hook:
-    part.notice_unknown(("command", "script", "timeout_ms", "cwd", "reset"))
+    part.notice_unknown(HOOK)
     key = next((key for key in ("command", "script") if part.has(key)), None)
     command = _command(part, key) if key is not None else ()
     cwd = _hook_folder(part, command)
