@@ -53,6 +53,7 @@ from eval_pipeline.sweeps.pairs import (
 from eval_pipeline.sweeps.plan_queue import PlanOutcome, PlanQueue
 from eval_pipeline.warehouse import journal as journals
 from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import Journal, journal_folder, keep_artifacts
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import (
@@ -475,7 +476,7 @@ class PairExecution:
         if displaced:
             rebind(self._warehouse, displaced, self.pair.ready.suite.revision, self._sweep_id, now)
 
-    def _pair_row(self) -> rows.Row:
+    def _pair_row(self) -> Row:
         suite, counts = self.pair.ready.suite, self.counts
         counted = ("planned", "reused", "rescored", "executed", "skipped", "passed", "failed", "errored")
         return {name: getattr(counts, name) for name in counted} | {

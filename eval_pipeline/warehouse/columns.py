@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 Row = dict[str, Any]
 
 
@@ -31,8 +29,3 @@ class Table:
     @property
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
-
-
-def decoded(value: Any, empty: Any) -> Any:
-    """A JSON column's value as Python; `empty` for NULL."""
-    return orjson.loads(value) if isinstance(value, (str, bytes)) else empty

@@ -1,9 +1,9 @@
-"""Values of the other rooms → rows of the tables, and back. Column names are those of `schema.py`."""
+"""Values of the other rooms → rows of the tables, and back: what the codec cannot know from the declarations alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,54 +19,91 @@ from eval_pipeline.reports.model import (
     turn_positions,
     turn_start_from_json,
 )
-from eval_pipeline.scores.model import Finding, Score, Verdict
-from eval_pipeline.suites.model import EvaluatorSpec, Suite
+from eval_pipeline.scores.model import Finding, Score, Status, SubScore, Verdict
+from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
+from eval_pipeline.warehouse.codec import Encoder, value_of
+from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.tables import BY_NAME
 
-Row = dict[str, Any]
+_SUITES = Encoder(
+    BY_NAME["suites"],
+    Suite,
+    given=("suite", "suite_revision", "path", "metadata", "case_count", "invalid_cases", "errors", "loaded_at"),
+)
+_CASES = Encoder(
+    BY_NAME["cases"],
+    Case,
+    given=("suite", "suite_revision", "case_id", "position", "metadata", "evaluators", "workspace", "case_group"),
+)
+_RUNNERS = Encoder(BY_NAME["runners"], Runner, given=("runner", "runner_revision", "settings", "used_at"))
+_EXECUTIONS = Encoder(
+    BY_NAME["target_executions"],
+    Execution,
+    given=(
+        "sweep_id", "runner_revision", "selected_at", "attempt_count", "exit_code", "format", "raw", "artifacts",
+        "workspace",
+    ),
+)  # fmt: skip
+_REPORTS = Encoder(
+    BY_NAME["session_reports"],
+    SessionReport,
+    Usage,
+    Execution,
+    given=("normalizer", "tool_calls", "commands", "event_count", "selected_at", "turns"),
+)
+_EVENTS = Encoder(
+    BY_NAME["session_events"], Execution, given=("position", "kind", "text", "tool", "ok", "event", "turn")
+)
+_SCORES = Encoder(BY_NAME["evaluator_scores"], Score, Execution, given=("details", "scored_at", "sweep_id"))
+_MEMBERS = Encoder(
+    BY_NAME["member_scores"],
+    SubScore,
+    Score,
+    Execution,
+    given=("position", "member", "details", "scored_at", "sweep_id"),
+)
+_VERDICTS = Encoder(
+    BY_NAME["verdicts"],
+    Verdict,
+    SessionReport,
+    Usage,
+    Execution,
+    given=(
+        "verdict_id", "suite_revision", "runner_revision", "tags", "decision_key", "normalizer", "score_keys",
+        "decided_at", "sweep_id",
+    ),
+)  # fmt: skip
 
 
-def suite_row(suite: Suite, errors: list[InputError], now: datetime) -> Row:
-    """The `suites` row of a suite; `errors` are those of its cases."""
-    return {
-        "suite": suite.name,
-        "suite_revision": suite.revision,
-        "path": str(suite.path),
-        "format": suite.format,
-        "description": suite.description,
-        "tags": suite.tags,
-        "metadata": redacted(suite.metadata),
-        "case_count": len(suite.cases),
-        "invalid_cases": len(errors),
-        "errors": [str(error) for error in errors],
-        "warnings": suite.warnings,
-        "loaded_at": now,
-    }
+def suite_row(suite: Suite, errors: Sequence[InputError], now: datetime) -> Row:
+    """Return the `suites` row of a suite; `errors` are those of its cases."""
+    return _SUITES(
+        suite,
+        suite=suite.name,
+        suite_revision=suite.revision,
+        path=str(suite.path),
+        metadata=redacted(suite.metadata),
+        case_count=len(suite.cases),
+        invalid_cases=len(errors),
+        errors=[str(error) for error in errors],
+        loaded_at=now,
+    )
 
 
 def case_rows(suite: Suite) -> Iterator[Row]:
-    """The `cases` rows of a suite."""
+    """Yield the `cases` rows of a suite."""
     for position, case in enumerate(suite.cases):
-        yield {
-            "suite": suite.name,
-            "suite_revision": suite.revision,
-            "case_id": case.id,
-            "position": position,
-            "line": case.line,
-            "input": case.input,
-            "criteria": case.criteria,
-            "expected_output": case.expected_output,
-            "tags": case.tags,
-            "metadata": redacted(case.metadata),
-            "evaluators": [_evaluator(spec) for spec in case.evaluators],
-            "threshold": case.threshold,
-            "expected_fail": case.expected_fail,
-            "conversation": case.conversation,
-            "workspace": case.workspace.fingerprint_fields() if case.workspace is not None else None,
-            "depends_on": case.depends_on,
-            "conversation_id": case.conversation_id,
-            "case_group": case.group,
-            "strategy": case.strategy,
-        }
+        yield _CASES(
+            case,
+            suite=suite.name,
+            suite_revision=suite.revision,
+            case_id=case.id,
+            position=position,
+            metadata=redacted(case.metadata),
+            evaluators=[_evaluator(spec) for spec in case.evaluators],
+            workspace=case.workspace.fingerprint_fields() if case.workspace is not None else None,
+            case_group=case.group,
+        )
 
 
 def _evaluator(spec: EvaluatorSpec) -> Row:
@@ -74,152 +111,81 @@ def _evaluator(spec: EvaluatorSpec) -> Row:
 
 
 def runner_row(runner: Runner, revision: str, now: datetime) -> Row:
-    """The `runners` row of a runner, secrets redacted."""
-    return {
-        "runner": runner.name,
-        "runner_revision": revision,
-        "adapter": runner.adapter,
-        "model": runner.model,
-        "tags": runner.tags,
-        "settings": runner.public_settings,
-        "used_at": now,
-    }
+    """Return the `runners` row of a runner, secrets redacted."""
+    return _RUNNERS(runner, runner=runner.name, runner_revision=revision, settings=runner.public_settings, used_at=now)
 
 
 def execution_row(
     execution: Execution, artifacts: tuple[Artifact, ...], inline: bool, sweep_id: str, runner_revision: str
 ) -> Row:
-    """The `target_executions` row; `inline` is whether the raw payload stands in it (else it is an artifact)."""
+    """Return the `target_executions` row; `inline` is whether it holds the raw payload (else an artifact does)."""
     raw = execution.raw
-    return {
-        "execution_id": execution.execution_id,
-        "key": execution.key,
-        "suite": execution.suite,
-        "runner": execution.runner,
-        "case_id": execution.case_id,
-        "repetition": execution.repetition,
-        "sweep_id": sweep_id,
-        "runner_revision": runner_revision,
-        "completed": execution.completed,
-        "failure_class": execution.failure_class,
-        "error": execution.error,
-        "started_at": execution.started_at,
-        "finished_at": execution.finished_at,
-        "selected_at": execution.finished_at,
-        "duration_ms": execution.duration_ms,
-        "attempt_count": len(execution.attempts),
-        "attempts": execution.attempts,
-        "exit_code": raw.exit_code if raw is not None else None,
-        "format": raw.format if raw is not None else None,
-        "raw": {"payload": raw.payload if inline else None, "duration_ms": raw.duration_ms}
-        if raw is not None
-        else None,
-        "artifacts": artifacts,
-        "workspace": _workspace(execution),
-        "answered_by": execution.answered_by,
-    }
+    stored = {"payload": raw.payload if inline else None, "duration_ms": raw.duration_ms} if raw is not None else None
+    return _EXECUTIONS(
+        execution,
+        sweep_id=sweep_id,
+        runner_revision=runner_revision,
+        selected_at=execution.finished_at,
+        attempt_count=len(execution.attempts),
+        exit_code=raw.exit_code if raw is not None else None,
+        format=raw.format if raw is not None else None,
+        raw=stored,
+        artifacts=artifacts,
+        workspace=_workspace(execution.workspace),
+    )
 
 
-def _workspace(execution: Execution) -> Row | None:
-    trace = execution.workspace
+def _workspace(trace: WorkspaceTrace | None) -> Row | None:
     if trace is None:
         return None
     return {"path": str(trace.path) if trace.path else None, "changes": trace.changes, "hooks": trace.hooks}
 
 
-def stored_execution(
-    row: Mapping[str, Any], raw: RawExecution | None, workspace: Mapping[str, Any] | None
-) -> Execution:
-    """An execution read back; its attempts stay in the table."""
-    return Execution(
-        execution_id=row["execution_id"],
-        key=row["key"],
-        suite=row["suite"],
-        case_id=row["case_id"],
-        runner=row["runner"],
-        repetition=row["repetition"],
-        started_at=row["started_at"].replace(tzinfo=UTC),
-        finished_at=row["finished_at"].replace(tzinfo=UTC),
-        duration_ms=row["duration_ms"],
-        attempts=(),
-        raw=raw,
-        failure_class=row["failure_class"],
-        error=row["error"],
-        workspace=_stored_workspace(workspace) if workspace is not None else None,
-        answered_by=row["answered_by"],
-    )
+def stored_execution(row: Mapping[str, Any], raw: RawExecution | None) -> Execution:
+    """Return the execution of a decoded `target_executions` row; its attempts stay in the table."""
+    return value_of(Execution, row, attempts=(), raw=raw, workspace=_stored_workspace(row["workspace"]))
 
 
-def _stored_workspace(stored: Mapping[str, Any]) -> WorkspaceTrace:
-    """What is known of a workspace later: its folder may be gone or hold another session's work."""
+def _stored_workspace(stored: Mapping[str, Any] | None) -> WorkspaceTrace | None:
+    """The trace of a workspace, without its folder: that may be gone or hold another session's work."""
+    if stored is None:
+        return None
     return WorkspaceTrace(changes=stored.get("changes"), hooks=stored.get("hooks") or {})
 
 
 def report_row(report: SessionReport, execution: Execution, normalizer: str, now: datetime) -> Row:
-    """The `session_reports` row of a report; its events are rows of their own."""
-    usage = report.usage
-    return {
-        "execution_id": report.execution_id,
-        "suite": execution.suite,
-        "runner": execution.runner,
-        "case_id": execution.case_id,
-        "repetition": execution.repetition,
-        "normalizer": normalizer,
-        "final_output": report.final_output,
-        "prompt": report.prompt,
-        "session_id": report.session_id,
-        "model": report.model,
-        "agent_version": report.agent_version,
-        "failure_class": report.failure_class,
-        "error": report.error,
-        "input_tokens": usage.input_tokens,
-        "cached_input_tokens": usage.cached_input_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "output_tokens": usage.output_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-        "total_tokens": usage.total_tokens,
-        "cost_usd": usage.cost_usd,
-        "cost_source": usage.cost_source,
-        "duration_ms": report.duration_ms,
-        "ttft_ms": report.ttft_ms,
-        "model_calls": report.model_calls,
-        "tool_calls": len(report.tool_calls),
-        "commands": len(report.commands),
-        "file_reads": report.file_reads,
-        "skills": report.skills,
-        "event_count": len(report.events),
-        "unknown_events": report.unknown_events,
-        "unparsed_lines": report.unparsed_lines,
-        "started_at": report.started_at,
-        "ended_at": report.ended_at,
-        "exit_code": report.exit_code,
-        "selected_at": now,
-        "file_changes": report.file_changes,
-        "turns": report.turn_starts or None,
-    }
+    """Return the `session_reports` row of a report; its events are rows of their own."""
+    return _REPORTS(
+        report,
+        report.usage,
+        execution,
+        normalizer=normalizer,
+        tool_calls=len(report.tool_calls),
+        commands=len(report.commands),
+        event_count=len(report.events),
+        selected_at=now,
+        turns=report.turn_starts or None,
+    )
 
 
 _EVENT_TEXT = ("text", "command", "path", "output", "skill", "message")
 
 
 def event_rows(report: SessionReport, execution: Execution) -> Iterator[Row]:
-    """The `session_events` rows of a report."""
+    """Yield the `session_events` rows of a report."""
     turn, starts = 0, frozenset(turn_positions(report.events, report.turn_starts))
     for position, event in enumerate(report.events):
         turn += position in starts
-        yield {
-            "execution_id": report.execution_id,
-            "suite": execution.suite,
-            "runner": execution.runner,
-            "case_id": execution.case_id,
-            "position": position,
-            "kind": event.kind,
-            "text": next((getattr(event, name) for name in _EVENT_TEXT if hasattr(event, name)), None),
-            "tool": getattr(event, "tool", None),
-            "ok": _ok(event),
-            "event": event,
-            "turn": turn,
-        }
+        yield _EVENTS(
+            execution,
+            position=position,
+            kind=event.kind,
+            text=next((getattr(event, name) for name in _EVENT_TEXT if hasattr(event, name)), None),
+            tool=getattr(event, "tool", None),
+            ok=_ok(event),
+            event=event,
+            turn=turn,
+        )
 
 
 def _ok(event: Event) -> bool | None:
@@ -230,91 +196,50 @@ def _ok(event: Event) -> bool | None:
     return exit_code == 0 if exit_code is not None else getattr(event, "ok", None)
 
 
-def stored_report(
-    row: Mapping[str, Any],
-    events: list[Mapping[str, Any]],
-    skills: list[Mapping[str, Any]],
-    unknown_events: Mapping[str, int],
-    turns: list[Mapping[str, Any]],
-) -> SessionReport:
-    """A report read back from its row and its events; without `turns`, its events show them."""
-    copied = (
-        "execution_id", "final_output", "prompt", "session_id", "model", "agent_version", "exit_code",
-        "failure_class", "error", "started_at", "ended_at", "duration_ms", "ttft_ms", "model_calls", "unparsed_lines",
-        "file_changes",
-    )  # fmt: skip
-    counted = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
-    return SessionReport(
-        **{name: row[name] for name in copied},
-        usage=Usage(**{name: row[name] for name in (*counted, "cost_usd", "cost_source")}),
-        events=tuple(event_from_json(event) for event in events),
-        unknown_events=unknown_events,
+def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> SessionReport:
+    """Return the report of a decoded `session_reports` row and the decoded `session_events` rows.
+
+    A row of an older version has no `turns`; its events show them.
+    """
+    return value_of(
+        SessionReport,
+        row,
+        usage=value_of(Usage, row),
+        turn_starts=tuple(map(turn_start_from_json, row["turns"] or ())),
+        events=tuple(event_from_json(event["event"]) for event in events),
         skills=tuple(
-            DetectedSkill(skill=skill["skill"], confidence=skill["confidence"], evidence=tuple(skill["evidence"]))
-            for skill in skills
+            value_of(DetectedSkill, skill, evidence=tuple(skill["evidence"])) for skill in row["skills"] or ()
         ),
-        turn_starts=tuple(map(turn_start_from_json, turns)),
     )
 
 
 def score_row(score: Score, execution: Execution, sweep_id: str, now: datetime) -> Row:
-    """The `evaluator_scores` row of a score."""
-    return {
-        "execution_id": score.execution_id,
-        "suite": execution.suite,
-        "runner": execution.runner,
-        "case_id": execution.case_id,
-        "repetition": execution.repetition,
-        "spec_key": score.spec_key,
-        "evaluator": score.evaluator,
-        "type": score.type,
-        "value": score.value,
-        "reason": score.reason,
-        "weight": score.weight,
-        "minimum": score.minimum,
-        "findings": score.findings,
-        "failure_class": score.failure_class,
-        "details": dict(score.details),
-        "duration_ms": score.duration_ms,
-        "scored_at": now,
-        "sweep_id": sweep_id,
-        "passes": score.passes,
-    }
+    """Return the `evaluator_scores` row of a score."""
+    return _SCORES(score, execution, details=dict(score.details), scored_at=now, sweep_id=sweep_id)
 
 
 def member_rows(score: Score, execution: Execution, sweep_id: str, now: datetime) -> Iterator[Row]:
-    """The `member_scores` rows of a score."""
+    """Yield the `member_scores` rows of a score."""
     for position, member in enumerate(score.members):
-        yield {
-            "execution_id": score.execution_id,
-            "suite": execution.suite,
-            "runner": execution.runner,
-            "case_id": execution.case_id,
-            "repetition": execution.repetition,
-            "spec_key": score.spec_key,
-            "evaluator": score.evaluator,
-            "position": position,
-            "member": member.name,
-            "type": member.type,
-            "grader": member.grader,
-            "value": member.value,
-            "reason": member.reason,
-            "weight": member.weight,
-            "details": dict(member.details),
-            "scored_at": now,
-            "sweep_id": sweep_id,
-        }
+        yield _MEMBERS(
+            member,
+            score,
+            execution,
+            position=position,
+            member=member.name,
+            details=dict(member.details),
+            scored_at=now,
+            sweep_id=sweep_id,
+        )
 
 
-def stored_score(row: Mapping[str, Any], findings: list[Mapping[str, Any]], details: Mapping[str, Any]) -> Score:
-    """A score read back."""
-    names = ("execution_id", "spec_key", "evaluator", "type", "value", "reason", "weight", "minimum", "duration_ms")
-    return Score(
-        **{name: row[name] for name in names},
-        failure_class=row["failure_class"],
-        findings=tuple(Finding(**finding) for finding in findings),
-        details=details,
-        passes=row["passes"],
+def stored_score(row: Mapping[str, Any], members: Sequence[Mapping[str, Any]] = ()) -> Score:
+    """Return the score of a decoded `evaluator_scores` row, with the sub-scores of decoded `member_scores` rows."""
+    return value_of(
+        Score,
+        row,
+        findings=tuple(Finding(**finding) for finding in row["findings"] or ()),
+        members=tuple(value_of(SubScore, member, name=member["member"]) for member in members),
     )
 
 
@@ -332,46 +257,32 @@ def verdict_row(
     sweep_id: str,
     now: datetime,
 ) -> Row:
-    """The `verdicts` row of a decided cell."""
-    return {
-        "verdict_id": f"{execution.execution_id}-{int(now.timestamp() * 1_000_000):x}",
-        "suite": execution.suite,
-        "suite_revision": suite_revision,
-        "runner": execution.runner,
-        "runner_revision": runner_revision,
-        "case_id": execution.case_id,
-        "repetition": execution.repetition,
-        "execution_id": execution.execution_id,
-        "key": execution.key,
-        "status": verdict.status.value,
-        "score": verdict.score,
-        "ungated_score": verdict.ungated_score,
-        "threshold": verdict.threshold,
-        "failure_class": verdict.failure_class,
-        "reason": verdict.reason,
-        "tags": tags,
-        "decision_key": decision_key,
-        "normalizer": normalizer,
-        "score_keys": score_keys,
-        "duration_ms": report.duration_ms,
-        "input_tokens": report.usage.input_tokens,
-        "output_tokens": report.usage.output_tokens,
-        "cost_usd": report.usage.cost_usd,
-        "decided_at": now,
-        "sweep_id": sweep_id,
-    }
+    """Return the `verdicts` row of a decided plan."""
+    return _VERDICTS(
+        verdict,
+        report,
+        report.usage,
+        execution,
+        verdict_id=f"{execution.execution_id}-{int(now.timestamp() * 1_000_000):x}",
+        suite_revision=suite_revision,
+        runner_revision=runner_revision,
+        tags=tags,
+        decision_key=decision_key,
+        normalizer=normalizer,
+        score_keys=score_keys,
+        decided_at=now,
+        sweep_id=sweep_id,
+    )
 
 
-def raw_from_row(
-    raw: Mapping[str, Any] | None, row: Mapping[str, Any], files: Mapping[str, Path]
-) -> RawExecution | None:
-    """The raw execution of a `target_executions` row, its files where they lie now."""
+def stored_verdict(row: Mapping[str, Any]) -> Verdict:
+    """Return the verdict of a decoded `verdicts` row."""
+    return value_of(Verdict, row, status=Status(row["status"]))
+
+
+def raw_of(row: Mapping[str, Any], payload: Any, files: Mapping[str, Path]) -> RawExecution | None:
+    """Return the raw execution of a decoded `target_executions` row, with its payload and its files."""
+    raw = row["raw"]
     if raw is None or row["format"] is None:
         return None
-    return RawExecution(
-        format=row["format"],
-        payload=raw.get("payload") or {},
-        files=files,
-        exit_code=row["exit_code"],
-        duration_ms=raw.get("duration_ms"),
-    )
+    return value_of(RawExecution, row, payload=payload or {}, files=files, duration_ms=raw.get("duration_ms"))

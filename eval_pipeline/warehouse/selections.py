@@ -6,7 +6,7 @@ cell out or found it done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,10 +17,12 @@ from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.scores.model import Score, Status, SubScore, Verdict
+from eval_pipeline.scores.model import Score
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.columns import decoded
+from eval_pipeline.warehouse.codec import decoder, value_of
+from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.store import Connection
+from eval_pipeline.warehouse.stored_pairs import grouped
 from eval_pipeline.warehouse.tables import BY_NAME
 
 BATCH = 2_000
@@ -112,11 +114,11 @@ def select(
 def _sweep(connection: Connection, wanted: str) -> Selection:
     id_ = _named("sweep", wanted, sweep_ids(connection))
     found = connection.execute("SELECT started_at, selection FROM sweeps WHERE sweep_id = ?", [id_]).fetchone()
-    started_at, selection = found or (None, None)
-    asked = decoded(selection, {})
+    row = decoder(("started_at", "selection"), BY_NAME["sweeps"])(found or (None, None))
+    selection = row["selection"] or {}
     return Selection(
-        kind="sweep", id=id_, at=_utc(started_at), cases=tuple(asked.get("cases") or ()),
-        tags=tuple(asked.get("tags") or ()),
+        kind="sweep", id=id_, at=row["started_at"], cases=tuple(selection.get("cases") or ()),
+        tags=tuple(selection.get("tags") or ()),
     )  # fmt: skip
 
 
@@ -194,28 +196,25 @@ def read_records(connection: Connection, selection: Selection) -> Iterator[Resul
     chosen = connection.cursor()  # its own, since the batches are asked for while it is being read
     chosen.execute(selection.query(", ".join(columns), joins, order), selection.values)
     names = [column[0] for column in chosen.description or ()]
+    decode = decoder(names, *(BY_NAME[table] for table in ("verdicts", "cases", "runners")))
     while batch := chosen.fetchmany(BATCH):
-        yield from _records(connection, [dict(zip(names, row, strict=True)) for row in batch])
+        yield from _records(connection, [decode(row) for row in batch])
     chosen.close()
 
 
-def _records(connection: Connection, verdicts: list[dict[str, Any]]) -> Iterator[ResultRow]:
+def _records(connection: Connection, verdicts: list[Row]) -> Iterator[ResultRow]:
     ids = [row["execution_id"] for row in verdicts]
     executions = {row["execution_id"]: row for row in _of_table(connection, "target_executions", ids)}
     reports = {row["execution_id"]: row for row in _of_table(connection, "session_reports", ids)}
-    events = _grouped(_of_table(connection, "session_events", ids, "ORDER BY execution_id, position"))
-    scores = _grouped(_of_table(connection, "evaluator_scores", ids))
-    members = _grouped(_of_table(connection, "member_scores", ids, "ORDER BY execution_id, spec_key, position"))
+    events = grouped(_of_table(connection, "session_events", ids, "ORDER BY execution_id, position"))
+    scores = grouped(_of_table(connection, "evaluator_scores", ids))
+    members = grouped(_of_table(connection, "member_scores", ids, "ORDER BY execution_id, spec_key, position"))
     for verdict in verdicts:
         id_ = verdict["execution_id"]
-        asked = verdict["score_keys"] or ()
-        found = {row["spec_key"]: _score(row, members.get(id_, ())) for row in scores.get(id_, ())}
-        yield _record(
-            verdict,
-            executions.get(id_, {}),
-            _report(reports.get(id_), events.get(id_, ())),
-            tuple(found[key] for key in asked if key in found),
-        )
+        stored = {row["spec_key"]: _score(row, members.get(id_, ())) for row in scores.get(id_, ())}
+        report = rows.stored_report(reports[id_], events.get(id_, ())) if id_ in reports else None
+        counted = tuple(stored[key] for key in verdict["score_keys"] or () if key in stored)
+        yield _record(verdict, executions.get(id_, {}), report, counted)
 
 
 _LARGE = frozenset({"raw", "attempts"})
@@ -228,83 +227,35 @@ def _columns(connection: Connection, table: str) -> list[str]:
     return [name for name in BY_NAME[table].column_names if name in there]
 
 
-def _of_table(connection: Connection, table: str, ids: list[str], order: str = "") -> Iterator[dict[str, Any]]:
+def _of_table(connection: Connection, table: str, ids: list[str], order: str = "") -> Iterator[Row]:
     """The rows of these executions; columns that are not there yet are None."""
     names = _columns(connection, table)
     if not names:
         return
     columns = ", ".join(f'"{name}"' for name in names)
     query = f'SELECT {columns} FROM "{table}" WHERE execution_id IN (SELECT unnest($ids::VARCHAR[])) {order}'
-    unknown = dict.fromkeys(BY_NAME[table].column_names)
-    for row in connection.execute(query, {"ids": ids}).fetchall():
-        yield {**unknown, **dict(zip(names, row, strict=True))}
+    yield from map(decoder(names, BY_NAME[table]), connection.execute(query, {"ids": ids}).fetchall())
 
 
-def _grouped(found: Iterator[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in found:
-        groups.setdefault(row["execution_id"], []).append(row)
-    return groups
-
-
-def _record(
-    verdict: dict[str, Any], execution: Mapping[str, Any], report: SessionReport | None, scores: tuple[Score, ...]
-) -> ResultRow:
-    workspace = decoded(execution.get("workspace"), {})
-    return ResultRow(
-        **{name: verdict[name] for name in _VERDICT_FIELDS},
-        verdict=_verdict(verdict),
-        adapter=verdict["adapter"],
-        runner_settings=decoded(verdict["settings"], {}),
-        started_at=_utc(execution.get("started_at")),
-        finished_at=_utc(execution.get("finished_at")),
-        decided_at=_utc(verdict["decided_at"]),
-        error=execution.get("error"),
+def _record(verdict: Row, execution: Row, report: SessionReport | None, scores: tuple[Score, ...]) -> ResultRow:
+    return value_of(
+        ResultRow,
+        {**{name: execution.get(name) for name in _EXECUTION_FIELDS}, **verdict},
+        verdict=rows.stored_verdict(verdict),
+        runner_settings=verdict["settings"] or {},
         attempts=execution.get("attempt_count"),
-        answered_by=execution.get("answered_by"),
-        input=decoded(verdict["input"], []),
-        expected_output=decoded(verdict["expected_output"], []),
-        tags=tuple(verdict["tags"] or ()),
-        metadata=decoded(verdict["metadata"], {}),
-        conversation_id=verdict.get("conversation_id"),
         group=verdict.get("case_group"),
         report=report,
-        hooks=workspace.get("hooks") or {},
+        hooks=(execution.get("workspace") or {}).get("hooks") or {},
         scores=scores,
     )
 
 
-_VERDICT_FIELDS = (
-    "suite", "case_id", "runner", "repetition", "execution_id", "suite_path", "suite_revision", "runner_revision",
-    "sweep_id", "criteria",
-)  # fmt: skip
+_EXECUTION_FIELDS = ("started_at", "finished_at", "error", "answered_by")
 
 
-def _verdict(row: Mapping[str, Any]) -> Verdict:
-    return Verdict(
-        status=Status(row["status"]), score=row["score"], ungated_score=row["ungated_score"],
-        threshold=row["threshold"], failure_class=row["failure_class"], reason=row["reason"],
-    )  # fmt: skip
-
-
-def _report(row: Mapping[str, Any] | None, events: Sequence[Mapping[str, Any]]) -> SessionReport | None:
-    if row is None:
-        return None
-    happened = [decoded(event["event"], {}) for event in events]
-    skills, unknown, turns = (decoded(row["skills"], []), decoded(row["unknown_events"], {}), decoded(row["turns"], []))
-    return rows.stored_report(row, happened, skills, unknown, turns)
-
-
-def _score(row: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Score:
-    score = rows.stored_score(row, decoded(row["findings"], []), decoded(row["details"], {}))
-    parts = tuple(
-        SubScore(
-            name=part["member"], type=part["type"], value=part["value"], reason=part["reason"], weight=part["weight"],
-            grader=part["grader"], details=decoded(part["details"], {}),
-        )
-        for part in members if part["spec_key"] == row["spec_key"]
-    )  # fmt: skip
-    return score._replace(members=parts)
+def _score(row: Row, members: Sequence[Row]) -> Score:
+    return rows.stored_score(row, [member for member in members if member["spec_key"] == row["spec_key"]])
 
 
 def _utc(value: datetime | None) -> datetime | None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from eval_pipeline.executions.model import Execution
+from eval_pipeline.executions.model import Execution, RawExecution
 from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.columns import decoded
+from eval_pipeline.warehouse.codec import decoder
+from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -94,23 +95,22 @@ def _load_batch(
     with warehouse.transaction() as connection:
         _want(connection, ids)
 
-        def fetch(table: str, order: str = "") -> list[dict[str, Any]]:
+        def fetch(table: str, order: str = "") -> list[Row]:
             names = BY_NAME[table].column_names
             columns = ", ".join(f't."{name}"' for name in names)
             query = f'SELECT {columns} FROM "{table}" t SEMI JOIN wanted USING (execution_id) {order}'
-            return [dict(zip(names, row, strict=True)) for row in connection.execute(query).fetchall()]
+            decode = decoder(names, BY_NAME[table])
+            return [decode(row) for row in connection.execute(query).fetchall()]
 
         executions = fetch("target_executions")
         reports = {row["execution_id"]: row for row in fetch("session_reports")}
-        events = fetch("session_events", "ORDER BY execution_id, position")
-        scores = fetch("evaluator_scores")
-    by_id = _grouped(events, lambda row: orjson.loads(row["event"]))
-    score_lists = _grouped(scores, _score)
+        events = grouped(fetch("session_events", "ORDER BY execution_id, position"))
+        scores = grouped(fetch("evaluator_scores"))
     return {
         row["execution_id"]: (
-            rows.stored_execution(row, _raw(row, warehouse.storage.artifacts), decoded(row["workspace"], None)),
-            _report(reports.get(row["execution_id"]), by_id.get(row["execution_id"], [])),
-            {score.spec_key: score for score in score_lists.get(row["execution_id"], [])},
+            rows.stored_execution(row, _raw(row, warehouse.storage.artifacts)),
+            _report(reports.get(row["execution_id"]), events.get(row["execution_id"], ())),
+            {score["spec_key"]: rows.stored_score(score) for score in scores.get(row["execution_id"], ())},
         )
         for row in executions
     }
@@ -122,32 +122,26 @@ def _want(connection: Connection, ids: Sequence[str]) -> None:
     connection.execute("INSERT INTO wanted SELECT unnest($ids::VARCHAR[])", {"ids": list(ids)})
 
 
-def _grouped(found: list[dict[str, Any]], value: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
-    groups: dict[str, list[Any]] = {}
+def grouped(found: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return rows by their execution."""
+    groups: dict[str, list[Row]] = {}
     for row in found:
-        groups.setdefault(row["execution_id"], []).append(value(row))
+        groups.setdefault(row["execution_id"], []).append(row)
     return groups
 
 
-def _report(row: Mapping[str, Any] | None, events: list[Mapping[str, Any]]) -> SessionReport | None:
-    if row is None:
-        return None
-    skills, unknown, turns = (decoded(row["skills"], []), decoded(row["unknown_events"], {}), decoded(row["turns"], []))
-    return rows.stored_report(row, events, skills, unknown, turns)
+def _report(row: Row | None, events: Sequence[Row]) -> SessionReport | None:
+    return rows.stored_report(row, events) if row is not None else None
 
 
-def _score(row: dict[str, Any]) -> Score:
-    return rows.stored_score(row, decoded(row["findings"], []), decoded(row["details"], {}))
-
-
-def _raw(row: Mapping[str, Any], artifacts: Path) -> Any:
-    """The raw execution with its files found again; a payload kept as a file is read back."""
-    kept = {entry["role"]: artifacts / entry["path"] for entry in decoded(row["artifacts"], [])}
-    raw = decoded(row["raw"], None)
-    payload = kept.pop("payload", None)
-    if raw is not None and payload is not None and payload.is_file():
-        raw = {**raw, "payload": orjson.loads(payload.read_bytes())}
-    return rows.raw_from_row(raw, row, kept)
+def _raw(row: Row, artifacts: Path) -> RawExecution | None:
+    """The raw execution with its files where they are now; a payload that was stored as a file is read back."""
+    files = {entry["role"]: artifacts / entry["path"] for entry in row["artifacts"] or ()}
+    payload = (row["raw"] or {}).get("payload")
+    file = files.pop("payload", None)
+    if file is not None and file.is_file():
+        payload = orjson.loads(file.read_bytes())
+    return rows.raw_of(row, payload, files)
 
 
 def case_results(warehouse: Warehouse, pair: PairKey) -> dict[str, int]:

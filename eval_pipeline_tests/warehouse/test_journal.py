@@ -14,6 +14,7 @@ import pytest
 from eval_pipeline.executions.model import RawExecution
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import (
     FOLD_BYTES,
@@ -36,7 +37,7 @@ def open_journal(warehouse: DuckDBWarehouse, sweep: str = "1", cell: PairKey = C
     return Journal(journal_folder(warehouse.storage, sweep, cell), warehouse)
 
 
-def row(execution_id: str) -> rows.Row:
+def row(execution_id: str) -> Row:
     return rows.execution_row(an_execution(execution_id=execution_id), (), True, "1", "1")
 
 

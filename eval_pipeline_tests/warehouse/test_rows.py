@@ -31,8 +31,9 @@ from eval_pipeline.reports.model import (
     TurnStart,
     Usage,
 )
-from eval_pipeline.scores.model import Finding, Score, Status, Verdict
+from eval_pipeline.scores.model import Finding, Score, Status, SubScore, Verdict
 from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, load_stored
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -294,7 +295,7 @@ def test_every_kind_of_row_has_exactly_the_columns_of_its_table() -> None:
     case, runner = a_case(evaluators=(an_evaluator("contains", value="a"),)), a_runner()
     execution = an_execution(a_plan(case, runner))
     report = SessionReport(execution_id="e", events=(CommandEvent(command="ls"),))
-    score = Score("e", "k", "contains", "contains", 1.0, "so")
+    score = Score("e", "k", "contains", "contains", 1.0, "so", members=(SubScore("a", "contains", 1.0, "so"),))
     verdict = Verdict(
         status=Status.PASSED, score=1.0, ungated_score=1.0, threshold=0.8, failure_class=None, reason="so"
     )
@@ -306,6 +307,7 @@ def test_every_kind_of_row_has_exactly_the_columns_of_its_table() -> None:
         "session_reports": rows.report_row(report, execution, "n/1", NOON),
         "session_events": next(iter(rows.event_rows(report, execution))),
         "evaluator_scores": rows.score_row(score, execution, "sweep", NOON),
+        "member_scores": next(iter(rows.member_rows(score, execution, "sweep", NOON))),
         "verdicts": rows.verdict_row(
             verdict, execution, report, suite_revision="1", runner_revision="1", tags=("a",), decision_key="d",
             normalizer="n/1", score_keys=["k"], sweep_id="sweep", now=NOON,
@@ -354,7 +356,7 @@ def test_two_decisions_about_one_execution_are_two_rows() -> None:
         status=Status.PASSED, score=1.0, ungated_score=1.0, threshold=0.8, failure_class=None, reason="so"
     )
 
-    def row(now: datetime) -> rows.Row:
+    def row(now: datetime) -> Row:
         return rows.verdict_row(
             verdict, an_execution(), SessionReport(execution_id="e"), suite_revision="1", runner_revision="1", tags=(),
             decision_key="d", normalizer="n/1", score_keys=[], sweep_id="sweep", now=now,
