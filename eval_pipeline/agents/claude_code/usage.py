@@ -1,0 +1,54 @@
+"""What a session of Claude Code cost: tokens and money, by its `result` record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eval_pipeline.agents.claude_code.ending import Ending
+from eval_pipeline.agents.claude_code.records import THINKING, message_blocks
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, first, mapping, text
+from eval_pipeline.reports.model import Usage
+
+
+def usage_of(end: Ending, records: Sequence[Record]) -> Usage:
+    """Usage of the `result`: input is the sum of what was sent anew, written to and read from the cache.
+
+    All zeros on a failed session mean that nothing was reported.
+    """
+    raw = mapping(end.result.get("usage"))
+    fresh, written = count(raw.get("input_tokens")), count(raw.get("cache_creation_input_tokens"))
+    cached, output = count(raw.get("cache_read_input_tokens")), count(raw.get("output_tokens"))
+    if end.failure is not None and not any((fresh, written, cached, output)):
+        return Usage()
+    cost = _cost(end.result)
+    return Usage(
+        input_tokens=fresh + (written or 0) + (cached or 0) if fresh is not None else None,
+        cached_input_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=output,
+        reasoning_tokens=_reasoning(raw, records),
+        cost_usd=cost,
+        cost_source="reported" if cost is not None else None,
+    )
+
+
+def _reasoning(raw: JsonMap, records: Sequence[Record]) -> int | None:
+    """Thinking tokens; 0 is what the CLI prints for "not reported", and believed only where no thinking was seen."""
+    reasoning = count(mapping(raw.get("output_tokens_details")).get("thinking_tokens"))
+    kinds = {text(block.get("type")) for record, block in message_blocks(records) if record.type == "assistant"}
+    return reasoning if reasoning or (kinds and kinds.isdisjoint(THINKING)) else None
+
+
+def _cost(result: JsonMap) -> float | None:
+    """The cost of this run in USD: the total of a resumed session also holds what earlier runs cost.
+
+    None when the CLI did not know a model's price: it then makes one up (`costBasis: unknown`).
+    """
+    models = [mapping(entry) for entry in mapping(result.get("modelUsage")).values()]
+    if any(model.get("costBasis") == "unknown" for model in models):
+        return None
+    since = mapping(result.get("model_usage_since_last_result"))
+    own = [amount(mapping(entry).get("costUSD")) for entry in since.values()]
+    if own and None not in own:
+        return sum(cost for cost in own if cost is not None)
+    return amount(first(result, "total_cost_usd", "cost_usd", "total_cost"))
