@@ -80,7 +80,7 @@ EVALUATOR_ARGUMENTS: dict[str, dict[str, Any]] = {
     "turn": {"turn": 1, "assertions": [{"type": "contains", "value": ODD_TEXT}], "criteria": ODD_TEXT},
     "webhook": {"value": "http://127.0.0.1:9/check?a=b", "threshold": 0.5},
 }
-OPPOSITES = {name for name in EVALUATORS.names() if name.startswith("not-")}
+OPPOSITES = sorted(name for name in EVALUATORS.names() if name.startswith("not-"))
 EVALUATOR_ARGUMENTS |= {
     name: EVALUATOR_ARGUMENTS[base] for name in OPPOSITES if (base := name[4:]) in EVALUATOR_ARGUMENTS
 }
