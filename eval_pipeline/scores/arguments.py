@@ -1,0 +1,142 @@
+"""The arguments of evaluators as tables of fields, for reference docs and JSON Schemas.
+
+Names, kinds and defaults come from an evaluator's own dataclass, which is what checks a suite; the sentences about them
+come from a field's `description`, else from here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from eval_pipeline.errors import NOWHERE, SourceLocation
+from eval_pipeline.parsing.tables import Field, FieldTable, Kind
+from eval_pipeline.plugins import canonical_name
+from eval_pipeline.scores.evaluate import EVALUATORS
+
+_DOCS: Mapping[str, str] = {
+    "aggregation": "How the scores become one.",
+    "aggregator": "How the scores become one: `type`, and the fields of that type.",
+    "args_match": "How the arguments of tool calls are compared: `exact`, `superset`, `subset`, `ignore`, or paths.",
+    "arguments": "Further arguments of the function.",
+    "assertions": "The evaluators whose scores are combined.",
+    "budget": "The most that the execution may cost, in USD.",
+    "command": "The program: a list of arguments, or a shell line.",
+    "config": "Free-form configuration that the program or prompt receives.",
+    "criteria": "What a good answer does.",
+    "cwd": "The folder in which the program runs (default: the suite's).",
+    "expected": "The expected tool calls, in order: `tool`, `args` and `max_duration_ms` of each.",
+    "expected_output": "The expected messages of the turn.",
+    "exploration_tolerance": "How far the exploration ratio may be from its target.",
+    "fields": "The fields to compare: `path`, `match`, `weight`, `required` and the options of each.",
+    "flags": "Flags of the pattern, as JavaScript has them.",
+    "function": "The function, as `module:function`; modules beside the suite's file come first.",
+    "graders": "Runners that grade, each of them once per vote.",
+    "grades": "The score of each grade that the grader may give.",
+    "max_cost_usd": "The most that the execution may cost, in USD.",
+    "max_duration_ms": "The longest that the execution may take, in milliseconds.",
+    "max_input": "The most input tokens, without those from a cache.",
+    "max_llm_calls": "The most calls of a model.",
+    "max_output": "The most output tokens.",
+    "max_steps": "Is recorded and has no effect.",
+    "max_tokens": "The most input and output tokens, without those from a cache.",
+    "max_tool_calls": "The most tool calls.",
+    "max_total": "The most input and output tokens.",
+    "minimums": "The least number of calls of each tool, for `any_order`.",
+    "mode": "How calls are compared: `any_order`, `in_order`, `exact`, `superset` or `subset`.",
+    "model": "Is recorded and has no effect: the grader's runner names the model.",
+    "on_error": "What becomes of the score when the program or code fails: `unscored`, or `fail` (0).",
+    "on_missing": "What becomes of the score when the session lacks the facts: `unscored`, or `fail` (0).",
+    "plain": "Takes the exit code for the answer of a program that prints no JSON.",
+    "prompt": "The prompt: a text, `file://` and a path, or a `command` that prints it.",
+    "provider": "Another name for `target`.",
+    "rubrics": "Criteria that the grader checks one by one.",
+    "should_trigger": "Set to false to require that the skill is not used.",
+    "skill": "The name of the skill.",
+    "target": "The runner that grades (default: the run's grader).",
+    "target_exploration_ratio": "The share of tool calls that only look.",
+    "temperature": "The sampling temperature of the grader.",
+    "threshold": "The least score that passes.",
+    "timeout_s": "The time limit, in seconds.",
+    "turn": "The number of the turn, from 1.",
+    "turns": "The evaluators of each turn.",
+    "value": "What the answer is compared with.",
+    "vote": "How the votes become one score.",
+    "votes": "How often each grader is asked.",
+}
+_SPECIAL: Mapping[tuple[str, str], str] = {
+    ("code-grader", "target"): "Whether the program may call models: true, or `max_calls` and `targets`.",
+    ("script", "target"): "Whether the program may call models: true, or `max_calls` and `targets`.",
+    ("javascript", "value"): "An expression of `output` and `context`, a function's body, or `file://` and a path.",
+    ("python", "value"): "An expression of `output` and `context`, a function's body, or `file://` and a path.",
+    ("latency", "threshold"): "The longest that the target may take, in milliseconds.",
+    ("regex", "value"): "The pattern, in JavaScript's syntax.",
+    ("rubrics", "criteria"): "The criteria: texts, or mappings with `outcome`, `weight`, `required`, `score_ranges`.",
+    ("similar", "config"): "Where embeddings come from: `embedding_provider` with `base_url`, `model` and `api_key`.",
+    ("skill-used", "value"): "The skills: a name, a list of names, or `name` or `pattern` with `min` and `max`.",
+    ("trajectory:goal-success", "value"): "The goal: a text, or a mapping with `goal` (default: the criteria).",
+    ("trajectory:step-count", "value"): "The steps to count: `type`, `pattern`, `min` and `max`.",
+    ("trajectory:tool-args-match", "value"): "The tool and its arguments: `name`, `args`, `mode`, `ignore` and more.",
+    ("trajectory:tool-sequence", "value"): "The tools in order: a list of names, or `steps` and `mode`.",
+    ("trajectory:tool-used", "value"): "The tools: a name, a list of names, or `pattern`, `min` and `max`.",
+    ("webhook", "value"): "The address of the service.",
+    **{(name, "value"): "What a good answer does (default: the case's criteria)."
+       for name in ("agent-rubric", "llm-grader", "llm-rubric")},
+}  # fmt: skip
+
+
+def argument_fields(type_: str, place: SourceLocation = NOWHERE) -> FieldTable:
+    """The arguments of an evaluator. Raises UnknownName.
+
+    An argument that nobody describes gets the sentence of the evaluator's docstring that names it, or none.
+    """
+    class_ = EVALUATORS.get(type_, place)
+    adapter: TypeAdapter[Any] = TypeAdapter(class_)
+    schema, aliased = adapter.json_schema(by_alias=False), adapter.json_schema()
+    summary = (class_.__doc__ or "").strip()
+    arguments = tuple(
+        replace(_argument(canonical_name(type_), name, schema, summary), aliases=(alias,) if alias != name else ())
+        for name, alias in zip(schema.get("properties", {}), aliased.get("properties", {}), strict=True)
+    )
+    return FieldTable(canonical_name(type_), arguments, summary.partition("\n\n")[0])
+
+
+def _argument(type_: str, name: str, schema: Mapping[str, Any], summary: str) -> Field:
+    described = schema["properties"][name]
+    plain = type_.removeprefix("not-")
+    doc = described.get("description") or _SPECIAL.get((plain, name)) or _DOCS.get(name) or _sentence(name, summary)
+    shown = {key: value for key, value in described.items() if key not in ("title", "default", "description")}
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema and "$ref" in str(shown) else {}
+    return Field(
+        name,
+        Kind(_title(shown), {**shown, **definitions}),
+        doc,
+        default=described.get("default"),
+        required=name in schema.get("required", ()),
+    )
+
+
+def _title(schema: Mapping[str, Any]) -> str:
+    """What a value may be, in words."""
+    if "enum" in schema or "const" in schema:
+        return f"one of {', '.join(map(str, schema.get('enum', [schema.get('const')])))}"
+    if "anyOf" in schema:
+        titles = [_title(each) for each in schema["anyOf"] if each.get("type") != "null"]
+        return " or ".join(dict.fromkeys(titles))
+    return _TITLES.get(str(schema.get("type")), "a mapping" if "$ref" in schema else "any value")
+
+
+_TITLES = {
+    "string": "a text", "boolean": "true or false", "integer": "a whole number", "number": "a number",
+    "array": "a list", "object": "a mapping",
+}  # fmt: skip
+
+
+def _sentence(name: str, text: str) -> str:
+    """The sentence of a docstring that names an argument."""
+    sentences = re.split(r"(?<=[.:])\s+", " ".join(text.split()))
+    return next((sentence for sentence in sentences if f"`{name}`" in sentence), "")
