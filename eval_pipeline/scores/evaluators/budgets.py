@@ -1,4 +1,4 @@
-"""`latency`, `cost`, `token-usage`: whether a measured quantity stays within a limit.
+"""`latency`, `cost`, `token-usage`: whether a measured quantity is within a limit.
 
 A quantity that was not measured leaves the score unknown, with the reason; `on_missing: fail` counts it as exceeded,
 as AgentV does.

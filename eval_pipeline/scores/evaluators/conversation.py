@@ -43,13 +43,13 @@ class Turn(CompositeEvaluator):
     expected_output: Annotated[tuple[dict[str, Any], ...], Strict(False)] = ()
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
-        found = turn_subject(subject, self.turn)
-        if found is None:
+        turn = turn_subject(subject, self.turn)
+        if turn is None:
             return Outcome(0.0, f"the conversation ended before turn {self.turn}")
         if not self.members:
             return Outcome(1.0, f"turn {self.turn} was answered; there is nothing to check in it")
-        case = replace(found.case, criteria=self.criteria, expected_output=_messages(self.expected_output))
-        return _mean(await self.member_scores(replace(found, case=case), client))
+        case = replace(turn.case, criteria=self.criteria, expected_output=_messages(self.expected_output))
+        return _mean(await self.member_scores(replace(turn, case=case), client))
 
 
 @EVALUATORS.register("conversation")
@@ -68,32 +68,33 @@ class WholeConversation(CompositeEvaluator):
         super().__post_init__()
         if self.aggregation is None and (self.turns or not self.members):
             raise ValueError("needs assertions, or an aggregation (min or max) of turns")
-        _ = self.turn_parts
+        _ = self.turn_evaluators
 
     @cached_property
-    def turn_parts(self) -> tuple[Turn, ...]:
+    def turn_evaluators(self) -> tuple[Turn, ...]:
         """The evaluators of the turns. Raises ValueError."""
-        return tuple(_turn(config) for config in self.turns)
+        return tuple(_turn_evaluator(config) for config in self.turns)
 
     @property
     def graders(self) -> tuple[str | None, ...]:
-        asked = (name for part in self.turn_parts for name in part.graders)
-        return tuple(dict.fromkeys((*super().graders, *asked)))
+        of_turns = (name for turn in self.turn_evaluators for name in turn.graders)
+        return tuple(dict.fromkeys((*super().graders, *of_turns)))
 
     def content(self, folder: Path) -> Mapping[str, str]:
         """Return what the members' scores depend on, those of the turns included."""
-        found = dict(super().content(folder))
-        for part in self.turn_parts:
-            found |= {f"turn-{part.turn}: {name}": value for name, value in part.content(folder).items()}
-        return found
+        content = dict(super().content(folder))
+        for turn in self.turn_evaluators:
+            content |= {f"turn-{turn.turn}: {name}": value for name, value in turn.content(folder).items()}
+        return content
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         whole = _mean(await self.member_scores(subject, client)) if self.members else None
         if self.aggregation is None:
-            assert whole is not None  # refused when it was built
+            assert whole is not None  # __post_init__ refuses the other case
             return whole
-        turns = await asyncio.gather(*(part.grade(subject, client) for part in self.turn_parts))
-        named = [(f"turn-{part.turn}", "turn", found) for part, found in zip(self.turn_parts, turns, strict=True)]
+        outcomes = await asyncio.gather(*(turn.grade(subject, client) for turn in self.turn_evaluators))
+        turns = zip(self.turn_evaluators, outcomes, strict=True)
+        named = [(f"turn-{turn.turn}", "turn", outcome) for turn, outcome in turns]
         return _extreme(self.aggregation, [*named, *([("conversation", "conversation", whole)] if whole else [])])
 
 
@@ -153,13 +154,13 @@ def _answers(report: SessionReport, turn: SessionTurn) -> int | None:
 
 
 def _mean(scores: Sequence[Score]) -> Outcome:
-    """The weighted mean of evaluators, as a test's: open when one of them is, 0 when a required one fails."""
+    """The weighted mean of scores, as of a case: None when one that counts is None, 0 when a required one fails."""
     weights = {score.evaluator: score.weight for score in scores}
-    silent = next((score for score in scores if score.value is None and counts(score)), None)
-    if silent is not None:
+    unscored = next((score for score in scores if score.value is None and counts(score)), None)
+    if unscored is not None:
         outcome = gated(Outcome(0.0, ""), scores)
         if outcome.passes is not False:
-            outcome = Outcome(None, f"{silent.evaluator} could not tell: {silent.reason}")
+            outcome = Outcome(None, f"{unscored.evaluator} could not tell: {unscored.reason}")
         return with_members(outcome, scores, weights)
     value = weighted_mean(scores)
     worst = min(scores, key=lambda score: (score.weight == 0, score.value is None, score.value or 0.0))
@@ -168,45 +169,48 @@ def _mean(scores: Sequence[Score]) -> Outcome:
 
 
 def _extreme(aggregation: str, parts: Sequence[tuple[str, str, Outcome]]) -> Outcome:
-    """The worst or the best of the parts; open when one of them is."""
+    """The worst or the best of the parts; None when one of them is None."""
     members = tuple(
-        SubScore(name, type_, found.value, found.reason, details=_details(found)) for name, type_, found in parts
+        SubScore(name, type_, outcome.value, outcome.reason, details=_details(outcome))
+        for name, type_, outcome in parts
     )
     findings = tuple(
-        Finding(f"[{name}] {one.text}", one.passed, one.evidence) for name, _, found in parts for one in found.findings
+        Finding(f"[{name}] {finding.text}", finding.passed, finding.evidence)
+        for name, _, outcome in parts
+        for finding in outcome.findings
     )
-    silent = next((member for member in members if member.value is None), None)
-    if silent is not None:
-        return Outcome(None, f"{silent.name}: {silent.reason}", findings, members=members)
+    unscored = next((member for member in members if member.value is None), None)
+    if unscored is not None:
+        return Outcome(None, f"{unscored.name}: {unscored.reason}", findings, members=members)
     choose = min if aggregation == "min" else max
     chosen = choose(members, key=lambda member: member.value or 0.0)
     reason = f"{aggregation} of {len(members)}: {chosen.name}: {chosen.reason}"
     return Outcome(chosen.value, reason, findings, members=members)
 
 
-def _details(found: Outcome) -> dict[str, Any]:
-    own = [dict(zip(SubScore._fields, member, strict=True)) for member in found.members]
-    return {**found.details, **({"members": own} if own else {})}
+def _details(outcome: Outcome) -> dict[str, Any]:
+    members = [dict(zip(SubScore._fields, member, strict=True)) for member in outcome.members]
+    return {**outcome.details, **({"members": members} if members else {})}
 
 
-def _turn(config: Any) -> Turn:
+def _turn_evaluator(config: Any) -> Turn:
     if not isinstance(config, Mapping):
         raise ValueError(f"turns: expected mappings with turn and assertions, got {config!r}")
     try:
-        part = build(EvaluatorSpec(type="turn", name="turn", config=config))
+        evaluator = build(EvaluatorSpec(type="turn", name="turn", config=config))
     except InputError as error:
         raise ValueError(f"turns: {error}") from None
-    assert isinstance(part, Turn)  # nothing else answers to the name
-    return part
+    assert isinstance(evaluator, Turn)  # no other evaluator has the name
+    return evaluator
 
 
 def _messages(raw: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
     return tuple(
         Message(
-            role=str(one.get("role", "assistant")),
-            content=one.get("content"),
-            name=one.get("name"),
-            tool_calls=tuple(one.get("tool_calls") or ()),
+            role=str(message.get("role", "assistant")),
+            content=message.get("content"),
+            name=message.get("name"),
+            tool_calls=tuple(message.get("tool_calls") or ()),
         )
-        for one in raw
+        for message in raw
     )

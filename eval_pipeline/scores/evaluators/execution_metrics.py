@@ -1,7 +1,6 @@
-"""`execution-metrics`: how much work an execution was, against limits.
+"""`execution-metrics`: the work of an execution (calls, tokens, cost, time) against limits.
 
-A quantity that was not measured leaves the score unknown, with the reason; `on_missing: fail` counts it as exceeded,
-as AgentV does.
+A quantity that was not measured leaves the score unknown, with the reason; `on_missing: fail` counts it as exceeded.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class ExecutionMetrics:
         )
 
     def _checks(self, report: SessionReport) -> Iterator[tuple[str, Finding | None]]:
-        """Each given limit by the quantity it is about; None when that was not measured."""
+        """Yield a finding for each given limit by its quantity; None when the quantity was not measured."""
         calls = len(report.tool_uses) if shows_session(report) else None
         measured = (
             ("tool calls", calls, self.max_tool_calls, ""),

@@ -1,6 +1,6 @@
 """`tool-trajectory`: which tools were called, in which order, with which arguments, and how long each took.
 
-A report that shows no session, only an answer, says nothing about calls; a session without calls has made none.
+Calls are unknown for a report that shows no session, only an answer; a session without calls made none.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class ExpectedCall:
 @EVALUATORS.register("tool-trajectory")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolTrajectory:
-    """The share of what was expected of the tool calls that came true.
+    """The share of expectations about the tool calls that hold.
 
     `any_order`: each tool of `minimums` is called that often. `in_order`: the `expected` calls come one after another,
-    others may stand between. `exact`: they and no others. `superset`: each is among the calls, which may be more.
-    `subset`: each call is among them. Arguments are compared as `args_match` says (`exact`, `superset`, `subset`,
-    `ignore`, or a list of dotted paths). A `max_duration_ms` (`in_order`, `exact`) is one more thing expected, left
-    out when the duration was not measured.
+    with any others between. `exact`: they and no others. `superset`: each is among the calls, which may be more.
+    `subset`: each call is among them. `args_match` is how arguments are compared (`exact`, `superset`, `subset`,
+    `ignore`, or a list of dotted paths). A `max_duration_ms` (`in_order`, `exact`) is one more expectation, left out
+    when the duration is unknown.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = SNAKE_OR_CAMEL
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ()
     mode: Mode
     minimums: dict[str, Annotated[int, Field(strict=True, ge=0)]] | None = None
@@ -65,37 +65,37 @@ class ToolTrajectory:
 
     def __post_init__(self) -> None:
         _check_args_match(self.args_match)
-        needed, useless = ("minimums", "expected") if self.mode == "any_order" else ("expected", "minimums")
-        if getattr(self, needed) is None:
-            raise ValueError(f"mode {self.mode} needs {needed}")
-        if getattr(self, useless) is not None:
-            raise ValueError(f"mode {self.mode} takes {needed}, not {useless}")
+        required, unused = ("minimums", "expected") if self.mode == "any_order" else ("expected", "minimums")
+        if getattr(self, required) is None:
+            raise ValueError(f"mode {self.mode} needs {required}")
+        if getattr(self, unused) is not None:
+            raise ValueError(f"mode {self.mode} takes {required}, not {unused}")
         if self.mode not in _TIMED and any(item.max_duration_ms is not None for item in self.expected or ()):
             raise ValueError(f"mode {self.mode} checks no max_duration_ms; {' and '.join(_TIMED)} do")
 
     def evaluate(self, subject: Subject) -> Outcome:
         if not shows_session(subject.report):
             return Outcome(0.0 if self.on_missing == "fail" else None, "the report shows no session: calls are unknown")
-        findings = tuple(_LOOK[self.mode](self, subject.report.tool_uses))
+        findings = tuple(_FINDINGS[self.mode](self, subject.report.tool_uses))
         failed = [finding.text for finding in findings if not finding.passed]
         value = 1.0 - len(failed) / len(findings) if findings else 1.0
         return Outcome(value, "; ".join(failed) or f"the calls are as expected ({self.mode})", findings)
 
-    def matches(self, call: ToolUse, item: ExpectedCall) -> bool:
-        """Whether a call is of the item's tool and has its arguments."""
+    def matches(self, use: ToolUse, item: ExpectedCall) -> bool:
+        """Return whether a call is of the item's tool and has its arguments."""
         how = next((given for given in (item.args_match, self.args_match) if given is not None), "exact")
-        return call.tool == item.tool and _same_arguments(call.call.arguments, item.args, how)
+        return use.tool == item.tool and _same_arguments(use.call.arguments, item.args, how)
 
 
-def same_value(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same: 1 is 1.0, true is not 1, the order of keys does not matter."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same_value(value, other[key]) for key, value in one.items())
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(same_value, one, other))
-    return bool(one == other)
+def same_value(left: Any, right: Any) -> bool:
+    """Return whether two JSON values are equal: 1 is 1.0, true is not 1, the order of keys does not matter."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(same_value(value, right[key]) for key, value in left.items())
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(left) == len(right) and all(map(same_value, left, right))
+    return bool(left == right)
 
 
 def _same_arguments(actual: Any, expected: Any, how: ArgsMatch) -> bool:
@@ -109,8 +109,8 @@ def _same_arguments(actual: Any, expected: Any, how: ArgsMatch) -> bool:
         return _within(actual, expected)
     if how == "exact":
         return same_value(actual, expected)
-    wanted = ((path, _at(expected, path)) for path in how)
-    return all(same_value(value, _at(actual, path)) for path, value in wanted if value)
+    values = ((path, _at(expected, path)) for path in how)
+    return all(same_value(value, _at(actual, path)) for path, value in values if value)
 
 
 def _within(few: Mapping[str, Any], many: Mapping[str, Any]) -> bool:
@@ -118,7 +118,7 @@ def _within(few: Mapping[str, Any], many: Mapping[str, Any]) -> bool:
 
 
 def _at(value: Any, path: str) -> list[Any]:
-    """The value at a dotted path, as a list of one; empty when there is none."""
+    """The value at a dotted path, as a list of one value; empty when there is none."""
     for step in path.split("."):
         if not isinstance(value, Mapping) or step not in value:
             return []
@@ -133,69 +133,69 @@ def _check_args_match(given: ArgsMatch) -> None:
         raise ValueError(f"args_match: expected one of {', '.join(ARGS_MATCHES)}, or a list of paths, got {given!r}")
 
 
-def _any_order(asked: ToolTrajectory, calls: Sequence[ToolUse]) -> Iterator[Finding]:
-    for tool, least in (asked.minimums or {}).items():
-        count = sum(call.tool == tool for call in calls)
+def _any_order(evaluator: ToolTrajectory, uses: Sequence[ToolUse]) -> Iterator[Finding]:
+    for tool, least in (evaluator.minimums or {}).items():
+        count = sum(use.tool == tool for use in uses)
         yield Finding(f"{tool} was called {count} times, at least {least} expected", count >= least)
 
 
-def _in_order(asked: ToolTrajectory, calls: Sequence[ToolUse]) -> Iterator[Finding]:
-    """An item takes the next call that matches. Else it uses up the next call of its tool; without one, all calls."""
+def _in_order(evaluator: ToolTrajectory, uses: Sequence[ToolUse]) -> Iterator[Finding]:
+    """An item consumes the next call that matches, else the next call of its tool; without one, all calls."""
     begin = 0
-    for number, item in enumerate(asked.expected or (), start=1):
-        of_tool = [index for index in range(begin, len(calls)) if calls[index].tool == item.tool]
-        hit = next((index for index in of_tool if asked.matches(calls[index], item)), None)
-        taken = hit if hit is not None else next(iter(of_tool), len(calls))
-        yield from _expected_call(number, item, calls[taken : taken + 1], made=hit is not None)
+    for number, item in enumerate(evaluator.expected or (), start=1):
+        of_tool = [index for index in range(begin, len(uses)) if uses[index].tool == item.tool]
+        hit = next((index for index in of_tool if evaluator.matches(uses[index], item)), None)
+        taken = hit if hit is not None else next(iter(of_tool), len(uses))
+        yield from _expected_call(number, item, uses[taken : taken + 1], made=hit is not None)
         begin = taken + 1
 
 
-def _exact(asked: ToolTrajectory, calls: Sequence[ToolUse]) -> Iterator[Finding]:
-    for number, (item, call) in enumerate(zip_longest(asked.expected or (), calls), start=1):
+def _exact(evaluator: ToolTrajectory, uses: Sequence[ToolUse]) -> Iterator[Finding]:
+    for number, (item, use) in enumerate(zip_longest(evaluator.expected or (), uses), start=1):
         if item is None:
-            yield Finding(f"call {number} ({call.tool}) was not expected", False, _shown(call))
+            yield Finding(f"call {number} ({use.tool}) was not expected", False, _shown(use))
         else:
-            made = call is not None and asked.matches(call, item)
-            yield from _expected_call(number, item, calls[number - 1 : number], made=made)
+            made = use is not None and evaluator.matches(use, item)
+            yield from _expected_call(number, item, uses[number - 1 : number], made=made)
 
 
-def _superset(asked: ToolTrajectory, calls: Sequence[ToolUse]) -> Iterator[Finding]:
-    left = list(calls)
-    for number, item in enumerate(asked.expected or (), start=1):
-        hit = next((call for call in left if asked.matches(call, item)), None)
+def _superset(evaluator: ToolTrajectory, uses: Sequence[ToolUse]) -> Iterator[Finding]:
+    left = list(uses)
+    for number, item in enumerate(evaluator.expected or (), start=1):
+        hit = next((use for use in left if evaluator.matches(use, item)), None)
         yield from _expected_call(number, item, [hit] if hit is not None else [], made=hit is not None)
         if hit is not None:
             left.remove(hit)
 
 
-def _subset(asked: ToolTrajectory, calls: Sequence[ToolUse]) -> Iterator[Finding]:
-    for number, call in enumerate(calls, start=1):
-        allowed = any(asked.matches(call, item) for item in asked.expected or ())
-        said = "is among" if allowed else "is not among"
-        yield Finding(f"call {number} ({call.tool}) {said} the expected ones", allowed, _shown(call))
+def _subset(evaluator: ToolTrajectory, uses: Sequence[ToolUse]) -> Iterator[Finding]:
+    for number, use in enumerate(uses, start=1):
+        allowed = any(evaluator.matches(use, item) for item in evaluator.expected or ())
+        relation = "is among" if allowed else "is not among"
+        yield Finding(f"call {number} ({use.tool}) {relation} the expected ones", allowed, _shown(use))
 
 
-def _expected_call(number: int, item: ExpectedCall, found: Sequence[ToolUse], *, made: bool) -> Iterator[Finding]:
-    """What was expected of one item: the call, and how long it may take. `found` is the call in its place, if any."""
+def _expected_call(number: int, item: ExpectedCall, uses: Sequence[ToolUse], *, made: bool) -> Iterator[Finding]:
+    """The findings about one item: its call, and its duration. `uses` is the call in its place, if any."""
     name, limit = f"expected call {number} ({item.tool})", item.max_duration_ms
-    yield Finding(f"{name} {'was' if made else 'was not'} made", made, *map(_shown, found))
+    yield Finding(f"{name} {'was' if made else 'was not'} made", made, *map(_shown, uses))
     if limit is None:
         return
     if not made:
         yield Finding(f"{name} has no duration", False)
-    elif found[0].duration_ms is not None:
-        kept = found[0].duration_ms <= limit
+    elif uses[0].duration_ms is not None:
+        kept = uses[0].duration_ms <= limit
         compared = "is within" if kept else "exceeds"
-        yield Finding(f"{name}: duration {found[0].duration_ms:.12g} ms {compared} {limit:.12g} ms", kept)
+        yield Finding(f"{name}: duration {uses[0].duration_ms:.12g} ms {compared} {limit:.12g} ms", kept)
 
 
-def _shown(call: ToolUse) -> str:
-    arguments = "" if call.call.arguments is None else to_json(call.call.arguments).decode()
-    return f"{call.tool}({arguments[:_SHOWN]})"
+def _shown(use: ToolUse) -> str:
+    arguments = "" if use.call.arguments is None else to_json(use.call.arguments).decode()
+    return f"{use.tool}({arguments[:_SHOWN]})"
 
 
 _TIMED = ("in_order", "exact")
-_LOOK: Mapping[str, Callable[[ToolTrajectory, Sequence[ToolUse]], Iterator[Finding]]] = {
+_FINDINGS: Mapping[str, Callable[[ToolTrajectory, Sequence[ToolUse]], Iterator[Finding]]] = {
     "any_order": _any_order,
     "in_order": _in_order,
     "exact": _exact,

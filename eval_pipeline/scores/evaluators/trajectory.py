@@ -1,6 +1,6 @@
 """`trajectory:tool-used`, `trajectory:tool-args-match`, `trajectory:tool-sequence` and `trajectory:step-count`.
 
-A report that shows no session, only an answer, says nothing about steps; a session without any has made none.
+Steps are unknown for a report that shows no session, only an answer; a session without steps made none.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.evaluators.budgets import OnMissing
+from eval_pipeline.scores.evaluators.tool_trajectory import same_value
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import Step, shows_session, steps_of
 from eval_pipeline.scores.steps import Count, Matcher, globs, read_count, read_matcher
@@ -26,7 +27,7 @@ _BOUNDS = ("min", "max")
 
 @dataclass(frozen=True, kw_only=True)
 class _OverSteps:
-    """What these evaluators have in common: `value`, and what a session that was not shown means."""
+    """Base of these evaluators: `value`, and the outcome for a report that shows no session."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     version: ClassVar[str] = "1"
@@ -39,7 +40,7 @@ class _OverSteps:
 
     @cached_property
     def expected(self) -> Any:
-        """What `value` asks for. Raises ValueError."""
+        """The parsed `value`. Raises ValueError."""
         raise NotImplementedError
 
     def evaluate(self, subject: Subject) -> Outcome:
@@ -49,45 +50,45 @@ class _OverSteps:
         return Outcome(float(passed), reason, (Finding(reason, passed),))
 
     def look(self, steps: Sequence[Step]) -> tuple[bool, str]:
-        """Whether the steps are as expected, and why."""
+        """Return whether the steps are as expected, and the reason."""
         raise NotImplementedError
 
 
 @EVALUATORS.register("trajectory:tool-used")
 @dataclass(frozen=True, kw_only=True)
 class ToolUsed(_OverSteps):
-    """1 when the tools were called that `value` names: a name, a list of names, or `{pattern, min, max}`.
+    """1 when the tools of `value` were called: a name, a list of names, or `{pattern, min, max}`.
 
-    In names, `*` and `?` stand for what is not known. Shell commands are no tools here (see `trajectory:step-count`).
+    `*` and `?` in names are wildcards. Shell commands are not tools here (see `trajectory:step-count`).
     """
 
     @cached_property
     def expected(self) -> list[tuple[Matcher, Count]]:
-        """The tools, each with how often."""
+        """The tools, each with its bounds."""
         if isinstance(self.value, list):
-            if not self.value or not all(isinstance(one, str) for one in self.value):
+            if not self.value or not all(isinstance(name, str) for name in self.value):
                 raise ValueError("value: expected names of tools")
-            return [(read_matcher(one, of_type="tool"), Count()) for one in self.value]
+            return [(read_matcher(name, of_type="tool"), Count()) for name in self.value]
         matcher = read_matcher(self.value, of_type="tool", more=_BOUNDS)
         return [(matcher, read_count(self.value) if isinstance(self.value, Mapping) else Count())]
 
     def look(self, steps: Sequence[Step]) -> tuple[bool, str]:
-        counted = [(one, count, sum(map(one.matches, steps))) for one, count in self.expected]
-        told = "; ".join(
-            f"{one.shown} was called {number} times, {count.shown} expected" for one, count, number in counted
+        counted = [(tool, count, sum(map(tool.matches, steps))) for tool, count in self.expected]
+        reason = "; ".join(
+            f"{tool.shown} was called {number} times, {count.shown} expected" for tool, count, number in counted
         )
-        return all(count.holds(number) for _, count, number in counted), told
+        return all(count.holds(number) for _, count, number in counted), reason
 
 
 @EVALUATORS.register("not-trajectory:tool-used")
 @dataclass(frozen=True, kw_only=True)
 class ToolNotUsed(ToolUsed):
-    """1 when none of the tools was called that `value` names, or one not as often as `{pattern, min, max}` says."""
+    """1 when none of the tools of `value` was called, or none as often as `{pattern, min, max}` requires."""
 
     def look(self, steps: Sequence[Step]) -> tuple[bool, str]:
-        counted = [(one, count, sum(map(one.matches, steps))) for one, count in self.expected]
-        told = "; ".join(f"{one.shown} was called {number} times" for one, _, number in counted)
-        return not any(count.holds(number) for _, count, number in counted), told
+        counted = [(tool, count, sum(map(tool.matches, steps))) for tool, count in self.expected]
+        reason = "; ".join(f"{tool.shown} was called {number} times" for tool, _, number in counted)
+        return not any(count.holds(number) for _, count, number in counted), reason
 
 
 @EVALUATORS.register("trajectory:tool-sequence")
@@ -95,12 +96,12 @@ class ToolNotUsed(ToolUsed):
 class ToolSequence(_OverSteps):
     """1 when tools were called in the order of `value`: a list of names, or `{steps, mode}`.
 
-    `mode: in_order` lets other calls stand between, `exact` does not.
+    `mode: in_order` allows other calls in between, `exact` does not.
     """
 
     @cached_property
     def expected(self) -> tuple[list[Matcher], bool]:
-        """The tools in order, and whether no others may be called."""
+        """The tools in order, and whether other calls are excluded."""
         steps = self.value.get("steps") if isinstance(self.value, Mapping) else self.value
         mode = self.value.get("mode", "in_order") if isinstance(self.value, Mapping) else "in_order"
         if isinstance(self.value, Mapping) and set(self.value) - {"steps", "mode"}:
@@ -112,14 +113,14 @@ class ToolSequence(_OverSteps):
         return [read_matcher(step, of_type="tool") for step in steps], mode == "exact"
 
     def look(self, steps: Sequence[Step]) -> tuple[bool, str]:
-        wanted, exact = self.expected
+        sequence, exact = self.expected
         tools = [step for step in steps if "tool" in step.types]
         called = ", ".join(step.shown for step in tools) or "none"
         if exact:
-            same = len(tools) == len(wanted) and all(map(Matcher.matches, wanted, tools))
-            expected = ", ".join(one.shown for one in wanted)
+            same = len(tools) == len(sequence) and all(map(Matcher.matches, sequence, tools))
+            expected = ", ".join(tool.shown for tool in sequence)
             return same, f"the tools called are {called}" + ("" if same else f", not {expected}")
-        remaining = list(wanted)
+        remaining = list(sequence)
         for step in tools:
             if remaining and remaining[0].matches(step):
                 remaining.pop(0)
@@ -130,14 +131,14 @@ class ToolSequence(_OverSteps):
 @EVALUATORS.register("trajectory:step-count")
 @dataclass(frozen=True, kw_only=True)
 class StepCount(_OverSteps):
-    """1 when there were from `min` to `max` of the steps that `value` (a mapping) tells by `type` and `pattern`.
+    """1 when the number of steps of a `type` and `pattern` is from `min` to `max` (fields of `value`).
 
-    Types are `command`, `message`, `reasoning`, `search` and `tool`. A command is known by its line and its program.
+    Types are `command`, `message`, `reasoning`, `search` and `tool`. The names of a command are its line and program.
     """
 
     @cached_property
     def expected(self) -> tuple[Matcher, Count]:
-        """Which steps, and how many."""
+        """The steps and their bounds."""
         if not isinstance(self.value, Mapping):
             raise ValueError("value: expected a mapping with min or max, type and pattern")
         return read_matcher(self.value, named=False, more=_BOUNDS), read_count(self.value, required=True, least=0)
@@ -151,15 +152,15 @@ class StepCount(_OverSteps):
 @EVALUATORS.register("trajectory:tool-args-match")
 @dataclass(frozen=True, kw_only=True)
 class ToolArgsMatch(_OverSteps):
-    """1 when a call of the tool that `value` names (`name` or `pattern`) has the arguments `args`.
+    """1 when a call of a tool (`name` or `pattern` in `value`) has the arguments `args`.
 
-    `mode: partial` (the default) allows further arguments, `exact` does not. Arguments that `ignore` names (`*` and `?`
-    allowed) are not looked at; of `defaults`, those that the call gives with the default's value are not.
+    `mode: partial` (the default) allows further arguments, `exact` does not. Arguments named by `ignore` (`*` and `?`
+    are wildcards) are left out, and those with the value that `defaults` gives them.
     """
 
     @cached_property
     def expected(self) -> Matcher:
-        """The tool; the other fields are checked."""
+        """The tool; the other fields are validated."""
         matcher = read_matcher(self.value, of_type="tool", more=("args", "arguments", "mode", "defaults", "ignore"))
         if not isinstance(self.value, Mapping) or not {"args", "arguments"} & set(self.value):
             raise ValueError("value: needs args (a mapping of arguments)")
@@ -178,55 +179,51 @@ class ToolArgsMatch(_OverSteps):
 
     def look(self, steps: Sequence[Step]) -> tuple[bool, str]:
         calls = [step for step in steps if self.expected.matches(step)]
-        wanted = self.value.get("args", self.value.get("arguments"))
-        found = next(
-            (step for step in calls if step.arguments is not None and self._fits(step.arguments, wanted)), None
+        expected = self.value.get("args", self.value.get("arguments"))
+        match = next(
+            (step for step in calls if step.arguments is not None and self._fits(step.arguments, expected)), None
         )
-        if found is not None:
-            return True, f"{found.shown} was called with {_json(found.arguments)}"
+        if match is not None:
+            return True, f"{match.shown} was called with {_json(match.arguments)}"
         if not calls:
             return False, f"{self.expected.shown} was never called"
         seen = ", ".join(_json(step.arguments) for step in calls)
-        return False, f"{self.expected.shown} was never called with {_json(wanted)}, but with {seen[:_SHOWN]}"
+        return False, f"{self.expected.shown} was never called with {_json(expected)}, but with {seen[:_SHOWN]}"
 
-    def _fits(self, arguments: Any, wanted: Any) -> bool:
+    def _fits(self, arguments: Any, expected: Any) -> bool:
         defaults = self.value.get("defaults", {})
-        given = self._looked_at(arguments)
+        given = self._compared(arguments)
         if isinstance(given, Mapping):
-            given = {name: one for name, one in given.items() if name not in defaults or not _same(one, defaults[name])}
-        wanted = self._looked_at(wanted)
-        return _same(given, wanted) if self.value.get("mode") == "exact" else _holds(given, wanted)
+            given = {
+                name: value
+                for name, value in given.items()
+                if name not in defaults or not same_value(value, defaults[name])
+            }
+        expected = self._compared(expected)
+        return same_value(given, expected) if self.value.get("mode") == "exact" else _holds(given, expected)
 
-    def _looked_at(self, arguments: Any) -> Any:
+    def _compared(self, arguments: Any) -> Any:
+        """The arguments without the ignored ones."""
         if not isinstance(arguments, Mapping):
             return arguments
         return {
-            name: one
-            for name, one in arguments.items()
+            name: value
+            for name, value in arguments.items()
             if not any(
                 globs(pattern, name) if {"*", "?"} & set(pattern) else pattern == name for pattern in self._ignored
             )
         }
 
 
-def _holds(given: Any, wanted: Any) -> bool:
-    """Whether a value holds another: of mappings every entry, of lists every item in its place."""
-    if isinstance(wanted, Mapping):
+def _holds(given: Any, expected: Any) -> bool:
+    """Return whether a value contains another: of mappings every entry, of lists every item in its place."""
+    if isinstance(expected, Mapping):
         return isinstance(given, Mapping) and all(
-            name in given and _holds(given[name], one) for name, one in wanted.items()
+            name in given and _holds(given[name], value) for name, value in expected.items()
         )
-    if isinstance(wanted, list):
-        return isinstance(given, list) and len(given) == len(wanted) and all(map(_holds, given, wanted))
-    return _same(given, wanted)
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: 1 is 1.0 and not true."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return set(one) == set(other) and all(_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    if isinstance(expected, list):
+        return isinstance(given, list) and len(given) == len(expected) and all(map(_holds, given, expected))
+    return same_value(given, expected)
 
 
 def _json(value: Any) -> str:
