@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -74,10 +74,11 @@ class Progress(SweepObserver):
         if report is not None:
             row.counts.add_usage(report)
 
-    def pair_finished(self, outcome: PairOutcome) -> None:
-        row = self.rows.get(outcome.pair.name)
-        if row is not None:
-            row.finished, row.ended = True, self._clock()
+    def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
+        for outcome in outcomes:
+            row = self.rows.get(outcome.pair.name)
+            if row is not None:
+                row.finished, row.ended = True, self._clock()
 
     def rate(self, row: _Row) -> float | None:
         """Executions per second; None before the first."""
@@ -162,11 +163,12 @@ class PlainProgress(Progress):
             self._said_at = now
             self._say(pair.name)
 
-    def pair_finished(self, outcome: PairOutcome) -> None:
-        super().pair_finished(outcome)
-        self._say(outcome.pair.name)
-        if outcome.error is not None:
-            self._write(f"{outcome.pair.name.suite} × {outcome.pair.name.runner}: not stored: {outcome.error}")
+    def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
+        super().pairs_finished(outcomes)
+        for outcome in outcomes:
+            self._say(outcome.pair.name)
+            if outcome.error is not None:
+                self._write(f"{outcome.pair.name.suite} × {outcome.pair.name.runner}: not stored: {outcome.error}")
 
     def _say(self, name: PairKey) -> None:
         row = self.rows.get(name)

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TypeVar
 
 import dagster as dg
-import polars as pl
 from pydantic import Field
 
 from eval_pipeline.errors import EvalPipelineError, InputError, SourceLocation, UnknownName
@@ -250,37 +249,30 @@ class _Reporter(ForwardingObserver):
         self._session = session
         self._selected = selected
         self._suite_events: dict[str, int | None] = {}
-        self._stored_failures: pl.DataFrame | None = None
 
-    def pair_finished(self, outcome: PairOutcome) -> None:
+    def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
+        for outcome in outcomes:
+            self._report(outcome)
+        super().pairs_finished(outcomes)
+
+    def _report(self, outcome: PairOutcome) -> None:
         key = partition_key(outcome.pair.name)
         if outcome.error is not None:
             self.failed[str(key)] = outcome.error
         elif outcome.counts.planned:
             self._materialize(outcome, key)
-        super().pair_finished(outcome)
 
     def _materialize(self, outcome: PairOutcome, key: dg.MultiPartitionKey) -> None:
-        failures = self._failures_of(outcome)
         version, ready = pair_version(outcome.pair), outcome.pair.ready
         upstream = made_from("suites", suite_version(ready), self._suite_event(ready.suite.name))
         for asset in PAIR_ASSETS:
             if asset in self._selected:
-                metadata, tags = pair_metadata(asset, outcome, failures), provenance(version) | upstream
+                metadata, tags = pair_metadata(asset, outcome), provenance(version) | upstream
                 self._context.log_event(dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags))
             upstream = made_from(asset, version)
         for check in checks_of_pair(outcome, key, self._session.project.defaults):
             if check.asset_check_key in self._context.selected_asset_check_keys:
                 self._context.log_event(check)
-
-    def _failures_of(self, outcome: PairOutcome) -> pl.DataFrame:
-        """The failure classes of a cell: computed anew only where something changed."""
-        name = outcome.pair.name
-        if outcome.counts.changed:
-            return self._session.update_failure_classes(name)
-        if self._stored_failures is None:
-            self._stored_failures = self._session.stored_failure_classes()
-        return self._stored_failures.filter(suite=name.suite, runner=name.runner)
 
     def _suite_event(self, suite: str) -> int | None:
         """The newest materialization of a suite's partition, asked for once per suite."""

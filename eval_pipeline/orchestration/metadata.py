@@ -59,8 +59,8 @@ def suite_metadata(ready: ValidatedSuite) -> dict[str, Any]:
     }
 
 
-def pair_metadata(stage: str, outcome: PairOutcome, failures: pl.DataFrame) -> dict[str, Any]:
-    """What one stage has to say about a cell."""
+def pair_metadata(stage: str, outcome: PairOutcome) -> dict[str, Any]:
+    """Return what the materialization of one stage shows about a pair."""
     counts = outcome.counts
     common: dict[str, Any] = {"dagster/row_count": counts.planned, "reused": counts.reused, "executed": counts.executed}
     if stage == "target_executions":
@@ -73,7 +73,7 @@ def pair_metadata(stage: str, outcome: PairOutcome, failures: pl.DataFrame) -> d
         }
         return common | {name: value for name, value in known.items() if value is not None}
     if stage == "failure_classes":
-        return {"dagster/row_count": failures.height, "classes": dg.MetadataValue.md(failure_table(failures))}
+        return _failure_metadata(outcome.failures)
     graded = counts.passed + counts.failed
     rate = {"pass_rate": counts.passed / graded} if graded else {}
     coverage = {"coverage": graded / counts.planned} if counts.planned else {}
@@ -83,6 +83,12 @@ def pair_metadata(stage: str, outcome: PairOutcome, failures: pl.DataFrame) -> d
         "failed": counts.failed,
         "errored": counts.errored,
     }  # fmt: skip
+
+
+def _failure_metadata(failures: pl.DataFrame | None) -> dict[str, Any]:
+    rows = 0 if failures is None else failures.height
+    table = "everything passed" if failures is None else failure_table(failures)
+    return {"dagster/row_count": rows, "classes": dg.MetadataValue.md(table)}
 
 
 def failure_table(failures: pl.DataFrame) -> str:

@@ -108,6 +108,6 @@ class _Collecting(ForwardingObserver):
         super().__init__(onward)
         self._outcomes = outcomes
 
-    def pair_finished(self, outcome: PairOutcome) -> None:
-        self._outcomes.append(outcome)
-        super().pair_finished(outcome)
+    def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
+        self._outcomes += outcomes
+        super().pairs_finished(outcomes)

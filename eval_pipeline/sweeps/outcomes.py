@@ -1,9 +1,12 @@
-"""What a sweep did, counted, and who is told while it goes on. Values only."""
+"""What a sweep did: counts and outcomes, and the observer that follows it. Values only."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+import polars as pl
 
 from eval_pipeline.executions.model import Plan
 from eval_pipeline.reports.model import SessionReport
@@ -15,11 +18,11 @@ INTERRUPTED = "interrupted; what was executed is kept, and the same command goes
 
 @dataclass(slots=True)
 class SweepCounts:
-    """What a sweep did with one cell; also what a plan foresees.
+    """What a sweep did with one pair, or what its plan expects.
 
-    `refused` are plans whose target was not called: no money, a dependency that failed. `skipped` are repetitions left
-    out because an earlier one settled their case; they are not `planned`. `moved` are verdicts that stand unchanged at
-    a new revision of their suite.
+    `refused` are plans whose target was not called: the budget was spent, or a dependency failed. `skipped` are
+    repetitions left out because an earlier one settled their case; they are not `planned`. `moved` are unchanged
+    verdicts bound to a new revision of their suite.
     """
 
     planned: int = 0
@@ -64,21 +67,26 @@ def _sum(total: Any, more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairOutcome:
-    """A cell that is done and stored. `error` is our own fault, said in words; then nothing of it counts as done."""
+    """A pair that is done and stored.
+
+    `error` is a fault of ours, in words; then nothing of the pair counts as done. `failures` are its rows of the table
+    `failure_classes`, None where there are none.
+    """
 
     pair: Pair
     counts: SweepCounts
     error: str | None = None
+    failures: pl.DataFrame | None = field(default=None, compare=False, repr=False)
 
 
 class SweepObserver:
-    """Told what happens during a sweep; does nothing by itself.
+    """Called as a sweep goes on; does nothing by itself.
 
-    Plans are told of in the thread of the sweep, finished cells in the thread that asked for the sweep.
+    Calls about plans come from the thread of the sweep, those about finished pairs from the thread that started it.
     """
 
     def pair_planned(self, pair: Pair, plans: int) -> None:
-        """A cell is about to be carried out; `plans` plans belong to it."""
+        """A pair is about to be carried out; `plans` plans belong to it."""
 
     def plan_reused(self, pair: Pair, status: Status | None) -> None:
         """A plan needs no call of the target."""
@@ -87,14 +95,14 @@ class SweepObserver:
         """The first attempt of a plan begins."""
 
     def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
-        """A plan was executed, and judged if that stage is on."""
+        """A plan was executed, and scored if that stage is selected."""
 
-    def pair_finished(self, outcome: PairOutcome) -> None:
-        """A cell is done and stored."""
+    def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
+        """Pairs are done and stored; those that were stored together come together."""
 
 
 class ForwardingObserver(SweepObserver):
-    """A listener that passes everything on to another one; a subclass adds what it does besides."""
+    """An observer that passes everything on to another one; a subclass adds its own work."""
 
     def __init__(self, onward: SweepObserver) -> None:
         self._onward = onward
@@ -103,5 +111,5 @@ class ForwardingObserver(SweepObserver):
         self.plan_started = onward.plan_started  # type: ignore[method-assign]
         self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
 
-    def pair_finished(self, outcome: PairOutcome) -> None:
-        self._onward.pair_finished(outcome)
+    def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
+        self._onward.pairs_finished(outcomes)

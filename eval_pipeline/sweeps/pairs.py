@@ -1,24 +1,19 @@
-"""What a sweep is asked to do: suites made ready, cells (suite × runner), options, and what follows from them for each
-plan: whether it is executed, scored anew, or stands as it is. Values and rules; carrying out is `sweep.py`."""
+"""What a sweep carries out: validated suites, pairs (suite × runner), options, and what suite, options and project
+defaults together make of a setting. Values only; what happens to each plan is decided in `decisions.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.planning import CaseFilter, pair_cases, plan_pair
-from eval_pipeline.failures import EVALUATOR as OPEN
-from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.reports.normalize import normalizer_version
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.evaluate import EvaluatorSet
-from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.model import Case, Strategy, Suite, SuiteSettings
 from eval_pipeline.sweeps.project import Defaults, Refresh
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.stored_pairs import StoredExecution
 
 STAGES = ("target_executions", "session_reports", "evaluator_scores")
 EXECUTE, NORMALIZE, EVALUATE = STAGES
@@ -33,7 +28,7 @@ class ValidatedSuite:
 
 
 def validate_suite(suite: Suite) -> ValidatedSuite:
-    """The suite with its evaluators checked; cases that ask for something unusable join `errors`."""
+    """Return the suite with its evaluators checked; cases with an unusable evaluator join `errors`."""
     errors = EvaluatorSet(suite).check()
     if not errors:
         return ValidatedSuite(suite=suite, errors=suite.errors)
@@ -43,11 +38,11 @@ def validate_suite(suite: Suite) -> ValidatedSuite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepOptions:
-    """What a sweep is asked to do. What is None here is as the suite says, else as `defaults` say.
+    """What a sweep does. A field that is None is taken from the suite, else from `defaults`.
 
     `concurrency` limits all runners together and each runner that has no limit of its own; `threshold` is the least
     score that passes where a case sets none; `resume` names an interrupted sweep whose executions count as done
-    whatever `refresh` says; `any_runner` sets aside which runners suites ask for (what a case asks for stands);
+    whatever `refresh` is; `any_runner` ignores which runners suites name (those that a case names hold);
     `grader` names the runner that grades everything.
     """
 
@@ -78,55 +73,55 @@ class Pair:
 
 
 def repetitions_of(pair: Pair, options: SweepOptions) -> int:
-    """How many repetitions of each case are planned where a case does not say so itself."""
+    """Return how many repetitions of each case are planned where the case sets no number."""
     return options.repetitions or pair.ready.suite.settings.repetitions or options.defaults.repeat
 
 
 def repetitions_of_case(pair: Pair, case: Case, options: SweepOptions) -> int:
-    """How many repetitions of a case are planned: as asked, else as the case says, else as its suite has it."""
+    """Return how many repetitions of a case are planned: by the options, else the case, else its suite."""
     return options.repetitions or case.repetitions or repetitions_of(pair, options)
 
 
 def threshold_of(pair: Pair, options: SweepOptions) -> float:
-    """The least score that passes where a case sets none: as asked, as the suite says, as the project says, 0.8."""
-    said = (options.threshold, pair.ready.suite.settings.threshold, options.defaults.threshold, DEFAULT_THRESHOLD)
-    return next(threshold for threshold in said if threshold is not None)
+    """Return the least score that passes where a case sets none: by the options, the suite, the project, else 0.8."""
+    settings = (options.threshold, pair.ready.suite.settings.threshold, options.defaults.threshold, DEFAULT_THRESHOLD)
+    return next(threshold for threshold in settings if threshold is not None)
 
 
 def strategy_of(pair: Pair) -> Strategy:
-    """How the repetitions of a case become one answer about it."""
+    """Return how the repetitions of a case become one result for it."""
     return pair.ready.suite.settings.strategy or "mean"
 
 
 def ends_early(pair: Pair, case: Case) -> bool:
-    """Whether a case is settled by its first passing repetition. Only where the case or its suite says so: the rates
-    of all repetitions tell more than the first that passes."""
-    return _who_repeats(pair, case).early_exit is True
+    """Return whether the first passing repetition settles a case. Only where the case or its suite sets it: the rates
+    of all repetitions carry more information."""
+    return _repeat_settings(pair, case).early_exit is True
 
 
 def repeat_budget_of(pair: Pair, case: Case) -> float | None:
-    """What the repetitions of a case may cost in USD before it needs no more; None: whatever they cost."""
-    return _who_repeats(pair, case).repeat_budget_usd
+    """Return the cost (USD) of a case's repetitions after which no more are needed; None: no limit."""
+    return _repeat_settings(pair, case).repeat_budget_usd
 
 
 def one_by_one(pair: Pair) -> bool:
-    """Whether a case's later repetitions may turn out to be needless, so that they have to follow each other."""
+    """Return whether a case's later repetitions may become needless, so that they have to follow each other."""
     repeated: list[Case | SuiteSettings] = [pair.ready.suite.settings, *pair.ready.suite.cases]
-    return any(one.early_exit is True or one.repeat_budget_usd is not None for one in repeated)
+    return any(each.early_exit is True or each.repeat_budget_usd is not None for each in repeated)
 
 
-def _who_repeats(pair: Pair, case: Case) -> Case | SuiteSettings:
-    """What a case says of its repetitions stands in place of what its suite says, as a whole."""
+def _repeat_settings(pair: Pair, case: Case) -> Case | SuiteSettings:
+    """A case's settings of its repetitions replace those of its suite as a whole."""
     return case if case.repetitions is not None else pair.ready.suite.settings
 
 
 def budget_of(pair: Pair, options: SweepOptions) -> float | None:
-    """The most USD that a suite may cost with all runners; None when only the sweep's own limit holds."""
+    """Return the most USD that a suite may cost with all runners; None when only the sweep's own limit applies."""
     return pair.ready.suite.settings.budget_usd if options.budget_usd is None else None
 
 
 def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
-    """The plans of a cell that the options select."""
+    """Return the plans of a pair that the options select."""
     return plan_pair(
         pair.ready.suite,
         pair.runner,
@@ -138,49 +133,16 @@ def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
 
 
 def count_plans(pair: Pair, options: SweepOptions, wanted: CaseFilter | None = None) -> int:
-    """How many plans a cell has, of all its cases or of those `wanted`."""
+    """Return how many plans a pair has, of all its cases or of those that `wanted` selects."""
     cases = pair_cases(pair.ready.suite, pair.runner, wanted, any_runner=options.any_runner)
     return sum(repetitions_of_case(pair, case, options) for case in cases)
 
 
-def is_stale(known: StoredExecution, wanted: str) -> bool:
-    """Whether a stored verdict was decided from something else than what is asked now."""
-    return known.decision_key != wanted or known.normalizer != normalizer_version(known.format or "")
-
-
-def is_open(known: StoredExecution, case: Case, panel: EvaluatorSet) -> bool:
-    """Whether a grader or a program could not tell last time: it is asked again, and never the target for its sake."""
-    return known.failure_class == OPEN.id and any(asked.requires_client for asked in panel.of(case))
-
-
-def wanted_decision(case: Case, panel: EvaluatorSet, threshold: float) -> str:
-    """The decision key that a case's verdict has to have now."""
-    return decision_key(case, [asked.key for asked in panel.of(case)], threshold)
-
-
-def decision_key(case: Case, spec_keys: Sequence[str], threshold: float) -> str:
-    """The identity of everything a case's verdict is decided from, beside the report."""
-    limit = case.threshold if case.threshold is not None else threshold
-    return fingerprint([spec_keys, limit, case.expected_fail])[:32]
-
-
-def needs_execution(known: StoredExecution, pair: Pair, case: Case, options: SweepOptions, panel: EvaluatorSet) -> bool:
-    """Whether the target has to be called although the cell's content was executed before."""
-    if options.resume is not None and known.sweep_id == options.resume and known.valid:
-        return False
-    cached = case.cache if case.cache is not None else pair.ready.suite.settings.cache
-    if not known.valid or options.refresh == "all" or (cached is False and executes(options)):
-        return True
-    if options.refresh != "failed" or is_open(known, case, panel):
-        return False
-    return known.status is None or not Status(known.status).as_expected
-
-
 def executes(options: SweepOptions) -> bool:
-    """Whether a sweep may call targets."""
+    """Return whether a sweep may call targets."""
     return EXECUTE in options.stages
 
 
 def judges(options: SweepOptions) -> bool:
-    """Whether a sweep looks at answers at all, or only executes."""
+    """Return whether a sweep normalizes or scores, or only executes."""
     return NORMALIZE in options.stages or EVALUATE in options.stages

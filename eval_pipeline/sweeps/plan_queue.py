@@ -1,5 +1,5 @@
-"""In which order the plans of a cell begin: what depends on another case waits for it, and a case that an early
-repetition has settled needs no later one."""
+"""The order in which the plans of a pair begin: a plan that depends on another case waits for it, and a case that an
+early repetition has settled needs no later one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eval_pipeline.executions.model import Plan
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """What became of a plan: whether the target finished, whether the cell passed, what it cost in USD."""
+    """What became of a plan: whether the target finished, whether the plan passed, what it cost in USD."""
 
     completed: bool
     passed: bool
@@ -21,11 +21,11 @@ class PlanOutcome:
 
 @dataclass(slots=True)
 class PlanQueue:
-    """The plans of one cell, each when it may begin.
+    """The plans of one pair, each when it may begin.
 
-    `reuse(plan)` says what became of a plan that need not be executed (None: it has to be). With `one_by_one` the
-    repetitions of a case follow each other, and `is_enough(plan, settled)` says, of those so far, that it is not
-    needed; what is left out is told to `skip`. With `dependent` plans wait for those in their `after`.
+    `reuse(plan)` returns what became of a plan that need not be executed (None: it has to be). With `one_by_one` the
+    repetitions of a case follow each other, and `is_enough(plan, settled)` returns whether those so far make it
+    needless; `skip` is called with what is left out. With `dependent` plans wait for those in their `after`.
     """
 
     plans: Iterator[Plan]
@@ -43,7 +43,7 @@ class PlanQueue:
     _drained: bool = False
 
     def next(self) -> Plan | None:
-        """The next plan to execute; None when there is none now."""
+        """Return the next plan to execute; None when there is none now."""
         while self._ready or not self._drained:
             plan = self._ready.popleft() if self._ready else next(self.plans, None)
             if plan is None:
@@ -58,11 +58,11 @@ class PlanQueue:
 
     @property
     def over(self) -> bool:
-        """Whether no plan is left, not even one that waits."""
+        """Return whether no plan is left, not even one that waits."""
         return self._drained and not (self._ready or self._missing or any(self._later.values()))
 
     def settle(self, plan: Plan, settled: PlanOutcome) -> None:
-        """Says what became of a plan: what waited for it may begin."""
+        """Record what became of a plan: what waited for it may begin."""
         if self.one_by_one:
             self._of_case.setdefault(plan.case.id, []).append(settled)
             later = self._later.get(plan.case.id)
@@ -73,7 +73,7 @@ class PlanQueue:
             self._release(plan.key)
 
     def lacks(self, plan: Plan) -> bool:
-        """Whether a plan that this one depends on was not carried out."""
+        """Return whether a plan that this one depends on was not carried out."""
         return any(not self._settled[key].completed for key in plan.after if key in self._settled)
 
     def _is_later(self, plan: Plan) -> bool:

@@ -19,7 +19,6 @@ from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, Unk
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runners import load_runners, require_environment
-from eval_pipeline.leaderboards.failure_classes import summarize_failures
 from eval_pipeline.leaderboards.standings import CELL_COLUMNS, VERDICT_COLUMNS, rank
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite, read_suites
@@ -197,36 +196,20 @@ class ProjectSession:
         """The newest sweep that did not finish, None when the last one did."""
         return queries.interrupted_sweep(self.warehouse)
 
-    def update_failure_classes(self, pair: PairKey) -> pl.DataFrame:
-        """Summarizes why the cells of a suite × runner did not pass, and stores it."""
-        summary = summarize_failures(self._verdicts(pair)).with_columns(computed_at=pl.lit(_now()))
-        return queries.replace_failure_classes(self.warehouse, summary, pair)
-
-    def stored_failure_classes(self) -> pl.DataFrame:
-        """Why cells did not pass, as it was summarized last."""
-        return queries.failure_classes(self.warehouse)
-
     def update_leaderboards(self, sweep_id: str | None = None) -> pl.DataFrame:
         """Computes all standings from what is current, stores them as a new board, and returns them."""
         now = datetime.now(UTC)
         pairs = queries.pair_sizes(self.warehouse)
-        standings = rank(self._verdicts(), pairs.cast(CELL_COLUMNS)).with_columns(  # type: ignore[arg-type]
+        verdicts = queries.newest_verdicts(self.warehouse, VERDICT_COLUMNS).cast(VERDICT_COLUMNS)  # type: ignore[arg-type]
+        standings = rank(verdicts, pairs.cast(CELL_COLUMNS)).with_columns(  # type: ignore[arg-type]
             board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
         )
         return queries.append_standings(self.warehouse, standings)
-
-    def _verdicts(self, pair: PairKey | None = None) -> pl.DataFrame:
-        frame = queries.newest_verdicts(self.warehouse, VERDICT_COLUMNS, pair)
-        return frame.cast(VERDICT_COLUMNS)  # type: ignore[arg-type]
 
 
 def new_id(now: datetime) -> str:
     """A name that sorts by time: `20261121T222501.123456-ab12`."""
     return f"{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(2)}"
-
-
-def _now() -> datetime:
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def _selection(pairs: Sequence[Pair], options: SweepOptions) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""Cells → rows: carrying out suites × runners from plan to verdict. No Dagster here, so that the command line, a
+"""Pairs → rows: carrying out suites × runners from plan to verdict. No Dagster here, so that the command line, a
 Dagster step and a test call the same code.
 
-Per cell: what is known from earlier sweeps is compared with what is wanted now; what is missing is executed, what was
-judged by other evaluators is scored anew from stored reports, and everything is folded into the warehouse in one
-transaction when the cell is done.
+For each plan of a pair: what earlier sweeps stored decides whether it is reused, executed, or scored again from its
+stored report. Finished pairs are stored in the warehouse, several in one transaction when several are done.
 """
 
 from __future__ import annotations
@@ -19,10 +18,14 @@ from eval_pipeline.executions.adapters import ADAPTERS, Adapter
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner
 from eval_pipeline.executions.workspaces.manager import Workspaces
+from eval_pipeline.sweeps.budget import Budget
+from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.grading import Graders
+from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
-from eval_pipeline.sweeps.pair_execution import Budget, PairExecution, SweepContext
+from eval_pipeline.sweeps.pair_execution import PairExecution
 from eval_pipeline.sweeps.pairs import Pair, SweepOptions
+from eval_pipeline.sweeps.storing import store_pairs
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline.warehouse.store import Warehouse
@@ -37,32 +40,21 @@ def carry_out(
     observer: SweepObserver | None = None,
     runner_named: Callable[[str], Runner] | None = None,
 ) -> list[PairOutcome]:
-    """Carries out cells and returns what became of them, in the order they finished.
+    """Carry out pairs and return what became of them, in the order they finished.
 
-    The sweep runs in a thread of its own: what the caller does with a finished cell holds no call up. A target that
-    fails is a row. A cell that we fail to store has an outcome with `error`; the others go on. `runner_named` finds
-    graders and fallbacks.
+    The sweep runs in a thread of its own: what the caller does with finished pairs delays no call. A target that fails
+    is a row. A pair that we fail to store has an outcome with `error`; the others go on. `runner_named` finds graders
+    and fallbacks.
     """
     observer = observer or SweepObserver()
-    by_name = {pair.runner.name: pair.runner for pair in pairs}
-    context = SweepContext(
-        options=options,
-        warehouse=warehouse,
-        sweep_id=sweep_id,
-        observer=observer,
-        graders=make_graders(options, warehouse, runner_named or (lambda name: _among(by_name, name))),
-        runner_named=runner_named or (lambda name: _among(by_name, name)),
-        budget=Budget(options.budget_usd if options.budget_usd is not None else options.defaults.budget_usd),
-    )
-    for runner in _in_play(pairs, options, context.runner_named):
-        context.graders.secrets.update(runner.secrets)
-    finished: SimpleQueue[PairOutcome | None] = SimpleQueue()
+    context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named)
+    finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
     running = _InThread(lambda: _Sweep(pairs, context, finished.put).run(), lambda: finished.put(None))
     outcomes: list[PairOutcome] = []
     try:
-        while (outcome := finished.get()) is not None:
-            outcomes.append(outcome)
-            observer.pair_finished(outcome)
+        for group in _as_they_finish(finished):
+            outcomes += group
+            observer.pairs_finished(group)
     except BaseException:
         running.cancel()
         raise
@@ -70,8 +62,45 @@ def carry_out(
     return outcomes
 
 
+def _open_context(
+    pairs: Sequence[Pair],
+    options: SweepOptions,
+    warehouse: Warehouse,
+    sweep_id: str,
+    observer: SweepObserver,
+    runner_named: Callable[[str], Runner] | None,
+) -> SweepContext:
+    by_name = {pair.runner.name: pair.runner for pair in pairs}
+    find = runner_named or (lambda name: _among(by_name, name))
+    context = SweepContext(
+        options=options,
+        warehouse=warehouse,
+        sweep_id=sweep_id,
+        observer=observer,
+        graders=make_graders(options, warehouse, find),
+        runner_named=find,
+        budget=Budget(options.budget_usd if options.budget_usd is not None else options.defaults.budget_usd),
+    )
+    for runner in _in_play(pairs, options, find):
+        context.graders.secrets.update(runner.secrets)
+    return context
+
+
+def _as_they_finish(finished: SimpleQueue[list[PairOutcome] | None]) -> Iterator[list[PairOutcome]]:
+    """Everything that finished since the last time, until the end of the sweep."""
+    ended = False
+    while not ended:
+        groups = [finished.get()]
+        while not finished.empty():
+            groups.append(finished.get())
+        ended = groups[-1] is None
+        outcomes = [outcome for group in groups if group is not None for outcome in group]
+        if outcomes:
+            yield outcomes
+
+
 def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: Callable[[str], Runner]) -> Graders:
-    """The graders of a sweep."""
+    """Return the graders of a sweep."""
     return Graders(
         named=runner_named,
         replies=Replies(warehouse.storage.grader_replies),
@@ -82,13 +111,13 @@ def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: Call
 
 
 def _in_play(pairs: Sequence[Pair], options: SweepOptions, runner_named: Callable[[str], Runner]) -> Iterator[Runner]:
-    """Every runner that a sweep may start: those of its cells, and whom they name to help out or to grade."""
+    """Every runner that a sweep may start: those of its pairs, their fallbacks and their graders."""
     helpers = {options.grader, options.defaults.grader}
     for runner in {pair.runner.name: pair.runner for pair in pairs}.values():
         yield runner
         helpers |= {runner.grader, *runner.fallbacks}
     for name in helpers - {None}:
-        with suppress(InputError):  # one that is not there is said where it is needed
+        with suppress(InputError):  # an unknown one is reported where it is needed
             yield runner_named(str(name))
 
 
@@ -112,13 +141,13 @@ class _InThread:
         self._thread.start()
 
     def end(self) -> None:
-        """Waits for the end; raises what the coroutine raised."""
+        """Wait for the end; raise what the coroutine raised."""
         self._thread.join()
         if self._error is not None:
             raise self._error
 
     def cancel(self) -> None:
-        """Cancels the coroutine and waits until it has let everything go."""
+        """Cancel the coroutine and wait until it has released everything."""
         self._begun.wait()
         if self._loop is not None and self._task is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._task.cancel)
@@ -142,20 +171,24 @@ class _InThread:
 
 
 def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that ended a sweep: its tasks are ours, so the first one tells it all."""
+    """The error that ended a sweep: its tasks are ours, so the first error is the cause."""
     first = group.exceptions[0]
     return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 class _Sweep:
-    """One sweep while it runs: a lane per runner, and cells being stored as they finish."""
+    """One sweep while it runs: a lane per runner, and pairs that are stored as they finish."""
 
-    def __init__(self, pairs: Sequence[Pair], context: SweepContext, told: Callable[[PairOutcome], None]) -> None:
+    def __init__(
+        self, pairs: Sequence[Pair], context: SweepContext, report: Callable[[list[PairOutcome]], None]
+    ) -> None:
         self._context = context
         self._options = context.options
-        self._told = told
-        self._runs = [PairExecution(pair, context) for pair in pairs]
-        self._by_name = {run.pair.name: run for run in self._runs}
+        self._report = report
+        lanes = _by_runner(pairs)
+        history = StoredHistory(context.warehouse, (pair for lane in lanes for pair in lane), context.sweep_id)
+        self._lanes = [[PairExecution(pair, context, history) for pair in lane] for lane in lanes]
+        self._by_name = {execution.pair.name: execution for lane in self._lanes for execution in lane}
         self._finished: set[PairKey] = set()
         self._done: asyncio.Queue[PairExecution] = asyncio.Queue()
 
@@ -169,107 +202,124 @@ class _Sweep:
                 await self._carry_out(self._engine(workspaces))
         finally:
             await self._context.graders.close()
-            for run in self._runs:
-                run.close()
+            for execution in self._by_name.values():
+                execution.close()
 
     async def _carry_out(self, engine: Engine) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._store_finished())
-            group.create_task(engine.carry_out(self._lanes()))
+            group.create_task(engine.carry_out([self._lane(executions) for executions in self._lanes]))
 
     def _engine(self, workspaces: Workspaces) -> Engine:
         return Engine(
             sink=self._sink,
-            folder_of=lambda plan: self._run_of(plan).folder_of(plan),
+            folder_of=lambda plan: self._execution_of(plan).folder_of(plan),
             concurrency=self._options.concurrency,
             on_start=self._context.observer.plan_started,
-            refuse=lambda plan: self._run_of(plan).refuse(plan),
+            refuse=lambda plan: self._execution_of(plan).refuse(plan),
             workspaces=workspaces,
             conversations=self,
         )
 
     def answer(self, plan: Plan, raw: RawExecution) -> str:
         """See executions.conversations."""
-        return self._run_of(plan).answer(plan, raw)
+        return self._execution_of(plan).answer(plan, raw)
 
     async def should_continue(self, plan: Plan, so_far: RawExecution) -> bool:
         """See executions.conversations."""
-        return await self._run_of(plan).should_continue(plan, so_far)
+        return await self._execution_of(plan).should_continue(plan, so_far)
 
-    def _run_of(self, plan: Plan) -> PairExecution:
+    def _execution_of(self, plan: Plan) -> PairExecution:
         return self._by_name[PairKey(plan.suite, plan.runner.name)]
 
-    def _lanes(self) -> list[Lane]:
-        by_runner: dict[str, list[PairExecution]] = {}
-        for run in self._runs:
-            by_runner.setdefault(run.pair.runner.name, []).append(run)
-        return [self._lane(runs) for runs in by_runner.values()]
-
-    def _lane(self, runs: list[PairExecution]) -> Lane:
-        runner = runs[0].pair.runner
-        asked = [run.pair.ready.suite.settings.concurrency for run in runs]
-        by_suites = min((limit for limit in asked if limit is not None), default=None)
-        said = (runner.concurrency, self._options.concurrency, by_suites, self._options.defaults.concurrency)
+    def _lane(self, executions: list[PairExecution]) -> Lane:
+        runner = executions[0].pair.runner
+        by_suite = [execution.pair.ready.suite.settings.concurrency for execution in executions]
+        by_suites = min((limit for limit in by_suite if limit is not None), default=None)
+        limits = (runner.concurrency, self._options.concurrency, by_suites, self._options.defaults.concurrency)
         return Lane(
             runner=runner,
             adapter=_adapter(runner),
-            plans=_LanePlans(runs, self._finish_if_over),
-            concurrency=next((limit for limit in said if limit), DEFAULT_CONCURRENCY),
+            plans=_LanePlans(executions, self._finish_if_over),
+            concurrency=next((limit for limit in limits if limit), DEFAULT_CONCURRENCY),
             fallbacks=[(other, _adapter(other)) for other in map(self._context.runner_named, runner.fallbacks)],
         )
 
     async def _sink(self, plan: Plan, execution: Execution) -> SinkResult:
-        run = self._run_of(plan)
-        taken = SinkResult(None, passed=False)
+        pair = self._execution_of(plan)
+        result = SinkResult(None, passed=False)
         try:
-            taken = await run.take(plan, execution)
-        except Exception as error:  # noqa: BLE001 — a cell that cannot be written must not take the others along
-            run.fault = run.fault or error
+            result = await pair.take(plan, execution)
+        except Exception as error:  # noqa: BLE001 — a pair that cannot be written must not stop the others
+            pair.fault = pair.fault or error
         finally:
-            run.under_way -= 1
-            self._finish_if_over(run)
-        return taken
+            pair.under_way -= 1
+            self._finish_if_over(pair)
+        return result
 
-    def _finish_if_over(self, run: PairExecution) -> None:
-        if run.over and run.pair.name not in self._finished:
-            self._finished.add(run.pair.name)
-            self._done.put_nowait(run)
+    def _finish_if_over(self, execution: PairExecution) -> None:
+        if execution.over and execution.pair.name not in self._finished:
+            self._finished.add(execution.pair.name)
+            self._done.put_nowait(execution)
 
     async def _store_finished(self) -> None:
-        """Stores each cell as it finishes."""
-        for _ in self._runs:
-            run = await self._done.get()
-            self._told(await run.finish())
+        """Store pairs as they finish; those that finish while others are being stored go together."""
+        stored = 0
+        while stored < len(self._by_name):
+            done = [await self._done.get()]
+            while not self._done.empty():
+                done.append(self._done.get_nowait())
+            stored += len(done)
+            await self._store([execution for execution in done if not execution.rescorer.pending])
+            await self._store([execution for execution in done if execution.rescorer.pending])
+
+    async def _store(self, executions: list[PairExecution]) -> None:
+        for execution in executions:
+            await execution.rescore()
+        failed = [execution.failed(execution.fault) for execution in executions if execution.fault is not None]
+        if failed:
+            self._report(failed)
+        usable = [execution.finished for execution in executions if execution.fault is None]
+        groups = store_pairs(self._context.warehouse, self._context.sweep_id, usable)
+        while (group := await asyncio.to_thread(next, groups, None)) is not None:
+            self._report(group)
+
+
+def _by_runner(pairs: Sequence[Pair]) -> list[list[Pair]]:
+    lanes: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        lanes.setdefault(pair.runner.name, []).append(pair)
+    return list(lanes.values())
 
 
 class _LanePlans:
-    """The plans of a lane that need the target, cell after cell. It may run out and have more later: plans that wait
+    """The plans of a lane that need the target, pair after pair. It may run out and have more later: plans that wait
     for others begin when those are settled."""
 
-    def __init__(self, runs: list[PairExecution], looked_at: Callable[[PairExecution], None]) -> None:
-        self._open = list(runs)
+    def __init__(self, executions: list[PairExecution], looked_at: Callable[[PairExecution], None]) -> None:
+        self._open = list(executions)
         self._looked_at = looked_at
 
     def __iter__(self) -> Iterator[Plan]:
         return self
 
     def __next__(self) -> Plan:
-        for run in list(self._open):
-            plan = self._next_of(run)
+        for execution in list(self._open):
+            plan = self._next_of(execution)
             if plan is not None:
-                run.under_way += 1
+                execution.under_way += 1
                 return plan
-            self._looked_at(run)
-            if run.over:
-                self._open.remove(run)
+            self._looked_at(execution)
+            if execution.over:
+                self._open.remove(execution)
         raise StopIteration
 
     @staticmethod
-    def _next_of(run: PairExecution) -> Plan | None:
+    def _next_of(execution: PairExecution) -> Plan | None:
         try:
-            return run.next_plan()
-        except Exception as error:  # noqa: BLE001 — a cell whose past cannot be read must not take the others along
-            run.fault = run.fault or error
+            return execution.next_plan()
+        except Exception as error:  # noqa: BLE001 — a pair whose history cannot be read must not stop the others
+            execution.fault = execution.fault or error
             return None
 
 

@@ -71,10 +71,26 @@ class Journal:
         if self._bytes > FOLD_BYTES:
             self.ingest()
 
+    @property
+    def files(self) -> dict[str, Path]:
+        """The file of each table, whether it is there or not."""
+        return {table: self._folder / f"{table}.jsonl" for table in TABLES}
+
+    @property
+    def bytes(self) -> int:
+        """The size of what has not been ingested yet."""
+        return self._bytes
+
     def ingest(self) -> None:
-        """Takes everything so far into the warehouse."""
+        """Take everything so far into the warehouse."""
         self.close()
-        ingest_folder(self._folder, self._warehouse)
+        self._warehouse.ingest(self.files)
+        self.remove()
+
+    def remove(self) -> None:
+        """Delete the files, once their rows are committed."""
+        self.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
         self._bytes = 0
 
     def _claim(self) -> None:
@@ -96,12 +112,6 @@ class Journal:
 def journal_folder(storage: Storage, sweep_id: str, pair: PairKey) -> Path:
     """Return the folder of the journal of a pair."""
     return storage.journals / sweep_id / pair.runner / pair.suite
-
-
-def ingest_folder(folder: Path, warehouse: Warehouse) -> None:
-    """Folds one journal folder and removes it."""
-    warehouse.ingest({table: folder / f"{table}.jsonl" for table in TABLES})
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def recover(warehouse: Warehouse, pair: PairKey, except_sweep: str) -> int:

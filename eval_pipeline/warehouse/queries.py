@@ -6,7 +6,7 @@ pipeline's own file; functions that take a connection read the published results
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +23,12 @@ _NEWEST_REVISION = """
     SELECT {columns} FROM current_verdicts v
     SEMI JOIN (SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_pairs GROUP BY suite) n
         USING (suite, suite_revision)"""
+
+_PAIRS = "(SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]))"
+
+
+def _pair_values(pairs: Sequence[PairKey]) -> list[list[str]]:
+    return [[pair.suite for pair in pairs], [pair.runner for pair in pairs]]
 
 
 def stored_revisions(warehouse: Warehouse) -> dict[str, str]:
@@ -55,13 +61,15 @@ def interrupted_sweep(warehouse: Warehouse) -> str | None:
     return frame["sweep_id"][0] if len(frame) and frame["status"][0] != "finished" else None
 
 
-def newest_verdicts(warehouse: Warehouse, columns: Iterable[str], pair: PairKey | None = None) -> pl.DataFrame:
-    """Return these columns of the current verdicts at each suite's newest revision; of one pair, or of all."""
+def newest_verdicts(
+    warehouse: Warehouse, columns: Iterable[str], pairs: Sequence[PairKey] | None = None
+) -> pl.DataFrame:
+    """Return these columns of the current verdicts at each suite's newest revision; of these pairs (None: all)."""
     chosen = ", ".join(f'v."{name}"' for name in columns)
     query = _NEWEST_REVISION.format(columns=chosen)
-    if pair is None:
+    if pairs is None:
         return warehouse.frame(query)
-    return warehouse.frame(f"{query} WHERE v.suite = $1 AND v.runner = $2", [pair.suite, pair.runner])
+    return warehouse.frame(f"{query} WHERE (v.suite, v.runner) IN {_PAIRS}", _pair_values(pairs))
 
 
 def pair_sizes(warehouse: Warehouse) -> pl.DataFrame:
@@ -69,15 +77,19 @@ def pair_sizes(warehouse: Warehouse) -> pl.DataFrame:
     return warehouse.frame("SELECT suite, runner, suite_plans::BIGINT AS suite_plans FROM current_pairs")
 
 
-def failure_classes(warehouse: Warehouse) -> pl.DataFrame:
-    """Return the stored failure classes of all pairs, most frequent first."""
-    return warehouse.frame("SELECT * FROM failure_classes ORDER BY suite, runner, count DESC, failure_class")
+def failure_classes(warehouse: Warehouse, pairs: Sequence[PairKey] | None = None) -> pl.DataFrame:
+    """Return the stored failure classes of these pairs (None: of all), most frequent first."""
+    where, values = ("true", []) if pairs is None else (f"(suite, runner) IN {_PAIRS}", _pair_values(pairs))
+    order = "ORDER BY suite, runner, count DESC, failure_class"
+    return warehouse.frame(f"SELECT * FROM failure_classes WHERE {where} {order}", values)
 
 
-def replace_failure_classes(warehouse: Warehouse, frame: pl.DataFrame, pair: PairKey) -> pl.DataFrame:
-    """Store a frame as the failure classes of a pair in place of the present ones; return what is stored."""
+def replace_failure_classes(warehouse: Warehouse, frame: pl.DataFrame, pairs: Sequence[PairKey]) -> pl.DataFrame:
+    """Store a frame as the failure classes of these pairs in place of the present ones; return what is stored."""
     stored = frame.select(BY_NAME["failure_classes"].column_names)
-    warehouse.replace("failure_classes", stored, {"suite": pair.suite, "runner": pair.runner})
+    with warehouse.transaction() as connection:
+        connection.execute(f"DELETE FROM failure_classes WHERE (suite, runner) IN {_PAIRS}", _pair_values(pairs))
+        warehouse.write("failure_classes", stored.iter_rows(named=True))
     return stored
 
 

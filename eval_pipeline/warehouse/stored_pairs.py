@@ -24,17 +24,18 @@ BATCH = 2_000
 Item = TypeVar("Item")
 
 _KNOWN = """
-WITH e AS (
-    SELECT e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer, r.cost_usd,
+WITH pairs AS (SELECT unnest($suites::VARCHAR[]) AS suite, unnest($runners::VARCHAR[]) AS runner),
+e AS (
+    SELECT e.suite, e.runner, e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer,
+           r.cost_usd,
            e.completed AND coalesce(r.failure_class, $normalization) = $normalization AS valid,
-           row_number() OVER (PARTITION BY e.key ORDER BY valid DESC, e.selected_at DESC) AS newest
-    FROM target_executions e LEFT JOIN session_reports r USING (execution_id)
-    WHERE e.suite = $suite AND e.runner = $runner),
+           row_number() OVER (PARTITION BY e.suite, e.runner, e.key ORDER BY valid DESC, e.selected_at DESC) AS newest
+    FROM target_executions e SEMI JOIN pairs USING (suite, runner) LEFT JOIN session_reports r USING (execution_id)),
 v AS (
     SELECT execution_id, decision_key, normalizer, status, suite_revision, failure_class,
            row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest
-    FROM verdicts WHERE suite = $suite AND runner = $runner)
-SELECT e.key, e.execution_id, e.valid, e.format, e.sweep_id, e.report_normalizer,
+    FROM verdicts SEMI JOIN pairs USING (suite, runner))
+SELECT e.suite, e.runner, e.key, e.execution_id, e.valid, e.format, e.sweep_id, e.report_normalizer,
        v.decision_key, v.normalizer, v.status, v.suite_revision, v.failure_class, e.cost_usd
 FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
 """
@@ -61,18 +62,23 @@ class StoredExecution(NamedTuple):
     cost_usd: float | None
 
 
-def stored_executions(warehouse: Warehouse, pair: PairKey) -> dict[str, StoredExecution]:
-    """What is known of a suite × runner, by cell key."""
-    if not warehouse.exists():
-        return {}
-    values = {"suite": pair.suite, "runner": pair.runner, "normalization": NORMALIZATION.id}
-    known: dict[str, StoredExecution] = {}
+def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
+    """Return what is stored of each of these pairs, by plan key."""
+    known: dict[PairKey, dict[str, StoredExecution]] = {pair: {} for pair in pairs}
+    if not pairs or not warehouse.exists():
+        return known
+    values = {
+        "suites": [pair.suite for pair in pairs],
+        "runners": [pair.runner for pair in pairs],
+        "normalization": NORMALIZATION.id,
+    }
     shared: dict[Any, Any] = {}
     with warehouse.transaction() as connection:
         cursor = connection.execute(_KNOWN, values)
         while batch := cursor.fetchmany(BATCH):
-            for key, execution_id, *rest in batch:
-                known[key] = StoredExecution(key, execution_id, *(shared.setdefault(value, value) for value in rest))
+            for suite, runner, key, execution_id, *rest in batch:
+                fields = (shared.setdefault(value, value) for value in rest)
+                known[PairKey(suite, runner)][key] = StoredExecution(key, execution_id, *fields)
     return known
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.sweeps.outcomes import SweepCounts
-from eval_pipeline.sweeps.pairs import SweepOptions
+from eval_pipeline.sweeps.pairs import STAGES, SweepOptions
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains
@@ -35,6 +35,7 @@ def nothing(folder: ProjectFolder) -> None:
     """Leaves everything as it is."""
 
 
+EARLY = {"trials": {"count": 3, "strategy": "pass_at_k", "early_exit": True}}
 # Before: `a` passes, `b` fails, `c` crashes.
 CASES = (a_test("a", tags=["t"]), a_test("b", contains("9")), a_test("c"))
 SITUATIONS: dict[str, tuple[Change, dict[str, Any], dict[str, int]]] = {
@@ -62,6 +63,19 @@ SITUATIONS: dict[str, tuple[Change, dict[str, Any], dict[str, int]]] = {
     "runner-chosen-by-name": (
         lambda folder: folder.write_suite(*CASES, execution={"target": "other"}),
         {"any_runner": True}, says(3, 2, 1, 0),
+    ),
+    "scores-only": (nothing, {"stages": STAGES[1:], "threshold": 0.1}, says(3, 0, 0, 2)),
+    "executions-only": (nothing, {"stages": STAGES[:1], "threshold": 0.1}, says(3, 2, 1, 0)),
+    "case-without-cache": (
+        lambda folder: folder.write_suite(a_test("a", tags=["t"], execution={"cache": False}), *CASES[1:]),
+        {}, says(3, 1, 2, 0),
+    ),
+    "a-pass-settles-the-case": (
+        lambda folder: folder.write_suite(*CASES[:1], execution=EARLY), {}, says(1, 1, 0, 0),
+    ),
+    "a-stored-pass-settles-nothing-when-all-is-anew": (
+        lambda folder: folder.write_suite(CASES[1], execution=EARLY),
+        {"refresh": "all"}, says(3, 0, 3, 0),
     ),
 }  # fmt: skip
 

@@ -22,7 +22,6 @@ from eval_pipeline.warehouse.journal import (
     TABLES,
     Journal,
     PairKey,
-    ingest_folder,
     journal_folder,
     keep_artifacts,
     recover,
@@ -174,7 +173,7 @@ def test_a_journal_that_cannot_be_folded_stays_where_it_is(warehouse: DuckDBWare
     (folder / "session_reports.jsonl").write_bytes(b"not json\n")
 
     with pytest.raises(duckdb.Error):
-        ingest_folder(folder, warehouse)
+        Journal(folder, warehouse).ingest()
 
     assert sorted(path.name for path in files_below(folder)) == ["session_reports.jsonl", "target_executions.jsonl"]
     assert executions(warehouse) == []

@@ -31,7 +31,7 @@ def verdict(execution_id: str, status: str = "passed", *, at: int = 0, **fields:
 
 
 def test_nothing_is_known_without_a_warehouse(tmp_path: Path) -> None:
-    assert stored_executions(DuckDBWarehouse(tmp_path), CELL) == {}
+    assert stored_executions(DuckDBWarehouse(tmp_path), [CELL]) == {CELL: {}}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -54,9 +54,20 @@ def test_the_newest_valid_execution_of_a_key_is_the_one_to_reuse(
 ) -> None:
     warehouse.write("target_executions", executions)
 
-    found = stored_executions(warehouse, CELL)["k"]
+    found = stored_executions(warehouse, [CELL])[CELL]["k"]
 
     assert (found.execution_id, found.valid) == (known, valid)
+
+
+def test_each_pair_knows_its_own_executions(warehouse: DuckDBWarehouse) -> None:
+    other, absent = PairKey("s", "other"), PairKey("absent", "r")
+    warehouse.write("target_executions", [execution("e1"), execution("e2", runner="other")])
+
+    found = stored_executions(warehouse, [CELL, other, absent])
+
+    assert {pair: [each.execution_id for each in known.values()] for pair, known in found.items()} == {
+        CELL: ["e1"], other: ["e2"], absent: [],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -75,7 +86,7 @@ def test_an_execution_is_worth_reusing_when_its_session_completed(
         "session_reports", [{"execution_id": "e1", "failure_class": failure_class, "normalizer": "replay/1"}]
     )
 
-    found = stored_executions(warehouse, CELL)["k"]
+    found = stored_executions(warehouse, [CELL])[CELL]["k"]
 
     assert (found.valid, found.report_normalizer) == (valid, "replay/1")
 
@@ -84,7 +95,7 @@ def test_an_execution_comes_with_its_newest_verdict(warehouse: DuckDBWarehouse) 
     warehouse.write("target_executions", [execution("e1"), execution("e2", "k2")])
     warehouse.write("verdicts", [verdict("e1", "failed", at=0), verdict("e1", "passed", at=1, decision_key="d")])
 
-    found = stored_executions(warehouse, CELL)
+    found = stored_executions(warehouse, [CELL])[CELL]
 
     assert (found["k"].status, found["k"].decision_key) == ("passed", "d")
     assert (found["k2"].status, found["k2"].decision_key) == (None, None)
@@ -94,7 +105,7 @@ def test_other_suites_and_runners_are_not_looked_at(warehouse: DuckDBWarehouse) 
     others = [execution("e1", suite="t"), execution("e2", runner="q")]
     warehouse.write("target_executions", others)
 
-    assert stored_executions(warehouse, CELL) == {}
+    assert stored_executions(warehouse, [CELL])[CELL] == {}
 
 
 def test_unchanged_verdicts_are_repeated_for_the_new_revision_of_their_suite(warehouse: DuckDBWarehouse) -> None:

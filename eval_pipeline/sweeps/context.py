@@ -1,0 +1,37 @@
+"""What all pairs of one sweep share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval_pipeline.executions.model import Runner
+from eval_pipeline.sweeps.budget import Budget
+from eval_pipeline.sweeps.grading import Graders
+from eval_pipeline.sweeps.outcomes import SweepObserver
+from eval_pipeline.sweeps.pairs import SweepOptions
+from eval_pipeline.warehouse.store import Warehouse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepContext:
+    """What all pairs of one sweep share. `runner_named` finds graders and fallbacks."""
+
+    options: SweepOptions
+    warehouse: Warehouse
+    sweep_id: str
+    observer: SweepObserver
+    graders: Graders
+    runner_named: Callable[[str], Runner]
+    budget: Budget
+
+    @property
+    def artifacts(self) -> Path:
+        """The folder of large raw artifacts."""
+        return self.warehouse.storage.artifacts
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be stored, of every runner in play: any program may print what it was started with."""
+        return tuple(self.graders.secrets)

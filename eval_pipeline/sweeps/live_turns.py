@@ -1,0 +1,71 @@
+"""What a live conversation needs to know of its session so far: what the target answered, and whether the latest turn
+passed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from eval_pipeline.executions.model import Execution, Plan, RawExecution
+from eval_pipeline.scores.evaluate import bind, evaluate_with, suite_folder
+from eval_pipeline.scores.model import Subject
+from eval_pipeline.suites.model import Case, EvaluatorSpec
+from eval_pipeline.sweeps.context import SweepContext
+from eval_pipeline.sweeps.decisions import PairRules
+from eval_pipeline.sweeps.scoring import PairScorer
+
+
+class LiveTurns:
+    """The turns of one pair's conversations while they are held."""
+
+    def __init__(self, rules: PairRules, scorer: PairScorer, context: SweepContext) -> None:
+        self._rules = rules
+        self._scorer = scorer
+        self._context = context
+
+    def answer(self, plan: Plan, raw: RawExecution) -> str:
+        """Return what the target answered in one turn."""
+        return self._scorer.normalize(_unfinished(plan, raw), plan.case).final_output or ""
+
+    async def passed(self, plan: Plan, so_far: RawExecution) -> bool:
+        """Return whether the latest turn passed; a turn without an evaluator, or without a score, does."""
+        spec = _turn_spec(plan.case, len(so_far.payload["turns"]))
+        if spec is None:
+            return True
+        pair = self._rules.pair
+        client = self._context.graders.client(pair.runner)
+        folder = suite_folder(pair.ready.suite)
+        report = self._scorer.normalize(_unfinished(plan, so_far), plan.case)
+        bound = bind(spec, plan.case, folder, client.revision_of)
+        (score,) = await evaluate_with(client, Subject(plan.case, report, folder), [bound])
+        self._context.budget.spend(plan.suite, client.cost_usd)
+        return score.passed(self._rules.threshold) is not False
+
+
+def _turn_spec(case: Case, number: int) -> EvaluatorSpec | None:
+    """The evaluator of one turn, wherever the case lists it."""
+    for spec in case.evaluators:
+        if spec.type == "turn" and spec.config.get("turn") == number:
+            return spec
+        for turn in spec.config.get("turns") or () if spec.type == "conversation" else ():
+            if turn.get("turn") == number:
+                return replace(spec, type="turn", name=f"turn-{number}", config=turn)
+    return None
+
+
+def _unfinished(plan: Plan, raw: RawExecution) -> Execution:
+    """A session so far as an execution that a report can be made of."""
+    now = datetime.now(UTC)
+    return Execution(
+        execution_id=plan.key,
+        key=plan.key,
+        suite=plan.suite,
+        case_id=plan.case.id,
+        runner=plan.runner.name,
+        repetition=plan.repetition,
+        started_at=now,
+        finished_at=now,
+        duration_ms=0.0,
+        attempts=(),
+        raw=raw,
+    )

@@ -1,0 +1,129 @@
+"""Making what happens in one pair durable: rows in its journal, raw artifacts and packed workspaces as files. Nothing
+is stored with a secret in it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from eval_pipeline.executions.model import Execution, Plan
+from eval_pipeline.executions.redaction import redact, without_secrets
+from eval_pipeline.executions.workspaces.archive import TooLarge, save
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.reports.normalize import normalizer_version
+from eval_pipeline.scores.model import Finding, Score, Verdict
+from eval_pipeline.suites.model import Case
+from eval_pipeline.sweeps.context import SweepContext
+from eval_pipeline.sweeps.decisions import decision_key
+from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse.journal import Journal, journal_folder, keep_artifacts
+
+_LOG = logging.getLogger(__name__)
+ARCHIVE = "workspace.tar.gz"
+"""A packed workspace among an execution's files."""
+
+
+class PairRecorder:
+    """Writes the rows and files of one pair in one sweep."""
+
+    def __init__(self, pair: Pair, context: SweepContext) -> None:
+        self._pair = pair
+        self._context = context
+        folder = journal_folder(context.warehouse.storage, context.sweep_id, pair.name)
+        self.journal = Journal(folder, context.warehouse)
+
+    def folder_of(self, plan: Plan) -> Path:
+        """Return the folder that an execution of a plan may keep files in."""
+        return self._folder(plan.key, self._context.sweep_id)
+
+    async def record(self, plan: Plan, execution: Execution) -> Execution:
+        """Store an execution, its artifacts and its workspace; return it without secrets."""
+        folder = partial(self.folder_of, plan)
+        execution = without_secrets(execution, self._context.secrets, folder)
+        artifacts, inline = keep_artifacts(execution, self._context.artifacts, folder)
+        row = rows.execution_row(execution, artifacts, inline, self._context.sweep_id, self._pair.revision)
+        self.journal.append("target_executions", row)  # before anything that takes time: it has cost money
+        await self._archive(execution, folder() / ARCHIVE)
+        return execution
+
+    def record_report(self, report: SessionReport, execution: Execution) -> None:
+        """Store a session report and its events."""
+        normalizer = normalizer_of(execution)
+        self.journal.append("session_reports", rows.report_row(report, execution, normalizer, datetime.now(UTC)))
+        for row in rows.event_rows(report, execution):
+            self.journal.append("session_events", row)
+
+    def record_scores(self, scores: Iterable[Score], execution: Execution) -> None:
+        """Store scores and their sub-scores."""
+        now, sweep_id = datetime.now(UTC), self._context.sweep_id
+        for score in scores:
+            self.journal.append("evaluator_scores", rows.score_row(score, execution, sweep_id, now))
+            for row in rows.member_rows(score, execution, sweep_id, now):
+                self.journal.append("member_scores", row)
+
+    def record_verdict(
+        self, verdict: Verdict, case: Case, execution: Execution, report: SessionReport, spec_keys: Sequence[str],
+        scores: Sequence[Score], threshold: float,
+    ) -> None:  # fmt: skip
+        """Store a verdict. `spec_keys` are all its case's evaluators, `scores` those that it was decided from."""
+        row = rows.verdict_row(
+            verdict,
+            execution,
+            report,
+            suite_revision=self._pair.ready.suite.revision,
+            runner_revision=self._pair.revision,
+            tags=case.tags,
+            decision_key=decision_key(case, spec_keys, threshold),
+            normalizer=normalizer_of(execution),
+            score_keys=[score.spec_key for score in scores],
+            sweep_id=self._context.sweep_id,
+            now=datetime.now(UTC),
+        )
+        self.journal.append("verdicts", row)
+
+    def redacted(self, score: Score) -> Score:
+        """Return a score of an evaluator that ran programs or called models, without secrets in its texts."""
+        secrets = self._context.secrets
+        return _without_secrets(score, secrets) if secrets else score
+
+    def archive_of(self, execution: Execution, sweep_id: str) -> Path:
+        """Return where the workspace of an execution was packed by `sweep_id`, the sweep that executed it."""
+        return self._folder(execution.key, sweep_id) / ARCHIVE
+
+    def _folder(self, key: str, sweep_id: str) -> Path:
+        return self._context.artifacts / self._pair.runner.name / self._pair.name.suite / key[:24] / sweep_id
+
+    async def _archive(self, execution: Execution, archive: Path) -> None:
+        """Pack the workspace for evaluators that are added later."""
+        left = execution.workspace.path if execution.workspace is not None else None
+        most_bytes = int(self._context.options.defaults.workspace_archive_mb * 1_000_000)
+        if left is None or not most_bytes:
+            return
+        try:
+            await asyncio.to_thread(save, left, archive, most_bytes=most_bytes, secrets=self._context.secrets)
+        except (TooLarge, OSError) as error:
+            _LOG.warning("workspace of case '%s' is not kept: %s", execution.case_id, error)
+
+
+def normalizer_of(execution: Execution) -> str:
+    """Return the version of the normalizer that reads an execution today."""
+    return normalizer_version(execution.raw.format if execution.raw is not None else "")
+
+
+def _without_secrets(score: Score, secrets: Sequence[str]) -> Score:
+    findings = redact([[finding.text, finding.passed, finding.evidence] for finding in score.findings], secrets)
+    members = [
+        member._replace(reason=redact(member.reason, secrets), details=redact(dict(member.details), secrets))
+        for member in score.members
+    ]
+    return score._replace(
+        reason=redact(score.reason, secrets),
+        details=redact(dict(score.details), secrets),
+        findings=tuple(Finding(*finding) for finding in findings),
+        members=tuple(members),
+    )

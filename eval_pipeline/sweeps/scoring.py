@@ -1,0 +1,126 @@
+"""Execution → report → scores → verdict, each stored as it is made."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tarfile
+import zlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from eval_pipeline.executions.model import Execution
+from eval_pipeline.executions.workspaces.archive import restore
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.reports.normalize import normalize
+from eval_pipeline.scores.decide import decide
+from eval_pipeline.scores.evaluate import BoundEvaluator, evaluate, evaluate_with, suite_folder
+from eval_pipeline.scores.model import Score, Status, Subject
+from eval_pipeline.suites.model import Case
+from eval_pipeline.sweeps.context import SweepContext
+from eval_pipeline.sweeps.decisions import PairRules
+from eval_pipeline.sweeps.recording import PairRecorder
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringInput:
+    """What a verdict is decided from: `scores` are those that still hold, by spec_key; `sweep_id` is the sweep that
+    executed it."""
+
+    case: Case
+    execution: Execution
+    report: SessionReport
+    sweep_id: str
+    scores: Mapping[str, Score] = field(default_factory=dict)
+
+
+class PairScorer:
+    """Scores the executions of one pair."""
+
+    def __init__(self, rules: PairRules, recorder: PairRecorder, context: SweepContext) -> None:
+        self._rules = rules
+        self._recorder = recorder
+        self._context = context
+        self._suite_folder = suite_folder(rules.pair.ready.suite)
+
+    def normalize(self, execution: Execution, case: Case) -> SessionReport:
+        """Return the session report of an execution, priced for the runner that answered."""
+        runner = self._rules.pair.runner
+        if execution.answered_by is not None:
+            runner = self._context.runner_named(execution.answered_by)
+        return normalize(execution, case, runner)
+
+    def report(self, execution: Execution, case: Case) -> SessionReport:
+        """Normalize an execution, and store its report."""
+        report = self.normalize(execution, case)
+        self._recorder.record_report(report, execution)
+        return report
+
+    def requires_client(self, case: Case) -> bool:
+        """Return whether any evaluator of a case needs a grader client."""
+        return any(bound.requires_client for bound in self._rules.evaluators.of(case))
+
+    async def score(self, item: ScoringInput) -> tuple[Status, float]:
+        """Decide and store the verdict; return its status and the graders' cost in USD."""
+        missing = self._missing(item)
+        if not any(bound.requires_client for bound in missing):
+            return self.score_offline(item), 0.0
+        client = self._context.graders.client(self._rules.pair.runner)
+        workspace = item.execution.workspace
+        live = workspace.path if workspace is not None else None
+        async with _workspace(live, self._recorder.archive_of(item.execution, item.sweep_id)) as folder:
+            subject = Subject(item.case, item.report, self._suite_folder, folder)
+            scores = await evaluate_with(client, subject, missing)
+        return self._decide(item, [self._recorder.redacted(score) for score in scores]), client.cost_usd
+
+    def score_offline(self, item: ScoringInput) -> Status:
+        """Decide and store the verdict where no evaluator needs a grader client."""
+        subject = Subject(item.case, item.report, self._suite_folder)
+        return self._decide(item, evaluate(subject, self._missing(item)))
+
+    def _missing(self, item: ScoringInput) -> list[BoundEvaluator]:
+        """The evaluators that have not scored the report yet, and those whose grader gave no score; none for a session
+        that did not complete."""
+        if item.report.failure_class is not None:
+            return []
+        return [bound for bound in self._rules.evaluators.of(item.case) if _is_missing(bound, item.scores)]
+
+    def _decide(self, item: ScoringInput, scores: Sequence[Score]) -> Status:
+        """Store the new scores and the verdict that all scores give."""
+        case, report = item.case, item.report
+        by_key = {**item.scores, **{score.spec_key: score for score in scores}}
+        keys = [bound.key for bound in self._rules.evaluators.of(case)]
+        used = _in_order(keys, by_key) if report.failure_class is None else []
+        verdict = decide(case, report, used, self._rules.threshold)
+        self._recorder.record_scores(scores, item.execution)
+        self._recorder.record_verdict(verdict, case, item.execution, report, keys, used, self._rules.threshold)
+        return verdict.status
+
+
+def _is_missing(bound: BoundEvaluator, scores: Mapping[str, Score]) -> bool:
+    return bound.key not in scores or (bound.requires_client and scores[bound.key].value is None)
+
+
+def _in_order(keys: Iterable[str], scores: Mapping[str, Score]) -> list[Score]:
+    return [scores[key] for key in keys]
+
+
+@asynccontextmanager
+async def _workspace(live: Path | None, archive: Path) -> AsyncIterator[Path | None]:
+    """The workspace as the target left it: as long as it is there, else unpacked; None when it was not kept."""
+    if live is not None or not archive.is_file():
+        yield live
+        return
+    with TemporaryDirectory(prefix="eval-pipeline-workspace-") as folder:
+        try:
+            await asyncio.to_thread(restore, archive, Path(folder))
+        except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+            _LOG.warning("%s cannot be unpacked: %s", archive, error)
+            yield None
+            return
+        yield Path(folder)

@@ -1,0 +1,172 @@
+"""Finished pairs → the warehouse: what was executed and scored, what remains of earlier sweeps, one row per pair, and
+why plans did not pass. Several pairs go into one transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import polars as pl
+
+from eval_pipeline.leaderboards.failure_classes import summarize_failures
+from eval_pipeline.leaderboards.standings import VERDICT_COLUMNS
+from eval_pipeline.sweeps.decisions import PairRules
+from eval_pipeline.sweeps.ledger import PairLedger
+from eval_pipeline.sweeps.outcomes import PairOutcome
+from eval_pipeline.sweeps.pairs import count_plans, repetitions_of, strategy_of
+from eval_pipeline.warehouse import queries
+from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.journal import FOLD_BYTES, Journal, PairKey
+from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.stored_pairs import displaced_by_later, rebind, select_again
+
+_LOG = logging.getLogger(__name__)
+PAIRS_AT_ONCE = 64
+_COUNTED = ("planned", "reused", "rescored", "executed", "skipped", "passed", "failed", "errored")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedPair:
+    """A pair whose plans are all settled, not yet stored."""
+
+    rules: PairRules
+    ledger: PairLedger
+    journal: Journal
+
+    @property
+    def name(self) -> PairKey:
+        return self.rules.pair.name
+
+    @property
+    def revision(self) -> str:
+        return self.rules.pair.ready.suite.revision
+
+
+def store_pairs(warehouse: Warehouse, sweep_id: str, pairs: Sequence[FinishedPair]) -> Iterator[list[PairOutcome]]:
+    """Store pairs, a bounded group in each transaction; yield the outcomes of each group.
+
+    When a group cannot be stored, its pairs are stored one by one, so that only those at fault have an error.
+    """
+    for group in _groups(pairs):
+        yield _store_together(warehouse, sweep_id, group) or [_store_alone(warehouse, sweep_id, pair) for pair in group]
+
+
+def _groups(pairs: Sequence[FinishedPair]) -> Iterator[list[FinishedPair]]:
+    group: list[FinishedPair] = []
+    for pair in pairs:
+        if len(group) == PAIRS_AT_ONCE or (group and _bytes([*group, pair]) > FOLD_BYTES):
+            yield group
+            group = []
+        group.append(pair)
+    if group:
+        yield group
+
+
+def _bytes(group: Sequence[FinishedPair]) -> int:
+    return sum(pair.journal.bytes for pair in group)
+
+
+def _store_together(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -> list[PairOutcome] | None:
+    """All in one transaction; None when that failed, or is not worth while."""
+    if len(group) < 2:
+        return None
+    try:
+        with warehouse.transaction():
+            outcomes = _store(warehouse, sweep_id, group)
+    except Exception as error:  # noqa: BLE001 — each pair is tried again alone, which names the one at fault
+        _LOG.info("%d pairs are stored one by one: %s", len(group), error)
+        return None
+    for pair in group:
+        pair.journal.remove()
+    return outcomes
+
+
+def _store_alone(warehouse: Warehouse, sweep_id: str, pair: FinishedPair) -> PairOutcome:
+    try:
+        (outcome,) = _store(warehouse, sweep_id, [pair])
+        pair.journal.remove()
+    except Exception as error:  # noqa: BLE001 — one pair that cannot be stored must not stop the others
+        return failed_outcome(pair.rules, pair.ledger, error)
+    return outcome
+
+
+def failed_outcome(rules: PairRules, ledger: PairLedger, error: Exception) -> PairOutcome:
+    """Return the outcome of a pair that we failed to carry out or to store."""
+    return PairOutcome(pair=rules.pair, counts=ledger.counts, error=f"{type(error).__name__}: {error}")
+
+
+def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -> list[PairOutcome]:
+    for pair in group:
+        pair.journal.close()
+    warehouse.ingest(*(pair.journal.files for pair in group))
+    _keep_reused(warehouse, sweep_id, group)
+    planned = [pair for pair in group if pair.ledger.counts.planned]
+    if planned:
+        warehouse.write("sweep_pairs", [_pair_row(sweep_id, pair) for pair in planned])
+    failures = _failure_classes(warehouse, planned)
+    return [
+        PairOutcome(pair=pair.rules.pair, counts=pair.ledger.counts, failures=failures.get(pair.name)) for pair in group
+    ]
+
+
+def _keep_reused(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -> None:
+    """Make reused executions the current ones, and bind unchanged verdicts to a suite's new revision."""
+    now = datetime.now(UTC)
+    for revision, ids in _by_revision(group, {id_ for pair in group for id_ in pair.ledger.rebinds}):
+        rebind(warehouse, ids, revision, sweep_id, now)
+    reused = [id_ for pair in group for id_ in pair.ledger.reused]
+    if reused:
+        select_again(warehouse, reused, now)
+    displaced = set(displaced_by_later(warehouse, reused)) if reused else set()
+    for revision, ids in _by_revision(group, displaced):
+        rebind(warehouse, ids, revision, sweep_id, now)
+    for pair in group:
+        pair.ledger.counts.moved = len(pair.ledger.rebinds) + len(displaced.intersection(pair.ledger.reused))
+
+
+def _by_revision(group: Sequence[FinishedPair], ids: set[str]) -> Iterator[tuple[str, list[str]]]:
+    """These ids of reused executions, by the revision that their suite has now."""
+    grouped: dict[str, list[str]] = {}
+    for pair in group if ids else ():
+        grouped.setdefault(pair.revision, []).extend(id_ for id_ in pair.ledger.reused if id_ in ids)
+    return ((revision, chosen) for revision, chosen in grouped.items() if chosen)
+
+
+def _pair_row(sweep_id: str, finished: FinishedPair) -> Row:
+    pair, options, counts = finished.rules.pair, finished.rules.options, finished.ledger.counts
+    suite = pair.ready.suite
+    return {name: getattr(counts, name) for name in _COUNTED} | {
+        "sweep_id": sweep_id,
+        "suite": suite.name,
+        "runner": pair.runner.name,
+        "suite_revision": suite.revision,
+        "runner_revision": pair.revision,
+        "suite_plans": count_plans(pair, options) - counts.skipped,
+        "repetitions": repetitions_of(pair, options),
+        "strategy": strategy_of(pair),
+        "threshold": finished.rules.threshold,
+        "invalid_cases": len(pair.ready.errors),
+        "finished_at": datetime.now(UTC),
+    }
+
+
+def _failure_classes(warehouse: Warehouse, group: Sequence[FinishedPair]) -> dict[PairKey, pl.DataFrame]:
+    """The failure classes of each pair: computed anew where something changed, else as stored."""
+    changed = [pair.name for pair in group if pair.ledger.counts.changed]
+    unchanged = [pair.name for pair in group if not pair.ledger.counts.changed]
+    frames = [update_failure_classes(warehouse, changed)] if changed else []
+    frames += [queries.failure_classes(warehouse, unchanged)] if unchanged else []
+    by_pair: dict[PairKey, pl.DataFrame] = {}
+    for frame in frames:
+        for (suite, runner), part in frame.partition_by("suite", "runner", as_dict=True).items():
+            by_pair[PairKey(str(suite), str(runner))] = part
+    return by_pair
+
+
+def update_failure_classes(warehouse: Warehouse, pairs: Sequence[PairKey]) -> pl.DataFrame:
+    """Summarize why plans of these pairs did not pass; store and return the summary."""
+    verdicts = queries.newest_verdicts(warehouse, VERDICT_COLUMNS, pairs).cast(VERDICT_COLUMNS)  # type: ignore[arg-type]
+    summary = summarize_failures(verdicts).with_columns(computed_at=pl.lit(datetime.now(UTC).replace(tzinfo=None)))
+    return queries.replace_failure_classes(warehouse, summary, pairs)
