@@ -64,7 +64,7 @@ RECORDING_MISSING = FailureClass("recording-missing", "No recording for this cas
 ADAPTER = FailureClass("adapter", "Adapter failed", Origin.HARNESS)
 NORMALIZATION = FailureClass("normalization", "Report normalization", Origin.HARNESS)
 
-EVALUATOR = FailureClass("evaluator", "Evaluator could not tell", Origin.GRADER)
+EVALUATOR = FailureClass("evaluator", "Evaluator returned no score", Origin.GRADER)
 NO_EVALUATORS = FailureClass("no-evaluators", "Nothing evaluates this case", Origin.GRADER)
 
 FAILURE_CLASSES: dict[str, FailureClass] = {

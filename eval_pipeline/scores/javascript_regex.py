@@ -1,12 +1,12 @@
-r"""JavaScript patterns → the `regex` library's, with JavaScript's meaning. Source: ECMA-262, 22.2 and Annex B.1.2.
+r"""JavaScript patterns → the `regex` library's, with JavaScript's semantics. Source: ECMA-262, 22.2 and Annex B.1.2.
 
-Translated in one pass: `$ ^ .` and line ends, `\d \w \s \b` (ASCII, but for white space), classes and their escapes,
-named groups, references to groups that did not take part (they match the empty text), legacy escapes, modifiers.
-Without flag `u` JavaScript sees UTF-16 code units: so do pattern and text here.
+The translation is a single pass over: `$ ^ .` and line ends, `\d \w \s \b` (ASCII, except white space), classes and
+their escapes, named groups, references to groups that did not participate (they match the empty text), legacy escapes,
+modifiers. Without flag `u` JavaScript matches UTF-16 code units; pattern and text are converted to them.
 
-Left as they are, because the library has no such thing: a group inside a repetition keeps what it captured in an
-earlier round; letters outside ASCII that have more than two cases (ß, θ) and İ under `iu` compare more liberally; names
-of properties (`\p{…}`) and repeated group names are taken more liberally; set notation of flag `v` is refused.
+Known differences, because the library lacks an equivalent: a group inside a repetition keeps its capture of an
+earlier iteration; letters outside ASCII with more than two cases (ß, θ) and İ under `iu` compare more liberally; names
+of properties (`\p{…}`) and repeated group names are accepted more liberally; set notation of flag `v` is rejected.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _LONGEST_UPPER_BOUND = 1_000_000
 
 
 class PatternError(ValueError):
-    """A pattern or a flag that JavaScript would not take, or that is too large to be matched here."""
+    """A pattern or flag that JavaScript rejects, or a pattern that is too large to match here."""
 
 
 @dataclass(frozen=True, slots=True)
 class JavaScriptPattern:
-    """A pattern ready to match. `by_units`: it reads UTF-16 code units; `sticky`: only at the beginning (flag y)."""
+    """A compiled pattern. `by_units`: it matches UTF-16 code units; `sticky`: only at the start (flag y)."""
 
     compiled: regex.Pattern[Any]
     by_units: bool
     sticky: bool
 
     def search(self, text: str, timeout_s: float) -> str | None:
-        """The text of the first match, or None. Raises TimeoutError."""
+        """Return the text of the first match, or None. Raises TimeoutError."""
         subject = _as_units(text) if self.by_units else text
         find = self.compiled.match if self.sticky else self.compiled.search
         match = find(subject, timeout=timeout_s)
@@ -57,7 +57,7 @@ class JavaScriptPattern:
 
 
 def compile_javascript(pattern: str, flags: str = "") -> JavaScriptPattern:
-    """The compiled pattern. Raises PatternError."""
+    """Compile a pattern. Raises PatternError."""
     _check_flags(flags)
     by_units = not {"u", "v"} & set(flags)
     bits = regex.VERSION0 | (regex.IGNORECASE if "i" in flags else 0)
@@ -83,7 +83,7 @@ def _check_flags(flags: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """An escape that stands for many characters, as it is written inside brackets; `inverted`: all but these."""
+    """An escape for many characters, in its form inside brackets; `inverted`: all except these."""
 
     inside: str
     inverted: bool = False
@@ -95,7 +95,7 @@ class _Set:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A group that is open: its number when it captures, what surrounds it, and the least copies read in it so far."""
+    """An open group: its number if it captures, its flags, and the minimum number of copies read in it so far."""
 
     number: int | None
     dotall: bool
@@ -106,9 +106,10 @@ class _Open:
 
 
 class _Translator:
-    """One pass over a pattern, character by character.
+    """Translates a pattern in one pass, character by character.
 
-    `_term` is the size, in least copies, of what a quantifier at this place would repeat; 0 when there is nothing.
+    `_term` is the size, in minimum copies, of the term that a quantifier at this position would repeat; 0 without a
+    term.
     """
 
     def __init__(self, pattern: str, flags: str) -> None:
@@ -147,7 +148,7 @@ class _Translator:
         return char
 
     def _take(self, pattern: str) -> re.Match[str] | None:
-        """What stands here if it matches `pattern`, taken."""
+        """Consume text that matches `pattern` at the current position."""
         match = re.compile(pattern).match(self._pattern, self._at)
         if match is not None:
             self._at = match.end()
@@ -156,7 +157,7 @@ class _Translator:
     def _wrong(self, problem: str) -> PatternError:
         return PatternError(f"{problem} at position {self._at}")
 
-    # Terms: what they are, and how often.
+    # Terms and quantifiers.
 
     def _atom(self, translated: str, copies: int = 1) -> str:
         self._count(copies)
@@ -176,7 +177,7 @@ class _Translator:
         return self._atom(_shown(ord(char)))
 
     def _brace(self) -> str:
-        """A quantifier, or a brace that means itself."""
+        """Translate a quantifier, or a literal brace."""
         bounds = self._take(r"([0-9]+)(,([0-9]*))?\}")
         if bounds is None:
             return self._lone("{")
@@ -237,7 +238,7 @@ class _Translator:
         return self._opened
 
     def _modified(self, inner: _Open, on: str, off: str) -> tuple[str, _Open]:
-        """A group that switches flags: i is left to the library, m and s are ours."""
+        """Return a group that changes flags. The library handles i; the translation handles m and s."""
         if not on + off or len(set(on + off)) < len(on + off):
             raise self._wrong("modifiers that say nothing, or one thing twice,")
         opening = "(?i:" if "i" in on else "(?-i:" if "i" in off else "(?:"
@@ -272,7 +273,7 @@ class _Translator:
         return self._atom(found.alone if found is not None else _shown(self._character(char)))
 
     def _numbered(self, digit: str) -> str:
-        """A reference to a group; where there is no such group, a legacy octal escape or the digit itself."""
+        """Translate a reference to a group; without such a group, a legacy octal escape or the literal digit."""
         begun = self._at
         number = int(digit + (self._take("[0-9]*") or [""])[0])
         if number <= len(self._names):
@@ -290,14 +291,15 @@ class _Translator:
         return f"(?:{''.join(self._reference(number) for number in numbers)})"
 
     def _reference(self, number: int) -> str:
-        """What the group captured; the empty text when it took no part, or cannot have yet."""
+        """Return a reference to a group's capture; it matches the empty text if the group did not participate or cannot
+        have yet."""
         still_open = number in [group.number for group in (self._here, *self._outer)]
         if number in self._closed or (self._here.lookbehind and not still_open):
             return r"(?(@)(?:\@)|)".replace("@", str(number))
         return "(?:)"
 
     def _set(self, char: str) -> _Set | None:
-        """The escapes that stand for many characters, in or outside a class."""
+        """Return the set of an escape for many characters, inside or outside a class."""
         if char.lower() in _SETS:
             return _Set(_SETS[char.lower()], inverted=char.isupper())
         if char in "pP" and self._strict:
@@ -308,7 +310,7 @@ class _Translator:
         return None
 
     def _character(self, char: str) -> int:
-        """The code point of an escape that stands for one character, in or outside a class."""
+        """Return the code point of an escape for one character, inside or outside a class."""
         if char in _CONTROLS:
             return _CONTROLS[char]
         if char == "0" and self._strict and not self._take("(?=[0-9])"):
@@ -335,14 +337,14 @@ class _Translator:
         return int(digits[0], 16) if digits else None
 
     def _legacy(self, digit: str) -> int:
-        """Up to three octal digits, at most 377; 8 and 9 mean themselves."""
+        """Read up to three octal digits, at most 377; 8 and 9 are literal."""
         if digit in "89":
             return ord(digit)
         more = self._take("[0-7]{0,2}" if digit in "0123" else "[0-7]?")
         return int(digit + (more[0] if more else ""), 8)
 
     def _itself(self, char: str) -> int:
-        """An escaped character that means itself: under flag u only those with a meaning to lose."""
+        """Return an escaped literal character. Under flag u only syntax characters may be escaped."""
         if self._strict and char not in _SYNTAX:
             raise self._wrong(f"an escape '\\{char}' without meaning")
         if char == "k" and any(self._names):
@@ -367,7 +369,7 @@ class _Translator:
         return self._atom(_joined(members, others, inverted))
 
     def _members(self) -> list[str | _Set]:
-        """One character, set or range of a class; where a range has a set for an end, its hyphen means itself."""
+        """Return one character, set or range of a class. The hyphen of a range with a set as an end is literal."""
         low = self._member()
         if not self._take(r"-(?!\])"):
             return [low if isinstance(low, _Set) else _shown(low)]
@@ -403,7 +405,7 @@ class _Translator:
 
 
 def _joined(members: list[str], others: set[str], inverted: bool) -> str:
-    """A class of `members` and of everything that is not in one of `others`."""
+    """Return a class of `members` and of all characters outside one of `others`."""
     if others & set(members):
         return _NOTHING if inverted else _ANYTHING
     if not others:
@@ -413,14 +415,14 @@ def _joined(members: list[str], others: set[str], inverted: bool) -> str:
 
 
 def _shown(code: int) -> str:
-    """A character that means itself, in or outside a class."""
+    """Return a literal character, valid inside and outside a class."""
     if code < 128 and chr(code).isalnum():
         return chr(code)
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _as_units(text: str) -> str:
-    """The text as JavaScript sees it without flag u: one character per UTF-16 code unit."""
+    """Return the text with one character per UTF-16 code unit, as JavaScript reads it without flag u."""
     if text.isascii():
         return text
     units = text.encode("utf-16-le", "surrogatepass")
@@ -430,5 +432,5 @@ def _as_units(text: str) -> str:
 
 
 def _as_text(units: str) -> str:
-    """Code units put together again; one alone stays as it is."""
+    """Join code units to text; a lone surrogate stays unchanged."""
     return units if units.isascii() else units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

@@ -128,8 +128,8 @@ def _misses(score: Score) -> bool:
 
 
 def left_out(scores: Sequence[Score]) -> str:
-    """What is said of members that could not tell; empty when all could."""
-    silent = "; ".join(f"{score.evaluator} could not tell: {score.reason}" for score in scores if score.value is None)
+    """Return a note on the sub-scores without a value; empty when there are none."""
+    silent = "; ".join(f"{score.evaluator} has no score: {score.reason}" for score in scores if score.value is None)
     return f"; left out: {silent}" if silent else ""
 
 

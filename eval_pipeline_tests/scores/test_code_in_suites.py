@@ -250,11 +250,11 @@ def test_a_webhook_is_sent_output_and_context_and_says_what_an_answer_is_worth()
 @pytest.mark.parametrize(
     ("reply", "config", "value", "said"),
     [
-        (json_reply(True), {}, 1.0, "yes"),
+        (json_reply(True), {}, 1.0, "returned true"),
         (json_reply({"score": 0}), {}, 0.0, "0"),
         (json_reply({"score": 0.5}), {"threshold": 0.5}, 0.5, "0.5"),
         (json_reply({"error": "busy"}, status=503), {}, None, "status 503"),
-        (Reply(body=b"<html>"), {}, None, "no JSON: <html>"),
+        (Reply(body=b"<html>"), {}, None, "not JSON: <html>"),
         (json_reply({}), {}, None, "no score"),
         (Reply(cut=True, chunks=[b"{"]), {}, None, "did not answer"),
         (Reply(hang=True), {"timeout_s": 0.1}, None, "did not answer within 0.1 s"),

@@ -67,7 +67,7 @@ def test_an_aggregator_makes_one_score_of_the_members_that_could_tell(
 
     assert found.value == (None if value is None else pytest.approx(value))
     assert found.passes is passes
-    assert all(f"{name} could not tell: no reply" in found.reason for name, one in values.items() if one is None)
+    assert all(f"{name} has no score: no reply" in found.reason for name, one in values.items() if one is None)
 
 
 def test_each_member_is_a_row_with_its_weight_and_its_findings_are_named_after_it() -> None:
@@ -92,7 +92,7 @@ def test_a_member_that_found_nothing_in_particular_is_a_finding_itself() -> None
     [
         ({"must": 0.5, "nice": 1.0}, 0.0, False, "required must failed with 0.5"),
         ({"must": 0.9, "nice": 0.9}, 0.9, None, "0.9"),
-        ({"must": None, "nice": 1.0}, None, None, "required must could not tell: no reply"),
+        ({"must": None, "nice": 1.0}, None, None, "required must has no score: no reply"),
     ],
     ids=["failed", "held", "open"],
 )
@@ -186,7 +186,7 @@ def test_a_model_that_does_not_answer_leaves_the_score_open() -> None:
     found = combined({"a": 1.0}, aggregator={"type": "llm-grader"})
 
     assert found.value is None
-    assert "could not be put together" in found.reason
+    assert "could not be combined" in found.reason
 
 
 # Sets.
@@ -270,7 +270,7 @@ def test_editing_a_members_script_or_naming_another_grader_makes_the_scores_new(
         ({"aggregator": {"type": "treshold"}}, "did you mean 'threshold'"),
         ({"aggregator": {"type": "threshold"}}, "aggregator threshold: required"),
         ({"aggregator": {"type": "threshold", "threshold": 2}}, "aggregator threshold: "),
-        ({"aggregator": {"type": "threshold", "threshold": 1, "weights": {}}}, "aggregator weights: this aggregator"),
+        ({"aggregator": {"type": "threshold", "threshold": 1, "weights": {}}}, "aggregator weights: unknown argument"),
         ({"aggregator": {**MEAN, "weights": {"jsn": 1}}}, "no member 'jsn'; there are: json; did you mean 'json'?"),
         ({"aggregator": {"type": "code-grader"}}, "aggregator path: required"),
         ({"aggregator": {"type": "code-grader", "path": 5}}, "expected a command line"),
@@ -306,4 +306,4 @@ def test_a_member_that_measures_nothing_is_left_out_and_said() -> None:
     found = graded(an_evaluator("composite", assertions=members, aggregator=MEAN), report)
 
     assert found.value == 1.0
-    assert "left out: latency could not tell" in found.reason
+    assert "left out: latency has no score" in found.reason

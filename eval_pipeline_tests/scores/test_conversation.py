@@ -128,7 +128,7 @@ def test_a_turn_is_judged_in_the_light_of_what_was_said_before_and_of_its_own_ex
         (2, [contains("Hello")], CUT, 0.0, "ended before turn 2"),
         (2, [], CUT, 0.0, "ended before turn 2"),
         (4, [], SESSION, None, "there is no turn 4"),
-        (1, [contains("Hello"), {"type": "cost", "budget": 1}], SESSION, None, "cost could not tell"),
+        (1, [contains("Hello"), {"type": "cost", "budget": 1}], SESSION, None, "cost has no score"),
         (1, [contains("Hello"), {"type": "cost", "budget": 1, "weight": 0}], SESSION, 1.0, "mean of 2"),
         (1, [contains("Bye", required=True), contains("Hello", weight=9)], SESSION, 0.0, "required contains-Bye"),
         (1, [contains("Bye", required=True), {"type": "cost", "budget": 1}], SESSION, 0.0, "required contains-Bye"),
@@ -176,7 +176,7 @@ def test_a_conversation_is_scored_on_the_whole_session() -> None:
         ("max", [], SESSION, 1.0, "turn-1"),
         ("min", [{"type": "is-json"}], SESSION, 0.0, "turn-2"),
         ("max", [contains("Bye")], CUT, 1.0, "turn-1"),
-        ("min", [{"type": "cost", "budget": 1}], SESSION, None, "conversation: cost could not tell"),
+        ("min", [{"type": "cost", "budget": 1}], SESSION, None, "conversation: cost has no score"),
     ],
 )
 def test_the_worst_or_best_of_the_turns_and_the_whole(

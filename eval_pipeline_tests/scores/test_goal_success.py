@@ -53,7 +53,7 @@ def test_without_any_goal_nothing_can_be_told_and_nobody_is_asked() -> None:
     score = graded(an_evaluator(NAME), SESSION, client=client)
 
     assert (score.value, client.requests) == (None, [])
-    assert score.reason.startswith("there is no goal")
+    assert score.reason.startswith("no goal")
 
 
 @pytest.mark.parametrize("value", [5, "", {"aim": "x"}, {"goal": ""}, ["x"]], ids=str)

@@ -272,7 +272,7 @@ WRONG = [
     pytest.param({"rubrics": "polite"}, "rubrics: expected a list of criteria, got 'polite'", id="rubrics"),
     pytest.param({"rubrics": [{"id": "a"}]}, "rubrics, criterion 1 ('a'): needs an outcome", id="criterion"),
     pytest.param({"grades": {"A": 2.0}}, "grades: expected names with values from 0 to 1", id="grades"),
-    pytest.param({"grades": {"A": 1.0}, "rubrics": ["x"]}, "two forms of a reply", id="two-forms"),
+    pytest.param({"grades": {"A": 1.0}, "rubrics": ["x"]}, "two reply formats", id="two-forms"),
     pytest.param({"value": 3}, "value: expected a text, or a list of criteria, got 3", id="value"),
     pytest.param({"temprature": 1}, "unknown argument; there are: target, provider, graders", id="typing-error"),
 ]

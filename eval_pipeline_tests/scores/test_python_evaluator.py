@@ -57,15 +57,15 @@ def call(folder: Path, function: str, output: str = "yes", **arguments: object) 
 @pytest.mark.parametrize(
     ("function", "value", "said"),
     [
-        ("yes", 1.0, "the function says yes"),
+        ("yes", 1.0, "the function returned true"),
         ("share", 0.3, "the function scores 0.3"),
-        ("unknown", None, "the function could not tell"),
+        ("unknown", None, "the function returned no score"),
         ("outcome", 0.5, "half"),
         ("mapping", 1.0, "all there"),
         ("mapping_of_unknown", None, "no key"),
         ("refuses", 0.0, "expected a no"),
         ("refuses_silently", 0.0, "assertion failed"),
-        ("Nested.check", 1.0, "the function says yes"),
+        ("Nested.check", 1.0, "the function returned true"),
     ],
 )
 def test_a_function_may_answer_in_many_ways(folder: Path, function: str, value: float | None, said: str) -> None:

@@ -1,6 +1,6 @@
-"""`code-grader` and `script`: a program of the suite author's grades, in AgentV's JSON protocol.
+"""`code-grader` and `script`: a program of the suite's author, with AgentV's JSON protocol.
 
-The two speak to the program as the AgentV versions that named them do: see `scores/programs/payload.py`.
+Each follows the AgentV versions that introduced its name: see `scores/programs/payload.py`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from eval_pipeline.scores.programs.command import (
     CommandResult,
     argv_of,
     command_content,
+    command_text,
     program_folder,
     run_command,
-    shown,
 )
 from eval_pipeline.scores.programs.payload import Shape, grading_payload
-from eval_pipeline.scores.programs.proxy import Access, Proxy, proxied
+from eval_pipeline.scores.programs.proxy import Access, Proxy, run_proxy
 from eval_pipeline.scores.programs.reply import (
     OnError,
     json_object,
-    not_understood,
     plain_outcome,
     protocol_outcome,
-    told,
+    unreadable_outcome,
+    with_error_policy,
 )
 
 _ALIAS = "script"
@@ -46,13 +46,13 @@ _NEVER_PASSED_ON = ("min_score",)
 @EVALUATORS.register("code-grader")
 @dataclass(frozen=True, kw_only=True)
 class CodeGrader:
-    """Runs `command` (a list, or a line for the shell; `script` is its old name) and takes the score it prints.
+    """Run `command` (a list, or a shell line; `script` is its old name) and read the score that it prints.
 
-    The program finds a JSON object on its standard input and prints one: `score`, `assertions`, `details`. It runs in
-    `cwd` (default: the suite's folder), at most `timeout_s`. With `target: true` (or `{max_calls, targets}`) it may ask
-    models, by the address and token in its environment. Arguments that are none of these are its `config`. A program
-    that ends with an error or prints something else leaves the score open (`on_error: fail`: 0, as in AgentV);
-    `plain: true` takes its exit code for the answer.
+    The program reads a JSON object from standard input and prints one: `score`, `assertions`, `details`. It runs in
+    `cwd` (default: the suite's folder), at most `timeout_s`. With `target: true` (or `{max_calls, targets}`) it may
+    call models, with the address and token in its environment. Unknown arguments become its `config`. A program that
+    fails or prints anything else leaves the score without a value (`on_error: fail`: 0, as in AgentV); `plain: true`
+    uses its exit code as the result.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -69,19 +69,19 @@ class CodeGrader:
 
     @model_validator(mode="before")
     @classmethod
-    def _pass_on(cls, given: Any) -> Any:
-        """What is no argument of ours is the program's own."""
+    def _collect_config(cls, given: Any) -> Any:
+        """Move unknown arguments to `config`: they belong to the program."""
         if not isinstance(given, Mapping):
             return given
-        known = {one.name for one in fields(cls)}
-        own = {name: value for name, value in given.items() if name in known}
+        known = {argument.name for argument in fields(cls)}
+        arguments = {name: value for name, value in given.items() if name in known}
         rest = {name: value for name, value in given.items() if name not in (*known, _ALIAS, *_NEVER_PASSED_ON)}
-        if "command" not in own and _ALIAS in given:
-            own["command"] = given[_ALIAS]
-        config = own.get("config")
+        if "command" not in arguments and _ALIAS in given:
+            arguments["command"] = given[_ALIAS]
+        config = arguments.get("config")
         if rest and isinstance(config, Mapping | None):
-            own["config"] = {**rest, **(config or {})}
-        return own
+            arguments["config"] = {**rest, **(config or {})}
+        return arguments
 
     def __post_init__(self) -> None:
         argv_of(self.command)
@@ -93,15 +93,15 @@ class CodeGrader:
         return (None, *access.targets) if access is not None else ()
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """The fingerprints of the files that the command names."""
+        """Return fingerprints of the files that the command names."""
         return command_content(argv_of(self.command), program_folder(self.cwd, folder))
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
-        return await told(self._outcome(subject, client), self.on_error)
+        return await with_error_policy(self._outcome(subject, client), self.on_error)
 
     async def _outcome(self, subject: Subject, client: GraderClient) -> Outcome:
-        ran, proxy = await self._run(subject, client)
-        outcome = self._read(ran)
+        result, proxy = await self._run(subject, client)
+        outcome = self._read(result)
         calls = {"grader_calls": proxy.calls} if proxy is not None else {}
         return outcome._replace(details={**outcome.details, **calls})
 
@@ -111,8 +111,8 @@ class CodeGrader:
         with tempfile.TemporaryDirectory(prefix="eval-pipeline-grader-", ignore_cleanup_errors=True) as scratch:
             folder = Path(scratch)
             payload = grading_payload(subject, self.config, self.shape, folder / "files")
-            async with proxied(access_of(self.target), client) as proxy:
-                ran = await run_command(
+            async with run_proxy(access_of(self.target), client) as proxy:
+                result = await run_command(
                     argv_of(self.command),
                     cwd=program_folder(self.cwd, subject.folder),
                     scratch=folder,
@@ -120,28 +120,29 @@ class CodeGrader:
                     env={**env, **(proxy.env if proxy is not None else {})},
                     timeout_s=self.timeout_s if self.timeout_s is not None else client.timeout_s,
                 )
-        return ran, proxy
+        return result, proxy
 
-    def _read(self, ran: CommandResult) -> Outcome:
-        """What the program's end says: JSON of a program that ended well, else its exit code where that counts."""
-        said = json_object(ran.stdout)
-        if ran.exit_code == 0 and said is not None:
-            return protocol_outcome(said)
+    def _read(self, result: CommandResult) -> Outcome:
+        """Return the outcome: JSON of a successful program, else its exit code if `plain`."""
+        reply = json_object(result.stdout)
+        if result.exit_code == 0 and reply is not None:
+            return protocol_outcome(reply)
         if self.plain:
-            return plain_outcome(ran.stdout.strip() or ran.stderr, ran.exit_code)
-        if ran.exit_code != 0:
-            problem = ran.stderr.strip() or ran.stdout.strip() or "nothing printed"
-            return Outcome(None, f"{shown(argv_of(self.command))} ended with {ran.exit_code}: {problem}")
-        return not_understood(ran.stdout)
+            return plain_outcome(result.stdout.strip() or result.stderr, result.exit_code)
+        if result.exit_code != 0:
+            problem = result.stderr.strip() or result.stdout.strip() or "nothing printed"
+            return Outcome(None, f"{command_text(argv_of(self.command))} ended with {result.exit_code}: {problem}")
+        return unreadable_outcome(result.stdout)
 
 
 @EVALUATORS.register("script")
 @dataclass(frozen=True, kw_only=True)
 class Script(CodeGrader):
-    """A `code-grader` of AgentV's later versions: `output` on its input is the answer's text, and its exit code counts.
+    """A `code-grader` of AgentV's later versions: its input has the answer's text as `output`, and its exit code
+    counts.
 
-    A program that prints no JSON says yes by ending with 0 and no by ending otherwise; what it printed is the reason.
-    JSON may say `pass`, `score`, `reason` and `checks`.
+    A program that prints no JSON passes with exit code 0 and fails with any other; its output is the reason. JSON may
+    contain `pass`, `score`, `reason` and `checks`.
     """
 
     shape: ClassVar[Shape] = "text"
@@ -149,7 +150,7 @@ class Script(CodeGrader):
 
 
 def access_of(target: Any) -> Access | None:
-    """What `target:` allows. Raises ValueError for what it cannot be."""
+    """Return the permissions that `target:` grants. Raises ValueError for an invalid value."""
     if target is None or target is False:
         return None
     if target is True:

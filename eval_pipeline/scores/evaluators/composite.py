@@ -1,4 +1,4 @@
-"""`composite` and `assert-set`: one score made of several evaluators' scores."""
+"""`composite` and `assert-set`: one score computed from several evaluators' scores."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from eval_pipeline.scores.members import (
     with_members,
 )
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject, at_least
-from eval_pipeline.scores.programs.command import argv_of, command_content, program_folder, run_command, shown
-from eval_pipeline.scores.programs.reply import json_object, not_understood, protocol_outcome
+from eval_pipeline.scores.programs.command import argv_of, command_content, command_text, program_folder, run_command
+from eval_pipeline.scores.programs.reply import json_object, protocol_outcome, unreadable_outcome
 
 RESULTS = "{{EVALUATOR_RESULTS_JSON}}"
-_OF_THE_GRADER = frozenset({
+_CALL_DETAILS = frozenset({
     "grader", "model", "settings", "prompt", "reply", "replies", "tries", "usage", "cached", "duration_ms",
     "grader_calls", "command", "suite_settings", "vote",
 })  # fmt: skip
-"""What a member's details tell of how it was asked, rather than of what it found."""
+"""Details of a sub-score about the grader's call, not about the result. They are not passed on."""
 _TAKES_CONFIG = frozenset({"javascript", "python", "webhook", "script", "code-grader", "assert-set"})
 _DEFAULT_PROMPT = (
     "Several evaluators looked at the same answer. Judge from what they found how good the answer is as a whole.\n\n"
@@ -53,15 +53,15 @@ _DEFAULT_PROMPT = (
 
 
 class Aggregator(Protocol):
-    """A way to make one outcome of members' scores, all of which have values."""
+    """Combines sub-scores into one outcome. All scores have values."""
 
     async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
-        """The outcome. Raises GraderFailure when it cannot be told."""
+        """Return the outcome. Raises GraderFailure when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedAverage:
-    """Σ weight·value / Σ weight. A weight of `weights`, by member's name, goes before the member's own."""
+    """Σ weight·value / Σ weight. A weight in `weights`, by evaluator name, overrides the evaluator's own."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     weights: dict[str, Limit] = field(default_factory=dict)
@@ -72,13 +72,13 @@ class WeightedAverage:
         return Outcome(value, f"weighted mean of {parts}")
 
     def weight_of(self, score: Score) -> float:
-        """The weight that a member has here."""
+        """Return the weight of a sub-score in this aggregator."""
         return self.weights.get(score.evaluator, score.weight)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """The share of members that pass; it passes from `threshold` on."""
+    """The share of evaluators that pass; the outcome passes from `threshold` on."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     threshold: Share
@@ -87,13 +87,13 @@ class Threshold:
         passed = sum(score.passed(PASS_MARK) is True for score in scores)
         value = passed / len(scores)
         passes = at_least(value, self.threshold)
-        reason = f"{passed} of {len(scores)} members pass; {self.threshold:g} of them have to"
+        reason = f"{passed} of {len(scores)} members pass; {self.threshold:g} required"
         return Outcome(value, reason, (Finding(reason, passes),), passes=passes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByProgram:
-    """What a program says that is given `{"results": {member: …}}`: `score`, `verdict`, `assertions`."""
+class ProgramAggregator:
+    """The result of a program with the input `{"results": {evaluator: …}}`: `score`, `verdict`, `assertions`."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     path: Any
@@ -104,33 +104,34 @@ class ByProgram:
         argv_of(self.path)
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """The fingerprints of the files that the command names."""
+        """Return fingerprints of the files that the command names."""
         return command_content(argv_of(self.path), program_folder(self.cwd, folder))
 
     async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
         argv = argv_of(self.path)
         with tempfile.TemporaryDirectory(prefix="eval-pipeline-grader-", ignore_cleanup_errors=True) as scratch:
-            ran = await run_command(
+            result = await run_command(
                 argv,
                 cwd=program_folder(self.cwd, subject.folder),
                 scratch=Path(scratch),
-                stdin=to_json({"results": results_of(scores)}),
+                stdin=to_json({"results": member_results(scores)}),
                 env={},
                 timeout_s=self.timeout_s or client.timeout_s,
             )
-        if ran.exit_code != 0:
-            raise GraderFailure(f"{shown(argv)} ended with {ran.exit_code}: {ran.stderr.strip() or ran.stdout.strip()}")
-        said = json_object(ran.stdout)
-        if said is None:
-            return not_understood(ran.stdout)
-        outcome = protocol_outcome(said)
-        passes = {"pass": True, "fail": False}.get(str(said.get("verdict")), outcome.passes)
+        if result.exit_code != 0:
+            problem = result.stderr.strip() or result.stdout.strip()
+            raise GraderFailure(f"{command_text(argv)} ended with {result.exit_code}: {problem}")
+        reply = json_object(result.stdout)
+        if reply is None:
+            return unreadable_outcome(result.stdout)
+        outcome = protocol_outcome(reply)
+        passes = {"pass": True, "fail": False}.get(str(reply.get("verdict")), outcome.passes)
         return outcome._replace(passes=passes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByGrader:
-    """What a model says that is shown the members' results where `prompt` has `{{EVALUATOR_RESULTS_JSON}}`."""
+class GraderAggregator:
+    """The result of a model; `{{EVALUATOR_RESULTS_JSON}}` in `prompt` is replaced by the sub-scores."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     prompt: Text = _DEFAULT_PROMPT
@@ -142,18 +143,18 @@ class ByGrader:
         return (self.target,)
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """The fingerprint of the prompt's file."""
+        """Return the fingerprint of the prompt's file."""
         if not self.prompt.startswith(FILE_PREFIX):
             return {}
         return {self.prompt: file_fingerprint(template_file(self.prompt, folder))}
 
     async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
-        results = to_json(_neutral(results_of(scores))).decode()
+        results = to_json(_neutralized(member_results(scores))).decode()
         fences = fences_for([results])
-        told = self._template(subject.folder).replace(RESULTS, fences.between("results", results))
+        scored = self._template(subject.folder).replace(RESULTS, fences.between("results", results))
         material = GraderContext(subject, {"results": results}, fences)
-        opinion = await call_grader(client, build_question(material, FreeForm(), told), grader=self.target, settings={})
-        return single_outcome(opinion, {})
+        call = await call_grader(client, build_question(material, FreeForm(), scored), grader=self.target, settings={})
+        return single_outcome(call, {})
 
     def _template(self, folder: Path) -> str:
         if not self.prompt.startswith(FILE_PREFIX):
@@ -164,29 +165,30 @@ class ByGrader:
 AGGREGATORS: Mapping[str, type[Aggregator]] = {
     "weighted-average": WeightedAverage,
     "threshold": Threshold,
-    "code-grader": ByProgram,
-    "llm-grader": ByGrader,
+    "code-grader": ProgramAggregator,
+    "llm-grader": GraderAggregator,
 }
 
 
 @EVALUATORS.register("composite")
 @dataclass(frozen=True, kw_only=True)
 class Composite(CompositeEvaluator):
-    """One score of the members in `assertions` (or `evaluators`), made by the `aggregator`.
+    """One score of the evaluators in `assertions` (or `evaluators`), computed by the `aggregator`.
 
-    Its `type` is `weighted_average` (with `weights` by member), `threshold` (the share of members that pass),
-    `code-grader` (a program, `path`) or `llm-grader` (a model, `prompt`). A member may be negated and weighted; one
-    that is `required` and fails makes the whole 0. Members that could not tell are left out, and that is said.
+    Its `type` is `weighted_average` (with `weights` by evaluator name), `threshold` (the share of evaluators that
+    pass), `code-grader` (a program, `path`) or `llm-grader` (a model, `prompt`). An evaluator may be negated and
+    weighted; a failed `required` one makes the total 0. Evaluators without a score are left out, and the reason names
+    them.
     """
 
     aggregator: dict[str, Any]
 
     @model_validator(mode="before")
     @classmethod
-    def _by_its_old_name(cls, given: Any) -> Any:
-        if isinstance(given, Mapping) and "evaluators" in given and "assertions" not in given:
-            return {"assertions" if name == "evaluators" else name: value for name, value in given.items()}
-        return given
+    def _rename_evaluators(cls, arguments: Any) -> Any:
+        if isinstance(arguments, Mapping) and "evaluators" in arguments and "assertions" not in arguments:
+            return {"assertions" if name == "evaluators" else name: value for name, value in arguments.items()}
+        return arguments
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -202,18 +204,19 @@ class Composite(CompositeEvaluator):
 
     @cached_property
     def combining(self) -> Aggregator:
-        """The aggregator, its arguments checked. Raises ValueError."""
+        """The aggregator with validated arguments. Raises ValueError."""
         return _aggregator(self.aggregator)
 
     @property
     def graders(self) -> tuple[str | None, ...]:
-        own: tuple[str | None, ...] = getattr(self.combining, "graders", ())
-        return tuple(dict.fromkeys((*super().graders, *own)))
+        extra: tuple[str | None, ...] = getattr(self.combining, "graders", ())
+        return tuple(dict.fromkeys((*super().graders, *extra)))
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """The files of the members, and those of the aggregator."""
-        own = self.combining.content(folder) if isinstance(self.combining, (ByProgram, ByGrader)) else {}
-        return {**super().content(folder), **{f"aggregator: {name}": value for name, value in own.items()}}
+        """Return fingerprints of the files of the evaluators and of the aggregator."""
+        aggregator = self.combining
+        extra = aggregator.content(folder) if isinstance(aggregator, (ProgramAggregator, GraderAggregator)) else {}
+        return {**super().content(folder), **{f"aggregator: {name}": value for name, value in extra.items()}}
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         scores = await self.member_scores(subject, client)
@@ -221,24 +224,24 @@ class Composite(CompositeEvaluator):
         return with_members(await self._combined(scores, subject, client), scores, weights)
 
     async def _combined(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
-        outcome = _before_combining(scores)
+        outcome = _early_outcome(scores)
         if outcome is not None:
             return outcome
-        told = [score for score in scores if score.value is not None]
+        scored = [score for score in scores if score.value is not None]
         try:
-            outcome = await self.combining.combine(told, subject, client)
+            outcome = await self.combining.combine(scored, subject, client)
         except GraderFailure as failure:
-            return Outcome(None, f"the members' scores could not be put together: {failure}")
-        return gated(outcome._replace(reason=outcome.reason + left_out(scores)), scores)
+            return Outcome(None, f"the sub-scores could not be combined: {failure}")
+        return apply_gate(outcome._replace(reason=outcome.reason + left_out(scores)), scores)
 
 
 @EVALUATORS.register("assert-set")
 @dataclass(frozen=True, kw_only=True)
 class AssertSet(CompositeEvaluator):
-    """The weighted mean of the members in `assertions`.
+    """The weighted mean of the evaluators in `assertions`.
 
-    With a `threshold` it passes from there on, else when every member with a weight passes. `config` is given to
-    members that take one. A member that is `required` and fails makes the whole 0.
+    With a `threshold` it passes from there on; without one, when every weighted evaluator passes. `config` is passed to
+    evaluators that accept one. A failed `required` evaluator makes the total 0.
     """
 
     threshold: Share | None = None
@@ -257,21 +260,21 @@ class AssertSet(CompositeEvaluator):
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         scores = await self.member_scores(subject, client)
         weights = {score.evaluator: score.weight for score in scores}
-        return with_members(_before_combining(scores) or self._mean(scores, weights), scores, weights)
+        return with_members(_early_outcome(scores) or self._mean(scores, weights), scores, weights)
 
     def _mean(self, scores: Sequence[Score], weights: Mapping[str, float]) -> Outcome:
-        told = [score for score in scores if score.value is not None]
-        value = weighted_mean(told, weights)
-        failing = [score.evaluator for score in told if score.weight and score.passed(PASS_MARK) is False]
+        scored = [score for score in scores if score.value is not None]
+        value = weighted_mean(scored, weights)
+        failing = [score.evaluator for score in scored if score.weight and score.passed(PASS_MARK) is False]
         if self.threshold is not None:
-            passes, how = at_least(value, self.threshold), f"{value:g} of the {self.threshold:g} that it takes"
+            passes, result = at_least(value, self.threshold), f"{value:g} of the required {self.threshold:g}"
         else:
-            passes, how = not failing, f"{', '.join(failing)} did not pass" if failing else "every member passes"
-        return gated(Outcome(value, f"weighted mean: {how}{left_out(scores)}", passes=passes), scores)
+            passes, result = not failing, f"{', '.join(failing)} did not pass" if failing else "every member passes"
+        return apply_gate(Outcome(value, f"weighted mean: {result}{left_out(scores)}", passes=passes), scores)
 
 
-def gated(outcome: Outcome, scores: Sequence[Score]) -> Outcome:
-    """An outcome after its required members: 0 when one failed, as a test is when a required evaluator fails."""
+def apply_gate(outcome: Outcome, scores: Sequence[Score]) -> Outcome:
+    """Apply the required evaluators to an outcome: a failed one makes the value 0, as in a verdict."""
     gate = failed_gate(scores)
     if gate is None or outcome.value is None:
         return outcome
@@ -280,8 +283,8 @@ def gated(outcome: Outcome, scores: Sequence[Score]) -> Outcome:
     return outcome._replace(value=0.0, reason=reason, details=details, passes=False)
 
 
-def results_of(scores: Sequence[Score]) -> dict[str, dict[str, Any]]:
-    """Members' scores as AgentV tells them, by name."""
+def member_results(scores: Sequence[Score]) -> dict[str, dict[str, Any]]:
+    """Return the scores by evaluator name, in AgentV's form."""
     return {score.evaluator: _result(score) for score in scores}
 
 
@@ -296,54 +299,54 @@ def _result(score: Score) -> dict[str, Any]:
             {"text": finding.text, "passed": finding.passed, "evidence": finding.evidence} for finding in score.findings
         ],
         "reason": score.reason,
-        "details": {name: value for name, value in score.details.items() if name not in _OF_THE_GRADER},
+        "details": {name: value for name, value in score.details.items() if name not in _CALL_DETAILS},
     }
 
 
-def _neutral(results: Any) -> Any:
-    """Results whose texts can pose as nothing to the model that is shown them."""
+def _neutralized(results: Any) -> Any:
+    """Neutralize the texts of results, so that the model cannot take them for instructions or verdicts."""
     if isinstance(results, str):
         return neutralize(results)
     if isinstance(results, Mapping):
-        return {name: _neutral(value) for name, value in results.items()}
-    return [_neutral(value) for value in results] if isinstance(results, (list, tuple)) else results
+        return {name: _neutralized(value) for name, value in results.items()}
+    return [_neutralized(value) for value in results] if isinstance(results, (list, tuple)) else results
 
 
-def _before_combining(scores: Sequence[Score]) -> Outcome | None:
-    """What is clear before members are put together: nothing can be told without any, or with a gate left open."""
-    waiting = open_gate(scores)
-    if waiting is not None and failed_gate(scores) is None:
-        return Outcome(None, f"required {waiting.evaluator} could not tell: {waiting.reason}")
+def _early_outcome(scores: Sequence[Score]) -> Outcome | None:
+    """Return an outcome without a value if no score or a required score is missing; else None."""
+    open_score = open_gate(scores)
+    if open_score is not None and failed_gate(scores) is None:
+        return Outcome(None, f"required {open_score.evaluator} has no score: {open_score.reason}")
     if all(score.value is None for score in scores):
-        return Outcome(None, f"no member could tell{left_out(scores)}")
+        return Outcome(None, f"no sub-score available{left_out(scores)}")
     return None
 
 
 def _aggregator(raw: Mapping[str, Any]) -> Aggregator:
     kind = canonical_name(str(raw.get("type")))
-    part = AGGREGATORS.get(kind)
-    if part is None:
+    class_ = AGGREGATORS.get(kind)
+    if class_ is None:
         hint = did_you_mean(kind, AGGREGATORS)
         raise ValueError(f"aggregator type: no '{raw.get('type')}'; there are: {', '.join(AGGREGATORS)}{hint}")
-    given = {name: value for name, value in raw.items() if name != "type"}
+    arguments = {name: value for name, value in raw.items() if name != "type"}
     try:
-        aggregator: Aggregator = _adapter(part).validate_python(given)
+        aggregator: Aggregator = _adapter(class_).validate_python(arguments)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         steps = ".".join(map(str, first["loc"]))
-        problem = _WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
+        problem = _PROBLEMS.get(first["type"], first["msg"].removeprefix("Value error, "))
         raise ValueError(f"aggregator {steps}: {problem}".replace(" :", ":")) from None
     return aggregator
 
 
 @cache
-def _adapter(part: type[Aggregator]) -> TypeAdapter[Any]:
-    return TypeAdapter(part)
+def _adapter(class_: type[Aggregator]) -> TypeAdapter[Any]:
+    return TypeAdapter(class_)
 
 
-_WRONG = {
+_PROBLEMS = {
     "missing": "required",
-    "unexpected_keyword_argument": "this aggregator knows no such argument",
+    "unexpected_keyword_argument": "unknown argument of this aggregator",
 }
 
 
@@ -352,10 +355,10 @@ def _weight(aggregator: Aggregator, score: Score) -> float:
 
 
 def _configured(spec: Any, config: Mapping[str, Any]) -> Any:
-    """A member with the set's configuration below its own."""
+    """Return the spec with the set's configuration merged below its own."""
     if not config or spec.type not in _TAKES_CONFIG:
         return spec
-    own = spec.config.get("config") or {}
-    if not isinstance(own, Mapping):
+    extra = spec.config.get("config") or {}
+    if not isinstance(extra, Mapping):
         return spec
-    return replace(spec, config={**spec.config, "config": {**config, **own}})
+    return replace(spec, config={**spec.config, "config": {**config, **extra}})

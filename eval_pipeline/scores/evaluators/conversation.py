@@ -20,7 +20,7 @@ from eval_pipeline.reports.model import Turn as SessionTurn
 from eval_pipeline.scores.decide import counts, weighted_mean
 from eval_pipeline.scores.evaluate import EVALUATORS, build
 from eval_pipeline.scores.evaluators import AnyText
-from eval_pipeline.scores.evaluators.composite import gated
+from eval_pipeline.scores.evaluators.composite import apply_gate
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.members import CompositeEvaluator, with_members
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject, SubScore
@@ -158,14 +158,14 @@ def _mean(scores: Sequence[Score]) -> Outcome:
     weights = {score.evaluator: score.weight for score in scores}
     unscored = next((score for score in scores if score.value is None and counts(score)), None)
     if unscored is not None:
-        outcome = gated(Outcome(0.0, ""), scores)
+        outcome = apply_gate(Outcome(0.0, ""), scores)
         if outcome.passes is not False:
-            outcome = Outcome(None, f"{unscored.evaluator} could not tell: {unscored.reason}")
+            outcome = Outcome(None, f"{unscored.evaluator} has no score: {unscored.reason}")
         return with_members(outcome, scores, weights)
     value = weighted_mean(scores)
     worst = min(scores, key=lambda score: (score.weight == 0, score.value is None, score.value or 0.0))
     reason = worst.reason if len(scores) == 1 else f"mean of {len(scores)}; {worst.evaluator}: {worst.reason}"
-    return with_members(gated(Outcome(value, reason), scores), scores, weights)
+    return with_members(apply_gate(Outcome(value, reason), scores), scores, weights)
 
 
 def _extreme(aggregation: str, parts: Sequence[tuple[str, str, Outcome]]) -> Outcome:

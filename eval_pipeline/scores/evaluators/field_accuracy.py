@@ -28,7 +28,7 @@ _MISSING = object()
 
 
 class Compared(NamedTuple):
-    """One field: what was found, and the weight it counts with."""
+    """The comparison of one field: its finding and weight."""
 
     finding: Finding
     weight: float
@@ -36,9 +36,9 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRule:
-    """One field to compare. `tolerance` is a difference, or with `relative` a share of the expected number.
+    """One field to compare. `tolerance` is an absolute difference, or with `relative` a share of the expected number.
 
-    `formats` of dates (`DD/MM/YYYY`) tell whether the day or the month comes first in dates made of digits.
+    Date `formats` (`DD/MM/YYYY`) define whether the day or the month comes first in numeric dates.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -54,10 +54,9 @@ class FieldRule:
 @EVALUATORS.register("field-accuracy")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldAccuracy:
-    """The weighted share of `fields` that the answer's JSON has right; with `all_or_nothing`, 1 when all are.
+    """The weighted share of `fields` that are correct in the answer's JSON; with `all_or_nothing`, 1 if all are.
 
-    A field that the expected output lacks is right whatever the answer says; an optional one that the answer lacks
-    does not count.
+    A field that the expected output lacks is always correct; an optional field that the answer lacks does not count.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -77,31 +76,31 @@ class FieldAccuracy:
         if actual is None:
             return Outcome(0.0, "the answer holds no JSON object", (Finding("the answer holds a JSON object", False),))
         compared = [_compare(rule, _at(actual, rule.path), _at(expected, rule.path)) for rule in self.fields]
-        findings = tuple(one.finding for one in compared)
+        findings = tuple(item.finding for item in compared)
         failed = [finding.text for finding in findings if not finding.passed]
         value = float(not failed) if self.aggregation == "all_or_nothing" else _weighted_share(compared)
         return Outcome(value, "; ".join(failed) or "all fields are right", findings)
 
 
 def _weighted_share(compared: Sequence[Compared]) -> float:
-    total = math.fsum(one.weight for one in compared)
-    right = math.fsum(one.weight for one in compared if one.finding.passed)
+    total = math.fsum(item.weight for item in compared)
+    right = math.fsum(item.weight for item in compared if item.finding.passed)
     return right / total if total else 0.0
 
 
 def _expected_data(case: Case) -> Mapping[str, Any] | None:
-    """The object of the last expected message of the assistant that holds one, as such or as JSON text."""
+    """Return the object of the last expected assistant message with one, as a mapping or JSON text."""
     for message in reversed(case.expected_output):
         content = message.content
         if message.role == "assistant":
-            found = _json_object(content) if isinstance(content, str) else content
-            if isinstance(found, Mapping):
-                return found
+            match = _json_object(content) if isinstance(content, str) else content
+            if isinstance(match, Mapping):
+                return match
     return None
 
 
 def _object_in(text: str) -> Mapping[str, Any] | None:
-    """The JSON object in a text: from its first brace to its last, whatever stands around it."""
+    """Return the JSON object in a text: from its first brace to its last."""
     begin, end = text.find("{"), text.rfind("}")
     return _json_object(text[begin : end + 1]) if begin >= 0 else None
 
@@ -115,7 +114,7 @@ def _json_object(text: str) -> Mapping[str, Any] | None:
 
 
 def _at(value: Any, path: str) -> Any:
-    """The value at a path such as `items[0].name`; `_MISSING` when there is none."""
+    """Return the value at a path such as `items[0].name`; `_MISSING` when there is none."""
     for step in re.findall(r"[^.\[\]]+", path):
         if isinstance(value, Mapping) and step in value:
             value = value[step]
@@ -142,34 +141,34 @@ def _exact_problem(rule: FieldRule, actual: Any, expected: Any) -> str | None:
         return None
     kinds = _kind(actual), _kind(expected)
     if kinds[0] != kinds[1]:
-        return f"{_shown(actual)} is {kinds[0]}, expected {kinds[1]} ({_shown(expected)})"
-    return f"{_shown(actual)} instead of {_shown(expected)}"
+        return f"{_show(actual)} is {kinds[0]}, expected {kinds[1]} ({_show(expected)})"
+    return f"{_show(actual)} instead of {_show(expected)}"
 
 
 def _number_problem(rule: FieldRule, actual: Any, expected: Any) -> str | None:
     numbers = _number(actual), _number(expected)
     if numbers[0] is None or numbers[1] is None:
-        return f"{_shown(actual if numbers[0] is None else expected)} is no number"
+        return f"{_show(actual if numbers[0] is None else expected)} is no number"
     difference = abs(numbers[0] - numbers[1])
     if rule.relative and numbers[1] != 0:
         difference /= abs(numbers[1])
     if difference <= rule.tolerance or math.isclose(difference, rule.tolerance, rel_tol=1e-9):
         return None
-    return f"{_shown(actual)} is further than {rule.tolerance:.12g} from {_shown(expected)}"
+    return f"{_show(actual)} is further than {rule.tolerance:.12g} from {_show(expected)}"
 
 
 def _date_problem(rule: FieldRule, actual: Any, expected: Any) -> str | None:
     days = _day(actual, rule.formats or ()), _day(expected, rule.formats or ())
     if days[0] is None or days[1] is None:
-        return f"{_shown(actual if days[0] is None else expected)} is no date"
+        return f"{_show(actual if days[0] is None else expected)} is no date"
     return None if days[0] == days[1] else f"{days[0]} instead of {days[1]}"
 
 
 def _number(value: Any) -> float | None:
-    """A number, or the one that a text begins with, as JavaScript's parseFloat reads it; None for what is none."""
+    """Return a number, or the leading number of a text, as JavaScript's parseFloat reads it; None otherwise."""
     if isinstance(value, str):
-        begun = re.match(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", value, re.ASCII)
-        value = float(begun[1]) if begun is not None else None
+        match = re.match(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", value, re.ASCII)
+        value = float(match[1]) if match is not None else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -179,7 +178,7 @@ def _number(value: Any) -> float | None:
 
 
 def _day(value: Any, formats: Sequence[str]) -> date | None:
-    """The calendar day that a text names, as written (no time zone moves it): ISO, English month names, or digits."""
+    """Return the calendar day in a text, without time zone conversion: ISO, English month names, or digits."""
     if not isinstance(value, str):
         return None
     text = value.strip()
@@ -191,27 +190,27 @@ def _day(value: Any, formats: Sequence[str]) -> date | None:
 
 
 def _dates_in(text: str, formats: Sequence[str]) -> Iterator[tuple[int, int, int]]:
-    """Readings of a text as year, month and day, the likeliest first."""
-    if (found := _YEAR_FIRST.match(text)) is not None:
-        yield int(found["year"]), int(found["month"]), int(found["day"])
+    """Yield readings of a text as year, month and day, the most likely first."""
+    if (match := _YEAR_FIRST.match(text)) is not None:
+        yield int(match["year"]), int(match["month"]), int(match["day"])
     for pattern in _NAMED_MONTH:
-        if (found := pattern.match(text)) is not None:
-            yield _full_year(found["year"]), _MONTHS.index(found["month"][:3].lower()) + 1, int(found["day"])
-    if (found := _DIGITS.match(text)) is not None:
-        one, other, year = int(found["one"]), int(found["other"]), _full_year(found["year"])
-        readings = ((year, one, other), (year, other, one))
+        if (match := pattern.match(text)) is not None:
+            yield _full_year(match["year"]), _MONTHS.index(match["month"][:3].lower()) + 1, int(match["day"])
+    if (match := _DIGITS.match(text)) is not None:
+        first, second, year = int(match["one"]), int(match["other"]), _full_year(match["year"])
+        readings = ((year, first, second), (year, second, first))
         yield from reversed(readings) if _day_first(formats) else readings
 
 
 def _day_first(formats: Sequence[str]) -> bool:
-    """Whether only formats that begin with the day are given; without formats, months come first (US)."""
-    european = any(re.match(r"D{1,2}[/.-]M{1,2}(?!M)", one, re.IGNORECASE) for one in formats)
-    american = any(re.match(r"M{1,2}[/.-]D", one, re.IGNORECASE) for one in formats)
+    """Return whether all formats start with the day; without formats, the month comes first (US)."""
+    european = any(re.match(r"D{1,2}[/.-]M{1,2}(?!M)", item, re.IGNORECASE) for item in formats)
+    american = any(re.match(r"M{1,2}[/.-]D", item, re.IGNORECASE) for item in formats)
     return european and not american
 
 
 def _full_year(digits: str) -> int:
-    """A year; of two digits, as JavaScript reads it."""
+    """Return the year; two digits are expanded as in JavaScript."""
     year = int(digits)
     return year if len(digits) > 2 else year + (2000 if year < 50 else 1900)
 
@@ -229,7 +228,7 @@ def _kind(value: Any) -> str:
     return next(name for type_, name in _KINDS if isinstance(value, type_))
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     shown = repr(value)
     return shown if len(shown) <= 80 else f"{shown[:79]}…"
 

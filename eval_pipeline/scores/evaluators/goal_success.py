@@ -1,4 +1,4 @@
-"""`trajectory:goal-success`: whether a session reached its goal, by a model that is shown what happened in it."""
+"""`trajectory:goal-success`: a model grades whether a session reached its goal."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Its last words:
 @EVALUATORS.register("trajectory:goal-success")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalSuccess(GraderArguments):
-    """A score in [0, 1] by a model for how far the session got towards the goal in `value`.
+    """A model's score in [0, 1] of how far the session progressed towards the goal in `value`.
 
-    `value` is a text or `{goal: …}`; without one the case's criteria are the goal.
+    `value` is a text or `{goal: …}`; without one, the case's criteria are the goal.
     """
 
     value: Any = None
@@ -44,14 +44,14 @@ class GoalSuccess(GraderArguments):
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         goal = _goal(self.value) or subject.case.criteria
         if not goal:
-            return Outcome(None, "there is no goal: neither a value nor criteria of the case")
+            return Outcome(None, "no goal: neither a value nor criteria of the case")
         template = _PROMPT.format(goal=goal)
         material = build_context(subject, ("transcript", "output"))
         return await self.call_graders(question(material, FreeForm(), template=template, criteria=""), client)
 
 
 def _goal(value: Any) -> str | None:
-    """The goal that `value` says, None when it says none. Raises ValueError for what it cannot be."""
+    """Return the goal in `value`, or None. Raises ValueError for an invalid value."""
     raw = value.get("goal") if isinstance(value, Mapping) and set(value) == {"goal"} else value
     if raw is None or (isinstance(raw, str) and raw.strip()):
         return raw

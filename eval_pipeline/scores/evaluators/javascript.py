@@ -1,4 +1,4 @@
-"""`javascript`: an expression or a file of the suite author's, run by node."""
+"""`javascript`: an expression or a file of the suite's author, run by node."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.grading.grader import Share
 from eval_pipeline.scores.model import Outcome, Subject
 from eval_pipeline.scores.programs.command import run_command
-from eval_pipeline.scores.programs.reply import OnError, told
-from eval_pipeline.scores.programs.verdict import said_context, said_outcome
+from eval_pipeline.scores.programs.reply import OnError, with_error_policy
+from eval_pipeline.scores.programs.verdict import check_context, value_outcome
 
 FILE_PREFIX = "file://"
 RUNTIME = "node"
@@ -35,12 +35,12 @@ _HARNESS = Path(__file__).parent.parent / "programs" / "javascript_harness.mjs"
 @EVALUATORS.register("javascript")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaScript:
-    """What a JavaScript expression, or the function of a file (`file://check.js`, `file://check.js:name`), says.
+    """The result of a JavaScript expression, or of a file's function (`file://check.js`, `file://check.js:name`).
 
-    `value` sees `output` (the answer's text) and `context` (`expectedOutput`, `input`, `metadata`, `trace`, `config`,
-    …). Code of several lines, or with `return`, is the body of a function; it may be async. It says a truth value, a
-    number, or `{pass, score, reason}`; `threshold` is the least number that passes. Code that throws, or a machine
-    without node, leaves the score open (`on_error: fail`: 0, as in AgentV).
+    `value` has access to `output` (the answer's text) and `context` (`expectedOutput`, `input`, `metadata`, `trace`,
+    `config`, …). Code of several lines, or with `return`, is a function body; it may be async. It returns a truth
+    value, a number, or `{pass, score, reason}`; `threshold` is the minimum number that passes. Code that throws, or a
+    machine without node, leaves the score without a value (`on_error: fail`: 0, as in AgentV).
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -54,53 +54,53 @@ class JavaScript:
     on_error: OnError = "unscored"
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """The fingerprint of the file."""
+        """Return the fingerprint of the file."""
         if not self.value.startswith(FILE_PREFIX):
             return {}
         path, _ = named_function(self.value, folder)
         return {self.value: file_fingerprint(path)}
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
-        return await told(self._outcome(subject, client), self.on_error)
+        return await with_error_policy(self._outcome(subject, client), self.on_error)
 
     async def _outcome(self, subject: Subject, client: GraderClient) -> Outcome:
-        return said_outcome(await self._said(subject, client), self.threshold)
+        return value_outcome(await self._run(subject, client), self.threshold)
 
-    async def _said(self, subject: Subject, client: GraderClient) -> Any:
-        """What the code says. Raises GraderFailure when it breaks."""
+    async def _run(self, subject: Subject, client: GraderClient) -> Any:
+        """Run the code and return its result. Raises GraderFailure when it fails."""
         runtime = shutil.which(RUNTIME)
         if runtime is None:
             raise GraderFailure(f"{RUNTIME} is not installed: JavaScript cannot be run on this machine")
         with tempfile.TemporaryDirectory(prefix="eval-pipeline-javascript-", ignore_cleanup_errors=True) as scratch:
             answer = Path(scratch) / "answer.json"
-            ran = await run_command(
+            result = await run_command(
                 [runtime, str(_HARNESS), str(answer)],
                 cwd=subject.folder.absolute(),
                 scratch=Path(scratch),
-                stdin=to_json(self._told(subject)),
+                stdin=to_json(self._input(subject)),
                 env={},
                 timeout_s=self.timeout_s or client.timeout_s or TIMEOUT_S,
             )
             if not answer.exists():
-                raise GraderFailure(f"the JavaScript ended with {ran.exit_code}: {ran.stderr.strip()}")
-            said = orjson.loads(answer.read_bytes())
-        if "error" in said:
-            raise GraderFailure(f"the JavaScript threw {said['error']}")
-        return said.get("value")
+                raise GraderFailure(f"the JavaScript ended with {result.exit_code}: {result.stderr.strip()}")
+            answer_data = orjson.loads(answer.read_bytes())
+        if "error" in answer_data:
+            raise GraderFailure(f"the JavaScript threw {answer_data['error']}")
+        return answer_data.get("value")
 
-    def _told(self, subject: Subject) -> dict[str, Any]:
-        context = said_context(subject, self.config)
-        context["trace"] = {**(context["trace"] or {}), **_in_camel_case(context["trace"] or {})} or None
-        camel = _in_camel_case({name: context[name] for name in _CAMEL})
-        told: dict[str, Any] = {"output": subject.output, "context": {**context, **camel}}
+    def _input(self, subject: Subject) -> dict[str, Any]:
+        context = check_context(subject, self.config)
+        context["trace"] = {**(context["trace"] or {}), **_camel_case(context["trace"] or {})} or None
+        camel = _camel_case({name: context[name] for name in _CAMEL})
+        fields: dict[str, Any] = {"output": subject.output, "context": {**context, **camel}}
         if self.value.startswith(FILE_PREFIX):
             path, function = named_function(self.value, subject.folder)
-            return {**told, "file": str(path), "function": function}
-        return {**told, "code": self.value}
+            return {**fields, "file": str(path), "function": function}
+        return {**fields, "code": self.value}
 
 
 def named_function(value: str, folder: Path) -> tuple[Path, str | None]:
-    """The file that `file://path` or `file://path:function` names, and the function. Raises InputError."""
+    """Return the file and function named by `file://path` or `file://path:function`. Raises InputError."""
     name = value.removeprefix(FILE_PREFIX)
     path, _, function = name.rpartition(":")
     if not path or "/" in function or "." in function:
@@ -111,6 +111,6 @@ def named_function(value: str, folder: Path) -> tuple[Path, str | None]:
         raise InputError(str(error), SourceLocation(field="value")) from None
 
 
-def _in_camel_case(told: Mapping[str, Any]) -> dict[str, Any]:
-    """The same under the names that JavaScript's users write."""
-    return {to_camel(name): value for name, value in told.items()}
+def _camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the mapping with camel-case names, as used in JavaScript."""
+    return {to_camel(name): value for name, value in fields.items()}

@@ -1,4 +1,4 @@
-"""`llm-grader` and `agent-rubric`: an opinion of an answer, by criteria, a prompt of the author's, or a rubric."""
+"""`llm-grader` and `agent-rubric`: a model grades an answer by criteria, a custom prompt, or a rubric."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _PROGRAM_FIELDS = {"command", "config"}
 @EVALUATORS.register("llm-grader", "llm-rubric")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmGrader(GraderArguments):
-    """A score in [0, 1] by a model that is shown the question, the answer and what a good answer has to achieve.
+    """A model's score in [0, 1], based on the question, the answer and the criteria of a good answer.
 
-    `prompt` is told instead of the usual words: inline, the name of a file (`file://grader.md`), or
-    `{command: […], config: {…}}`, a program that prints it; such a program is also given, as its configuration, the
-    arguments that nobody else knows. `value` is what to achieve, instead of the case's criteria.
-    `rubrics` makes it a checklist, or scores from 0 to 10. `grades` makes it a grade (`{C: 1, P: 0.5, I: 0}`).
+    `prompt` replaces the default prompt: inline text, a file name (`file://grader.md`), or `{command: […], config:
+    {…}}`, a program that prints it; unknown arguments are added to that program's configuration. `value` replaces the
+    case's criteria. `rubrics` requests a checklist, or scores from 0 to 10. `grades` requests a grade (`{C: 1, P: 0.5,
+    I: 0}`).
     """
 
     prompt: Any = None
@@ -46,15 +46,15 @@ class LlmGrader(GraderArguments):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_programs_own_arguments(cls, raw: Any) -> Any:
-        """Arguments that are a program's own stand in `config`; without a program they are mistakes."""
+    def _move_program_arguments(cls, raw: Any) -> Any:
+        """Move a program's own arguments to `config`. Without a program they remain and are invalid."""
         if not isinstance(raw, Mapping) or not isinstance(raw.get("prompt"), Mapping):
             return raw
         known = {argument.name for argument in fields(cls)}
-        own = {name: value for name, value in raw.items() if name not in known}
+        program_arguments = {name: value for name, value in raw.items() if name not in known}
         rest = {name: value for name, value in raw.items() if name in known}
         config = rest.get("config", {})
-        return {**rest, "config": {**own, **config} if isinstance(config, Mapping) else config}
+        return {**rest, "config": {**program_arguments, **config} if isinstance(config, Mapping) else config}
 
     def __post_init__(self) -> None:
         GraderArguments.__post_init__(self)
@@ -62,12 +62,12 @@ class LlmGrader(GraderArguments):
         _check_grades(self.grades)
         if self.value is not None and not isinstance(self.value, (str, list)):
             raise ValueError(f"value: expected a text, or a list of criteria, got {self.value!r}")
-        if sum(raw is not None for raw in (self._rubric_given, self.grades)) > 1:
-            raise ValueError("rubrics and grades are two forms of a reply; one of them is needed")
+        if sum(raw is not None for raw in (self._raw_rubric, self.grades)) > 1:
+            raise ValueError("rubrics and grades are two reply formats; use one of them")
         self._rubric()
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """Fingerprints of the prompt's file, or of the files that its program names."""
+        """Return fingerprints of the prompt's file, or of the files that its program names."""
         if isinstance(self.prompt, Mapping):
             return command_content(argv_of(self.prompt.get("command")), program_folder(None, folder))
         if self.prompt is None or not is_file_name(self.prompt):
@@ -80,11 +80,11 @@ class LlmGrader(GraderArguments):
         return await self.call_graders(await self._question(subject, client), client)
 
     @property
-    def _rubric_given(self) -> Any:
+    def _raw_rubric(self) -> Any:
         return self.rubrics if self.rubrics is not None else self.value if isinstance(self.value, list) else None
 
     def _rubric(self) -> tuple[Criterion, ...]:
-        raw = self._rubric_given
+        raw = self._raw_rubric
         if raw is None:
             return ()
         if not isinstance(raw, Sequence) or isinstance(raw, str):
@@ -94,17 +94,17 @@ class LlmGrader(GraderArguments):
     def _criteria(self, subject: Subject) -> str:
         return self.value if isinstance(self.value, str) else subject.case.criteria or ""
 
-    def _form(self, rubric: tuple[Criterion, ...]) -> ReplyFormat:
+    def _reply_format(self, rubric: tuple[Criterion, ...]) -> ReplyFormat:
         if self.grades is not None:
             return Grades(self.grades)
-        return form_of(rubric) if rubric else FreeForm()
+        return reply_format_for(rubric) if rubric else FreeForm()
 
     async def _question(self, subject: Subject, client: GraderClient) -> Question:
         rubric = self._rubric()
-        reply_format = self._form(rubric)
+        reply_format = self._reply_format(rubric)
         criteria = self._criteria(subject)
         if isinstance(self.prompt, Mapping):
-            return await self._printed(subject, client, reply_format, rubric)
+            return await self._program_question(subject, client, reply_format, rubric)
         template = self._template(subject)
         material = build_context(subject, shown_names(subject, template, criteria), grades=self.grades is not None)
         return question(material, reply_format, template=template, criteria=criteria, rubric=rubric)
@@ -115,21 +115,21 @@ class LlmGrader(GraderArguments):
             return text
         return read_template(template_file(self.prompt, subject.folder))
 
-    async def _printed(
+    async def _program_question(
         self, subject: Subject, client: GraderClient, reply_format: ReplyFormat, rubric: tuple[Criterion, ...]
     ) -> Question:
         material = build_context(subject, TEXTS, grades=self.grades is not None)
         config = {**self.config, **(self.prompt.get("config") or {})}
-        told = await run_prompt_program(argv_of(self.prompt.get("command")), material, config, client.timeout_s)
-        return build_question(material, reply_format, f"{told}\n\n{rubric_text(rubric)}" if rubric else told)
+        text = await run_prompt_program(argv_of(self.prompt.get("command")), material, config, client.timeout_s)
+        return build_question(material, reply_format, f"{text}\n\n{rubric_text(rubric)}" if rubric else text)
 
 
 @EVALUATORS.register("agent-rubric")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRubric(LlmGrader):
-    """An `llm-grader` whose grader is an agent: it is told where the workspace lies, as the target left it.
+    """An `llm-grader` whose grader is an agent: it receives the path of the workspace as the target left it.
 
-    A prompt of the author's says `{{ criteria }}` or `{{ workspace_path }}` where that belongs.
+    A custom prompt contains `{{ criteria }}` or `{{ workspace_path }}` for the path.
     """
 
     def _criteria(self, subject: Subject) -> str:
@@ -139,8 +139,8 @@ class AgentRubric(LlmGrader):
         return f"{criteria}\n\n{_WORKSPACE.format(path=subject.workspace)}".lstrip()
 
 
-def form_of(rubric: tuple[Criterion, ...]) -> ReplyFormat:
-    """The form of the reply that a rubric asks for."""
+def reply_format_for(rubric: tuple[Criterion, ...]) -> ReplyFormat:
+    """Return the reply format of a rubric."""
     return Ranges(rubric) if has_bands(rubric) else Checklist(rubric)
 
 
@@ -157,6 +157,6 @@ def _check_prompt(prompt: Any) -> None:
 def _check_grades(grades: Mapping[str, float] | None) -> None:
     if grades is None:
         return
-    error = {grade: value for grade, value in grades.items() if not 0 <= value <= 1 or not grade.strip()}
-    if error or not grades:
-        raise ValueError(f"grades: expected names with values from 0 to 1, got {error or grades!r}")
+    invalid = {grade: value for grade, value in grades.items() if not 0 <= value <= 1 or not grade.strip()}
+    if invalid or not grades:
+        raise ValueError(f"grades: expected names with values from 0 to 1, got {invalid or grades!r}")

@@ -1,4 +1,4 @@
-"""`not-…`: the opposite of every evaluator that looks at text or at a session: `not-contains`, `not-regex`, …"""
+"""`not-…`: the opposite of every evaluator that reads text or a session: `not-contains`, `not-regex`, …"""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from eval_pipeline.scores.evaluators import budgets, contains, execution_metrics
 from eval_pipeline.scores.model import Outcome, Subject
 
 
-def _opposite(name: str, part: Any) -> Any:
-    """An evaluator with the same arguments and the opposite outcome."""
+def _opposite(name: str, class_: Any) -> Any:
+    """Return an evaluator with the same arguments and the opposite outcome."""
 
     def evaluate(self: Any, subject: Subject) -> Outcome:
-        return negate_outcome(part.evaluate(self, subject))
+        return negate_outcome(class_.evaluate(self, subject))
 
     added = {"__doc__": f"The opposite of `{name}`: 1 where it is 0.", "__module__": __name__, "evaluate": evaluate}
-    slots = {"__slots__": ()} if "__slots__" in vars(part) else {}
-    return type(f"Not{part.__name__}", (part,), {**added, **slots})
+    slots = {"__slots__": ()} if "__slots__" in vars(class_) else {}
+    return type(f"Not{class_.__name__}", (class_,), {**added, **slots})
 
 
 EVALUATORS.register("not-contains")(_opposite("contains", contains.Contains))

@@ -19,10 +19,10 @@ TIME_LIMIT_S = 2.0
 @EVALUATORS.register("regex")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regex:
-    """1 when `value` matches anywhere; `flags` as in JavaScript (i, m, s, u; y: only at the beginning; d and g change
-    nothing here).
+    """1 when `value` matches anywhere; `flags` as in JavaScript (i, m, s, u; y: only at the start; d and g have no
+    effect).
 
-    Matching that takes longer than two seconds leaves the score unknown.
+    A match that exceeds two seconds leaves the score without a value.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -39,11 +39,11 @@ class Regex:
 
     def evaluate(self, subject: Subject) -> Outcome:
         try:
-            found = _compiled(self.value, self.flags).search(subject.output, TIME_LIMIT_S)
+            match = _compiled(self.value, self.flags).search(subject.output, TIME_LIMIT_S)
         except TimeoutError:
             return Outcome(None, f"/{self.value}/ took longer than {TIME_LIMIT_S:g} s to match")
-        if found is not None:
-            return Outcome(1.0, f"/{self.value}/{self.flags} matches {found[:60]!r}")
+        if match is not None:
+            return Outcome(1.0, f"/{self.value}/{self.flags} matches {match[:60]!r}")
         return Outcome(0.0, f"/{self.value}/{self.flags} does not match")
 
 

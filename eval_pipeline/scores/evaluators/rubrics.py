@@ -1,4 +1,4 @@
-"""`rubrics`: a checklist for a model, or scores from 0 to 10 for each criterion."""
+"""`rubrics`: a model grades a checklist, or scores each criterion from 0 to 10."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eval_pipeline.scores.evaluate import EVALUATORS
-from eval_pipeline.scores.evaluators.llm_grader import form_of
+from eval_pipeline.scores.evaluators.llm_grader import reply_format_for
 from eval_pipeline.scores.grader_client import GraderClient
 from eval_pipeline.scores.grading.context import build_context
 from eval_pipeline.scores.grading.criteria import Criterion, read_criteria
@@ -19,7 +19,7 @@ from eval_pipeline.scores.model import Outcome, Subject
 @EVALUATORS.register("rubrics")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rubrics(GraderArguments):
-    """The weight of the criteria that an answer meets, by a model.
+    """The weight of the criteria that an answer meets, according to a model.
 
     `criteria` are texts, or mappings with `outcome`, `id`, `weight`, `required` (an unmet one fails the gate),
     `operator` (`correctness`, `contradiction`), and for scores from 0 to 10 `score_ranges` and `min_score`.
@@ -33,10 +33,10 @@ class Rubrics(GraderArguments):
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         rubric = self._rubric()
-        reply_format, wanted = form_of(rubric), subject.case.criteria or ""
-        material = build_context(subject, shown_names(subject, None, wanted))
+        reply_format, criteria = reply_format_for(rubric), subject.case.criteria or ""
+        material = build_context(subject, shown_names(subject, None, criteria))
         return await self.call_graders(
-            question(material, reply_format, template=None, criteria=wanted, rubric=rubric), client
+            question(material, reply_format, template=None, criteria=criteria, rubric=rubric), client
         )
 
     def _rubric(self) -> tuple[Criterion, ...]:

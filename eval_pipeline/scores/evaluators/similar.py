@@ -1,4 +1,4 @@
-"""`similar`: how close an answer is in meaning to a text, by a model's embeddings of both."""
+"""`similar`: the semantic similarity of an answer to a text, by a model's embeddings of both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIRST_DELAY_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingProvider:
-    """Where embeddings come from: an endpoint in OpenAI's format (`wire: azure` for Azure's)."""
+    """The endpoint of embeddings in OpenAI's format (`wire: azure` for Azure's)."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     model: Text
@@ -41,7 +41,7 @@ class EmbeddingProvider:
         self.client().wire.embeddings(self.model)
 
     def client(self) -> ChatClient:
-        """A client for it. Raises InputError for an endpoint that no request can be made to."""
+        """Return a client for the endpoint. Raises InputError for an unusable endpoint."""
         return ChatClient(self.base_url, wire=self.wire, api_key=self.api_key, headers=self.headers)
 
 
@@ -56,10 +56,10 @@ class SimilarConfig:
 @EVALUATORS.register("similar")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similar:
-    """The cosine similarity of the output and `value` (a text; of several, the nearest), at least 0.
+    """The cosine similarity of the output and `value` (a text; of several, the most similar), at least 0.
 
-    It passes from `threshold` on (0.75). Without `value` the case's expected output is compared with. `config` says
-    where embeddings come from: `{embedding_provider: {base_url, model, api_key}}`.
+    It passes from `threshold` on (0.75). The default of `value` is the case's expected output. `config` names the
+    source of embeddings: `{embedding_provider: {base_url, model, api_key}}`.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -76,45 +76,45 @@ class Similar:
             raise ValueError(f"value: expected a text, or a list of texts, got {self.value!r}")
 
     async def grade(self, subject: Subject, grader_client: GraderClient) -> Outcome:
-        wanted = self._wanted(subject)
-        if not wanted:
-            return Outcome(None, "there is nothing to compare with: neither a value nor an expected output")
+        expected = self._expected(subject)
+        if not expected:
+            return Outcome(None, "nothing to compare with: neither a value nor an expected output")
         if not subject.output.strip():
             return Outcome(0.0, "the output is empty", passes=False)
-        found = await self._embedded([subject.output, *wanted], grader_client.timeout_s or TIMEOUT_S)
-        output, *others = found.vectors
-        likenesses = [cosine(output, other) for other in others]
-        return self._outcome(wanted, likenesses, found)
+        embeddings = await self._embed([subject.output, *expected], grader_client.timeout_s or TIMEOUT_S)
+        output, *targets = embeddings.vectors
+        similarities = [cosine(output, target) for target in targets]
+        return self._outcome(expected, similarities, embeddings)
 
-    def _wanted(self, subject: Subject) -> list[str]:
+    def _expected(self, subject: Subject) -> list[str]:
         if self.value is None:
             text = conversation_text(subject.case.expected_output)
             return [text] if text.strip() else []
         return [self.value] if isinstance(self.value, str) else list(self.value)
 
-    def _outcome(self, wanted: Sequence[str], likenesses: Sequence[float | None], found: Embeddings) -> Outcome:
-        details = {"model": found.model or self.config.embedding_provider.model, "input_tokens": found.input_tokens}
-        told = [likeness for likeness in likenesses if likeness is not None]
-        if not told:
+    def _outcome(self, texts: Sequence[str], similarities: Sequence[float | None], reply: Embeddings) -> Outcome:
+        details = {"model": reply.model or self.config.embedding_provider.model, "input_tokens": reply.input_tokens}
+        known = [similarity for similarity in similarities if similarity is not None]
+        if not known:
             return Outcome(None, "the embeddings have no direction or different sizes", details=details)
-        nearest = max(told)
+        nearest = max(known)
         passes = at_least(nearest, self.threshold)
         reason = f"similarity {nearest:.3f}, {'at least' if passes else 'below'} {self.threshold:g}"
         findings = tuple(
-            Finding(f"similarity {likeness:.3f} to {text[:80]!r}", at_least(likeness, self.threshold))
-            for text, likeness in zip(wanted, likenesses, strict=True)
-            if likeness is not None
+            Finding(f"similarity {similarity:.3f} to {text[:80]!r}", at_least(similarity, self.threshold))
+            for text, similarity in zip(texts, similarities, strict=True)
+            if similarity is not None
         )
         return Outcome(max(0.0, min(1.0, nearest)), reason, findings, details, passes=passes)
 
-    async def _embedded(self, texts: Sequence[str], timeout_s: float) -> Embeddings:
-        """The embeddings of texts, asked for again where that may help. Raises GraderFailure."""
-        given = self.config.embedding_provider
-        client = given.client()
+    async def _embed(self, texts: Sequence[str], timeout_s: float) -> Embeddings:
+        """Return the embeddings of texts, with retries. Raises GraderFailure."""
+        provider = self.config.embedding_provider
+        client = provider.client()
         try:
             for attempt in range(_TRIES):
                 try:
-                    return await client.embed(texts, model=given.model, timeout_s=timeout_s)
+                    return await client.embed(texts, model=provider.model, timeout_s=timeout_s)
                 except ModelError as error:
                     if attempt == _TRIES - 1 or not error.retryable:
                         raise GraderFailure(f"no embeddings: {error}") from error
@@ -124,9 +124,9 @@ class Similar:
         raise AssertionError("the last attempt returns or raises")
 
 
-def cosine(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """The cosine of the angle between two vectors; None when one has no direction or another size."""
-    if len(one) != len(other):
+def cosine(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return the cosine of the angle between two vectors; None for a zero vector or different sizes."""
+    if len(first) != len(second):
         return None
-    length = math.hypot(*one) * math.hypot(*other)
-    return sum(map(operator.mul, one, other)) / length if length else None
+    length = math.hypot(*first) * math.hypot(*second)
+    return sum(map(operator.mul, first, second)) / length if length else None

@@ -1,4 +1,4 @@
-"""`webhook`: a service of the suite author's says over HTTP what an answer is worth."""
+"""`webhook`: a service of the suite's author grades an answer over HTTP."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.grading.grader import Share
 from eval_pipeline.scores.model import Outcome, Subject
-from eval_pipeline.scores.programs.reply import OnError, told
-from eval_pipeline.scores.programs.verdict import said_context, said_outcome
+from eval_pipeline.scores.programs.reply import OnError, with_error_policy
+from eval_pipeline.scores.programs.verdict import check_context, value_outcome
 
 TIMEOUT_S = 60.0
 _SHOWN = 300
@@ -26,11 +26,11 @@ _SHOWN = 300
 @EVALUATORS.register("webhook")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """What the service at the address `value` says.
+    """The result of the service at the address `value`.
 
-    It is sent `{"output", "context"}` by POST and answers with a truth value, a number, or `{pass, score, reason}`;
-    `threshold` is the least number that passes. A service that does not answer so leaves the score open
-    (`on_error: fail`: 0, as in AgentV).
+    It receives `{"output", "context"}` by POST and returns a truth value, a number, or `{pass, score, reason}`;
+    `threshold` is the minimum number that passes. A service that fails or returns anything else leaves the score
+    without a value (`on_error: fail`: 0, as in AgentV).
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -52,14 +52,14 @@ class Webhook:
             raise ValueError(f"value: expected an address that begins with http:// or https://, got {self.value!r}")
 
     async def grade(self, subject: Subject, grader_client: GraderClient) -> Outcome:
-        return await told(self._outcome(subject, grader_client), self.on_error)
+        return await with_error_policy(self._outcome(subject, grader_client), self.on_error)
 
     async def _outcome(self, subject: Subject, grader_client: GraderClient) -> Outcome:
-        return said_outcome(await self._said(subject, grader_client), self.threshold)
+        return value_outcome(await self._request(subject, grader_client), self.threshold)
 
-    async def _said(self, subject: Subject, grader_client: GraderClient) -> Any:
-        """What the service says. Raises GraderFailure when it says nothing that can be read."""
-        content = to_json({"output": subject.output, "context": said_context(subject, self.config)})
+    async def _request(self, subject: Subject, grader_client: GraderClient) -> Any:
+        """Send the request and return the parsed response. Raises GraderFailure when it fails or is not JSON."""
+        content = to_json({"output": subject.output, "context": check_context(subject, self.config)})
         limit = self.timeout_s or grader_client.timeout_s or TIMEOUT_S
         try:
             async with asyncio.timeout(limit), httpx.AsyncClient(timeout=limit) as client:
@@ -73,4 +73,4 @@ class Webhook:
         try:
             return json.loads(reply.text)
         except (ValueError, RecursionError):
-            raise GraderFailure(f"the webhook answered with what is no JSON: {reply.text[:_SHOWN]}") from None
+            raise GraderFailure(f"the webhook's response is not JSON: {reply.text[:_SHOWN]}") from None

@@ -1,4 +1,4 @@
-"""`equals`, `starts-with`, `ends-with`, `is-json`: about the output as a whole, white space around it ignored."""
+"""`equals`, `starts-with`, `ends-with`, `is-json`: checks of the whole output; surrounding white space is ignored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHITE_SPACE = "\t\n\v\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".
 @EVALUATORS.register("equals")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equals:
-    """1 when output and `value` are the same text after trimming."""
+    """1 when output and `value` are equal after trimming."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     version: ClassVar[str] = "1"
@@ -36,7 +36,7 @@ class Equals:
 @EVALUATORS.register("starts-with")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartsWith:
-    """1 when the trimmed output begins with the trimmed `value`."""
+    """1 when the trimmed output starts with the trimmed `value`."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     version: ClassVar[str] = "1"
@@ -78,14 +78,14 @@ class IsJson:
         try:
             json.loads(subject.output, parse_constant=_no_constant, parse_int=str)
         except RecursionError:
-            return Outcome(None, "output is nested too deeply to tell")
+            return Outcome(None, "output is nested too deeply to parse")
         except ValueError as error:
             return Outcome(0.0, f"output is not JSON: {error}")
         return Outcome(1.0, "output is valid JSON")
 
 
 def trimmed(text: str) -> str:
-    """The text without white space around it, as JavaScript trims (a byte order mark counts as white space)."""
+    """Return the text without surrounding white space, as JavaScript trims (a byte order mark is white space)."""
     return text.strip(_WHITE_SPACE)
 
 

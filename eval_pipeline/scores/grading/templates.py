@@ -18,7 +18,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.file_search import NotFound, search_roots
 from eval_pipeline.scores.grader_client import GraderFailure
 from eval_pipeline.scores.grading.context import TEXTS, GraderContext, metadata_value
-from eval_pipeline.scores.programs.command import program_folder, run_command, shown
+from eval_pipeline.scores.programs.command import command_text, program_folder, run_command
 from eval_pipeline.scores.programs.payload import grading_payload
 
 FILE_PREFIX = "file://"
@@ -102,8 +102,8 @@ async def run_prompt_program(
         )  # fmt: skip
     if result.exit_code != 0:
         raise GraderFailure(
-            f"{shown(argv)}, which prints the prompt, ended with {result.exit_code}: {result.stderr.strip()}"
+            f"{command_text(argv)}, which prints the prompt, ended with {result.exit_code}: {result.stderr.strip()}"
         )
     if not result.stdout.strip():
-        raise GraderFailure(f"{shown(argv)} printed no prompt")
+        raise GraderFailure(f"{command_text(argv)} printed no prompt")
     return result.stdout

@@ -1,6 +1,6 @@
-"""The command of a suite's author: which program, where it runs, which files it is made of, and running it.
+"""Commands of a suite's author: their arguments, folder and files, and their execution.
 
-A program that cannot be started, or takes too long, brought no score: that is a GraderFailure.
+A program that cannot be started or exceeds its time limit yields no score: a GraderFailure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STAND_INS = ((("python3",), sys.executable), (("bun", "run"), "node"))
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """A program that ended: its exit code, what it printed, and the end of what it complained of."""
+    """A program that ended: its exit code, standard output, and the end of its standard error."""
 
     exit_code: int
     stdout: str
@@ -40,7 +40,10 @@ class CommandResult:
 
 
 def argv_of(command: Any) -> tuple[str, ...]:
-    """The arguments of a command: a list of texts as it is, a text through the shell. Raises ValueError for others."""
+    """Return the arguments of a command: a list as it is, a text through the shell.
+
+    Raises ValueError for other types.
+    """
     if isinstance(command, str) and command.strip():
         return (*_SHELL, command)
     if isinstance(command, (list, tuple)) and command and all(isinstance(word, str) for word in command):
@@ -49,22 +52,22 @@ def argv_of(command: Any) -> tuple[str, ...]:
 
 
 def program_folder(cwd: str | None, folder: Path) -> Path:
-    """Where a program runs: the suite's folder, or `cwd` along its search roots. Raises InputError."""
+    """Return a program's working directory: the suite's folder, or `cwd` along its search roots. Raises InputError."""
     if cwd is None:
         return folder.absolute()
     try:
-        found = search_roots(folder).file_or_folder(cwd)
+        path = search_roots(folder).file_or_folder(cwd)
     except NotFound as error:
         raise InputError(str(error), SourceLocation(field="cwd")) from None
-    if not found.is_dir():
+    if not path.is_dir():
         raise InputError(f"'{cwd}' is no folder", SourceLocation(field="cwd"))
-    return found
+    return path
 
 
 def command_content(argv: Sequence[str], cwd: Path) -> Mapping[str, str]:
-    """Fingerprints of the files that a command names, by the word that names them.
+    """Return fingerprints of the files that a command names, by the naming word.
 
-    Raises InputError when the script that an interpreter is to run is not there.
+    Raises InputError when the script for an interpreter does not exist.
     """
     script = _script(argv)
     if script is not None and not (cwd / script).is_file():
@@ -73,21 +76,21 @@ def command_content(argv: Sequence[str], cwd: Path) -> Mapping[str, str]:
 
 
 def _script(argv: Sequence[str]) -> str | None:
-    """The script that is plainly what an interpreter is given to run."""
+    """Return the script in a command that consists of an interpreter and a script, else None."""
     if len(argv) < 2 or not Path(argv[0]).name.startswith(_INTERPRETERS):
         return None
     return argv[1] if Path(argv[1]).suffix in _SCRIPTS and not argv[1].startswith("-") else None
 
 
 def _named_files(argv: Sequence[str], cwd: Path) -> Iterator[tuple[str, Path]]:
-    """The files among the words of a command, those of a command line too; a program that is no text is left out."""
+    """Yield the files among the words of a command or command line; a binary program is skipped."""
     for index, word in enumerate(_words(argv)):
         try:
             path = cwd / word
             if path.is_file() and not (index == 0 and _is_binary(path)):
                 yield word, path
         except (OSError, ValueError):
-            continue  # what cannot be the name of a file is none
+            continue  # not a valid file name
 
 
 def _words(argv: Sequence[str]) -> Sequence[str]:
@@ -113,39 +116,39 @@ async def run_command(
     env: Mapping[str, str],
     timeout_s: float | None,
 ) -> CommandResult:
-    """Runs a command to its end; `env` goes over the pipeline's own environment. Raises GraderFailure.
+    """Run a command to its end; `env` extends the pipeline's environment. Raises GraderFailure.
 
-    `scratch` takes its output. A script whose `python3` or `bun` is not to be found here is run by our own Python or by
-    node. When the time limit passes, the program and everything it started is ended.
+    `scratch` is the folder for its output. If a script's `python3` or `bun` is not installed, our own Python or node
+    runs it. At the time limit the program and its child processes are killed.
     """
     limit = DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s
     try:
         async with asyncio.timeout(limit):
-            finished = await run_program(
-                _as_found_here(argv), folder=scratch, cwd=cwd, env={**os.environ, **env}, stdin=stdin
+            completed = await run_program(
+                _with_installed_interpreter(argv), folder=scratch, cwd=cwd, env={**os.environ, **env}, stdin=stdin
             )
     except TimeoutError:
-        raise GraderFailure(f"{shown(argv)} took longer than {limit:g} s and was ended") from None
+        raise GraderFailure(f"{command_text(argv)} took longer than {limit:g} s and was ended") from None
     except (OSError, ValueError) as error:
-        raise GraderFailure(f"{shown(argv)} cannot be started: {error}") from error
-    if finished.stdout.stat().st_size > STDOUT_BYTES:
-        raise GraderFailure(f"{shown(argv)} printed more than {STDOUT_BYTES:,} bytes")
-    stderr = finished.stderr.read_bytes()[-4 * STDERR_CHARS :].decode("utf-8", "replace")
+        raise GraderFailure(f"{command_text(argv)} cannot be started: {error}") from error
+    if completed.stdout.stat().st_size > STDOUT_BYTES:
+        raise GraderFailure(f"{command_text(argv)} printed more than {STDOUT_BYTES:,} bytes")
+    stderr = completed.stderr.read_bytes()[-4 * STDERR_CHARS :].decode("utf-8", "replace")
     return CommandResult(
-        finished.exit_code, finished.stdout.read_bytes().decode("utf-8", "replace"), stderr[-STDERR_CHARS:]
+        completed.exit_code, completed.stdout.read_bytes().decode("utf-8", "replace"), stderr[-STDERR_CHARS:]
     )
 
 
-def _as_found_here(argv: Sequence[str]) -> Sequence[str]:
-    """A command with another interpreter for its script, where the one it names is not installed."""
-    for words, instead in _STAND_INS:
+def _with_installed_interpreter(argv: Sequence[str]) -> Sequence[str]:
+    """Replace a script's interpreter if it is not installed."""
+    for words, substitute in _STAND_INS:
         rest = argv[len(words) :]
         if tuple(argv[: len(words)]) == words and rest and Path(rest[0]).suffix in _SCRIPTS:
-            return argv if shutil.which(words[0]) else (instead, *rest)
+            return argv if shutil.which(words[0]) else (substitute, *rest)
     return argv
 
 
-def shown(argv: Sequence[str]) -> str:
-    """A command as messages show it."""
+def command_text(argv: Sequence[str]) -> str:
+    """Return a command as shown in messages."""
     text = argv[2] if tuple(argv[:2]) == _SHELL else shlex.join(argv)
     return f"`{text if len(text) <= 100 else text[:99] + '…'}`"

@@ -1,7 +1,7 @@
-"""The models that a grading program may ask: a small HTTP server on this machine for as long as the program runs.
+"""A local HTTP server through which a grading program calls models while it runs.
 
-Wire format: AgentV's. `GET /info`, `POST /invoke`, `POST /invokeBatch`, each with the bearer token of this one run.
-The grader client answers, so that any runner can grade, replies are cached and every call is kept.
+Wire format: AgentV's. `GET /info`, `POST /invoke`, `POST /invokeBatch`, each with a bearer token of this single run.
+The grader client sends the requests, so any runner can grade, replies are cached and every call is recorded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Answer = tuple[int, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a program may ask: so many calls, of the default grader and of those named."""
+    """The permissions of a program: a number of calls, of the default grader and the named ones."""
 
     max_calls: int = MAX_CALLS
     targets: tuple[str, ...] = ()
@@ -38,59 +38,59 @@ class Access:
 
 @dataclass(slots=True)
 class Proxy:
-    """A proxy while it runs, and the calls it carried out."""
+    """A running proxy and the calls it made."""
 
     client: GraderClient
     access: Access
     url: str = ""
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
-    taken: int = 0
+    call_count: int = 0
     calls: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment variables by which the program finds the proxy."""
+        """The environment variables with the proxy's address and token."""
         return program_variables({GRADER_URL_VARIABLE: self.url, GRADER_TOKEN_VARIABLE: self.token})
 
     async def info(self, request: web.Request) -> Answer:
-        """What may be asked, and how much was."""
+        """Return the limits and the number of calls so far."""
         named = self.access.targets
         return 200, {
             "targetName": named[0] if named else "default",
             "maxCalls": self.access.max_calls,
-            "callCount": self.taken,
+            "callCount": self.call_count,
             "availableTargets": list(named or ("default",)),
         }
 
     async def invoke(self, request: web.Request) -> Answer:
-        """One question."""
-        asked = await _body(request)
-        if asked is None:
-            return _refusal(400, "expected a JSON object")
-        if self.taken >= self.access.max_calls:
-            return _refusal(429, f"no more than {self.access.max_calls} calls are allowed")
-        return await self._ask(asked)
+        """Handle one question."""
+        body = await _body(request)
+        if body is None:
+            return _error(400, "expected a JSON object")
+        if self.call_count >= self.access.max_calls:
+            return _error(429, f"no more than {self.access.max_calls} calls are allowed")
+        return await self._invoke(body)
 
     async def invoke_batch(self, request: web.Request) -> Answer:
-        """Several questions, one after the other; what goes wrong with one is said in its place."""
-        asked = await _body(request)
-        questions = asked.get("requests") if asked is not None else None
+        """Handle several questions sequentially; a failed question yields an error in its place."""
+        body = await _body(request)
+        questions = body.get("requests") if body is not None else None
         if not isinstance(questions, list):
-            return _refusal(400, "expected a JSON object with a list 'requests'")
-        if self.taken + len(questions) > self.access.max_calls:
-            return _refusal(429, f"{len(questions)} more calls than the {self.access.max_calls} allowed")
-        return 200, {"responses": [_as_response(await self._ask(question)) for question in questions]}
+            return _error(400, "expected a JSON object with a list 'requests'")
+        if self.call_count + len(questions) > self.access.max_calls:
+            return _error(429, f"{len(questions)} more calls than the {self.access.max_calls} allowed")
+        return 200, {"responses": [_batch_item(await self._invoke(question)) for question in questions]}
 
-    async def _ask(self, asked: Any) -> Answer:
-        question = asked.get("question") if isinstance(asked, Mapping) else None
+    async def _invoke(self, body: Any) -> Answer:
+        question = body.get("question") if isinstance(body, Mapping) else None
         if not isinstance(question, str) or not question:
-            return _refusal(400, "expected a text 'question'")
-        grader, system, sample = asked.get("target"), asked.get("systemPrompt"), asked.get("attempt")
+            return _error(400, "expected a text 'question'")
+        grader, system, sample = body.get("target"), body.get("systemPrompt"), body.get("attempt")
         if not isinstance(grader, str | None):
-            return _refusal(400, "expected a text 'target'")
+            return _error(400, "expected a text 'target'")
         messages = [Message(role="system", content=system)] if isinstance(system, str) and system else []
         messages.append(Message(role="user", content=question))
-        self.taken += 1
+        self.call_count += 1
         try:
             reply = await self.client.complete(
                 messages,
@@ -98,11 +98,11 @@ class Proxy:
                 sample=sample - 1 if type(sample) is int and sample > 0 else 0,
             )
         except InputError as error:
-            return _refusal(400, str(error))
+            return _error(400, str(error))
         except GraderFailure as failure:
             self.calls.append({"question": question, "failure": str(failure)})
-            return _refusal(502, str(failure))
-        self.calls.append(_kept(question, system, reply))
+            return _error(502, str(failure))
+        self.calls.append(_call_record(question, system, reply))
         return 200, _response(reply)
 
 
@@ -113,13 +113,13 @@ def _response(reply: GraderReply) -> dict[str, Any]:
     )
 
 
-def _as_response(answer: Answer) -> dict[str, Any]:
+def _batch_item(answer: Answer) -> dict[str, Any]:
     status, body = answer
     return body if status == 200 else {"output": [], "rawText": f"Error: {body['error']}"}
 
 
-def _kept(question: str, system: Any, reply: GraderReply) -> dict[str, Any]:
-    """A call as it is kept with the score."""
+def _call_record(question: str, system: Any, reply: GraderReply) -> dict[str, Any]:
+    """Return the record of a call, stored with the score."""
     return {
         "question": question,
         "system_prompt": system,
@@ -133,30 +133,30 @@ def _kept(question: str, system: Any, reply: GraderReply) -> dict[str, Any]:
     }
 
 
-def _refusal(status: int, problem: str) -> Answer:
+def _error(status: int, problem: str) -> Answer:
     return status, {"error": problem}
 
 
 async def _body(request: web.Request) -> Mapping[str, Any] | None:
     try:
-        asked = orjson.loads(await request.read())
+        body = orjson.loads(await request.read())
     except orjson.JSONDecodeError:
         return None
-    return asked if isinstance(asked, dict) else None
+    return body if isinstance(body, dict) else None
 
 
 @contextlib.asynccontextmanager
-async def proxied(access: Access | None, client: GraderClient) -> AsyncIterator[Proxy | None]:
-    """A proxy for the time of the block; None without access."""
+async def run_proxy(access: Access | None, client: GraderClient) -> AsyncIterator[Proxy | None]:
+    """Run a proxy for the duration of the block; yields None without access."""
     if access is None:
         yield None
         return
     proxy = Proxy(client, access)
     app = web.Application(client_max_size=_BODY_BYTES)
     app.add_routes([
-        web.get("/info", _guarded(proxy, proxy.info)),
-        web.post("/invoke", _guarded(proxy, proxy.invoke)),
-        web.post("/invokeBatch", _guarded(proxy, proxy.invoke_batch)),
+        web.get("/info", _authenticated(proxy, proxy.info)),
+        web.post("/invoke", _authenticated(proxy, proxy.invoke)),
+        web.post("/invokeBatch", _authenticated(proxy, proxy.invoke_batch)),
     ])  # fmt: skip
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_ENDING_S)
     await runner.setup()
@@ -168,15 +168,15 @@ async def proxied(access: Access | None, client: GraderClient) -> AsyncIterator[
         await runner.cleanup()
 
 
-def _guarded(
+def _authenticated(
     proxy: Proxy, answer: Callable[[web.Request], Awaitable[Answer]]
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """Answers only who knows this run's token."""
+    """Reject requests without this run's token."""
 
     async def handle(request: web.Request) -> web.Response:
         given = request.headers.get("Authorization", "").encode("utf-8", "replace")
-        known = hmac.compare_digest(given, f"Bearer {proxy.token}".encode())
-        status, body = await answer(request) if known else _refusal(401, "the bearer token of this run is needed")
+        authorized = hmac.compare_digest(given, f"Bearer {proxy.token}".encode())
+        status, body = await answer(request) if authorized else _error(401, "the bearer token of this run is needed")
         return web.Response(status=status, body=orjson.dumps(body), content_type="application/json")
 
     return handle

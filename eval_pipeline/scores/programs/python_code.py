@@ -1,4 +1,4 @@
-"""Python that stands in a suite: an expression, or several lines that are the body of a function."""
+"""Python code in a suite: an expression, or the body of a function."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from functools import lru_cache
 from typing import Any
 
 Check = Callable[[str, dict[str, Any]], Any]
-_AT_HAND = {"json": json, "math": math, "re": re}
+_GLOBALS = {"json": json, "math": math, "re": re}
 
 
 @lru_cache(maxsize=500)
-def compiled(code: str) -> Check:
-    """Code as a function of `output` and `context`. Raises ValueError for what is no Python."""
+def compile_check(code: str) -> Check:
+    """Compile code to a function of `output` and `context`. Raises ValueError for invalid Python."""
     code = textwrap.dedent(code).strip()
     try:
         expression = compile(code, "<value>", "eval")
     except SyntaxError:
         return _body(code)
-    return lambda output, context: eval(expression, {**_AT_HAND, "output": output, "context": context})
+    return lambda output, context: eval(expression, {**_GLOBALS, "output": output, "context": context})
 
 
 def _body(code: str) -> Check:
     lines = textwrap.indent(code, "    ")
-    names: dict[str, Any] = dict(_AT_HAND)
+    names: dict[str, Any] = dict(_GLOBALS)
     try:
         exec(compile(f"def check(output, context):\n{lines}\n", "<value>", "exec"), names)
     except SyntaxError as error:
@@ -40,16 +40,16 @@ def _body(code: str) -> Check:
     return check
 
 
-def awaited(found: Any) -> Any:
-    """What a function returned, waited for when it is a promise of it.
+def resolve_awaitable(result: Any) -> Any:
+    """Return a function's result; an awaitable is awaited first.
 
-    The wait happens in a thread of its own: evaluators are called from a running event loop.
+    It runs in a separate thread, because evaluators are called from a running event loop.
     """
-    if not inspect.isawaitable(found):
-        return found
+    if not inspect.isawaitable(result):
+        return result
 
     async def wait() -> Any:
-        return await found
+        return await result
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, wait()).result()

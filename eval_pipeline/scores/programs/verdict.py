@@ -1,6 +1,7 @@
-"""What an expression or a service says of an answer, by the rules of `javascript`, `python` and `webhook` → Outcome.
+"""Result of an expression or service, by the rules of `javascript`, `python` and `webhook` → Outcome.
 
-A truth value, a number (put into [0, 1]), or a mapping with `pass`, `score`, `reason`, `assertions` and `details`.
+Accepted are a truth value, a number (clipped to [0, 1]), or a mapping with `pass`, `score`, `reason`, `assertions` and
+`details`.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ from eval_pipeline.scores.programs.messages import authored, output_messages, to
 from eval_pipeline.scores.programs.reply import protocol_outcome
 
 
-def said_outcome(said: Any, threshold: float | None) -> Outcome:
-    """The outcome of what was said. A number passes from `threshold` on, without one when it is above 0."""
-    if isinstance(said, bool):
-        return Outcome(float(said), f"it says {'yes' if said else 'no'}", passes=said)
-    if isinstance(said, (int, float)) and not math.isnan(said):
-        return _with_word(Outcome(float(min(1, max(0, said))), f"it says {said:g}"), threshold)
-    if isinstance(said, Mapping):
-        return _with_word(protocol_outcome(said), threshold)
-    return Outcome(None, f"expected a truth value, a number or a mapping with score or pass, got {said!r}")
+def value_outcome(value: Any, threshold: float | None) -> Outcome:
+    """Return the outcome of a result. A number passes from `threshold` on; without one, above 0."""
+    if isinstance(value, bool):
+        return Outcome(float(value), f"returned {'true' if value else 'false'}", passes=value)
+    if isinstance(value, (int, float)) and not math.isnan(value):
+        return _with_decision(Outcome(float(min(1, max(0, value))), f"returned {value:g}"), threshold)
+    if isinstance(value, Mapping):
+        return _with_decision(protocol_outcome(value), threshold)
+    return Outcome(None, f"expected a truth value, a number or a mapping with score or pass, got {value!r}")
 
 
-def _with_word(outcome: Outcome, threshold: float | None) -> Outcome:
+def _with_decision(outcome: Outcome, threshold: float | None) -> Outcome:
     if outcome.value is None or outcome.passes is not None:
         return outcome
     return outcome._replace(passes=outcome.value > 0 if threshold is None else outcome.value >= threshold)
 
 
-def said_context(subject: Subject, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What an expression or service is told beside the output."""
+def check_context(subject: Subject, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the context that an expression or service receives beside the output."""
     case, report = subject.case, subject.report
     messages = output_messages(report)
     return {
