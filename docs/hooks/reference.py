@@ -14,12 +14,15 @@ import click
 from eval_pipeline.cli.json_schemas import described, evaluator_arguments, names_by_part, opposites
 from eval_pipeline.cli.main import COMMANDS, cli
 from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.runner_fields import runner_fields
 from eval_pipeline.exports import EXPORTS
 from eval_pipeline.failures import FAILURE_CLASSES
 from eval_pipeline.llm.wires import WIRES
+from eval_pipeline.parsing.tables import Field, FieldTable
 from eval_pipeline.plugins import Registry
 from eval_pipeline.reports.normalize import NORMALIZERS
 from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.suites.fields import EVALUATOR, suite_fields
 from eval_pipeline.suites.load import FORMATS
 from eval_pipeline.sweeps.project import Defaults, ProjectFile
 from eval_pipeline.warehouse.tables import TABLES
@@ -138,8 +141,46 @@ def adapters() -> Iterator[str]:
     """Yield every adapter with its settings."""
     for part, names in names_by_part(ADAPTERS).items():
         yield from (f"### {code(names)}", "", described(part), "")
-        yield from (f"Settings: {code(sorted(part.settings))}.", "")
         yield from (f"Time limit of an attempt, where `timeout_s` is not set: {part.default_timeout_s:g} s.", "")
+        yield from fields_of(part.settings)
+
+
+def fields_of(table_: FieldTable) -> Iterator[str]:
+    """Yield the fields of a table."""
+    rows = ((field_name(each), type_of(each), field_default(each), each.doc) for each in table_.fields)
+    yield from filled_table(FIELD_HEAD, rows)
+
+
+def field_name(field: Field) -> str:
+    """Return a field's name with its other spellings."""
+    return f"`{field.name}`" + (f" (also {code(field.aliases)})" if field.aliases else "")
+
+
+def type_of(field: Field) -> str:
+    """Return what a field may hold, and the table with the fields of its mappings."""
+    inner = field.kind.table
+    return field.kind.title + (f": *{inner.title}*" if inner is not None else "")
+
+
+def field_default(field: Field) -> str:
+    """Return a field's default; `required` for a field that must be given."""
+    return "required" if field.required else default_text(field.name, {"default": field.default}, {})
+
+
+def sections(*tables_: FieldTable) -> Callable[[], Iterator[str]]:
+    """Return a generator of tables, each with those of the mappings in it, each once."""
+
+    def made() -> Iterator[str]:
+        done: dict[str, FieldTable] = {}
+        waiting = list(tables_)
+        while waiting:
+            each = waiting.pop(0)
+            if done.setdefault(each.title, each) is each:
+                yield from (f"### {each.title}", "", each.doc, "")
+                yield from fields_of(each)
+                waiting += [field.kind.table for field in each.fields if field.kind.table is not None]
+
+    return made
 
 
 def project_fields() -> Iterator[str]:
@@ -194,6 +235,9 @@ def parts_of(registry: Registry[Any]) -> Callable[[], Iterator[str]]:
 
 
 GENERATORS: Mapping[str, Callable[[], Iterable[str]]] = {
+    "suite-fields": sections(suite_fields()),
+    "runner-fields": sections(runner_fields()),
+    "evaluator-fields": lambda: fields_of(EVALUATOR),
     "evaluators": evaluators,
     "opposites": lambda: [code(opposites())],
     "adapters": adapters,

@@ -41,6 +41,8 @@ from eval_pipeline.scores.programs.reply import (
 
 _ALIAS = "script"
 _NEVER_PASSED_ON = ("min_score",)
+_OPEN_ARGUMENTS = ConfigDict(**ARGUMENTS, json_schema_extra={"additionalProperties": True, "required": []})
+"""To an editor, every argument is fine: what is no argument of ours is the program's own."""
 
 
 @EVALUATORS.register("code-grader")
@@ -55,7 +57,7 @@ class CodeGrader:
     uses its exit code as the result.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
+    __pydantic_config__: ClassVar[ConfigDict] = _OPEN_ARGUMENTS
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("input", "expected_output", "criteria", "metadata")
     shape: ClassVar[Shape] = "messages"

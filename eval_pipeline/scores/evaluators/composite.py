@@ -170,6 +170,12 @@ AGGREGATORS: Mapping[str, type[Aggregator]] = {
 }
 
 
+def _with_old_name(schema: dict[str, Any]) -> None:
+    """Adds `evaluators`, the older name of `assertions`, to what editors accept."""
+    schema["required"] = ["aggregator"]
+    schema["properties"]["evaluators"] = {"type": "array", "deprecated": True}
+
+
 @EVALUATORS.register("composite")
 @dataclass(frozen=True, kw_only=True)
 class Composite(CompositeEvaluator):
@@ -181,6 +187,7 @@ class Composite(CompositeEvaluator):
     them.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(**ARGUMENTS, json_schema_extra=_with_old_name)
     aggregator: dict[str, Any]
 
     @model_validator(mode="before")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic import model_validator
+from pydantic import ConfigDict, model_validator
 
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.grader_client import GraderClient
 from eval_pipeline.scores.grading.context import TEXTS, build_context
 from eval_pipeline.scores.grading.criteria import Criterion, has_bands, read_criteria
@@ -25,6 +26,9 @@ from eval_pipeline.scores.programs.command import argv_of, command_content, prog
 
 _WORKSPACE = "The files that the answer left behind lie in {path}. Read what you need there; change nothing."
 _PROGRAM_FIELDS = {"command", "config"}
+_BY_PROGRAM: dict[str, Any] = {"properties": {"prompt": {"type": "object"}}, "required": ["prompt"]}
+_OPEN_FOR_PROGRAMS = ConfigDict(**ARGUMENTS, json_schema_extra={"if": _BY_PROGRAM})
+"""To an editor, further arguments are fine where a program prints the prompt: they are the program's own."""
 
 
 @EVALUATORS.register("llm-grader", "llm-rubric")
@@ -38,6 +42,7 @@ class LlmGrader(GraderArguments):
     I: 0}`).
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = _OPEN_FOR_PROGRAMS
     prompt: Any = None
     value: Any = None
     rubrics: Any = None
