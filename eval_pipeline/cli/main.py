@@ -13,6 +13,7 @@ from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.fingerprints import to_json
 
 COMMANDS = {
+    "init": "Write a small project that runs at once.",
     "run": "Carry out suites × runners and show the leaderboard.",
     "plan": "Say what a run would do: reused, to execute, to score again, estimated cost.",
     "validate": "Check suites and runners without carrying anything out.",
@@ -23,6 +24,7 @@ COMMANDS = {
     "sql": "Ask the published results a question in SQL.",
     "import": "Import sessions that coding agents keep on this machine.",
     "convert": "Write a suite in another format: YAML, JSONL, JSON, evals.json.",
+    "schema": "Print the JSON Schema of suites, runners files and project files, for editors.",
     "dev": "Open the Dagster UI on this project.",
 }
 MODULES = {"import": "import_sessions"}

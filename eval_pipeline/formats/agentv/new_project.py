@@ -1,0 +1,56 @@
+"""The kind of project that points at a folder of AgentV evals: nothing is copied, one project file is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.formats.agentv.targets import TARGETS
+from eval_pipeline.parsing.source import show_path
+from eval_pipeline.suites.load import find_suite_files
+from eval_pipeline.sweeps.new_projects import RUN, ProjectKind
+from eval_pipeline.sweeps.project import PROJECT_FILE
+
+_TEXT = """\
+# yaml-language-server: $schema=schemas/project.json
+# The folder's own targets, graders and scripts are used; nothing in it is changed.
+suites: [{suites}]
+runners: {runners}
+data: data
+"""
+
+
+def project_files(folder: Path, source: Path) -> Mapping[str, str]:
+    """Return the project file for a folder of AgentV evals. Raises InputError when it has no targets or no suites."""
+    names = [name for name in TARGETS.file_names if (source / name).is_file()]
+    if not names:
+        raise InputError(f"no targets in {show_path(source)}: expected one of {', '.join(TARGETS.file_names)}")
+    folders = list(_suite_folders(source))
+    if not folders:
+        raise InputError(f"no eval files in the folders of {show_path(source)}")
+    suites = ", ".join(_relative(path, folder) for path in folders)
+    return {PROJECT_FILE: _TEXT.format(suites=suites, runners=_relative(source / names[0], folder))}
+
+
+def _suite_folders(source: Path) -> Iterator[Path]:
+    """The folders directly in the source that have suites; the source itself when it has none of them."""
+    below = [path for path in sorted(source.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+    found = [path for path in below if find_suite_files([str(path)], source)]
+    yield from found or ([source] if find_suite_files([str(source)], source) else [])
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+AGENTV_FOLDER = ProjectKind(
+    summary="a folder of AgentV evals, used where it is",
+    files=project_files,
+    next_steps=(
+        ("eval-pipeline validate", "check every eval file and target without running anything"),
+        RUN,
+    ),
+    imports=True,
+)

@@ -1,0 +1,134 @@
+"""`eval-pipeline init`: each kind of project runs at once, and nothing that exists is overwritten."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline.sweeps.new_projects import PROJECT_KINDS
+from eval_pipeline_tests.cli.command_desk import Desk
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+PROGRAM = "import sys; from eval_pipeline.cli.main import main; main(sys.argv[1:])"
+ENVIRONMENT_OF_OTHERS = ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA", "OPENAI_API_KEY")
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, as a person in that folder calls it."""
+    environment = {name: value for name, value in os.environ.items() if name not in ENVIRONMENT_OF_OTHERS}
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def standings(run: subprocess.CompletedProcess[str]) -> dict[str, tuple[int, int]]:
+    """Passed and planned cases by runner."""
+    rows: list[dict[str, Any]] = json.loads(run.stdout)["leaderboard"]
+    return {row["runner"]: (row["passed"], row["planned"]) for row in rows if row["scope"] == "suite"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("chat", {"canned": (3, 3)}),
+        ("program", {"rules-v1": (2, 3), "rules-v2": (3, 3)}),
+        ("agent", {"rehearsal": (2, 2)}),
+    ],
+)
+def test_a_new_project_runs_at_once(tmp_path: Path, kind: str, expected: dict[str, tuple[int, int]]) -> None:
+    written = command(tmp_path, "init", "new", "--kind", kind)
+    checked = Desk(tmp_path / "new")("validate", "--max-warnings", "0")
+    run = command(tmp_path / "new", "run", "--json", "--quiet")
+
+    assert written.returncode == 0, written.stderr
+    assert "next:\n  cd new\n  eval-pipeline run" in written.stderr
+    assert checked.code == 0, checked.said
+    assert run.returncode == 0, run.stderr
+    assert standings(run) == expected
+
+
+def test_a_folder_of_evals_becomes_a_project_where_it_is(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "agentv", tmp_path / "evals-of-mine")
+    (tmp_path / "evals-of-mine" / "eval-pipeline.yaml").unlink()
+
+    written = command(tmp_path, "init", "--kind", "agentv", "--from", "evals-of-mine")
+    run = command(tmp_path, "run", "--json", "--quiet", "evals-of-mine/evals/support-desk.eval.yaml")
+
+    assert written.returncode == 0, written.stderr
+    assert "runners: evals-of-mine/.agentv/targets.yaml" in (tmp_path / "eval-pipeline.yaml").read_text()
+    assert standings(run)["support-bot"] == (3, 3)
+
+
+def test_a_folder_without_targets_cannot_be_imported(tmp_path: Path) -> None:
+    answer = Desk(tmp_path)("init", "--kind", "agentv")
+
+    assert answer.code == 2
+    assert "no targets in" in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_eval_files_cannot_be_imported(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.write(".agentv/targets.yaml", "targets: []\n")
+
+    answer = desk("init", "--kind", "agentv")
+
+    assert answer.code == 2
+    assert "no eval files" in answer.err
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.write("runners.yaml", "mine\n")
+
+    answer = desk("init", "--kind", "program")
+
+    assert answer.code == 2
+    assert "nothing was written" in answer.err
+    assert "runners.yaml exist already" in answer.err
+    assert [path.name for path in tmp_path.iterdir()] == ["runners.yaml"]
+
+
+def test_without_a_terminal_the_kinds_are_listed(tmp_path: Path) -> None:
+    answer = command(tmp_path, "init")
+
+    assert answer.returncode == 2
+    assert all(name in answer.stderr for name in PROJECT_KINDS.names())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_terminal_the_kind_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.prompt", lambda *arguments, **options: "program")
+
+    answer = Desk(tmp_path)("init")
+
+    assert answer.code == 0
+    assert (tmp_path / "assistant.py").is_file()
+
+
+def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    answer = Desk(tmp_path)("init", "--kind", "chatt")
+
+    assert answer.code == 2
+    assert "did you mean 'chat'?" in answer.err
+
+
+def test_only_a_kind_that_imports_takes_a_folder(tmp_path: Path) -> None:
+    answer = Desk(tmp_path)("init", "--kind", "chat", "--from", ".")
+
+    assert answer.code == 2
+    assert "imports none" in answer.err
