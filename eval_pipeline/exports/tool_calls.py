@@ -1,6 +1,6 @@
-"""SessionReport → what a session did, in numbers and as messages, in the words of AgentV's result files.
+"""The tool calls of a session report, as numbers and as messages.
 
-Names of tools are data and stay as they are. What a report cannot show is None or left out, never 0.
+Names of tools are the target's. Facts that a report does not show are None or left out, never 0.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from eval_pipeline.reports.model import (
     MessageEvent,
     SessionReport,
     ToolCallEvent,
-    ToolResultEvent,
     ToolUse,
     Usage,
+    is_spoken,
 )
 from eval_pipeline.reports.moments import parse_time
 from eval_pipeline.reports.tool_kinds import EXPLORING_KINDS, usual_kind
-from eval_pipeline.scores.session_facts import shows_session
+from eval_pipeline.scores.session_facts import shows_session, tool_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
-    """What a session did: calls by tool, their durations (ms), errors that tools reported, calls of the model."""
+    """Numbers of a session: calls by tool, their durations (ms), errors that tools reported, calls of the model."""
 
     tool_calls: Mapping[str, int]
     tool_durations: Mapping[str, Sequence[float]]
@@ -39,11 +39,11 @@ class TraceSummary:
 
     @property
     def event_count(self) -> int:
-        """Tool calls."""
+        """Number of tool calls."""
         return sum(self.tool_calls.values())
 
     def exploration_ratio(self, looking: Collection[str] | None = None) -> float | None:
-        """The share of tool calls that only look (default: read, search, list, by name); None without calls."""
+        """Return the share of tool calls that only look (default: read, search, list, by name); None without calls."""
         looks = sum(
             count
             for tool, count in self.tool_calls.items()
@@ -53,20 +53,20 @@ class TraceSummary:
 
     @property
     def tokens_per_tool(self) -> float | None:
-        """Input and output tokens, without what came from a cache, for each tool call."""
+        """Input and output tokens per tool call, without cache reads."""
         if self.usage.total_tokens is None or not self.event_count:
             return None
         return (self.usage.total_tokens - (self.usage.cached_input_tokens or 0)) / self.event_count
 
     @property
     def mean_tool_ms(self) -> float | None:
-        """The mean time of the tool calls whose time is known."""
+        """Mean duration of the tool calls whose duration is known."""
         known = [duration for durations in self.tool_durations.values() for duration in durations]
         return sum(known) / len(known) if known else None
 
 
 def summarize_trace(report: SessionReport) -> TraceSummary | None:
-    """What a session did; None when the report is only an answer, which shows nothing of it."""
+    """Return the numbers of a session; None when the report is only an answer."""
     if not shows_session(report):
         return None
     uses = report.tool_uses
@@ -78,7 +78,7 @@ def summarize_trace(report: SessionReport) -> TraceSummary | None:
     return TraceSummary(
         tool_calls=dict(Counter(use.tool for use in uses)),
         tool_durations=durations,
-        error_count=sum(isinstance(event, ToolResultEvent) and event.is_error is True for event in report.events),
+        error_count=tool_errors(report),
         model_calls=report.model_calls,
         started_at=min(times, default=None),
         ended_at=max(times, default=None),
@@ -93,23 +93,23 @@ def _times(report: SessionReport, uses: Sequence[ToolUse]) -> Iterator[datetime]
 
 
 def trace_json(trace: TraceSummary) -> dict[str, Any]:
-    """A summary under AgentV's names."""
-    said = {
+    """Return a summary as JSON."""
+    summary = {
         "event_count": trace.event_count,
         "tool_calls": dict(trace.tool_calls),
         "error_count": trace.error_count,
         "tool_durations": dict(trace.tool_durations) or None,
         "llm_call_count": trace.model_calls,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in summary.items() if value is not None}
 
 
 def output_messages(report: SessionReport) -> list[dict[str, Any]]:
-    """What the target said and called, as messages with `tool_calls`; what was said to it before is left out."""
+    """Return the target's messages with their `tool_calls`; the prompt before them is left out."""
     messages: list[dict[str, Any]] = []
     uses = iter(report.tool_uses)
     for event in report.events:
-        if isinstance(event, MessageEvent) and _is_said(event, bool(messages)):
+        if isinstance(event, MessageEvent) and _is_shown(event, bool(messages)):
             messages.append(_known({"role": event.role, "content": event.text, "start_time": event.at}))
         elif isinstance(event, ToolCallEvent):
             if not messages or messages[-1]["role"] != "assistant":
@@ -120,10 +120,8 @@ def output_messages(report: SessionReport) -> list[dict[str, Any]]:
     return messages
 
 
-def _is_said(event: Event, began: bool) -> bool:
-    if not isinstance(event, MessageEvent) or event.injected or event.phase == "thinking":
-        return False
-    return event.role == "assistant" or began
+def _is_shown(event: Event, began: bool) -> bool:
+    return is_spoken(event, "assistant") or (began and is_spoken(event))
 
 
 def _tool_call(use: ToolUse) -> dict[str, Any]:

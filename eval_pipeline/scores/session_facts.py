@@ -49,6 +49,11 @@ def failed(event: Event) -> bool:
     return isinstance(event, (SkillEvent, FileReadEvent)) and event.ok is False
 
 
+def tool_errors(report: SessionReport) -> int:
+    """Return the number of errors that tools reported."""
+    return sum(isinstance(event, ToolResultEvent) and event.is_error is True for event in report.events)
+
+
 def failed_calls(report: SessionReport) -> frozenset[str]:
     """Return the ids of the calls that failed."""
     results = (event for event in report.events if isinstance(event, (ToolResultEvent, SkillEvent, FileReadEvent)))

@@ -1,15 +1,16 @@
-"""A session report as the messages that AgentV's graders know: what was said, each with the tool calls it led to.
+"""A session report as messages with their tool calls, in the shape of AgentV's grader protocol.
 
-The names in it are AgentV's (`tool`, `input`, `output`, `duration_ms`), and they stay as the target wrote them.
+Field names are AgentV's (`tool`, `input`, `output`, `duration_ms`); names of tools are the target's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolUse, Usage
+from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolUse, Usage, is_spoken
+from eval_pipeline.scores.session_facts import tool_errors
 from eval_pipeline.suites.model import Message
 
 JsonMap = dict[str, Any]
@@ -20,7 +21,7 @@ def output_messages(report: SessionReport) -> list[JsonMap]:
     messages: list[JsonMap] = []
     uses = iter(report.tool_uses)
     for event in report.events:
-        if isinstance(event, MessageEvent) and _is_heard(event, bool(messages)):
+        if isinstance(event, MessageEvent) and _is_shown(event, bool(messages)):
             messages.append(_known({"role": event.role, "content": event.text, "start_time": event.at}))
         elif isinstance(event, ToolCallEvent):
             _latest_assistant(messages).setdefault("tool_calls", []).append(_tool_call(next(uses)))
@@ -28,13 +29,13 @@ def output_messages(report: SessionReport) -> list[JsonMap]:
     return messages
 
 
-def _is_heard(event: MessageEvent, begun: bool) -> bool:
-    spoken = event.phase != "thinking" and not event.injected
-    return spoken and (begun or event.role not in ("user", "system"))
+def _is_shown(event: MessageEvent, begun: bool) -> bool:
+    """Whether a message is part of the output: after the target's first message all of them, before it no prompt."""
+    return is_spoken(event) and (begun or event.role not in ("user", "system"))
 
 
 def _latest_assistant(messages: list[JsonMap]) -> JsonMap:
-    """The message that a tool call belongs to; calls that nothing was said before get one without words."""
+    """The assistant message that a tool call belongs to; an empty one is added where there is none."""
     if not messages or messages[-1]["role"] != "assistant":
         messages.append({"role": "assistant", "content": ""})
     return messages[-1]
@@ -54,7 +55,7 @@ def _tool_call(use: ToolUse) -> JsonMap:
 
 
 def _end_with_answer(messages: list[JsonMap], answer: str | None) -> None:
-    """Graders take the last assistant message for the answer: where the events end otherwise, it is added."""
+    """Add the answer where the last assistant message is another: graders read the answer from that message."""
     if answer is None:
         return
     last = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
@@ -62,31 +63,30 @@ def _end_with_answer(messages: list[JsonMap], answer: str | None) -> None:
         messages.append({"role": "assistant", "content": answer})
 
 
-def trace_summary(report: SessionReport, messages: Iterable[Mapping[str, Any]]) -> JsonMap | None:
-    """How much there was of it, by AgentV's names; None for a session that shows nothing at all.
+def trace_summary(report: SessionReport, messages: Sequence[Mapping[str, Any]]) -> JsonMap | None:
+    """Return AgentV's summary of a session: calls by tool, durations, errors; None without messages.
 
-    Tool names are not touched. Calls that the session does not show are not counted: an answer alone has none.
+    Tools keep their own names. Calls that the report does not show are not counted: an answer alone has none.
     """
-    messages = list(messages)
     if not messages:
         return None
-    calls = [call for message in messages for call in message.get("tool_calls") or ()]
+    uses = report.tool_uses
     durations: dict[str, list[float]] = {}
-    for call in calls:
-        if call.get("duration_ms") is not None:
-            durations.setdefault(call["tool"], []).append(call["duration_ms"])
-    said = sum(message["role"] == "assistant" for message in messages)
+    for use in uses:
+        if use.duration_ms is not None:
+            durations.setdefault(use.tool, []).append(use.duration_ms)
+    answers = sum(message["role"] == "assistant" for message in messages)
     summary: JsonMap = {
-        "event_count": len(calls),
-        "tool_calls": dict(Counter(call["tool"] for call in calls)),
-        "error_count": sum(call.get("status") == "error" for call in calls),
-        "llm_call_count": said if report.model_calls is None else report.model_calls,
+        "event_count": len(uses),
+        "tool_calls": dict(Counter(use.tool for use in uses)),
+        "error_count": tool_errors(report),
+        "llm_call_count": answers if report.model_calls is None else report.model_calls,
     }
     return summary | ({"tool_durations": durations} if durations else {})
 
 
 def token_usage(usage: Usage) -> JsonMap | None:
-    """Tokens by AgentV's names: `input` without what came from a cache. None when the target told none."""
+    """Return tokens by AgentV's names, `input` without cache reads; None when the target reports none."""
     if usage.input_tokens is None and usage.output_tokens is None:
         return None
     cached = usage.cached_input_tokens
@@ -96,7 +96,7 @@ def token_usage(usage: Usage) -> JsonMap | None:
 
 
 def authored(messages: Iterable[Message]) -> list[JsonMap]:
-    """Messages of a suite as JSON."""
+    """Return messages of a suite as JSON."""
     return [
         {"role": message.role, "content": message.content}
         | _known({"name": message.name, "tool_calls": list(message.tool_calls) or None})

@@ -1,7 +1,7 @@
-"""What a grading program is given on its standard input: AgentV's JSON object, so that users' scripts run unchanged.
+"""The JSON object on the standard input of a grading program: AgentV's, so that users' scripts run unchanged.
 
-There are two shapes of it. AgentV 4.9 (`code-grader`) gives the answer as messages under `output`; its later versions
-(`script`) give the answer's text under `output` and the messages under `messages`. Everything else is the same in both.
+It has two shapes. AgentV 4.9 (`code-grader`) has the messages under `output`; its later versions (`script`) have the
+text of the answer under `output` and the messages under `messages`. Everything else is the same in both.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SUFFIXES = {"image/jpeg": "jpg", "image/svg+xml": "svg"}
 
 
 def grading_payload(subject: Subject, config: Mapping[str, Any] | None, shape: Shape, folder: Path) -> dict[str, Any]:
-    """The object for one subject. What is too large or not text is written to files in `folder` and named in it.
+    """Return the object for one subject. Large outputs and images are written to `folder` and named by their path.
 
-    Keys that a session does not tell are null, as AgentV has them; unknown is not 0. `answer`, `messages`, `metadata`,
-    `test_id` and `trace_summary` are more than AgentV 4.9 gives.
+    Unknown facts are null, never 0. `answer`, `messages`, `metadata`, `test_id` and `trace_summary` are additions to
+    AgentV 4.9.
     """
     case, report = subject.case, subject.report
     messages = output_messages(report)
@@ -65,7 +65,7 @@ def _output(output: Sequence[Any] | str | None, folder: Path) -> dict[str, Any]:
 
 
 def with_image_files(messages: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
-    """The same messages, each image that stands in them as data written to a file and named by `path`."""
+    """Return the messages with each inline image written to a file and named by `path`."""
     number = 0
     for message in messages:
         if not isinstance(message["content"], list):
