@@ -182,7 +182,7 @@ class Attempts:
         )
         if case.conversation is None or self._environment.conversations is None:
             return await self._execute_timed(call)
-        return await converse(call, self._execute_timed, self._environment.conversations)
+        return await converse(call, self._execute_timed, self._environment.conversations, self._clock.monotonic)
 
     async def _execute_timed(self, call: Call) -> RawExecution | TargetFailure:
         limit = asyncio.timeout(call.timeout_s)

@@ -1,6 +1,7 @@
-"""A live conversation: the user's turns are sent one after the other, each with what the target really answered.
+"""A live conversation: a speaker and the target take turns, each turn is sent with the target's real answers so far.
 
-Every turn is a call of its own; what they brought back together is one raw execution of format `conversation`.
+Every turn is a call of its own; the turns together are one raw execution of format `conversation`. Who speaks is a
+seam of one method (`Speaker`); the turns of a suite are one implementation.
 """
 
 from __future__ import annotations
@@ -12,94 +13,156 @@ from typing import Any, Protocol
 
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.model import Plan, RawExecution, TargetFailure
-from eval_pipeline.suites.model import Case, Conversation, Message
+from eval_pipeline.suites.model import Conversation, Message
 
 FORMAT = "conversation"
 Execute = Callable[[Call], Awaitable[RawExecution | TargetFailure]]
 
 
-class Conversations(Protocol):
-    """What a conversation needs to know of answers, which rooms to the right of this one can tell."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A turn that took place: what the speaker said, what the target brought back, and its answer in words.
 
-    def answer(self, plan: Plan, raw: RawExecution) -> str:
-        """What the target said to the user in a turn."""
-
-    async def should_continue(self, plan: Plan, so_far: RawExecution) -> bool:
-        """Whether the conversation goes on after its latest turn (asked only where a failed turn ends it)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """One turn as it went: what was asked, what came back, and the answer in it."""
+    `elapsed_ms` is the time of the call as seen from outside.
+    """
 
     messages: tuple[Message, ...]
     raw: RawExecution
-    answer: str
+    answer: str = ""
+    elapsed_ms: float | None = None
+    failed: bool = False
 
 
-async def converse(call: Call, execute: Execute, conversations: Conversations) -> RawExecution | TargetFailure:
-    """Carries out the conversation of a case. A turn that fails ends it: what was said until then is kept in `raw`."""
-    conversation = call.plan.case.conversation
-    if conversation is None:
-        return await execute(call)
-    done: list[_Turn] = []
-    for number, messages in enumerate(conversation.turns, start=1):
-        turn_call = _turn_call(call, number, messages, done, conversation)
-        result = await execute(turn_call)
+class Speaker(Protocol):
+    """The side of a conversation that talks to the target. One speaker holds one conversation."""
+
+    async def next(self, so_far: Sequence[Exchange]) -> tuple[Message, ...] | None:
+        """Return the next messages to the target; None ends the conversation.
+
+        A TargetFailure ends it, too, as the failure of the execution; the turns so far are kept.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedSpeaker:
+    """Says the turns of a conversation in order.
+
+    `passed` returns whether the latest turn passed. It is called only where a failed turn ends the conversation and
+    another turn would follow.
+    """
+
+    conversation: Conversation
+    passed: Callable[[RawExecution], Awaitable[bool]]
+
+    async def next(self, so_far: Sequence[Exchange]) -> tuple[Message, ...] | None:
+        turns = self.conversation.turns
+        if len(so_far) >= len(turns):
+            return None
+        if so_far and self.conversation.on_failure == "stop" and not await self.passed(together(so_far)):
+            return None
+        return turns[len(so_far)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversations:
+    """Dependencies of live conversations: the speaker of a plan, and the answer in a turn's raw execution."""
+
+    speaker: Callable[[Plan], Speaker]
+    answer: Callable[[Plan, RawExecution], str]
+
+
+async def converse(
+    call: Call, execute: Execute, conversations: Conversations, clock: Callable[[], float]
+) -> RawExecution | TargetFailure:
+    """Carry out the conversation of a case. A failure ends it; `raw` of the failure keeps the turns so far.
+
+    `clock` returns seconds.
+    """
+    speaker = conversations.speaker(call.plan)
+    so_far: list[Exchange] = []
+    while True:
+        try:
+            messages = await speaker.next(tuple(so_far))
+        except TargetFailure as failure:
+            failure.raw = together(so_far)
+            return failure
+        if messages is None:
+            return together(so_far)
+        turn, begun = _turn_call(call, messages, so_far), clock()
+        result = await execute(turn)
+        elapsed_ms = (clock() - begun) * 1000
         if isinstance(result, TargetFailure):
-            result.raw = _together(done, result.raw, messages)
-            return result
-        done.append(_Turn(messages, result, conversations.answer(turn_call.plan, result)))
-        may_stop = conversation.on_failure == "stop" and number < len(conversation.turns)
-        if may_stop and not await conversations.should_continue(call.plan, _together(done)):
-            break
-    return _together(done)
+            return _failed(result, messages, so_far, elapsed_ms)
+        answer = conversations.answer(turn.plan, result)
+        so_far.append(Exchange(messages=messages, raw=result, answer=answer, elapsed_ms=elapsed_ms))
 
 
-def _turn_call(
-    call: Call, number: int, messages: tuple[Message, ...], done: list[_Turn], conversation: Conversation
-) -> Call:
-    case = replace(call.plan.case, input=_history(call.plan.case, done, conversation) + messages, conversation=None)
-    files = call.files
-    return replace(call, plan=replace(call.plan, case=case), files=lambda: files() / f"turn-{number}")
+def _failed(
+    failure: TargetFailure, messages: tuple[Message, ...], so_far: Sequence[Exchange], elapsed_ms: float
+) -> TargetFailure:
+    """The failure of a turn, its `raw` the whole conversation with what there is of the failed turn."""
+    turns = [*so_far]
+    if failure.raw is not None:
+        turns.append(Exchange(messages=messages, raw=failure.raw, elapsed_ms=elapsed_ms, failed=True))
+    failure.raw = together(turns)
+    return failure
 
 
-def _history(case: Case, done: list[_Turn], conversation: Conversation) -> tuple[Message, ...]:
-    """What was said so far; of the exchanges only the latest `window`."""
-    kept = done if conversation.window is None else done[max(0, len(done) - conversation.window) :]
-    said = (message for turn in kept for message in (*turn.messages, Message(role="assistant", content=turn.answer)))
-    return (*case.input, *said)
+def _turn_call(call: Call, messages: tuple[Message, ...], so_far: Sequence[Exchange]) -> Call:
+    case, number, files = call.plan.case, len(so_far) + 1, call.files
+    window = case.conversation.window if case.conversation is not None else None
+    turn = replace(case, input=(*case.input, *_history(so_far, window), *messages), conversation=None)
+    return replace(call, plan=replace(call.plan, case=turn), files=lambda: files() / f"turn-{number}")
 
 
-def _together(
-    done: list[_Turn], failed: RawExecution | None = None, messages: tuple[Message, ...] = ()
-) -> RawExecution:
-    """All turns as one raw execution; of a failed last turn what there is."""
-    turns = [_payload(turn.messages, turn.raw) for turn in done]
-    raws = [turn.raw for turn in done]
-    if failed is not None:
-        turns.append(_payload(messages, failed) | {"failed": True})
-        raws.append(failed)
-    known = [raw.duration_ms for raw in raws]
-    duration_ms = sum(time for time in known if time is not None) if known and None not in known else None
-    files: dict[str, Path] = {
+def _history(so_far: Sequence[Exchange], window: int | None) -> tuple[Message, ...]:
+    """The messages of both sides in the latest `window` exchanges (None: in all)."""
+    kept = so_far if window is None else so_far[max(0, len(so_far) - window) :]
+    return tuple(
+        message
+        for exchange in kept
+        for message in (*exchange.messages, Message(role="assistant", content=exchange.answer))
+    )
+
+
+def together(exchanges: Sequence[Exchange]) -> RawExecution:
+    """Return the turns as one raw execution."""
+    raws = [exchange.raw for exchange in exchanges]
+    payload: dict[str, Any] = {"turns": [_payload(exchange) for exchange in exchanges]}
+    elapsed = [raw.payload["elapsed_ms"] for raw in raws if "elapsed_ms" in raw.payload]
+    if elapsed:  # the adapter knows better than the clock how long its target took
+        payload["elapsed_ms"] = _sum(elapsed)
+    return RawExecution(
+        format=FORMAT,
+        payload=payload,
+        files=_files(raws),
+        exit_code=raws[-1].exit_code if raws else None,
+        duration_ms=_sum([raw.duration_ms for raw in raws]),
+    )
+
+
+def _files(raws: Sequence[RawExecution]) -> dict[str, Path]:
+    return {
         f"turn-{number}/{role}": path for number, raw in enumerate(raws, start=1) for role, path in raw.files.items()
     }
-    exit_code = raws[-1].exit_code if raws else None
-    payload: dict[str, Any] = {"turns": turns}
-    elapsed = [raw.payload["elapsed_ms"] for raw in raws if "elapsed_ms" in raw.payload]
-    if elapsed:  # an adapter that knows better than the clock how long its target took
-        payload["elapsed_ms"] = None if None in elapsed else sum(elapsed)
-    return RawExecution(format=FORMAT, payload=payload, files=files, exit_code=exit_code, duration_ms=duration_ms)
 
 
-def _payload(messages: tuple[Message, ...], raw: RawExecution) -> dict[str, Any]:
+def _sum(times: Sequence[float | None]) -> float | None:
+    """The sum; None without times, and when one of them is unknown."""
+    known = [time for time in times if time is not None]
+    return sum(known) if known and len(known) == len(times) else None
+
+
+def _payload(exchange: Exchange) -> dict[str, Any]:
+    raw = exchange.raw
     return {
-        "messages": [{"role": message.role, "text": message.text} for message in messages],
+        "messages": [{"role": message.role, "text": message.text} for message in exchange.messages],
         "format": raw.format,
         "payload": raw.payload,
         "exit_code": raw.exit_code,
         "duration_ms": raw.duration_ms,
+        "elapsed_ms": exchange.elapsed_ms,
+        **({"failed": True} if exchange.failed else {}),
     }
 
 
@@ -107,13 +170,17 @@ def _payload(messages: tuple[Message, ...], raw: RawExecution) -> dict[str, Any]
 class RawTurn:
     """One turn of a stored conversation: what was said to the target, and what it brought back.
 
-    `messages` have `role` and `text`. `elapsed_ms` is the time of the turn as seen from outside.
+    `messages` have `role` and `text`. `elapsed_ms` is the time of the call as seen from outside.
     """
 
     messages: Sequence[Mapping[str, Any]]
     raw: RawExecution
-    speaker: str = "user"
     elapsed_ms: float | None = None
+
+    @property
+    def speaker(self) -> str | None:
+        """Role of who spoke to the target."""
+        return str(self.messages[0]["role"]) if self.messages else None
 
 
 def turns_of(raw: RawExecution) -> list[RawTurn]:
@@ -130,9 +197,4 @@ def _raw_turn(number: int, turn: Mapping[str, Any], raw: RawExecution) -> RawTur
         exit_code=turn.get("exit_code"),
         duration_ms=turn.get("duration_ms"),
     )
-    return RawTurn(
-        messages=turn["messages"],
-        raw=inner,
-        speaker=turn.get("speaker", "user"),
-        elapsed_ms=turn.get("elapsed_ms"),
-    )
+    return RawTurn(messages=turn["messages"], raw=inner, elapsed_ms=turn.get("elapsed_ms"))

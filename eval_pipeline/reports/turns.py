@@ -14,12 +14,12 @@ class TurnStart:
     """Where a turn of a live conversation begins, and what its source measured of it.
 
     `position` is the index of its first event; that many `messages` from there on are what the speaker said to the
-    target. `speaker` is the role of who said it.
+    target. `speaker` is the role of who said it; None when nobody did.
     """
 
     position: int
     messages: int
-    speaker: str = "user"
+    speaker: str | None = "user"
     usage: Usage = field(default_factory=Usage)
     duration_ms: float | None = None
     ttft_ms: float | None = None

@@ -4,8 +4,10 @@ only; deciding, recording, scoring, rescoring and storing are modules of their o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
+from eval_pipeline.executions.conversations import ScriptedSpeaker, Speaker
 from eval_pipeline.executions.engine import SinkResult
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, TargetFailure
 from eval_pipeline.failures import BUDGET_EXCEEDED, DEPENDENCY, DEPENDENCY_FAILED, STOPPED
@@ -163,11 +165,15 @@ class PairExecution:
         self._stopped = self._stopped or (errored and self.pair.ready.suite.settings.stop_on_error)
 
     def answer(self, plan: Plan, raw: RawExecution) -> str:
-        """See executions.conversations."""
+        """Return what the target answered in one turn of a live conversation."""
         return self._turns.answer(plan, raw)
 
-    async def should_continue(self, plan: Plan, so_far: RawExecution) -> bool:
-        """See executions.conversations."""
+    def speaker(self, plan: Plan) -> Speaker:
+        """Return the speaker of a plan's live conversation."""
+        assert plan.case.conversation is not None  # only such plans have a speaker
+        return ScriptedSpeaker(plan.case.conversation, partial(self._turn_passed, plan))
+
+    async def _turn_passed(self, plan: Plan, so_far: RawExecution) -> bool:
         try:
             return await self._turns.passed(plan, so_far)
         except Exception as error:  # noqa: BLE001 — an unusable evaluator is this pair's fault, and of no other

@@ -15,8 +15,9 @@ from queue import SimpleQueue
 
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter
+from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
-from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner
+from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.sweeps.budget import Budget
 from eval_pipeline.sweeps.context import SweepContext
@@ -218,16 +219,11 @@ class _Sweep:
             on_start=self._context.observer.plan_started,
             refuse=lambda plan: self._execution_of(plan).refuse(plan),
             workspaces=workspaces,
-            conversations=self,
+            conversations=Conversations(
+                speaker=lambda plan: self._execution_of(plan).speaker(plan),
+                answer=lambda plan, raw: self._execution_of(plan).answer(plan, raw),
+            ),
         )
-
-    def answer(self, plan: Plan, raw: RawExecution) -> str:
-        """See executions.conversations."""
-        return self._execution_of(plan).answer(plan, raw)
-
-    async def should_continue(self, plan: Plan, so_far: RawExecution) -> bool:
-        """See executions.conversations."""
-        return await self._execution_of(plan).should_continue(plan, so_far)
 
     def _execution_of(self, plan: Plan) -> PairExecution:
         return self._by_name[PairKey(plan.suite, plan.runner.name)]
