@@ -143,6 +143,9 @@ def adapters() -> Iterator[str]:
         yield from (f"### {code(names)}", "", described(part), "")
         yield from (f"Time limit of an attempt, where `timeout_s` is not set: {part.default_timeout_s:g} s.", "")
         yield from fields_of(part.settings)
+        for title, inner in list(tables_within(part.settings))[1:]:
+            yield from (f"{title}: {inner.doc}", "")
+            yield from fields_of(inner)
 
 
 def fields_of(table_: FieldTable) -> Iterator[str]:
@@ -167,20 +170,31 @@ def field_default(field: Field) -> str:
     return "required" if field.required else default_text(field.name, {"default": field.default}, {})
 
 
-def sections(*tables_: FieldTable) -> Callable[[], Iterator[str]]:
-    """Return a generator of tables, each with those of the mappings in it, each once."""
+def sections(root: FieldTable) -> Callable[[], Iterator[str]]:
+    """Return a generator of a table and those of the mappings in it, each once."""
 
     def made() -> Iterator[str]:
-        done: dict[str, FieldTable] = {}
-        waiting = list(tables_)
-        while waiting:
-            each = waiting.pop(0)
-            if done.setdefault(each.title, each) is each:
-                yield from (f"### {each.title}", "", each.doc, "")
-                yield from fields_of(each)
-                waiting += [field.kind.table for field in each.fields if field.kind.table is not None]
+        for title, table_ in tables_within(root):
+            yield from (f"### {title}", "", table_.doc, "")
+            yield from fields_of(table_)
 
     return made
+
+
+def tables_within(root: FieldTable) -> Iterator[tuple[str, FieldTable]]:
+    """Yield a table and those of the mappings in it with a heading each; two of one title differ by their holder."""
+    waiting = [(root.title, root)]
+    headings: set[str] = set()
+    done: set[FieldTable] = set()
+    while waiting:
+        holder, table_ = waiting.pop(0)
+        if table_ in done:
+            continue
+        done.add(table_)
+        heading = table_.title if table_.title not in headings else f"{table_.title} of a {holder}"
+        headings.add(heading)
+        yield heading, table_
+        waiting += [(table_.title, each.kind.table) for each in table_.fields if each.kind.table is not None]
 
 
 def project_fields() -> Iterator[str]:

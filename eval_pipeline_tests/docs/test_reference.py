@@ -13,8 +13,11 @@ import pytest
 
 from eval_pipeline.cli.main import COMMANDS, cli
 from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.runner_fields import runner_fields
 from eval_pipeline.failures import FAILURE_CLASSES
+from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.suites.fields import suite_fields
 from eval_pipeline.sweeps.project import Defaults, ProjectFile
 from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS
@@ -95,6 +98,22 @@ def test_every_field_of_the_project_file_is_on_the_page() -> None:
     text = page("project-file")
 
     assert [name for model in (ProjectFile, Defaults) for name in model.model_fields if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize(("name", "root"), [("suite-file", suite_fields()), ("runners-file", runner_fields())])
+def test_every_field_that_readers_accept_is_on_the_page(name: str, root: FieldTable) -> None:
+    sections = re.split(r"^##+ ", page(name), flags=re.MULTILINE)[1:]
+    shown = {section.split("\n")[0]: section for section in sections}
+
+    for heading, table in HOOK.tables_within(root):
+        assert [spelling for spelling in table.names if f"`{spelling}`" not in shown[heading]] == []
+
+
+def test_tables_of_one_title_have_headings_of_their_own() -> None:
+    headings = [heading for heading, _ in HOOK.tables_within(suite_fields())]
+
+    assert {"execution", "execution of a suite"} & set(headings)
+    assert len(headings) == len(set(headings))
 
 
 def test_every_mark_on_a_page_has_a_generator_and_every_generator_a_mark() -> None:
