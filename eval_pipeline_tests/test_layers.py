@@ -17,17 +17,6 @@ ROOMS = (
     "parsing", "llm", "suites", "executions", "reports", "agents", "scores", "statistics", "leaderboards", "warehouse",
     "exports", "sweeps", "formats", "orchestration", "cli",
 )  # fmt: skip
-NOT_YET = {
-    "exports/json.py": {"eval_pipeline.formats.agentv.results"},
-    "exports/jsonl.py": {"eval_pipeline.formats.agentv.results"},
-    "exports/otel.py": {"eval_pipeline.formats.agentv.results"},
-}
-"""Imports that still point right since the rooms were moved; each goes with the commit that gives it a registry."""
-NAMES_NOT_YET = {
-    "cli/export.py", "cli/trend.py",
-    "exports/json.py", "exports/jsonl.py", "exports/otel.py",
-}  # fmt: skip
-"""Modules that still name AgentV; each goes with the commit that gives it a registry."""
 MAY_NAME_AGENTV = {"formats/agent_skills/suites.py": "AgentV's import of evals.json defines how an eval becomes a test"}
 LEVELS = {**dict.fromkeys(GROUND_FLOOR, 0), **{room: level for level, room in enumerate(ROOMS, start=1)}}
 OUTSIDERS = {"dagster": {"orchestration", "cli"}, "duckdb": {"warehouse"}}
@@ -62,11 +51,9 @@ def trespasses(room: str, source: str) -> list[str]:
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(HOUSE)))
 def test_a_module_imports_only_from_its_own_room_and_rooms_to_its_left(file: Path) -> None:
     room = file.relative_to(HOUSE).with_suffix("").parts[0]
-    known = NOT_YET.get(str(file.relative_to(HOUSE)), set())
-
     found = trespasses(room, file.read_text(encoding="utf-8")) if room != "__init__" else []
 
-    assert [name for name in found if not any(name.startswith(allowed) for allowed in known)] == []
+    assert found == []
 
 
 def named_in(source: str, word: re.Pattern[str]) -> set[str]:
@@ -81,7 +68,7 @@ def named_in(source: str, word: re.Pattern[str]) -> set[str]:
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(HOUSE)))
 def test_agentv_is_named_in_its_own_folder_only(file: Path) -> None:
     place = file.relative_to(HOUSE).as_posix()
-    if place.startswith("formats/agentv/") or place in NAMES_NOT_YET or place in MAY_NAME_AGENTV:
+    if place.startswith("formats/agentv/") or place in MAY_NAME_AGENTV:
         return
 
     assert named_in(file.read_text(encoding="utf-8"), re.compile("agentv|AGENTV|Agentv")) == set()

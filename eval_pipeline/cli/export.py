@@ -16,14 +16,15 @@ from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.errors import InputError
 from eval_pipeline.exports import EXPORTS, ExportFormat, ExportOptions, FileChunk
 from eval_pipeline.exports.files import write_file, write_folder
-from eval_pipeline.exports.otel import requests
-from eval_pipeline.formats.agentv.results import iso
+from eval_pipeline.exports.otel import OpenTelemetry
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.reports.moments import iso
 from eval_pipeline.sweeps.project import Project
 from eval_pipeline.warehouse.selections import count_plans, read_records, select
 
 NOTHING = 3
+DEFAULT_FOLDER = "exports"
 RETRIED = (429, 502, 503, 504)
 TRIES = 4
 HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
@@ -34,14 +35,14 @@ HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
 @click.option("--format", "-f", "format_", type=click.Choice(EXPORTS.names()), required=True, help="What to write.")
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path),
-    help="File, or new folder for agentv (default: stdout, or .agentv/results/runs/TIME in the project).",
+    help="File, or new folder of a format that writes one (default: stdout, or a folder named by time in the project).",
 )  # fmt: skip
 @click.option("--sweep", default="current", help="A sweep's id (or its begin, latest, previous); default: current.")
 @click.option("--board", help="What stood behind a past board, by its id.")
 @click.option("--suite", "suites", multiple=True, help="Only these suites (repeatable).")
 @click.option("--runner", "runners", multiple=True, help="Only these runners (repeatable).")
-@click.option("--content", is_flag=True, help="otel: with what was said, and with what tools were given and answered.")
-@click.option("--endpoint", help=f"otel: send to this OTLP/HTTP collector (headers from {HEADERS}).")
+@click.option("--content", is_flag=True, help="Traces: with the texts of messages, and arguments and results of tools.")
+@click.option("--endpoint", help=f"Traces: send to this OTLP/HTTP collector (headers from {HEADERS}).")
 def export_command(
     project: Path | None,
     data: Path | None,
@@ -60,7 +61,8 @@ def export_command(
     3 when there is nothing to export.
     """
     what = _what(sweep, board)
-    if endpoint is not None and format_ != "otel":
+    chosen: ExportFormat = EXPORTS.get(format_)()
+    if endpoint is not None and not isinstance(chosen, OpenTelemetry):
         raise InputError("--endpoint takes traces: --format otel")
     opened = open_project(project, data)
     with opened.open_warehouse().published() as connection:
@@ -71,11 +73,11 @@ def export_command(
             click.echo(f"nothing to export: no cell of {selection.name} is chosen", err=True)
             sys.exit(NOTHING)
         records = read_records(connection, selection)
-        if endpoint is not None:
-            _send(requests(records, content=content), _traces_url(endpoint), _headers(opened.environment))
+        if endpoint is not None and isinstance(chosen, OpenTelemetry):
+            _send(chosen.requests(records, content=content), _traces_url(endpoint), _headers(opened.environment))
             where = endpoint
         else:
-            where = _write(format_, records, options, output, opened)
+            where = _write(chosen, records, options, output, opened)
     click.echo(f"exported {count} cells of {selection.name} to {where}", err=True)
 
 
@@ -87,12 +89,12 @@ def _what(sweep: str, board: str | None) -> str:
     return sweep if sweep == "current" or sweep.startswith("sweep:") else f"sweep:{sweep}"
 
 
-def _write(format_: str, records: Iterable[ResultRow], options: ExportOptions, output: Path | None, to: Project) -> str:
-    format_class: type[ExportFormat] = EXPORTS.get(format_)
-    chosen = format_class()
+def _write(
+    chosen: ExportFormat, records: Iterable[ResultRow], options: ExportOptions, output: Path | None, to: Project
+) -> str:
     pieces = chosen.pieces(records, options)
     if chosen.folder:
-        path = output or to.root / ".agentv" / "results" / "runs" / _folder_name(options.at)
+        path = output or to.root / getattr(chosen, "default_folder", DEFAULT_FOLDER) / _folder_name(options.at)
         write_folder(pieces, path)
     elif output is None or str(output) == "-":
         _print(pieces)

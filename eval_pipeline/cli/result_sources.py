@@ -12,7 +12,7 @@ import polars as pl
 
 from eval_pipeline.cli.options import open_project
 from eval_pipeline.errors import InputError, UnknownName, WarehouseError
-from eval_pipeline.exports.files import read_result_file
+from eval_pipeline.exports.result_files import read_result_file
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.warehouse.selections import read_results, runner_names, select, sweep_ids
 from eval_pipeline.warehouse.store import Connection

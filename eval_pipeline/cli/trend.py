@@ -13,11 +13,11 @@ from eval_pipeline.cli.result_sources import ResultSources
 from eval_pipeline.cli.tables import print_rows, say, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.formats.agentv.results import iso
 from eval_pipeline.leaderboards.comparisons import check_names
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.leaderboards.show import UNKNOWN, percent
 from eval_pipeline.leaderboards.trends import SLOPE_THRESHOLD, Trend, in_order, trend
+from eval_pipeline.reports.moments import iso
 
 LAST = 10
 _STYLES = {"improving": "green", "degrading": "red", "stable": "bold"}

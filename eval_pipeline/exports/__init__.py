@@ -1,6 +1,6 @@
 """The formats results can be exported in: one file per format, each registering itself.
 
-A format is a pure function of records: it yields pieces of files, which `warehouse.exported` writes down.
+A format is a pure function of records: it yields pieces of files, which `exports.files` writes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class ExportOptions:
 
 
 class ExportFormat(Protocol):
-    """Records → pieces of one file, or of a folder when `folder`. Records come suite by suite, runner by runner."""
+    """Records → pieces of one file, or of a folder when `folder`. Records come suite by suite, runner by runner.
+
+    A format that writes folders may have a `default_folder`: where in the project a new one goes without `--output`.
+    """
 
     folder: ClassVar[bool]
 

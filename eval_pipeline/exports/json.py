@@ -1,15 +1,16 @@
-"""`json`: one document with all full records, and how they came out."""
+"""`json`: one document with all rows in full and their statistics."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
+from eval_pipeline.exports.rows import row_json
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.formats.agentv.results import iso, result_json
 from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.reports.moments import iso
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.model import Status
 from eval_pipeline.statistics.distributions import distribution
@@ -21,6 +22,10 @@ class Json:
 
     folder: ClassVar[bool] = False
 
+    def row(self, record: ResultRow) -> Mapping[str, Any]:
+        """Return the entry of one plan in `results`."""
+        return row_json(record)
+
     def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
         statuses: Counter[Status] = Counter()
         scores: list[tuple[str, float]] = []
@@ -29,7 +34,7 @@ class Json:
             statuses[record.verdict.status] += 1
             if record.verdict.score is not None:
                 scores.append((f"{record.suite}/{record.case_id}", record.verdict.score))
-            yield FileChunk("", before + to_json(result_json(record)))
+            yield FileChunk("", before + to_json(self.row(record)))
             before = b",\n"
         opening = before if not statuses else b""
         about = {"selection": options.name, "timestamp": iso(options.at), "stats": _stats(statuses, scores)}

@@ -1,9 +1,9 @@
 """`otel`: traces in OTLP/JSON, by OpenTelemetry's semantic conventions for generative AI (development status, 2026).
 
-One trace per cell: a root span with the case, its verdict and one `gen_ai.evaluation.result` event per evaluator; below
-it a `chat` span per message of the model and an `execute_tool` span per call. Ids are made from the execution's, so
-that exporting twice gives the same spans. A span whose time the session does not tell begins where the last known one
-was. What was said is left out unless `content` is asked for.
+One trace per plan: a root span with the case, its verdict and one `gen_ai.evaluation.result` event per evaluator; below
+it a `chat` span per message of the model and an `execute_tool` span per call. Ids derive from the execution's, so that
+exporting twice gives the same spans. A span whose time is unknown begins at the last known time before it. Texts of
+messages and tools are left out unless `content` is requested.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from eval_pipeline.agents.agent_cli import AGENTS
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.exports.tool_calls import summarize_trace
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.formats.agentv.results import uncached_input
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolUse
 from eval_pipeline.reports.moments import later, parse_time
@@ -44,10 +43,61 @@ class OpenTelemetry:
         yield FileChunk("", _HEAD)
         between = b""
         for record in records:
-            for span in spans(record, content=options.content):
+            for span in self.spans(record, content=options.content):
                 yield FileChunk("", between + to_json(span))
                 between = b","
         yield FileChunk("", _TAIL)
+
+    def requests(self, records: Iterable[ResultRow], *, content: bool, most_spans: int = 1_000) -> Iterator[bytes]:
+        """Yield the same spans as bodies of OTLP/HTTP requests, each of at most so many spans but whole traces."""
+        batch: list[bytes] = []
+        for record in records:
+            batch += (to_json(span) for span in self.spans(record, content=content))
+            if len(batch) >= most_spans:
+                yield _HEAD + b",".join(batch) + _TAIL
+                batch = []
+        if batch:
+            yield _HEAD + b",".join(batch) + _TAIL
+
+    def spans(self, record: ResultRow, *, content: bool) -> Iterator[dict[str, Any]]:
+        """Yield the spans of one plan, the root first."""
+        began = record.started_at or record.decided_at or _EPOCH
+        ended = record.finished_at or later(began, record.duration_ms or 0.0) or began
+        trace = _Trace(self, record, max(began, ended), began, content)
+        yield trace.root()
+        if record.report is not None:
+            yield from trace.children(record.report)
+
+    def root_name(self, record: ResultRow) -> str:
+        """Return the name of the root span."""
+        return f"invoke_agent {record.runner}"
+
+    def root_attributes(self, record: ResultRow) -> Mapping[str, Any]:
+        """Return the attributes of the root span beside OpenTelemetry's own."""
+        trace = summarize_trace(record.report) if record.report is not None else None
+        return {
+            "eval_pipeline.suite": record.suite,
+            "eval_pipeline.case_id": record.case_id,
+            "eval_pipeline.runner": record.runner,
+            "eval_pipeline.repetition": record.repetition,
+            "eval_pipeline.status": record.verdict.status.value,
+            "eval_pipeline.score": record.verdict.score,
+            "eval_pipeline.threshold": record.verdict.threshold,
+            "eval_pipeline.failure_class": record.verdict.failure_class,
+            "eval_pipeline.execution_id": record.execution_id,
+            "eval_pipeline.suite_revision": record.suite_revision,
+            "eval_pipeline.sweep_id": record.sweep_id,
+            "eval_pipeline.tags": list(record.tags),
+            "eval_pipeline.duration_ms": record.duration_ms,
+            "eval_pipeline.cost_usd": record.report.usage.cost_usd if record.report is not None else None,
+            "eval_pipeline.tool_calls": trace.event_count if trace is not None else None,
+            "eval_pipeline.tools": sorted(trace.tool_calls) if trace is not None else None,
+            "eval_pipeline.model_calls": trace.model_calls if trace is not None else None,
+        }
+
+    def score_attributes(self, score: Score) -> Mapping[str, Any]:
+        """Return the attributes of an evaluation event beside OpenTelemetry's own."""
+        return {"eval_pipeline.evaluator.type": score.type, "eval_pipeline.evaluator.weight": score.weight}
 
 
 _RESOURCE = [{"key": "service.name", "value": {"stringValue": "eval-pipeline"}}]
@@ -64,32 +114,11 @@ _HEAD, _TAIL = (
 )  # fmt: skip
 
 
-def requests(records: Iterable[ResultRow], *, content: bool, most_spans: int = 1_000) -> Iterator[bytes]:
-    """The same spans as bodies of OTLP/HTTP requests, each of at most so many spans but whole traces."""
-    batch: list[bytes] = []
-    for record in records:
-        batch += (to_json(span) for span in spans(record, content=content))
-        if len(batch) >= most_spans:
-            yield _HEAD + b",".join(batch) + _TAIL
-            batch = []
-    if batch:
-        yield _HEAD + b",".join(batch) + _TAIL
-
-
-def spans(record: ResultRow, *, content: bool) -> Iterator[dict[str, Any]]:
-    """The spans of one cell, the root first."""
-    began = record.started_at or record.decided_at or _EPOCH
-    ended = record.finished_at or later(began, record.duration_ms or 0.0) or began
-    trace = _Trace(record, max(began, ended), began, content)
-    yield trace.root()
-    if record.report is not None:
-        yield from trace.children(record.report)
-
-
 @dataclass(slots=True)
 class _Trace:
-    """One cell becoming spans; `clock` is the last time that is known."""
+    """The spans of one plan while they are made; `clock` is the last known time."""
 
+    format: OpenTelemetry
     record: ResultRow
     ended: datetime
     clock: datetime
@@ -105,10 +134,14 @@ class _Trace:
         record = self.record
         failed = record.verdict.status is Status.ERROR
         return self._span(
-            "agentv.eval",
+            self.format.root_name(record),
             INTERNAL,
             (self.clock, self.ended),
-            {**_root_attributes(record), **(_said(record) if self.content else {})},
+            {
+                **_root_attributes(record),
+                **self.format.root_attributes(record),
+                **(_messages(record) if self.content else {}),
+            },
             error=record.verdict.failure_class if failed else None,
             message=(record.error or record.verdict.reason) if failed else None,
             events=[self._evaluation(score) for score in record.scores],
@@ -170,8 +203,7 @@ class _Trace:
             "gen_ai.evaluation.score.label": None if passed is None else "pass" if passed else "fail",
             "gen_ai.evaluation.explanation": score.reason,
             "error.type": "evaluator" if score.value is None else None,
-            "agentv.grader.type": score.type,
-            "agentv.grader.weight": score.weight,
+            **self.format.score_attributes(score),
         }
         return {
             "name": "gen_ai.evaluation.result",
@@ -213,8 +245,6 @@ def _is_answer(event: Any) -> bool:
 
 
 def _root_attributes(record: ResultRow) -> dict[str, Any]:
-    trace = summarize_trace(record.report) if record.report is not None else None
-    usage = record.report.usage if record.report is not None else None
     return {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": provider(record),
@@ -223,26 +253,6 @@ def _root_attributes(record: ResultRow) -> dict[str, Any]:
         "gen_ai.conversation.id": record.report.session_id if record.report is not None else None,
         "gen_ai.request.model": _asked_model(record) or record.model,
         **_usage(record),
-        "agentv.test_id": record.case_id,
-        "agentv.target": record.runner,
-        "agentv.suite": record.suite,
-        "agentv.score": record.verdict.score,
-        "agentv.trace.duration_ms": record.duration_ms,
-        "agentv.trace.cost_usd": usage.cost_usd if usage is not None else None,
-        "agentv.trace.token_input": uncached_input(usage) if usage is not None else None,
-        "agentv.trace.token_output": usage.output_tokens if usage is not None else None,
-        "agentv.trace.token_cached": usage.cached_input_tokens if usage is not None else None,
-        "agentv.trace.event_count": trace.event_count if trace is not None else None,
-        "agentv.trace.tool_names": sorted(trace.tool_calls) if trace is not None else None,
-        "agentv.trace.llm_call_count": trace.model_calls if trace is not None else None,
-        "eval_pipeline.status": record.verdict.status.value,
-        "eval_pipeline.failure_class": record.verdict.failure_class,
-        "eval_pipeline.threshold": record.verdict.threshold,
-        "eval_pipeline.repetition": record.repetition,
-        "eval_pipeline.execution_id": record.execution_id,
-        "eval_pipeline.suite_revision": record.suite_revision,
-        "eval_pipeline.sweep_id": record.sweep_id,
-        "eval_pipeline.tags": list(record.tags),
     }
 
 
@@ -260,7 +270,7 @@ def _usage(record: ResultRow) -> dict[str, Any]:
     }
 
 
-def _said(record: ResultRow) -> dict[str, Any]:
+def _messages(record: ResultRow) -> dict[str, Any]:
     asked = [
         {"role": str(message.get("role")), "parts": [_text_part(content_text(message.get("content")))]}
         for message in record.input

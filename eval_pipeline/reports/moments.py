@@ -43,3 +43,10 @@ def later(time: datetime, duration_ms: float) -> datetime | None:
         return time + timedelta(milliseconds=duration_ms)
     except (ValueError, OverflowError):
         return None
+
+
+def iso(time: datetime | None) -> str | None:
+    """Format a time as ISO 8601 in UTC with milliseconds: `2026-03-01T10:00:00.000Z`; None for None."""
+    if time is None:
+        return None
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

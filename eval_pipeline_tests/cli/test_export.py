@@ -118,7 +118,7 @@ def test_lines_go_to_stdout_where_no_file_is_named(desk: Desk, where: list[str])
     answer = desk("export", "--format", "jsonl", "--suite", "sums", *where)
 
     rows = [json.loads(line) for line in answer.out.splitlines()]
-    assert [(row["test_id"], row["status"], row["output"][-1]["content"]) for row in rows] == [
+    assert [(row["case_id"], row["status"], row["output"]) for row in rows] == [
         ("one", "passed", "hello? 1 and 1"), ("two", "passed", "hello? 2 and 2")
     ]  # fmt: skip
     assert answer.err == "exported 2 cells of current to stdout\n"
@@ -152,7 +152,7 @@ def test_traces_are_sent_to_a_collector_with_its_headers(copy: Desk) -> None:
     assert answer.code == 0
     assert (path, given["authorization"], given["x-team"]) == ("/v1/traces", "Bearer key", "a")
     assert given["content-type"] == "application/json"
-    assert [span["name"] for span in collector.spans if "parentSpanId" not in span] == ["agentv.eval"] * 2
+    assert [span["name"] for span in collector.spans if "parentSpanId" not in span] == ["invoke_agent parrot"] * 2
 
 
 def test_what_a_collector_asks_for_again_is_sent_again(desk: Desk) -> None:

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from eval_pipeline.exports.tool_calls import TraceSummary, summarize_trace, trace_json
-from eval_pipeline.formats.agentv.results import iso, result_json
+from eval_pipeline.formats.agentv.results import result_json
 from eval_pipeline.leaderboards.comparisons import Comparison, classify, compare, compare_all, got_worse, matrix
 from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
 from eval_pipeline.leaderboards.trends import direction_of, trend
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
-from eval_pipeline.reports.moments import parse_time
+from eval_pipeline.reports.moments import iso, parse_time
 from eval_pipeline.scores.model import at_least
 from eval_pipeline.statistics.distributions import distribution
 from eval_pipeline.statistics.repetitions import reduce_repetitions

@@ -76,9 +76,9 @@ def exported(format_: str, *records: ResultRow, content: bool = False) -> dict[s
     return joined(format_class().pieces(iter(records), ExportOptions(name="current", at=NOON, content=content)))
 
 
-def spans(*records: ResultRow, content: bool = False) -> list[dict[str, Any]]:
+def spans(*records: ResultRow, content: bool = False, format_: str = "otel") -> list[dict[str, Any]]:
     """The spans of an OpenTelemetry export."""
-    document = json.loads(exported("otel", *records, content=content)[""])
+    document = json.loads(exported(format_, *records, content=content)[""])
     (resource,) = document["resourceSpans"]
     (scope,) = resource["scopeSpans"]
     found: list[dict[str, Any]] = scope["spans"]

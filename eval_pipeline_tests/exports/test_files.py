@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
-from eval_pipeline.exports.files import read_result_file, write_file, write_folder
+from eval_pipeline.exports.files import write_file, write_folder
+from eval_pipeline.exports.result_files import read_result_file
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.exports.sample_rows import NOON, a_record, a_verdict
 
 ROW = {"test_id": "c1", "suite": "s", "target": "r", "score": 0.9, "execution_status": "ok",
        "timestamp": "2026-03-01T12:00:00.000Z"}  # fmt: skip
+
+OWN = {"case_id": "c1", "suite": "s", "runner": "r", "status": "passed", "score": 0.9}
 
 
 def broken_off() -> Iterator[FileChunk]:
@@ -77,7 +80,7 @@ def test_an_empty_folder_may_become_a_run_folder(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "a").read_bytes() == b"1"
 
 
-@pytest.mark.parametrize("format_", ["agentv", "json", "jsonl"])
+@pytest.mark.parametrize("format_", ["agentv", "json", "jsonl", "agentv-json", "agentv-jsonl"])
 def test_an_export_is_read_back_as_the_results_it_was_made_from(tmp_path: Path, format_: str) -> None:
     half = a_verdict(Status.FAILED, 0.5)
     records: list[ResultRow] = [
@@ -87,7 +90,7 @@ def test_an_export_is_read_back_as_the_results_it_was_made_from(tmp_path: Path, 
         a_record("c", runner="other", status=Status.ERROR, report=None),
     ]
     chosen = EXPORTS.get(format_)()
-    path = tmp_path / f"run.{format_}"
+    path = tmp_path / f"run.{format_.removeprefix('agentv-')}"
     pieces = chosen.pieces(records, ExportOptions(name="current", at=NOON))
     (write_folder if chosen.folder else write_file)(pieces, path)
 
@@ -145,6 +148,10 @@ def test_a_run_begins_with_its_first_row_else_when_its_folder_says(tmp_path: Pat
         ("index.jsonl", [ROW | {"score": True}], "index.jsonl:1: score: expected a number, got true"),
         ("index.jsonl", ['{"test_id": "c", "score": 1e999}'], "index.jsonl:1: not JSON: number is infinity"),
         ("index.jsonl", [ROW | {"test_id": 7}], "index.jsonl:1: test_id: expected a text, got 7"),
+        ("x.jsonl", [OWN | {"status": "good"}], "x.jsonl:1: status: expected one of passed, failed,"),
+        ("x.jsonl", [OWN, OWN | {"score": None}], "x.jsonl:2: score: expected a number, got null"),
+        ("x.jsonl", [OWN | {"runner": 7}], "x.jsonl:1: runner: expected a text, got 7"),
+        ("x.jsonl", ["[1]"], "x.jsonl:1: expected an object with case_id and score"),
         ("x.json", [{"rows": []}], "x.json: results: expected a list"),
         ("x.json", ["no"], "x.json: not JSON"),
     ],
@@ -170,16 +177,17 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
     max_leaves=4,
 )
-ODD_FIELDS = st.fixed_dictionaries({}, optional=dict.fromkeys((*ROW, "status", "testId"), ANYTHING))
-ODD_ROW = ODD_FIELDS | ODD_FIELDS.map(lambda odd: ROW | odd)
+ODD_FIELDS = st.fixed_dictionaries({}, optional=dict.fromkeys((*ROW, *OWN, "testId"), ANYTHING))
+ODD_ROW = ODD_FIELDS | ODD_FIELDS.map(lambda odd: ROW | odd) | ODD_FIELDS.map(lambda odd: OWN | odd)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(ODD_ROW | ANYTHING, max_size=3).map(lambda rows: "\n".join(map(json.dumps, rows))) | st.text(max_size=9)
+    st.lists(ODD_ROW | ANYTHING, max_size=3).map(lambda rows: "\n".join(map(json.dumps, rows))) | st.text(max_size=9),
+    st.sampled_from(["index.jsonl", "results.jsonl", "results.json"]),
 )
-def test_any_file_holds_results_or_says_what_is_wrong(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "index.jsonl"
+def test_any_file_holds_results_or_says_what_is_wrong(tmp_path: Path, text: str, name: str) -> None:
+    path = tmp_path / name
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
     try:

@@ -1,12 +1,14 @@
-"""Full records as JSON: a line each, or one document with how they came out."""
+"""Rows in full as JSON: a line each, or one document with their statistics."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import pytest
+
 from eval_pipeline.leaderboards.result_rows import ResultRow
-from eval_pipeline.scores.model import Status
+from eval_pipeline.scores.model import Finding, Status, SubScore
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, exported
 
 
@@ -16,51 +18,70 @@ def line(record: ResultRow) -> dict[str, Any]:
     return found
 
 
-def test_a_record_has_agentvs_keys() -> None:
-    found = line(a_record(expected_output=[{"role": "assistant", "content": "4", "name": None}]))
+def test_a_row_names_its_plan_its_verdict_and_its_measures() -> None:
+    found = line(a_record(repetition=2, tags=("edge",), sweep_id="s1"))
 
-    assert {"timestamp", "test_id", "suite", "target", "scores", "execution_status", "assertions", "trace"} <= set(
-        found
-    )
-    assert found["token_usage"] == {"input": 100, "output": 5, "cached": 10}
-    assert (found["cost_usd"], found["duration_ms"]) == (0.002, 1000.0)
-    assert (found["start_time"], found["end_time"]) == ("2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.000Z")
-    assert found["input"] == [{"role": "user", "content": "What is 2 + 2?"}]
-    assert found["expected_output"] == [{"role": "assistant", "content": "4"}]
-    assert found["output"][0]["tool_calls"][0]["tool"] == "Read"
-
-
-def test_a_record_has_what_agentv_has_no_name_for() -> None:
-    found = line(a_record(status=Status.EXPECTED_FAILED, repetition=2, tags=("edge",), group="sums", sweep_id="s1"))
-
-    ours = {name: found[name] for name in ("status", "repetition", "tags", "group", "sweep_id", "threshold")}
-    assert ours == {
-        "status": "expected-failed", "repetition": 2, "tags": ["edge"], "group": "sums", "sweep_id": "s1",
-        "threshold": 0.8,
+    expected = {
+        "suite": "maths", "case_id": "sum", "runner": "solver", "repetition": 2, "status": "passed", "score": 1.0,
+        "threshold": 0.8, "tags": ["edge"], "sweep_id": "s1", "duration_ms": 1000.0, "output": "4",
+        "started_at": "2026-03-01T12:00:00.000Z", "finished_at": "2026-03-01T12:00:01.000Z",
+        "input": [{"role": "user", "content": "What is 2 + 2?"}],
     }  # fmt: skip
+    assert {name: found[name] for name in expected} == expected
+    assert found["usage"] == {"input_tokens": 110, "cached_input_tokens": 10, "output_tokens": 5, "cost_usd": 0.002,
+                              "cost_source": "reported"}  # fmt: skip
+
+
+def test_a_row_speaks_no_other_systems_names() -> None:
+    assert {"test_id", "target", "execution_status", "token_usage", "assertions"}.isdisjoint(line(a_record()))
+
+
+def test_a_row_has_the_turns_of_its_session_with_their_events() -> None:
+    (turn,) = line(a_record())["turns"]
+
+    assert turn["number"] == 1
+    assert [event["kind"] for event in turn["events"]] == ["message", "tool_call", "tool_result", "message"]
+
+
+def test_a_row_has_every_score_with_its_findings_and_members() -> None:
+    member = SubScore("first", "contains", None, "no reply")
+    score = a_score(value=0.4, findings=(Finding("has 4", True),), members=(member,), minimum=0.5)
+
+    (found,) = line(a_record(scores=(score,)))["scores"]
+
+    assert found == {
+        "evaluator": "polite", "type": "contains", "value": 0.4, "reason": "polite was looked at", "passed": False,
+        "weight": 1.0, "minimum": 0.5, "findings": [{"text": "has 4", "passed": True}],
+        "members": [{"name": "first", "type": "contains", "value": None, "reason": "no reply", "weight": 1.0,
+                     "details": {}}],
+    }  # fmt: skip
+
+
+def test_a_score_that_is_unknown_is_null_and_never_0() -> None:
+    found = line(a_record(status=Status.ERROR, error="no answer", scores=(a_score(value=None),)))
+
+    assert (found["status"], found["score"], found["error"]) == ("error", None, "no answer")
+    assert found["scores"][0]["value"] is None
+    assert "passed" not in found["scores"][0]
 
 
 def test_what_is_not_known_is_absent() -> None:
     found = line(a_record(report=None, status=Status.ERROR, scores=(), started_at=None))
 
-    assert {"token_usage", "cost_usd", "duration_ms", "output", "trace", "start_time", "model"}.isdisjoint(found)
+    assert {"usage", "duration_ms", "output", "turns", "started_at", "model", "metadata"}.isdisjoint(found)
 
 
-def test_a_cell_that_could_not_be_graded_has_no_score_but_a_reason() -> None:
-    found = line(a_record(status=Status.ERROR, error="no answer"))
-
-    assert (found["score"], found["execution_status"]) == (None, "execution_error")
-    assert found["execution_error"] == {"message": "no answer", "stage": "agent"}
-
-
-def test_what_hooks_printed_is_told_by_hook() -> None:
-    found = line(a_record(hooks={"before_all": "ready", "after_each": "gone"}))
-
-    assert (found["before_all_output"], found["after_each_output"]) == ("ready", "gone")
-
-
-def test_a_changed_workspace_is_told_as_a_diff() -> None:
-    assert line(a_record(report=a_report(file_changes="--- a\n")))["file_changes"] == "--- a\n"
+@pytest.mark.parametrize(
+    ("fields", "name", "value"),
+    [
+        ({"hooks": {"before_all": "ready"}}, "hooks", {"before_all": "ready"}),
+        ({"report": a_report(file_changes="--- a\n")}, "file_changes", "--- a\n"),
+        ({"answered_by": "backup"}, "answered_by", "backup"),
+        ({"conversation_id": "c", "group": "g"}, "group", "g"),
+    ],
+)
+def test_a_row_has(fields: dict[str, Any], name: str, value: Any) -> None:
+    assert line(a_record(**fields))[name] == value
 
 
 def test_one_document_holds_all_records_and_counts_them() -> None:
@@ -70,7 +91,7 @@ def test_one_document_holds_all_records_and_counts_them() -> None:
         )[""]
     )
 
-    assert [row["test_id"] for row in document["results"]] == ["a", "b", "c"]
+    assert [row["case_id"] for row in document["results"]] == ["a", "b", "c"]
     stats = document["stats"]
     names = ("total", "graded", "passed", "failed", "errors", "pass_rate", "mean_score")
     assert [stats[name] for name in names] == [3, 2, 1, 1, 1, 0.5, 0.5]
@@ -87,4 +108,4 @@ def test_a_document_of_nothing_has_no_rate() -> None:
 def test_texts_that_utf8_cannot_hold_are_written_all_the_same() -> None:
     found = line(a_record(scores=(a_score(reason="\ud800"),)))
 
-    assert found["scores"][0]["verdict"] == "pass"
+    assert found["scores"][0]["passed"] is True

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.exports.otel import provider, requests
+from eval_pipeline.exports.otel import OpenTelemetry, provider
 from eval_pipeline.reports.model import MessageEvent, ToolCallEvent, ToolResultEvent
 from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.exports.sample_rows import NOON, a_record, a_report, a_score, exported, spans
@@ -32,7 +32,7 @@ def _plain(value: dict[str, Any]) -> Any:
 def test_a_cell_is_a_root_with_its_answers_and_tool_calls_below() -> None:
     root, *children = spans(a_record())
 
-    assert root["name"] == "agentv.eval"
+    assert root["name"] == "invoke_agent solver"
     assert [child["name"] for child in children] == ["chat gpt-5", "execute_tool Read", "chat gpt-5"]
     assert {child["parentSpanId"] for child in children} == {root["spanId"]}
     assert {span["traceId"] for span in (root, *children)} == {root["traceId"]}
@@ -45,11 +45,10 @@ def test_the_root_tells_case_verdict_and_usage() -> None:
     expected = {
         "gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "openai", "gen_ai.agent.name": "solver",
         "gen_ai.request.model": "gpt-5", "gen_ai.usage.input_tokens": 110, "gen_ai.usage.output_tokens": 5,
-        "gen_ai.usage.cache_read.input_tokens": 10, "agentv.test_id": "sum", "agentv.target": "solver",
-        "agentv.suite": "maths", "agentv.score": 1.0, "agentv.trace.duration_ms": 1000.0,
-        "agentv.trace.cost_usd": 0.002, "agentv.trace.token_input": 100, "agentv.trace.token_output": 5,
-        "agentv.trace.token_cached": 10, "agentv.trace.event_count": 1, "agentv.trace.tool_names": ["Read"],
-        "agentv.trace.llm_call_count": 2, "eval_pipeline.status": "passed", "eval_pipeline.tags": ["a"],
+        "gen_ai.usage.cache_read.input_tokens": 10, "eval_pipeline.case_id": "sum", "eval_pipeline.runner": "solver",
+        "eval_pipeline.suite": "maths", "eval_pipeline.score": 1.0, "eval_pipeline.duration_ms": 1000.0,
+        "eval_pipeline.cost_usd": 0.002, "eval_pipeline.tool_calls": 1, "eval_pipeline.tools": ["Read"],
+        "eval_pipeline.model_calls": 2, "eval_pipeline.status": "passed", "eval_pipeline.tags": ["a"],
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
 
@@ -157,7 +156,10 @@ def test_the_provider_is_known_by_adapter_or_model(fields: dict[str, Any], expec
 
 
 def test_requests_hold_whole_traces_and_not_too_many_spans() -> None:
-    bodies = [json.loads(body) for body in requests([a_record(str(n)) for n in range(5)], content=False, most_spans=8)]
+    bodies = [
+        json.loads(body)
+        for body in OpenTelemetry().requests([a_record(str(n)) for n in range(5)], content=False, most_spans=8)
+    ]
 
     found = [body["resourceSpans"][0]["scopeSpans"][0]["spans"] for body in bodies]
     assert [len(part) for part in found] == [8, 8, 4]
@@ -166,4 +168,4 @@ def test_requests_hold_whole_traces_and_not_too_many_spans() -> None:
 
 def test_nothing_is_an_empty_document() -> None:
     assert spans() == []
-    assert list(requests([], content=False)) == []
+    assert list(OpenTelemetry().requests([], content=False)) == []

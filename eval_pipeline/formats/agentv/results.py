@@ -6,13 +6,13 @@ A cell that could not be graded has `score: null` here and `execution_status: ex
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from eval_pipeline.exports.tool_calls import output_messages, summarize_trace, trace_json
 from eval_pipeline.failures import FAILURE_CLASSES, Origin
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.model import Usage
+from eval_pipeline.reports.moments import iso
 from eval_pipeline.scores.model import Score, Status, SubScore, at_least
 
 STATUSES = {
@@ -207,10 +207,3 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
 def known(value: Mapping[str, Any]) -> dict[str, Any]:
     """A mapping without what is None."""
     return {name: part for name, part in value.items() if part is not None}
-
-
-def iso(time: datetime | None) -> str | None:
-    """A time as JavaScript writes it: `2026-03-01T10:00:00.000Z`."""
-    if time is None:
-        return None
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

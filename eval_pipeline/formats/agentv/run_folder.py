@@ -25,12 +25,12 @@ from eval_pipeline.formats.agentv.results import (
     assertions,
     evaluator_json,
     index_fields,
-    iso,
     known,
     token_usage,
     uncached_input,
 )
 from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.reports.moments import iso
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.model import content_text
 
@@ -43,6 +43,7 @@ class AgentVRun:
     """`index.jsonl`, `benchmark.json`, `timing.json`, and a folder per cell with its grading, timing, input, answer."""
 
     folder: ClassVar[bool] = True
+    default_folder: ClassVar[str] = ".agentv/results/runs"
 
     def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
         run, folders = _Run(), _Folders()
