@@ -65,7 +65,10 @@ def failed_calls(report: SessionReport) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action of an agent: its types and the names that match it. `arguments` is None when they are unknown."""
+    """One action of an agent: its types and the names that match it. `arguments` is None when they are unknown.
+
+    A tool call has the kind of its tool among its types.
+    """
 
     types: frozenset[str]
     names: tuple[str, ...]
@@ -98,7 +101,11 @@ def _call_step(event: ToolCallEvent, command: str | None) -> Step:
         command = _command_in(arguments) or command
         if command is not None:
             return Step(frozenset({"command"}), (*_command_names(command), event.tool), arguments)
-    types = {"tool"} | ({"search"} if _SEARCHING.search(event.tool) else set())
+    types: set[str] = {"tool", event.does} - {"other", "command"}
+    if _SEARCHING.search(event.tool):
+        types.add("search")
+    if command is None and event.does == "command":
+        command = _command_in(arguments)
     if command is not None:
         return Step(frozenset(types | {"command"}), (event.tool, *_command_names(command)), arguments)
     return Step(frozenset(types), (event.tool,), arguments)

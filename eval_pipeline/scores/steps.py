@@ -6,11 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
+from eval_pipeline.reports.tool_kinds import ToolKind
 from eval_pipeline.scores.session_facts import Step
 
-STEP_TYPES = ("command", "message", "reasoning", "search", "tool")
+_KINDS = frozenset(get_args(ToolKind)) - {"other"}
+STEP_TYPES = tuple(sorted({"message", "reasoning", "tool", *_KINDS}))
+"""What a step may be; a tool call is a `tool` and what its tool does (`read`, `edit`, `search`, …)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def read_matcher(raw: Any, *, of_type: str | None = None, named: bool = True, mo
     Args:
         raw: The value in the suite.
         of_type: The type of steps where the mapping has none.
-        named: Whether a name or pattern is required.
+        named: Whether a name or pattern is required where the type is no kind of tools.
         more: Other fields that the mapping may have.
 
     Raises ValueError.
@@ -64,9 +67,15 @@ def read_matcher(raw: Any, *, of_type: str | None = None, named: bool = True, mo
             f"value: unknown field '{unknown[0]}'; there are: {', '.join(('name', 'pattern', 'type', *more))}"
         )
     pattern = raw.get("pattern", raw.get("name"))
-    if not (isinstance(pattern, str) and pattern.strip()) and (named or pattern is not None):
+    required = named and not _is_kind(raw.get("type"))
+    if not (isinstance(pattern, str) and pattern.strip()) and (required or pattern is not None):
         raise ValueError("value: needs a name or a pattern (a text that is not empty)")
     return Matcher(pattern.strip() if isinstance(pattern, str) else None, _types(raw.get("type"), of_type))
+
+
+def _is_kind(type_: Any) -> bool:
+    """Whether a type is a kind of tools, which selects tool calls without a name."""
+    return isinstance(type_, str) and type_ in _KINDS
 
 
 def _types(raw: Any, of_type: str | None) -> frozenset[str]:

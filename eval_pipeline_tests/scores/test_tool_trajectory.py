@@ -205,10 +205,10 @@ def test_a_model_that_was_called_and_only_answered_made_no_calls() -> None:
         ),
         pytest.param({"mode": "any_order", "minimums": {"a": 1.5}}, " minimums.a: expected a whole number", id="half"),
         pytest.param({"mode": "exact", "expected": ["a"]}, " expected.0: expected a mapping, got 'a'", id="text-item"),
-        pytest.param({"mode": "exact", "expected": [{}]}, " expected.0.tool: required", id="no-tool"),
+        pytest.param({"mode": "exact", "expected": [{}]}, " expected.0: tool: expected the name", id="no-tool"),
         pytest.param(
             {"mode": "exact", "expected": [{"tool": "a", "arg": {}}]},
-            " expected.0.arg: unknown argument; there are: tool, args, args_match, max_duration_ms; "
+            " expected.0.arg: unknown argument; there are: tool, kind, args, args_match, max_duration_ms; "
             "did you mean 'args'?",
             id="unknown-in-an-item",
         ),
@@ -230,3 +230,21 @@ def test_a_wrong_argument_is_named(config: dict[str, Any], said: str) -> None:
         build(an_evaluator("tool-trajectory", **config))
 
     assert str(raised.value).startswith(f"tool-trajectory{said}")
+
+
+@pytest.mark.parametrize(
+    ("mode", "kinds", "value"),
+    [
+        ("in_order", ["read", "edit"], 1.0),
+        ("in_order", ["edit", "read"], 0.5),
+        ("exact", ["read", "command", "edit"], 1.0),
+        ("superset", ["web"], 0.0),
+        ("subset", ["read", "command", "edit"], 1.0),
+    ],
+)
+def test_calls_are_expected_by_kind_whatever_the_tools_are_called(mode: str, kinds: list[str], value: float) -> None:
+    spec = an_evaluator("tool-trajectory", mode=mode, expected=[{"kind": kind} for kind in kinds])
+    own_names = [("peek", "read"), ("sh_run", "command"), ("scribble", "edit")]
+    events = tuple(ToolCallEvent(tool=tool, tool_kind=kind) for tool, kind in own_names)  # type: ignore[arg-type]
+
+    assert score(spec, a_report(events=events)).value == value

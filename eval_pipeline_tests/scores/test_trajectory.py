@@ -97,6 +97,23 @@ def test_tools_are_called_in_an_order(value: Any, as_expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "value", "as_expected"),
+    [
+        ("trajectory:tool-used", {"type": "read"}, True),
+        ("trajectory:tool-used", {"type": "web"}, False),
+        ("trajectory:tool-used", {"pattern": "s*", "type": "edit"}, True),
+        ("trajectory:tool-sequence", [{"type": "read"}, {"type": "edit"}], True),
+        ("trajectory:tool-sequence", [{"type": "edit"}, {"type": "read"}], False),
+        ("trajectory:step-count", {"type": ["read", "edit"], "min": 2, "max": 2}, True),
+    ],
+)
+def test_tools_are_known_by_what_they_do(kind: str, value: Any, as_expected: bool) -> None:
+    events = (ToolCallEvent(tool="peek", tool_kind="read"), ToolCallEvent(tool="scribble", tool_kind="edit"))
+
+    assert holds(kind, value, a_report(events=events)) == float(as_expected)
+
+
+@pytest.mark.parametrize(
     ("value", "as_expected"),
     [
         ({"type": "command", "pattern": "npm*", "min": 2, "max": 2}, True),

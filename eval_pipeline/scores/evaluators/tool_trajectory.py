@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, Strict
 
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.model import ToolUse
+from eval_pipeline.reports.tool_kinds import ToolKind
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Limit, Text
 from eval_pipeline.scores.evaluators.budgets import OnMissing
@@ -28,18 +29,33 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedCall:
-    """A call to look for. `args` is a mapping, or `any`; `args_match` overrides the evaluator's."""
+    """A call to look for: of a `tool`, or of any tool of a `kind` (`read`, `edit`, `command`, …).
+
+    `args` is a mapping, or `any`; `args_match` overrides the evaluator's.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = SNAKE_OR_CAMEL
-    tool: Text
+    tool: Text | None = None
+    kind: ToolKind | None = None
     args: Any = None
     args_match: ArgsMatch = None
     max_duration_ms: Limit | None = None
 
     def __post_init__(self) -> None:
+        if (self.tool is None) == (self.kind is None):
+            raise ValueError("tool: expected the name of a tool, or kind in its place")
         if self.args is not None and self.args != "any" and not isinstance(self.args, Mapping):
             raise ValueError(f"args: expected a mapping or 'any', got {self.args!r}")
         _check_args_match(self.args_match)
+
+    @property
+    def name(self) -> str:
+        """The name of the tool in messages."""
+        return self.tool or f"any {self.kind} tool"
+
+    def is_of(self, use: ToolUse) -> bool:
+        """Return whether a call is of the tool or of the kind."""
+        return use.tool == self.tool if self.tool is not None else use.kind == self.kind
 
 
 @EVALUATORS.register("tool-trajectory")
@@ -84,7 +100,7 @@ class ToolTrajectory:
     def matches(self, use: ToolUse, item: ExpectedCall) -> bool:
         """Return whether a call is of the item's tool and has its arguments."""
         how = next((given for given in (item.args_match, self.args_match) if given is not None), "exact")
-        return use.tool == item.tool and _same_arguments(use.call.arguments, item.args, how)
+        return item.is_of(use) and _same_arguments(use.call.arguments, item.args, how)
 
 
 def same_value(left: Any, right: Any) -> bool:
@@ -143,7 +159,7 @@ def _in_order(evaluator: ToolTrajectory, uses: Sequence[ToolUse]) -> Iterator[Fi
     """An item consumes the next call that matches, else the next call of its tool; without one, all calls."""
     begin = 0
     for number, item in enumerate(evaluator.expected or (), start=1):
-        of_tool = [index for index in range(begin, len(uses)) if uses[index].tool == item.tool]
+        of_tool = [index for index in range(begin, len(uses)) if item.is_of(uses[index])]
         hit = next((index for index in of_tool if evaluator.matches(uses[index], item)), None)
         taken = hit if hit is not None else next(iter(of_tool), len(uses))
         yield from _expected_call(number, item, uses[taken : taken + 1], made=hit is not None)
@@ -177,7 +193,7 @@ def _subset(evaluator: ToolTrajectory, uses: Sequence[ToolUse]) -> Iterator[Find
 
 def _expected_call(number: int, item: ExpectedCall, uses: Sequence[ToolUse], *, made: bool) -> Iterator[Finding]:
     """The findings about one item: its call, and its duration. `uses` is the call in its place, if any."""
-    name, limit = f"expected call {number} ({item.tool})", item.max_duration_ms
+    name, limit = f"expected call {number} ({item.name})", item.max_duration_ms
     yield Finding(f"{name} {'was' if made else 'was not'} made", made, *map(_shown, uses))
     if limit is None:
         return

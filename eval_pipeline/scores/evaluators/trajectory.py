@@ -30,7 +30,7 @@ class _OverSteps:
     """Base of these evaluators: `value`, and the outcome for a report that shows no session."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ()
     value: Any
     on_missing: OnMissing = "unscored"
@@ -59,7 +59,8 @@ class _OverSteps:
 class ToolUsed(_OverSteps):
     """1 when the tools of `value` were called: a name, a list of names, or `{pattern, min, max}`.
 
-    `*` and `?` in names are wildcards. Shell commands are not tools here (see `trajectory:step-count`).
+    `*` and `?` in names are wildcards. `{type: read}` means any tool of that kind, whatever an agent calls it. Shell
+    commands are not tools here (see `trajectory:step-count`).
     """
 
     @cached_property
