@@ -29,7 +29,7 @@ _DOCS: Mapping[str, str] = {
     "config": "Free-form configuration that the program or prompt receives.",
     "criteria": "What a good answer does.",
     "cwd": "The folder in which the program runs (default: the suite's).",
-    "expected": "The expected tool calls, in order: `tool`, `args` and `max_duration_ms` of each.",
+    "expected": "The expected tool calls, in order: `tool` or `kind`, `args` and `max_duration_ms` of each.",
     "expected_output": "The expected messages of the turn.",
     "exploration_tolerance": "How far the exploration ratio may be from its target.",
     "fields": "The fields to compare: `path`, `match`, `weight`, `required` and the options of each.",
@@ -82,7 +82,7 @@ _SPECIAL: Mapping[tuple[str, str], str] = {
     ("trajectory:step-count", "value"): "The steps to count: `type`, `pattern`, `min` and `max`.",
     ("trajectory:tool-args-match", "value"): "The tool and its arguments: `name`, `args`, `mode`, `ignore` and more.",
     ("trajectory:tool-sequence", "value"): "The tools in order: a list of names, or `steps` and `mode`.",
-    ("trajectory:tool-used", "value"): "The tools: a name, a list of names, or `pattern`, `min` and `max`.",
+    ("trajectory:tool-used", "value"): "The tools: a name, a list of names, or `pattern`, `type`, `min` and `max`.",
     ("webhook", "value"): "The address of the service.",
     **{(name, "value"): "What a good answer does (default: the case's criteria)."
        for name in ("agent-rubric", "llm-grader", "llm-rubric")},
