@@ -1,7 +1,4 @@
-"""Reading what every runner may say beside its adapter's settings: numbers, lists, retries, prices.
-
-Each error names its place; `at` is the field path of the entry.
-"""
+"""The fields of every runner beside its adapter's settings, and their readers. Errors name their place."""
 
 from __future__ import annotations
 
@@ -11,7 +8,8 @@ from typing import Any
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import RetryPolicy
-from eval_pipeline.parsing.source import FieldPath, Source
+from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.fields import FieldCursor, Map
 from eval_pipeline.parsing.tables import (
     COUNT,
     POSITIVE,
@@ -75,77 +73,50 @@ def runner_fields(adapter: str | None = None) -> FieldTable:
     return RUNNER if adapter is None else RUNNER.joined(ADAPTERS.get(adapter).settings.without(*RUNNER))
 
 
-def texts(raw: Any, at: FieldPath, source: Source) -> tuple[str, ...]:
-    """A list of texts; a single one may stand alone."""
-    if raw is None:
-        return ()
-    if isinstance(raw, str):
-        return (raw,)
-    if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
-        return tuple(raw)
-    raise source.error(at, "expected a list of texts")
-
-
-def number(raw: Mapping[str, Any], key: str, at: FieldPath, source: Source, *, above: float) -> float | None:
-    """A number above a bound, None when it is not given."""
-    value = raw.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not above < value < _MOST:
-        expected = f"a number above {above:g}" if above >= 0 else "a number of at least 0"
-        raise source.error((*at, key), f"expected {expected}, got {value!r}")
-    return float(value)
-
-
-def whole(raw: Mapping[str, Any], key: str, at: FieldPath, source: Source, least: int = 1) -> int | None:
-    """A whole number of at least `least`, None when it is not given."""
-    value = raw.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise source.error((*at, key), f"expected a whole number of at least {least}, got {value!r}")
+def limit(raw: Map, key: str, cursor: FieldCursor) -> float | None:
+    """A number above 0 that clocks can take, None when it is not given."""
+    value = fields.positive(raw, key, cursor)
+    if value is not None and value >= _MOST:
+        raise cursor.error(f"expected a number above 0 and below {_MOST:g}, got {fields.kind(raw[key])}", key)
     return value
 
 
-def retries(raw: Any, at: FieldPath, source: Source) -> RetryPolicy:
-    """A number of retries, or a policy with some of its values."""
-    if raw is None:
-        return RetryPolicy()
-    if isinstance(raw, int) and not isinstance(raw, bool):
-        raw = {"max_retries": raw}
-    if not isinstance(raw, Mapping):
-        raise source.error(at, "expected a number of retries or a mapping")
+def retries(raw: Map, cursor: FieldCursor) -> RetryPolicy:
+    """The retries of a runner: a number of them, or a policy with some of its values."""
+    value = raw.get("retries")
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = {"max_retries": value}
+    if not isinstance(value, Mapping | None):
+        raise cursor.error(f"expected a number of retries or a mapping, got {fields.kind(value)}", "retries")
+    policy, at = value or {}, cursor.at("retries")
+    _check_names(policy, RETRIES, "retry setting", at)
+    values = {key: RETRIES[key].read(policy, at) for key in policy if policy[key] is not None}
+    if "statuses" in values:
+        values["statuses"] = _statuses(values["statuses"], at)
+    return RetryPolicy(**values)
+
+
+def _check_names(raw: Map, table: FieldTable, kind: str, cursor: FieldCursor) -> None:
     for key in raw:
-        if key not in RETRIES:
-            raise UnknownName("retry setting", key, RETRIES, source.place((*at, key)))
-    values: dict[str, Any] = {
-        key: number(raw, key, at, source, above=-1e-9) for key in raw if key not in ("max_retries", "statuses")
-    }
-    values["max_retries"] = whole(raw, "max_retries", at, source, least=0)
-    values["statuses"] = _statuses(raw.get("statuses"), (*at, "statuses"), source)
-    return RetryPolicy(**{key: value for key, value in values.items() if value is not None})
+        if key not in table:
+            raise UnknownName(kind, str(key), table, cursor.place(key))
 
 
-def _statuses(raw: Any, at: FieldPath, source: Source) -> tuple[int, ...] | None:
-    if raw is None:
-        return None
-    if isinstance(raw, list) and all(isinstance(status, int) and 400 <= status <= 599 for status in raw):
-        return tuple(raw)
-    raise source.error(at, f"expected a list of HTTP statuses from 400 to 599, got {raw!r}")
+def _statuses(value: Any, cursor: FieldCursor) -> tuple[int, ...]:
+    if isinstance(value, list) and all(isinstance(status, int) and 400 <= status <= 599 for status in value):
+        return tuple(value)
+    raise cursor.error(f"expected a list of HTTP statuses from 400 to 599, got {value!r}", "statuses")
 
 
-def prices(raw: Any, at: FieldPath, source: Source) -> dict[str, float]:
-    """USD per million tokens (and per call), by which cost is computed where the target reports none."""
-    if raw is None:
-        return {}
-    if not isinstance(raw, Mapping):
-        raise source.error(at, f"expected a mapping with some of: {', '.join(PRICES)}")
-    for key in raw:
-        if key not in PRICES:
-            raise UnknownName("price", key, PRICES, source.place((*at, key)))
-    given = {key: price for key in raw if (price := number(raw, key, at, source, above=-1e-12)) is not None}
+def prices(raw: Map, cursor: FieldCursor) -> dict[str, float]:
+    """USD per million tokens (and per call), from which cost is computed where the target reports none."""
+    given, at = raw.get("prices") or {}, cursor.at("prices")
+    if not isinstance(given, Mapping):
+        raise at.error(f"expected a mapping with some of: {', '.join(PRICES)}; got {fields.kind(given)}")
+    _check_names(given, PRICES, "price", at)
+    known = {key: PRICES[key].read(given, at) for key in given if given[key] is not None}
     needed = {"input_per_million", "output_per_million"}
-    if given.keys() - {"per_call"} and not needed <= given.keys():
-        missing = ", ".join(sorted(needed - given.keys()))
-        raise source.error(at, f"prices of tokens need {missing}, too: a price that is not given is not 0")
-    return given
+    if known.keys() - {"per_call"} and not needed <= known.keys():
+        missing = ", ".join(sorted(needed - known.keys()))
+        raise at.error(f"prices of tokens need {missing}, too: a price that is not given is not 0")
+    return known

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName, did_you_mean
-from eval_pipeline.executions import runner_fields as fields
+from eval_pipeline.executions import runner_fields
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runner_files import NATIVE, RunnerEntry, RunnersFormat, runner_formats
+from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.interpolation import interpolate, names_in
 from eval_pipeline.parsing.secrets import REDACTED, SECRET_KEY, redact_values, redacted, secrets_in
 from eval_pipeline.parsing.source import FieldPath, Source, dotted, show_path, yaml_source
@@ -153,13 +155,13 @@ def _used_name(raw: Any, at: FieldPath, file: _File) -> str:
 
 
 def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
-    source, environment = file.source, file.environment
+    source, environment, cursor = file.source, file.environment, FieldCursor(file.source, at)
     factory = _adapter(raw, at, source)
     filled = interpolate(raw, environment)
     named = list(dict.fromkeys(_names(raw)))
     hidden = {name: environment[name] for name in named if name in environment and SECRET_KEY.search(name)}
     public = interpolate(raw, {**environment, **dict.fromkeys(hidden, REDACTED)})
-    settings = {key: value for key, value in filled.items() if key not in fields.RUNNER}
+    settings = {key: value for key, value in filled.items() if key not in runner_fields.RUNNER}
     _check_settings(settings, factory.settings, at, source)
     incidental: frozenset[str] = getattr(factory, "incidental", frozenset())
     shown = {key: public[key] for key in settings if key not in incidental}
@@ -168,12 +170,12 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
         adapter=raw["adapter"].replace("_", "-"),
         settings=settings,
         public_settings=redact_values(redacted(shown), secrets_in(settings)),
-        tags=fields.texts(filled.get("tags"), (*at, "tags"), source),
+        tags=fields.texts(filled, "tags", cursor),
         folder=source.path.parent.absolute(),
-        timeout_s=fields.number(filled, "timeout_s", at, source, above=0),
-        concurrency=fields.whole(filled, "concurrency", at, source),
-        retries=fields.retries(filled.get("retries"), (*at, "retries"), source),
-        prices=fields.prices(filled.get("prices"), (*at, "prices"), source),
+        timeout_s=runner_fields.limit(filled, "timeout_s", cursor),
+        concurrency=fields.count(filled, "concurrency", cursor),
+        retries=runner_fields.retries(filled, cursor),
+        prices=runner_fields.prices(filled, cursor),
         secrets=tuple(dict.fromkeys([*secrets_in(settings), *filter(None, hidden.values())])),
         unset=tuple(name for name in named if name not in environment),
         grader=next(iter(_others(filled, raw, "grader", at, file)), None),
@@ -191,10 +193,11 @@ def _adapter(raw: Mapping[str, Any], at: FieldPath, source: Source) -> type[Adap
 
 def _others(filled: Mapping[str, Any], raw: Mapping[str, Any], key: str, at: FieldPath, file: _File) -> tuple[str, ...]:
     """The runners of the same file that an entry names under a key. Raises InputError for one that is not there."""
-    names = fields.texts(filled.get(key), (*at, key), file.source)
+    cursor = FieldCursor(file.source, at)
+    names = fields.texts(filled, key, cursor)
     if key == "grader" and len(names) > 1:
         raise file.source.error((*at, key), "expected the name of one runner")
-    for name, written in zip(names, fields.texts(raw.get(key), (*at, key), file.source), strict=True):
+    for name, written in zip(names, fields.texts(raw, key, cursor), strict=True):
         if name not in file.entries and all(known in file.environment for known in names_in(written)):
             raise UnknownName("runner", name, file.entries, file.source.place((*at, key)))
         if key == "fallbacks" and name == raw["name"]:
@@ -237,7 +240,7 @@ def require_environment(runners: Iterable[Runner]) -> None:
 def _check_settings(settings: Mapping[str, Any], known: FieldTable, at: FieldPath, source: Source) -> None:
     for key in settings:
         if key not in known.names:
-            all_keys = sorted({*known.names, *fields.RUNNER.names})
+            all_keys = sorted({*known.names, *runner_fields.RUNNER.names})
             raise source.error(
                 (*at, key), f"unknown setting; there are: {', '.join(all_keys)}{did_you_mean(key, all_keys)}"
             )

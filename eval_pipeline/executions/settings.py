@@ -1,90 +1,68 @@
-"""Reading an adapter's settings: the same few checks for every adapter, each error naming its field."""
+"""Reading the settings of an adapter: the readers of `parsing/fields.py`, with defaults; each error names its field.
+
+An adapter does not know where its settings stand in a file; whoever builds it adds the place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from eval_pipeline.errors import InputError, SourceLocation, UnknownName
+from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.fields import DETACHED
+
+Settings = Mapping[str, Any]
 
 
-def _wrong(key: str, expected: str, value: Any) -> InputError:
-    shown = "nothing" if value is None else repr(value)
-    return InputError(f"expected {expected}, got {shown}", SourceLocation(field=key))
-
-
-def text(settings: Mapping[str, Any], key: str) -> str:
+def text(settings: Settings, key: str) -> str:
     """A required, non-blank text."""
-    value = settings.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise _wrong(key, "a text", value)
+    value = fields.text(settings, key, DETACHED)
+    if value is None or not value.strip():
+        raise DETACHED.error(f"expected a text, got {fields.kind(value)}", key)
     return value
 
 
-def optional_text(settings: Mapping[str, Any], key: str) -> str | None:
+def optional_text(settings: Settings, key: str) -> str | None:
     """A text, or None when it is not given."""
-    value = settings.get(key)
-    if value is None or isinstance(value, str):
-        return value
-    raise _wrong(key, "a text", value)
+    return fields.text(settings, key, DETACHED)
 
 
-def flag(settings: Mapping[str, Any], key: str, default: bool = False) -> bool:
-    """A truth value."""
-    value = settings.get(key, default)
-    if not isinstance(value, bool):
-        raise _wrong(key, "true or false", value)
-    return value
+def flag(settings: Settings, key: str, default: bool = False) -> bool:
+    """True or false."""
+    value = fields.flag(settings, key, DETACHED)
+    return default if value is None else value
 
 
-def seconds(settings: Mapping[str, Any], key: str, default: float) -> float:
-    """A length of time above 0."""
-    value = settings.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise _wrong(key, "a number of seconds above 0", value)
-    return float(value)
+def seconds(settings: Settings, key: str, default: float) -> float:
+    """A duration above 0, in seconds."""
+    value = fields.positive(settings, key, DETACHED)
+    return default if value is None else value
 
 
-def count(settings: Mapping[str, Any], key: str) -> int | None:
+def count(settings: Settings, key: str) -> int | None:
     """A whole number of at least 1, or None when it is not given."""
-    value = settings.get(key)
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return value
-    raise _wrong(key, "a whole number of at least 1", value)
+    return fields.count(settings, key, DETACHED)
 
 
-def amount(settings: Mapping[str, Any], key: str) -> float | None:
+def amount(settings: Settings, key: str) -> float | None:
     """A number above 0 as it is written, or None when it is not given."""
-    value = settings.get(key)
-    if value is None:
-        return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf"):
-        return value
-    raise _wrong(key, "a number above 0", value)
+    return settings[key] if fields.positive(settings, key, DETACHED) is not None else None
 
 
-def mapping(settings: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def mapping(settings: Settings, key: str) -> Mapping[str, Any]:
     """A mapping, empty when it is not given."""
-    value = settings.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise _wrong(key, "a mapping", value)
-    return value
+    return fields.mapping(settings, key, DETACHED)
 
 
-def texts(settings: Mapping[str, Any], key: str) -> Mapping[str, str]:
-    """A mapping of texts to texts (environment, headers); numbers are taken as they are written."""
+def texts(settings: Settings, key: str) -> Mapping[str, str]:
+    """A mapping of texts to texts (environment, headers); numbers become texts as they are written."""
     values = mapping(settings, key)
     for name, value in values.items():
         if isinstance(value, (dict, list)) or value is None:
-            raise _wrong(f"{key}.{name}", "a text", value)
+            raise DETACHED.error(f"expected a text, got {fields.kind(value)}", key, name)
     return {name: str(value) for name, value in values.items()}
 
 
-def choice(settings: Mapping[str, Any], key: str, options: tuple[str, ...], default: str) -> str:
+def choice(settings: Settings, key: str, options: tuple[str, ...], default: str) -> str:
     """One of `options`."""
-    value = settings.get(key, default)
-    if value not in options:
-        raise UnknownName(key, str(value), options, SourceLocation(field=key))
-    return str(value)
+    return fields.choice(settings, key, DETACHED, options) or default

@@ -1,6 +1,6 @@
-"""Reading one field of a mapping: its value in the type that is expected, or an InputError that says what it is.
+"""Readers of one field of a mapping: its value in the expected type, or an InputError that names the value it has.
 
-Every reader takes the mapping, the key and the spot the mapping stands at.
+Every reader takes the mapping, the key and the place of the mapping. Which fields a mapping has is in `tables.py`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
@@ -19,7 +20,7 @@ NOTHING: Map = {}
 
 
 class Interpolated(str):
-    """A text that stands in place of a placeholder (or in a cell of a table): a number where one is expected."""
+    """The text that replaced a placeholder, or a cell of a table: a number where one is expected."""
 
     __slots__ = ()
 
@@ -43,6 +44,10 @@ class FieldCursor:
     @property
     def line(self) -> int | None:
         return self.source.line_at(self.path)
+
+
+DETACHED = FieldCursor(Source(Path(), "", lambda path: None))
+"""The place of values whose file is not known here: errors name the field alone."""
 
 
 def mapping(raw: Map, key: str, cursor: FieldCursor) -> Map:
@@ -112,6 +117,16 @@ def count(raw: Map, key: str, cursor: FieldCursor) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= sys.maxsize:
         raise cursor.error(f"expected a whole number of at least 1, got {kind(value)}", key)
+    return value
+
+
+def whole(raw: Map, key: str, cursor: FieldCursor) -> int | None:
+    """A whole number of at least 0; None when the field is not there."""
+    value = _scalar(raw, key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= sys.maxsize:
+        raise cursor.error(f"expected a whole number of at least 0, got {kind(value)}", key)
     return value
 
 

@@ -14,14 +14,14 @@ FieldPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file being read: `shown` is its name in messages, `line_at` turns a field path into a 1-based line."""
+    """A file being read: `shown` is its name in messages (empty: no file), `line_at` the 1-based line of a field."""
 
     path: Path
     shown: str
     line_at: Callable[[FieldPath], int | None]
 
     def place(self, path: FieldPath) -> SourceLocation:
-        return SourceLocation(self.shown, self.line_at(path), dotted(path) or None)
+        return SourceLocation(self.shown or None, self.line_at(path), dotted(path) or None)
 
     def error(self, path: FieldPath, problem: str) -> InputError:
         return InputError(problem, self.place(path))

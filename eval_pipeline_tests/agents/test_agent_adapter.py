@@ -103,10 +103,13 @@ def test_the_log_of_a_run_that_broke_off_is_found_by_its_folder(tmp_path: Path) 
     [
         ({}, "agent: expected the name of an agent; there are: claude, claude-code, codex,"),
         ({"agent": "codx"}, "did you mean 'codex'?"),
-        ({"agent": 3}, "agent: expected a text, got 3"),
+        ({"agent": 3}, "agent: expected a text, got a number (3)"),
         ({"agent": "codex", "max_turns": 5}, "max_turns: codex has no option for this; use timeout_s"),
-        ({"agent": "claude", "max_turns": 0}, "max_turns: expected a whole number of at least 1, got 0"),
-        ({"agent": "claude", "max_budget_usd": "much"}, "max_budget_usd: expected a number above 0, got 'much'"),
+        ({"agent": "claude", "max_turns": 0}, "max_turns: expected a whole number of at least 1, got a number (0)"),
+        (
+            {"agent": "claude", "max_budget_usd": "much"},
+            "expected a number above 0, got a text ('much')",
+        ),
         ({"agent": "codex", "args": {"a": 1}}, "args: expected a list of arguments"),
         ({"agent": "codex", "args": ["{PROMT}"]}, "did you mean 'PROMPT'?"),
         ({"agent": "codex", "keep_session": "yes"}, "keep_session: expected true or false"),

@@ -71,7 +71,7 @@ def test_where_no_session_is_there_is_no_recording(tmp_path: Path, settings: Any
     [
         ({}, "session_dir: expected one of: session_dir, session_id, discover"),
         ({"discover": "latest", "session_id": "old"}, "expected one of"),
-        ({"discover": "newest"}, "discover: no discover 'newest'; there are: latest"),
+        ({"discover": "newest"}, r"discover: expected one of latest; got a text \('newest'\)"),
         ({"session_id": "gone"}, "session_id: no session at"),
         ({"session_dir": "gone"}, "session_dir: no session at"),
     ],

@@ -279,10 +279,10 @@ def test_a_system_setting_stands_where_the_provider_has_it() -> None:
     [
         pytest.param({"wire": "anthropci"}, "wire: no wire 'anthropci'; there are: ", id="wire"),
         pytest.param({"wire": "anthropci"}, "did you mean 'anthropic'?", id="near wire"),
-        pytest.param({"wire": 4}, "wire: expected a text, got 4", id="wire that is no text"),
+        pytest.param({"wire": 4}, "wire: expected a text, got a number (4)", id="wire that is no text"),
         pytest.param({"wire": "gemini", "api_format": "responses"}, "api_format: wire 'gemini' has no such format;"
                      " openai and azure have", id="format"),
-        pytest.param({"api_format": "batch"}, "api_format: no api_format 'batch'; there are: chat, responses",
+        pytest.param({"api_format": "batch"}, "api_format: expected one of chat, responses; got a text ('batch')",
                      id="unknown format"),
         pytest.param({"wire": "anthropic", "seed": 4}, "seed: wire 'anthropic' has no such setting", id="setting"),
         pytest.param({"wire": "anthropic", "thinking_budget": "2k"}, "thinking_budget: expected a whole number of"

@@ -335,7 +335,7 @@ def test_a_recorded_session_is_named_by_its_folder() -> None:
         pytest.param("provider: cli\ncommand: x {OUTPUT_FIL}", "{OUTPUT_FILE}; did you mean 'OUTPUT_FILE'?",
                      id="near placeholder"),
         pytest.param("provider: cli\ncommand: x\ntimeout_seconds: 0", "targets.yaml:6: targets[0].timeout_seconds:"
-                     " expected a number above 0, got 0", id="time limit"),
+                     " expected a number above 0, got a number (0)", id="time limit"),
         pytest.param("provider: mock\nworkers: 0", "targets[0].workers: expected a whole number of at least 1",
                      id="workers"),
         pytest.param("provider: openai\nmodel: m\nmax_retries: -1", "targets[0].max_retries: expected a whole number",
