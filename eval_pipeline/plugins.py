@@ -126,14 +126,14 @@ class Registry(Generic[Part]):
         return iter(sorted(self._parts.items()))
 
     def _check(self, name: str, part: Part) -> None:
-        missing = [attribute for attribute in self._requires if not hasattr(part, attribute)]
-        if missing:
-            raise PluginError(f"the {self.kind} '{name}' ({part!r}) has no {', '.join(missing)}")
         if self._parts.get(name, part) is not part:
             raise self._taken(name, repr(self._parts[name]), repr(part))
         source = (self._index or {}).get(name)
         if source is not None and _defined_in(part, source.module) != _package(source.module):
             raise self._taken(name, source.shown, repr(part))
+        missing = [attribute for attribute in self._requires if not hasattr(part, attribute)]
+        if missing:
+            raise PluginError(f"the {self.kind} '{name}' ({part!r}) has no {', '.join(missing)}")
 
     def _taken(self, name: str, first: str, second: str) -> PluginError:
         return PluginError(f"two parts claim the {self.kind} '{name}': {first} and {second}")

@@ -45,5 +45,8 @@ class ExportFormat(Protocol):
 
 
 EXPORTS: Registry[type[ExportFormat]] = Registry(
-    "export format", folder="eval_pipeline.exports", entry_point_group="eval_pipeline.exports"
+    "export format",
+    folder="eval_pipeline.exports",
+    entry_point_group="eval_pipeline.exports",
+    requires=("folder", "pieces"),
 )

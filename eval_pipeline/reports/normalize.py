@@ -51,6 +51,7 @@ NORMALIZERS: Registry[Callable[[], Normalizer]] = Registry(
     "normalizer",
     folder="eval_pipeline.reports.normalizers",
     entry_point_group="eval_pipeline.normalizers",
+    requires=("version", "normalize"),
     bundles={"eval_pipeline.agents": "normalizers"},
 )
 

@@ -79,7 +79,10 @@ def unresolved_revision(name: str | None) -> str:
 
 
 EVALUATORS: Registry[type[AnyEvaluator]] = Registry(
-    "evaluator", folder="eval_pipeline.scores.evaluators", entry_point_group="eval_pipeline.evaluators"
+    "evaluator",
+    folder="eval_pipeline.scores.evaluators",
+    entry_point_group="eval_pipeline.evaluators",
+    requires=("version", "reads"),
 )
 
 _adapters: dict[type[AnyEvaluator], TypeAdapter[Any]] = {}

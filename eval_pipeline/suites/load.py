@@ -34,8 +34,9 @@ class LoadOptions:
 class Format(Protocol):
     """One file format of suites.
 
-    It may also have `schemas` (the names that a file's `$schema` may have), and the methods of `ConvertibleFormat`
-    (conversion.py) and `ReviewedFormat` (review.py).
+    A format whose suites take cases from other files also has `mentions(path, head)`, which returns those files as far
+    as the head names them: they are no suites of their own. It may also have `schemas` (the names that a file's
+    `$schema` may have), and the methods of `ConvertibleFormat` (conversion.py) and `ReviewedFormat` (review.py).
     """
 
     suffixes: tuple[str, ...]
@@ -43,20 +44,21 @@ class Format(Protocol):
     def recognizes(self, path: Path, head: str) -> bool:
         """Whether a file of these suffixes looks like a suite (`head`: its first 64 KiB)."""
 
-    def mentions(self, path: Path, head: str) -> Iterable[Path]:
-        """The files that a suite of this format takes its cases from, as far as its head tells."""
-
     def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
         """The suite; raises InputError when nothing of it can be used."""
 
 
 FORMATS: Registry[Callable[[], Format]] = Registry(
-    "suite format", folder=None, entry_point_group="eval_pipeline.formats"
+    "suite format",
+    folder=None,
+    entry_point_group="eval_pipeline.formats",
+    requires=("suffixes", "recognizes", "load"),
 )
 
 
-def load_suite(path: Path, load_options: LoadOptions | None = None) -> Suite:
-    """The suite in a file. Raises InputError when the file cannot be read or is no suite."""
+def load_suite(path: Path | str, load_options: LoadOptions | None = None) -> Suite:
+    """Load the suite in a file. Raises InputError when the file cannot be read or is no suite."""
+    path = Path(path)
     text = _read_text(path)
     return _format_for(path, text[:_HEAD]).load(path, text, load_options or LoadOptions())
 
@@ -144,9 +146,12 @@ def _mentioned_by(path: Path) -> set[Path]:
     head = _head(path)
     if head is None:
         return set()
-    return {file for format_ in formats if format_.recognizes(path, head) for file in format_.mentions(path, head)} - {
-        path
-    }
+    mentions = (getattr(format_, "mentions", _mentions_none) for format_ in formats if format_.recognizes(path, head))
+    return {file for mentioned_by in mentions for file in mentioned_by(path, head)} - {path}
+
+
+def _mentions_none(path: Path, head: str) -> Iterable[Path]:
+    return ()
 
 
 def _formats() -> list[Format]:

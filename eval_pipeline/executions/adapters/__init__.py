@@ -62,5 +62,8 @@ class Adapter(Protocol):
 
 
 ADAPTERS: Registry[type[Adapter]] = Registry(
-    "adapter", folder="eval_pipeline.executions.adapters", entry_point_group="eval_pipeline.adapters"
+    "adapter",
+    folder="eval_pipeline.executions.adapters",
+    entry_point_group="eval_pipeline.adapters",
+    requires=("version", "settings", "default_timeout_s", "retries_timeouts", "content", "execute", "close"),
 )

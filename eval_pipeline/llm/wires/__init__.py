@@ -81,7 +81,10 @@ class Wire(Protocol):
 
 
 WIRES: Registry[type[Wire]] = Registry(
-    "wire", folder="eval_pipeline.llm.wires", entry_point_group="eval_pipeline.wires"
+    "wire",
+    folder="eval_pipeline.llm.wires",
+    entry_point_group="eval_pipeline.wires",
+    requires=("name", "fixed", "body", "request", "embeddings", "assembly", "answers", "read"),
 )
 
 
