@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from eval_pipeline.executions.runners import require_environment, select_runners
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.grading import ungradable
 from eval_pipeline.sweeps.pairs import SweepOptions, ValidatedSuite
-from eval_pipeline.sweeps.project import Project, load_project
+from eval_pipeline.sweeps.project import Project, Refresh, load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import PairKey
@@ -105,21 +105,31 @@ def select(
     project: Path | None,
     data: Path | None,
     runners_file: Path | None,
-    runners: tuple[str, ...],
-    runner_tags: tuple[str, ...],
-    cases: tuple[str, ...],
-    tags: tuple[str, ...],
-    repeat: int | None,
-    refresh: Any,
-    concurrency: int | None,
-    threshold: float | None,
-    budget: float | None,
-    grader: str | None,
-    resume: bool,
+    **narrowing: Any,
 ) -> Selection:
-    """Loads what the options name. Raises InputError and InputErrors."""
+    """Load what the options name. Raises InputError and InputErrors."""
     session = ProjectSession(open_project(project, data, runners_file))
-    ready = session.load_suites([str(Path.cwd() / name) for name in suites] or None)
+    return select_in(session, [str(Path.cwd() / name) for name in suites], **narrowing)
+
+
+def select_in(
+    session: ProjectSession,
+    suites: Sequence[str] = (),
+    *,
+    runners: Sequence[str] = (),
+    runner_tags: Sequence[str] = (),
+    cases: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    repeat: int | None = None,
+    refresh: Refresh | None = None,
+    concurrency: int | None = None,
+    threshold: float | None = None,
+    budget: float | None = None,
+    grader: str | None = None,
+    resume: bool = False,
+) -> Selection:
+    """Load the suites of a project (paths; all without any) and choose runners and cases. Raises InputError(s)."""
+    ready = session.load_suites(list(suites) or None)
     check_case_ids([each.suite for each in ready], cases)
     chosen = select_runners(session.load_runners(), runners, runner_tags)
     if not runners:

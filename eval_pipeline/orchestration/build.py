@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import dagster as dg
 
@@ -11,19 +12,37 @@ from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, grid, suite_partitions
 from eval_pipeline.orchestration.schedules import nightly_sweep
 from eval_pipeline.orchestration.sensors import automation, discover_suites
+from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
 
 
-def build_definitions(
-    session: ProjectSession, runners: Sequence[str], pairs: Sequence[PairKey] | None = None
-) -> dg.Definitions:
-    """All assets, checks, jobs, schedules and sensors over these runners.
+def session_of(project: ProjectSession | Path | str) -> ProjectSession:
+    """The session of a project; a folder is that of the project file, or lies below it. Raises InputError."""
+    return project if isinstance(project, ProjectSession) else ProjectSession(load_project(Path(project)))
 
-    `cells` fixes the partitions to exactly these suites × runners; without it suites are dynamic partitions that the
-    sensor keeps up, and every runner goes with every suite.
+
+def build_definitions(
+    project: ProjectSession | Path | str,
+    runners: Sequence[str] | None = None,
+    pairs: Sequence[PairKey] | None = None,
+) -> dg.Definitions:
+    """Build all assets, checks, jobs, schedules and sensors of a project.
+
+    Args:
+        project: the project's folder or an open session; a code location of yours merges the result with its own
+            (`dg.Definitions.merge`).
+        runners: the runners that become partitions; by default those of the runners file.
+        pairs: fixes the partitions to exactly these suites × runners. Without it suites are dynamic partitions that
+            the sensor keeps up to date, and every runner goes with every suite.
+
+    Raises:
+        InputError: the project or its runners file cannot be used.
     """
-    names = list(runners)
+    session = session_of(project)
+    if runners is None:
+        runners = [runner.name for runner in session.load_runners()] if session.project.runners else []
+    names = list(runners) or ["none"]
     jobs = make_jobs()
     side = suite_partitions(None if pairs is None else list(dict.fromkeys(pair.suite for pair in pairs)))
     return dg.Definitions(

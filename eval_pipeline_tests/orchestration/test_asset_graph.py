@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -175,7 +176,7 @@ def test_the_code_location_serves_the_project_of_the_current_folder(
 ) -> None:
     monkeypatch.chdir(folder.root)
 
-    served = definitions.load()
+    served = importlib.reload(definitions).defs
 
     graph = served.resolve_asset_graph()
     assert partitions(graph.get(dg.AssetKey("evaluator_scores")).partitions_def) == GRID.replace(", parrot", "")
@@ -184,4 +185,4 @@ def test_the_code_location_serves_the_project_of_the_current_folder(
 def test_a_project_without_runners_can_still_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    dg.Definitions.validate_loadable(definitions.load())
+    dg.Definitions.validate_loadable(importlib.reload(definitions).defs)

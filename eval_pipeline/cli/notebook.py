@@ -1,0 +1,65 @@
+"""`eval-pipeline run` as a Python function for notebooks and scripts: values instead of printed tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.cli.options import select_in
+from eval_pipeline.cli.run import sweep_config
+from eval_pipeline.errors import InputError
+from eval_pipeline.orchestration.build import session_of
+from eval_pipeline.orchestration.run import run_sweep as run_in_dagster
+from eval_pipeline.sweeps.outcomes import PairOutcome
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.warehouse.store import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepResult:
+    """A finished sweep: an outcome per suite × runner, and the way to its rows.
+
+    `invalid` are the files and cases that could not be used; `problem` is why the sweep itself broke off, None when it
+    did not. What a target does wrong is in the rows.
+    """
+
+    outcomes: tuple[PairOutcome, ...]
+    invalid: tuple[InputError, ...]
+    problem: str | None
+    session: ProjectSession
+
+    def open_results(self) -> AbstractContextManager[Connection]:
+        """Open the published results of the project, read-only: `with sweep.open_results() as connection: …`."""
+        return self.session.warehouse.published()
+
+
+def run_sweep(
+    project: ProjectSession | Path | str = ".",
+    suites: Sequence[Path | str] = (),
+    *,
+    data: Path | str | None = None,
+    **options: Any,
+) -> SweepResult:
+    """Carry out suites × runners of a project, as `eval-pipeline run` does, and return their outcomes.
+
+    Args:
+        project: the project's folder, or an open session.
+        suites: files, folders or globs, relative to the project's folder; by default the project's own.
+        data: the data folder, instead of the project's.
+        options: the options of `eval-pipeline run` by name: `runners`, `runner_tags`, `cases`, `tags` (sequences),
+            `repeat`, `refresh`, `concurrency`, `threshold`, `budget` (USD), `grader`, `resume`.
+
+    Raises:
+        InputError, InputErrors: no suite, runner or case of the selection can be used.
+    """
+    session = session_of(project)
+    if data is not None:
+        session = ProjectSession(replace(session.project, data=Path(data).absolute()))
+    selection = select_in(session, [str(session.project.root / suite) for suite in suites], **options)
+    selection.require_cases()
+    result = run_in_dagster(session, selection.suites, selection.pairs, sweep_config(selection))
+    invalid = tuple(selection.problems)
+    return SweepResult(outcomes=tuple(result.outcomes), invalid=invalid, problem=result.problem, session=session)

@@ -1,0 +1,1 @@
+"""A plug-in package: one file and one entry point for a part of each kind."""
