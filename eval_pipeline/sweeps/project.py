@@ -35,18 +35,30 @@ class Defaults(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    repeat: int = Field(default=1, ge=1)
-    refresh: Refresh = "missing"
-    concurrency: int | None = Field(default=None, ge=1)
-    threshold: float | None = Field(default=None, ge=0, le=1)
-    min_pass_rate: float | None = Field(default=None, ge=0, le=1)
-    min_coverage: float = Field(default=1.0, ge=0, le=1)
-    budget_usd: float | None = Field(default=None, gt=0)
-    runners: list[str] = Field(default_factory=list)
-    grader: str | None = None
-    keep_workspaces: Literal["failures", "always", "never"] = "failures"
-    workspace_archive_mb: float = Field(default=20, ge=0)
-    pool_slots: int = Field(default=10, ge=1)
+    repeat: int = Field(default=1, ge=1, description="Repetitions of every case")
+    refresh: Refresh = Field(
+        default="missing", description="What to execute: what has no valid execution, also what did not pass, or all"
+    )
+    concurrency: int | None = Field(
+        default=None, ge=1, description="Attempts at the same time, all runners together; no limit when not set"
+    )
+    threshold: float | None = Field(
+        default=None, ge=0, le=1, description="The least score with which a case passes; 0.8 when not set"
+    )
+    min_pass_rate: float | None = Field(
+        default=None, ge=0, le=1, description="A run fails only below this pass rate of a runner on a suite"
+    )
+    min_coverage: float = Field(default=1.0, ge=0, le=1, description="The asset check `coverage` fails below it")
+    budget_usd: float | None = Field(default=None, gt=0, description="No target is called after this much is spent")
+    runners: list[str] = Field(default_factory=list, description="The runners of a suite that names none")
+    grader: str | None = Field(default=None, description="The runner that grades where nothing nearer is named")
+    keep_workspaces: Literal["failures", "always", "never"] = Field(
+        default="failures", description="Which folders of cases stay in the data folder"
+    )
+    workspace_archive_mb: float = Field(
+        default=20, ge=0, description="Packed workspaces larger than this are not kept; 0 keeps none"
+    )
+    pool_slots: int = Field(default=10, ge=1, description="Clones that are kept for a set of repositories")
 
 
 class ProjectFile(BaseModel):
