@@ -11,9 +11,9 @@ from typing import Any
 import click
 from rich.console import Console
 
+from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.options import EXISTING_FILE
 from eval_pipeline.cli.tables import say
-from eval_pipeline.cli.written import FileText, write_files
 from eval_pipeline.errors import EvalPipelineError, InputError
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.conversion import SUITE_WRITERS, NewFile, in_line, read_raw

@@ -17,10 +17,10 @@ from eval_pipeline.agents.agent_cli import AGENTS, AgentCli, all_agents
 from eval_pipeline.agents.session_import import Session, agents_of, read_folder, read_head, read_session
 from eval_pipeline.agents.session_store import SessionLog
 from eval_pipeline.agents.transcripts import REPLAYABLE, TRANSCRIPTS
+from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.imported_suite import SUITE_NAME, SuiteFiles, check_suite_files, plan_suite_files
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.tables import print_rows, say, table_console
-from eval_pipeline.cli.written import FileText, write_files
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.parsing.interpolation import names_in

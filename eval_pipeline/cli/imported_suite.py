@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.agents.session_import import Session
-from eval_pipeline.cli.written import FileText
+from eval_pipeline.cli.file_writing import FileText
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.writing import jsonl_text, suite_yaml, yaml_text
