@@ -33,7 +33,7 @@ from eval_pipeline.leaderboards.show import UNKNOWN, amount, percent
 
 NOTHING_PAIRED = 3
 HEAD = ("suite", "paired", "wins", "losses", "ties", "means", "delta", "95 %", "pass rates", "up", "down", "p")
-_HOW = (
+_LEGEND = (
     "delta: candidate - baseline, mean over cases; 95 %: paired, by Student's t over cases; up, down: cases whose pass "
     "rate rose or fell; p: exact sign test of those (McNemar's, with one repetition)"
 )
@@ -44,14 +44,14 @@ _HOW = (
 @project_options
 @click.option("--suite", "suites", multiple=True, help="Only these suites (repeatable).")
 @click.option("--runner", "runners", multiple=True, help="Only these runners of sweeps and files (repeatable).")
-@click.option("--threshold", type=click.FloatRange(0, 1), default=THRESHOLD, help="Least change that is a win or loss.")
-@click.option("--baseline", help="The side that others must not fall behind (default: the first of several).")
+@click.option("--threshold", type=click.FloatRange(0, 1), default=THRESHOLD, help="Minimum change of a win or loss.")
+@click.option("--baseline", help="The side that others are compared with (default: the first of several).")
 @click.option(
     "--fail-on-regression", "most_losses", type=click.IntRange(1), is_flag=False, flag_value=1, metavar="[N]",
-    help="Exit 1 when N or more cases lost, whatever the mean (alone: when one did).",
+    help="Exit 1 when N or more cases lost, regardless of the mean (default N: 1).",
 )  # fmt: skip
-@click.option("--max-drop", type=click.FloatRange(0, 1), default=0.0, help="How far the mean may fall before exit 1.")
-@click.option("--allow-changed", is_flag=True, help="Pair cases whose content differs between the sides, too.")
+@click.option("--max-drop", type=click.FloatRange(0, 1), default=0.0, help="Maximum drop of the mean without exit 1.")
+@click.option("--allow-changed", is_flag=True, help="Also pair cases whose content differs between the sides.")
 @click.option("--most", type=click.IntRange(0), default=20, help="Changed cases to show (default 20).")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON on stdout.")
 def compare_command(
@@ -68,74 +68,74 @@ def compare_command(
     most: int,
     as_json: bool,
 ) -> None:
-    """Compare a baseline with candidates, case by case: wins, losses and ties, the mean change and what is known of it.
+    """Compare a baseline with candidates, case by case: wins, losses, ties, and the mean change with its interval.
 
-    A side is a runner, sweep:ID (also latest, previous, or the begin of an ID; @RUNNER picks one of its runners),
-    board:ID, current, an AgentV run folder or index.jsonl, or a json or jsonl export. One side with several runners
-    compares those with each other. Cells that could not be graded are left out and counted.
+    A side is a runner, sweep:ID (also latest, previous, or the start of an ID; @RUNNER selects one of its runners),
+    board:ID, current, an AgentV run folder or index.jsonl, or a json or jsonl export. A single side with several
+    runners compares those with each other. Ungraded cases are left out and counted.
 
     Exit codes: 1 when a candidate's mean is below the baseline's (by more than --max-drop), or by --fail-on-regression;
     3 when no case could be paired.
     """
     with ResultSources(project, data, suites, runners) as sources:
-        found = _sides([sources.find(name) for name in sides])
-    against = _baseline(found, baseline, named=len(sides) > 1)
-    if most_losses is not None and against is None:
-        raise InputError("--fail-on-regression needs a side to be measured against: --baseline NAME")
-    pairs = [_pair(a, b, against, threshold, allow_changed) for a, b in _pairs(found, against)]
-    code = _exit_code(pairs, against, most_losses, max_drop)
+        results = _sides([sources.find(name) for name in sides])
+    reference = _baseline(results, baseline, named=len(sides) > 1)
+    if most_losses is not None and reference is None:
+        raise InputError("--fail-on-regression needs a baseline: --baseline NAME")
+    pairs = [_pair(a, b, reference, threshold, allow_changed) for a, b in _pairs(results, reference)]
+    code = _exit_code(pairs, reference, most_losses, max_drop)
     if as_json:
-        click.echo(to_json(_document(found, pairs, code)).decode())
+        click.echo(to_json(_document(results, pairs, code)).decode())
     else:
-        _show(table_console(), found, pairs, most)
+        _show(table_console(), results, pairs, most)
     sys.exit(code)
 
 
-def _sides(found: list[Results]) -> list[Results]:
-    if len(found) == 1:
-        found = one_per_runner(found[0])
-        if len(found) < 2:
+def _sides(sides: list[Results]) -> list[Results]:
+    if len(sides) == 1:
+        sides = one_per_runner(sides[0])
+        if len(sides) < 2:
             raise InputError("a comparison needs two sides; the only one named has one runner")
-    check_names(found)
-    return found
+    check_names(sides)
+    return sides
 
 
-def _baseline(found: Sequence[Results], wanted: str | None, *, named: bool) -> str | None:
-    """The side to be measured against: the one asked for, else the first that was named."""
-    names = [side.name for side in found]
-    if wanted is not None and wanted not in names:
-        raise UnknownName("side", wanted, names)
-    return wanted or (names[0] if named else None)
+def _baseline(sides: Sequence[Results], requested: str | None, *, named: bool) -> str | None:
+    """Return the name of the baseline: the requested side, else the first named one."""
+    names = [side.name for side in sides]
+    if requested is not None and requested not in names:
+        raise UnknownName("side", requested, names)
+    return requested or (names[0] if named else None)
 
 
-def _pairs(found: Sequence[Results], against: str | None) -> list[tuple[Results, Results]]:
-    """Every two sides, the baseline before the others."""
-    ordered = sorted(found, key=lambda side: side.name != against)
+def _pairs(sides: Sequence[Results], baseline: str | None) -> list[tuple[Results, Results]]:
+    """Return all pairs of sides, the baseline first."""
+    ordered = sorted(sides, key=lambda side: side.name != baseline)
     return [(first, second) for index, first in enumerate(ordered) for second in ordered[index + 1 :]]
 
 
-def _pair(first: Results, second: Results, against: str | None, threshold: float, allow_changed: bool) -> Comparison:
-    """A comparison; of pairs without the baseline only the numbers are kept (memory: cases × pairs)."""
+def _pair(first: Results, second: Results, baseline: str | None, threshold: float, allow_changed: bool) -> Comparison:
+    """Compare two sides. Case rows are kept only for pairs with the baseline (memory: cases × pairs)."""
     comparison = compare(first, second, threshold=threshold, allow_changed=allow_changed)
-    return comparison if against in (first.name, None) else replace(comparison, cases=comparison.cases.head(0))
+    return comparison if baseline in (first.name, None) else replace(comparison, cases=comparison.cases.head(0))
 
 
-def _exit_code(pairs: Sequence[Comparison], against: str | None, most_losses: int | None, max_drop: float) -> int:
+def _exit_code(pairs: Sequence[Comparison], baseline: str | None, most_losses: int | None, max_drop: float) -> int:
     if not any(pair.summary.paired for pair in pairs):
         return NOTHING_PAIRED
-    if against is None:
+    if baseline is None:
         return 0
     deltas = [(pair.baseline, pair.candidate, pair.summary.mean_delta) for pair in pairs]
-    losses = max(pair.summary.losses for pair in pairs if pair.baseline == against)
-    return int(got_worse(deltas, against, max_drop) or (most_losses is not None and losses >= most_losses))
+    losses = max(pair.summary.losses for pair in pairs if pair.baseline == baseline)
+    return int(got_worse(deltas, baseline, max_drop) or (most_losses is not None and losses >= most_losses))
 
 
-def _show(console: Console, found: Sequence[Results], pairs: Sequence[Comparison], most: int) -> None:
+def _show(console: Console, sides: Sequence[Results], pairs: Sequence[Comparison], most: int) -> None:
     if len(pairs) == 1:
         _show_pair(console, pairs[0], most)
     else:
-        _show_matrix(console, found, pairs, most)
-    say(console, _HOW, style="dim")
+        _show_matrix(console, sides, pairs, most)
+    say(console, _LEGEND, style="dim")
 
 
 def _show_pair(console: Console, pair: Comparison, most: int) -> None:
@@ -146,7 +146,7 @@ def _show_pair(console: Console, pair: Comparison, most: int) -> None:
     if changes.height:
         console.print()
         moved = pair.summary.wins + pair.summary.losses
-        say(console, "cases that changed most" + (f" ({most} of {moved})" if moved > most else ""), style="bold")
+        say(console, "cases with the largest change" + (f" ({most} of {moved})" if moved > most else ""), style="bold")
         keys = [name for name in CELL if name in changes.columns]
         rows = [
             [*(row[key] for key in keys), amount(row["score_baseline"], 3), amount(row["score_candidate"], 3),
@@ -178,26 +178,26 @@ def _line(summary: Summary) -> tuple[str, ...]:
 
 
 def _left_out(pair: Comparison) -> list[str]:
-    """A line for each reason why cases are not paired, with a few of them."""
-    whys = {
+    """Return a line for each reason why cases are not paired, with examples."""
+    reasons = {
         "ungraded": "could not be graded on a side",
         "changed": "have another content on each side (--allow-changed pairs them)",
         "only-baseline": f"only in {pair.baseline}",
         "only-candidate": f"only in {pair.candidate}",
     }
     lines = []
-    for outcome, why in whys.items():
+    for outcome, reason in reasons.items():
         cases = pair.cases.filter(pl.col("outcome") == outcome)
         if cases.height:
             names = [f"{row['suite']}/{row['case_id']}" for row in cases.head(3).iter_rows(named=True)]
             more = ", …" if cases.height > len(names) else ""
-            lines.append(f"not paired: {cases.height} {why}: {', '.join(names)}{more}")
+            lines.append(f"not paired: {cases.height} {reason}: {', '.join(names)}{more}")
     return lines
 
 
-def _show_matrix(console: Console, found: Sequence[Results], pairs: Sequence[Comparison], most: int) -> None:
-    scores = matrix(found)
-    names = [side.name for side in found]
+def _show_matrix(console: Console, sides: Sequence[Results], pairs: Sequence[Comparison], most: int) -> None:
+    scores = matrix(sides)
+    names = [side.name for side in sides]
     keys = [name for name in scores.columns if name not in names]
     spread = pl.max_horizontal(names) - pl.min_horizontal(names)
     widest = scores.sort(spread.fill_null(-1.0), *keys, descending=[True] + [False] * len(keys)).head(most)
@@ -206,7 +206,7 @@ def _show_matrix(console: Console, found: Sequence[Results], pairs: Sequence[Com
     if len(paired) < len(pairs):
         say(console, f"{len(pairs) - len(paired)} pairs of sides have no case in common", style="yellow")
     console.print()
-    shown = f" ({widest.height} of {scores.height} cases, those that differ most)" if scores.height > most else ""
+    shown = f" ({widest.height} of {scores.height} cases, the largest differences)" if scores.height > most else ""
     say(console, f"mean score per case{shown}", style="bold")
     rows = [
         [*(row[key] for key in keys), *(amount(row[name], 3) for name in names)] for row in widest.iter_rows(named=True)
@@ -219,15 +219,15 @@ def _pair_line(pair: Comparison) -> tuple[str, ...]:
     return pair.baseline, pair.candidate, *_line(pair.summary)[1:]
 
 
-def _document(found: Sequence[Results], pairs: Sequence[Comparison], code: int) -> dict[str, Any]:
+def _document(sides: Sequence[Results], pairs: Sequence[Comparison], code: int) -> dict[str, Any]:
     if len(pairs) == 1:
         return {**_pair_document(pairs[0]), "exit_code": code}
-    names = [side.name for side in found]
+    names = [side.name for side in sides]
     return {
         "sides": names,
         "matrix": [
             {key: value for key, value in row.items() if key not in names} | {"scores": _scores(row, names)}
-            for row in matrix(found).iter_rows(named=True)
+            for row in matrix(sides).iter_rows(named=True)
         ],
         "pairwise": [details(pair) for pair in pairs],
         "exit_code": code,

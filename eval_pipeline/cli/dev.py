@@ -1,4 +1,4 @@
-"""`eval-pipeline dev`: the Dagster UI on this project, with the runs that the command line made."""
+"""`eval-pipeline dev`: the Dagster UI of this project, including the runs of the command line."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def dev_command(project: Path | None, data: Path | None, host: str, port: int) -
     """Start `dagster dev` for this project: UI, schedules, sensors. Ctrl-C ends it."""
     from eval_pipeline.orchestration.instance import prepare_home  # noqa: PLC0415 — Dagster takes a second to import
 
-    found = open_project(project, data)
-    environment = {**os.environ, "DAGSTER_HOME": str(prepare_home(found.data)), "DAGSTER_DISABLE_TELEMETRY": "1"}
-    if (found.root / PROJECT_FILE).is_file():
-        environment[PROJECT_VARIABLE] = str(found.root / PROJECT_FILE)
+    opened = open_project(project, data)
+    environment = {**os.environ, "DAGSTER_HOME": str(prepare_home(opened.data)), "DAGSTER_DISABLE_TELEMETRY": "1"}
+    if (opened.root / PROJECT_FILE).is_file():
+        environment[PROJECT_VARIABLE] = str(opened.root / PROJECT_FILE)
     if data is not None:
-        environment[DATA_VARIABLE] = str(found.data)
+        environment[DATA_VARIABLE] = str(opened.data)
     arguments = ["-m", "eval_pipeline.orchestration.definitions", "-h", host, "-p", str(port)]
     click.echo(f"Dagster UI: http://{host}:{port}", err=True)
-    os.chdir(found.root)
+    os.chdir(opened.root)
     os.execve(sys.executable, [sys.executable, "-m", "dagster", "dev", *arguments], environment)

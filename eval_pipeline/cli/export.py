@@ -1,4 +1,4 @@
-"""`eval-pipeline export`: results for other tools, as files or sent to a collector of traces."""
+"""`eval-pipeline export`: results for other tools, as files or sent to an OpenTelemetry collector."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
     "--output", "-o", type=click.Path(path_type=Path),
     help="File, or new folder of a format that writes one (default: stdout, or a folder named by time in the project).",
 )  # fmt: skip
-@click.option("--sweep", default="current", help="A sweep's id (or its begin, latest, previous); default: current.")
-@click.option("--board", help="What stood behind a past board, by its id.")
+@click.option("--sweep", default="current", help="A sweep's id (or its start, latest, previous); default: current.")
+@click.option("--board", help="The results of a past board, by its id.")
 @click.option("--suite", "suites", multiple=True, help="Only these suites (repeatable).")
 @click.option("--runner", "runners", multiple=True, help="Only these runners (repeatable).")
-@click.option("--content", is_flag=True, help="Traces: with the texts of messages, and arguments and results of tools.")
+@click.option(
+    "--content", is_flag=True, help="Traces: include the texts of messages, and arguments and results of tools."
+)
 @click.option("--endpoint", help=f"Traces: send to this OTLP/HTTP collector (headers from {HEADERS}).")
 def export_command(
     project: Path | None,
@@ -57,20 +59,20 @@ def export_command(
 ) -> None:
     """Write results for other tools: an AgentV run folder, JUnit XML, OpenTelemetry traces, JSON or JSON lines.
 
-    Files appear whole or not at all. Without --sweep or --board: what is current. Exit codes: 0; 2 for bad input;
-    3 when there is nothing to export.
+    Files are written atomically. Without --sweep or --board, the current results are exported. Exit codes: 0; 2 for bad
+    input; 3 when there is nothing to export.
     """
-    what = _what(sweep, board)
+    selector = _selector(sweep, board)
     chosen: ExportFormat = EXPORTS.get(format_)()
     if endpoint is not None and not isinstance(chosen, OpenTelemetry):
-        raise InputError("--endpoint takes traces: --format otel")
+        raise InputError("--endpoint requires --format otel")
     opened = open_project(project, data)
     with opened.open_warehouse().published() as connection:
-        selection = select(connection, what, suites=suites, runners=runners)
+        selection = select(connection, selector, suites=suites, runners=runners)
         options = ExportOptions(name=selection.name, at=selection.at or datetime.now(UTC), content=content)
         count = count_plans(connection, selection)
         if not count:
-            click.echo(f"nothing to export: no cell of {selection.name} is chosen", err=True)
+            click.echo(f"nothing to export: no execution of {selection.name} is selected", err=True)
             sys.exit(NOTHING)
         records = read_records(connection, selection)
         if endpoint is not None and isinstance(chosen, OpenTelemetry):
@@ -78,10 +80,10 @@ def export_command(
             where = endpoint
         else:
             where = _write(chosen, records, options, output, opened)
-    click.echo(f"exported {count} cells of {selection.name} to {where}", err=True)
+    click.echo(f"exported {count} executions of {selection.name} to {where}", err=True)
 
 
-def _what(sweep: str, board: str | None) -> str:
+def _selector(sweep: str, board: str | None) -> str:
     if board is not None and sweep != "current":
         raise InputError("name a sweep or a board, not both")
     if board is not None:
@@ -90,24 +92,24 @@ def _what(sweep: str, board: str | None) -> str:
 
 
 def _write(
-    chosen: ExportFormat, records: Iterable[ResultRow], options: ExportOptions, output: Path | None, to: Project
+    chosen: ExportFormat, records: Iterable[ResultRow], options: ExportOptions, output: Path | None, project: Project
 ) -> str:
-    pieces = chosen.pieces(records, options)
+    chunks = chosen.pieces(records, options)
     if chosen.folder:
-        path = output or to.root / getattr(chosen, "default_folder", DEFAULT_FOLDER) / _folder_name(options.at)
-        write_folder(pieces, path)
+        path = output or project.root / getattr(chosen, "default_folder", DEFAULT_FOLDER) / _folder_name(options.at)
+        write_folder(chunks, path)
     elif output is None or str(output) == "-":
-        _print(pieces)
+        _print(chunks)
         return "stdout"
     else:
         path = output
-        write_file(pieces, path)
+        write_file(chunks, path)
     return show_path(path)
 
 
-def _print(pieces: Iterable[FileChunk]) -> None:
-    for piece in pieces:
-        click.echo(piece.data.decode(), nl=False)
+def _print(chunks: Iterable[FileChunk]) -> None:
+    for chunk in chunks:
+        click.echo(chunk.data.decode(), nl=False)
 
 
 def _folder_name(at: datetime) -> str:
@@ -115,7 +117,7 @@ def _folder_name(at: datetime) -> str:
 
 
 def _traces_url(endpoint: str) -> str:
-    """The address for traces of a collector's base address, or what already is one."""
+    """Return the traces address of a collector: `/v1/traces` is appended unless present."""
     if not endpoint.startswith(("http://", "https://")):
         raise InputError(f"--endpoint: expected http://… or https://…, got '{endpoint}'")
     base = endpoint.rstrip("/")
@@ -123,31 +125,31 @@ def _traces_url(endpoint: str) -> str:
 
 
 def _headers(environment: Mapping[str, str]) -> dict[str, str]:
-    """Headers as OpenTelemetry's own exporters read them: `name=value,name=value`, percent-encoded."""
+    """Return headers in the format of OpenTelemetry's exporters: `name=value,name=value`, percent-encoded."""
     pairs = (pair.split("=", 1) for pair in environment.get(HEADERS, "").split(",") if "=" in pair)
     return {name.strip(): unquote(value.strip()) for name, value in pairs}
 
 
 def _send(bodies: Iterable[bytes], url: str, headers: Mapping[str, str]) -> None:
-    """Posts every body; what a collector asks to be sent again is, a few times. Raises InputError."""
+    """Post every body, with a few retries where the collector requests them. Raises InputError."""
     with httpx.Client(headers={**headers, "content-type": "application/json"}, timeout=30.0) as client:
         for body in bodies:
-            for tried in range(1, TRIES + 1):
-                wait_s = _post(client, url, body, last=tried == TRIES)
+            for attempt in range(1, TRIES + 1):
+                wait_s = _post(client, url, body, last=attempt == TRIES)
                 if wait_s is None:
                     break
                 time.sleep(wait_s)
 
 
 def _post(client: httpx.Client, url: str, body: bytes, *, last: bool) -> float | None:
-    """Sends one body; returns the seconds to wait before trying again, None when it was taken."""
+    """Post one body. Returns the seconds to wait before a retry, or None when it was accepted."""
     try:
-        answer = client.post(url, content=body)
+        response = client.post(url, content=body)
     except httpx.HTTPError as error:
         raise InputError(f"{url} cannot be reached: {error or type(error).__name__}") from None
-    if answer.is_success:
+    if response.is_success:
         return None
-    if answer.status_code in RETRIED and not last:
-        asked = answer.headers.get("retry-after", "")
-        return min(float(asked), 30.0) if asked.replace(".", "", 1).isdigit() else 1.0
-    raise InputError(f"{url} answered {answer.status_code}: {answer.text[:200]}")
+    if response.status_code in RETRIED and not last:
+        retry_after = response.headers.get("retry-after", "")
+        return min(float(retry_after), 30.0) if retry_after.replace(".", "", 1).isdigit() else 1.0
+    raise InputError(f"{url} answered {response.status_code}: {response.text[:200]}")

@@ -1,4 +1,4 @@
-"""Files that a command writes: whole or not at all."""
+"""Atomic writing of the files of a command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file to be written: where, its text in pieces, and what to call it."""
+    """A file to write: its path, its text in parts, and a label for messages."""
 
     path: Path
     text: Iterable[str]
@@ -18,13 +18,13 @@ class FileText:
 
 
 def write_files(files: Iterable[FileText]) -> None:
-    """Writes each file beside its place and then moves it there, so that nobody ever reads half of one."""
+    """Write each file under a temporary name and rename it, so that no reader sees a partial file."""
     for file in files:
         file.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.path.with_name(f".{file.path.name}.{os.getpid()}")
+        partial = file.path.with_name(f".{file.path.name}.{os.getpid()}")
         try:
-            with unfinished.open("w", encoding="utf-8", newline="\n") as out:
+            with partial.open("w", encoding="utf-8", newline="\n") as out:
                 out.writelines(file.text)
-            unfinished.replace(file.path)
+            partial.replace(file.path)
         finally:
-            unfinished.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""`eval-pipeline leaderboard`: the standings as they were last, or once, computed."""
+"""`eval-pipeline leaderboard`: the latest or a past leaderboard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from eval_pipeline.warehouse.store import Connection
 @project_options
 @click.option("--suite", "suites", multiple=True, help="Only these suites (repeatable).")
 @click.option("--board", help="A past board by its id; see --list.")
-@click.option("--list", "list_boards", is_flag=True, help="List the boards there are.")
+@click.option("--list", "list_boards", is_flag=True, help="List all boards.")
 @click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -47,7 +47,7 @@ def leaderboard_command(
     if suites:
         standings = _of_suites(standings, suites)
     if plot is not None:
-        _write_picture(plot, standings)
+        _write_chart(plot, standings)
     if as_json:
         click.echo(to_json(standings.to_dicts()).decode())
     elif standings.is_empty():
@@ -71,7 +71,7 @@ def _of_suites(standings: pl.DataFrame, suites: tuple[str, ...]) -> pl.DataFrame
     return standings.filter(pl.col("suite").is_in(list(suites)))
 
 
-def _write_picture(path: Path, standings: pl.DataFrame) -> None:
+def _write_chart(path: Path, standings: pl.DataFrame) -> None:
     per_suite = standings.filter(pl.col("scope") == "suite")
     if path.suffix == ".svg":
         path.write_text(board_svg(per_suite), encoding="utf-8")

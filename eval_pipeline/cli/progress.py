@@ -1,6 +1,6 @@
-"""How a sweep goes on, shown while it does: a live table on a terminal, plain lines elsewhere. All on stderr.
+"""Progress of a running sweep on stderr: a live table on a terminal, plain lines elsewhere.
 
-The per-case calls only count; drawing happens four times a second, whatever the rate of cases.
+Calls per case only update counters; drawing happens four times a second, independent of the rate of cases.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.warehouse.journal import PairKey
 
 PLAIN_EVERY_S = 10.0
-MOST_ROWS = 20
+MAX_ROWS = 20
 
 
 @dataclass(slots=True)
 class _Row:
     total: int
-    begun: float
+    started: float
     counts: SweepCounts = field(default_factory=SweepCounts)
     done: int = 0
     reused: int = 0
@@ -46,14 +46,14 @@ class _Row:
 
 
 class Progress(SweepObserver):
-    """Counts per suite × runner; `clock` gives seconds."""
+    """Counts plans per suite × runner; `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.rows: dict[PairKey, _Row] = {}
         self._clock = clock
 
     def pair_planned(self, pair: Pair, plans: int) -> None:
-        self.rows[pair.name] = _Row(total=plans, begun=self._clock())
+        self.rows[pair.name] = _Row(total=plans, started=self._clock())
 
     def plan_reused(self, pair: Pair, status: Status | None) -> None:
         row = self.rows[pair.name]
@@ -81,12 +81,12 @@ class Progress(SweepObserver):
                 row.finished, row.ended = True, self._clock()
 
     def rate(self, row: _Row) -> float | None:
-        """Executions per second; None before the first."""
-        elapsed = (row.ended or self._clock()) - row.begun
+        """Return executions per second; None before the first."""
+        elapsed = (row.ended or self._clock()) - row.started
         return row.executed / elapsed if row.executed and elapsed > 0 else None
 
     def seconds_left(self, row: _Row) -> float | None:
-        """Estimated seconds until the cell is done; None when there is nothing to go by."""
+        """Return the estimated seconds until the pair is finished; None without an estimate."""
         rate = self.rate(row)
         return (row.total - row.done) / rate if rate and not row.finished else None
 
@@ -107,7 +107,7 @@ class LiveProgress(Progress):
         self._live = Live(console=console, refresh_per_second=4, transient=True, get_renderable=self.render)
 
     def render(self) -> RenderableType:
-        """The table as it stands: running cells first, the latest finished ones below."""
+        """Return the current table: running pairs first, the latest finished ones below."""
         if not self.rows:
             return Text("starting …", style="dim")
         table = Table(box=None, pad_edge=False, header_style="dim")
@@ -115,12 +115,12 @@ class LiveProgress(Progress):
             table.add_column(name, justify="left" if name in ("suite", "runner", "") else "right")
         shown = [(name, row) for name, row in self.rows.items() if row.total]
         ordered = sorted(shown, key=lambda item: item[1].finished)
-        for pair, row in ordered[:MOST_ROWS]:
-            table.add_row(*self._pairs(pair, row), style="dim" if row.finished else None)
-        hidden = len(ordered) - MOST_ROWS
+        for pair, row in ordered[:MAX_ROWS]:
+            table.add_row(*self._columns(pair, row), style="dim" if row.finished else None)
+        hidden = len(ordered) - MAX_ROWS
         return Group(table, Text(f"… and {hidden} more", style="dim")) if hidden > 0 else table
 
-    def _pairs(self, name: PairKey, row: _Row) -> list[RenderableType]:
+    def _columns(self, name: PairKey, row: _Row) -> list[RenderableType]:
         rate, left = self.rate(row), self.seconds_left(row)
         return [
             name.suite,
@@ -147,30 +147,30 @@ class LiveProgress(Progress):
 
 
 class PlainProgress(Progress):
-    """Lines: when a cell begins, every ten seconds, and when it is done."""
+    """Prints a line at most every ten seconds, and when a pair is finished."""
 
     def __init__(
         self, write: Callable[[str], object] | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(clock)
         self._write = write or (lambda line: print(line, file=sys.stderr, flush=True))
-        self._said_at = clock()
+        self._written_at = clock()
 
     def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
         super().plan_finished(pair, status, report)
         now = self._clock()
-        if now - self._said_at >= PLAIN_EVERY_S:
-            self._said_at = now
-            self._say(pair.name)
+        if now - self._written_at >= PLAIN_EVERY_S:
+            self._written_at = now
+            self._write_row(pair.name)
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         super().pairs_finished(outcomes)
         for outcome in outcomes:
-            self._say(outcome.pair.name)
+            self._write_row(outcome.pair.name)
             if outcome.error is not None:
                 self._write(f"{outcome.pair.name.suite} × {outcome.pair.name.runner}: not stored: {outcome.error}")
 
-    def _say(self, name: PairKey) -> None:
+    def _write_row(self, name: PairKey) -> None:
         row = self.rows.get(name)
         if row is None or not row.total:
             return
@@ -197,18 +197,18 @@ def _tokens(counts: SweepCounts) -> int | None:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds for people: `42 s`, `3:05 min`, `2:04 h`; `–` when unknown."""
+    """Format seconds for people: `42 s`, `3:05 min`, `2:04 h`; `–` when unknown."""
     if seconds is None:
         return "–"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    minutes, rest = divmod(total, 60)
     return f"{minutes}:{rest:02} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h"
 
 
 def choose_progress(console: Console, quiet: bool) -> Progress:
-    """Live on a terminal, plain lines elsewhere, nothing when asked to be quiet."""
+    """Return live progress on a terminal, plain lines elsewhere, and none with `quiet`."""
     if quiet:
         return Progress()
     return LiveProgress(console) if console.is_terminal else PlainProgress()

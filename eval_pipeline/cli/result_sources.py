@@ -1,4 +1,4 @@
-"""What a person calls a set of results — a runner, `sweep:ID`, `board:ID`, a file — and the results behind it."""
+"""Names of result sets (a runner, `sweep:ID`, `board:ID`, a file) → their results."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ FORMS = "a runner, sweep:ID, board:ID, current, an AgentV run folder or a result
 
 @dataclass
 class ResultSources:
-    """Finds results by name; the project's own are opened only when a name needs them.
+    """Finds results by name; the project's warehouse is opened only when a name requires it.
 
-    `suites` and `runners` narrow every set down (empty: all).
+    `suites` and `runners` filter every set (empty: all).
     """
 
     project: Path | None
@@ -49,28 +49,28 @@ class ResultSources:
         return self._opened
 
     def find(self, name: str) -> Results:
-        """The results of a name; a runner after `@` narrows them down to it. Raises InputError for what is none."""
+        """Return the results of a name; a runner after `@` filters them. Raises InputError for an unknown name."""
         if name.partition(":")[0] in KINDS or name.startswith("current@"):
-            what, _, runner = name.partition("@")
-            return self._stored(what, [runner] if runner else self.runners, name)
+            selector, _, runner = name.partition("@")
+            return self._stored(selector, [runner] if runner else self.runners, name)
         path = Path(name)
         if path.exists() and ("/" in name or path.suffix in (".json", ".jsonl")):
-            return self._narrowed(read_result_file(path, name))
+            return self._filtered(read_result_file(path, name))
         known = self._runners()
         if name in known:
             return self._stored("current", [name], name)
         if path.exists():
-            return self._narrowed(read_result_file(path, name))
+            return self._filtered(read_result_file(path, name))
         if "/" in name:
             raise InputError(f"no file {name}")
         raise UnknownName("runner", name, known) if known else InputError(f"'{name}' is not {FORMS}")
 
     def newest(self, count: int) -> list[Results]:
-        """The newest sweeps that hold something of the chosen suites and runners, oldest first."""
+        """Return the newest sweeps with results of the selected suites and runners, oldest first."""
         ids = sweep_ids(self.connection, self.suites, self.runners)[:count]
         if not ids:
-            wanted = ", ".join([*self.suites, *self.runners]) or "anything"
-            raise InputError(f"no sweep holds {wanted}; run a sweep first (eval-pipeline run)")
+            names = ", ".join([*self.suites, *self.runners]) or "anything"
+            raise InputError(f"no sweep has results of {names}; run a sweep first (eval-pipeline run)")
         return [self._stored(f"sweep:{id_}", self.runners, id_) for id_ in reversed(ids)]
 
     def _runners(self) -> list[str]:
@@ -79,15 +79,16 @@ class ResultSources:
         except WarehouseError:
             return []
 
-    def _stored(self, what: str, runners: Sequence[str], name: str) -> Results:
-        return read_results(self.connection, select(self.connection, what, suites=self.suites, runners=runners), name)
+    def _stored(self, selector: str, runners: Sequence[str], name: str) -> Results:
+        selection = select(self.connection, selector, suites=self.suites, runners=runners)
+        return read_results(self.connection, selection, name)
 
-    def _narrowed(self, results: Results) -> Results:
+    def _filtered(self, results: Results) -> Results:
         frame = results.frame
-        for kind, wanted in (("suite", self.suites), ("runner", self.runners)):
+        for kind, names in (("suite", self.suites), ("runner", self.runners)):
             known = frame[kind].unique().to_list()
-            for one in wanted:
-                if one not in known:
-                    raise UnknownName(kind, one, known)
-            frame = frame.filter(pl.col(kind).is_in(list(wanted))) if wanted else frame
+            for name in names:
+                if name not in known:
+                    raise UnknownName(kind, name, known)
+            frame = frame.filter(pl.col(kind).is_in(list(names))) if names else frame
         return Results(results.name, frame, results.at)

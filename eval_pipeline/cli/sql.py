@@ -1,4 +1,4 @@
-"""`eval-pipeline sql`: questions to the published results."""
+"""`eval-pipeline sql`: SQL queries over the published results."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from eval_pipeline.warehouse.store import Connection
 @click.argument("query", required=False)
 @project_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
-@click.option("--csv", "as_csv", is_flag=True, help="CSV with a head line.")
+@click.option("--csv", "as_csv", is_flag=True, help="CSV with a header line.")
 def sql_command(query: str | None, project: Path | None, data: Path | None, as_json: bool, as_csv: bool) -> None:
-    """Answer QUERY from results.duckdb, read-only (`-`: from stdin). Without QUERY: the tables and views there are."""
+    """Run QUERY on results.duckdb, read-only (`-`: from stdin). Without QUERY: list the tables and views."""
     with open_project(project, data).open_warehouse().published() as connection:
         if query is None:
-            print_rows(table_console(), ("name", "kind", "what it holds"), describe(connection))
+            print_rows(table_console(), ("name", "kind", "content"), describe(connection))
             return
         _answer(connection, sys.stdin.read() if query == "-" else query, as_json, as_csv)
 
 
 def _answer(connection: Connection, query: str, as_json: bool, as_csv: bool) -> None:
     if not query.strip():
-        raise InputError("SQL: there is no query; without one at all, the tables and views are listed")
+        raise InputError("SQL: the query is empty; omit it to list the tables and views")
     names, rows = answer(connection, query)
     if as_json:
         for row in rows:

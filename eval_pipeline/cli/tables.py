@@ -16,13 +16,13 @@ WIDE = 160
 
 
 def table_console() -> Console:
-    """stdout for tables: as wide as the terminal, or wide enough for every column where there is none."""
+    """Return a console for tables on stdout: as wide as the terminal, or wide enough for all columns without one."""
     console = Console()
     return console if console.is_terminal else Console(width=WIDE)
 
 
 def print_boards(console: Console, standings: pl.DataFrame) -> None:
-    """One table per suite, and the overall one first where there are several suites."""
+    """Print one table per suite, preceded by the overall table if there are several suites."""
     per_suite = standings.filter(pl.col("scope") == "suite")
     overall = standings.filter(pl.col("scope") == "overall")
     suites = per_suite["suite"].unique(maintain_order=True).to_list()
@@ -36,7 +36,7 @@ def print_boards(console: Console, standings: pl.DataFrame) -> None:
 def _print_board(
     console: Console, title: str, standings: pl.DataFrame, more: tuple[str, list[str]] | None = None
 ) -> None:
-    """One leaderboard, without the columns that say nothing (all unknown, or no errors); `more` is put last."""
+    """Print one leaderboard without its empty columns (all unknown, or no errors); `more` is the last column."""
     rows = board_rows(standings)
     columns = [(name, [row[index] for row in rows]) for index, name in enumerate(BOARD_HEAD)]
     columns = [(name, cells) for name, cells in columns if any(cell not in (UNKNOWN, "0") for cell in cells)]
@@ -54,7 +54,7 @@ def _print_board(
 
 
 def print_rows(console: Console, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Any small table."""
+    """Print a small table."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in head:
         table.add_column(Text(str(name)), overflow="fold")
@@ -64,6 +64,9 @@ def print_rows(console: Console, head: Sequence[str], rows: Sequence[Sequence[ob
 
 
 def say(console: Console, text: str, *, mark: str = "", style: str = "") -> None:
-    """A line as it is, brackets and all; `mark` is a word put first in `style`, which else is the whole line's."""
+    """Print a line without markup.
+
+    `mark` is a leading word in `style`; without it, `style` applies to the whole line.
+    """
     line = Text.assemble((mark, style), " ", text) if mark else Text(text, style=style)
     console.print(line, soft_wrap=True)

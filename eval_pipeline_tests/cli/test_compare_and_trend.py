@@ -180,7 +180,7 @@ def test_a_trend_over_the_newest_sweeps(desk: Desk) -> None:
 def test_a_trend_is_shown_sweep_by_sweep(desk: Desk) -> None:
     answer = desk("trend", "--suite", "greetings", "--runner", "greeter")
 
-    assert "improving +0.3333 a sweep, r² 1.000; 3 cells graded in every sweep" in answer.out
+    assert "improving +0.3333 per sweep, r² 1.000; 3 cases graded in every sweep" in answer.out
     assert [line.split()[-4] for line in answer.out.splitlines()[1:3]] == ["0", "0"]
 
 
@@ -192,7 +192,7 @@ def test_a_degrading_trend_of_files_fails_when_asked(tmp_path: Path) -> None:
     plain, strict = desk("trend", *reversed(paths)), desk("trend", *paths, "--fail-on-degrading", "--json")
 
     assert plain.code == 0
-    assert "degrading -0.1000 a sweep" in plain.out  # in the order of time, however they were named
+    assert "degrading -0.1000 per sweep" in plain.out  # in the order of time, however they were named
     assert (strict.code, strict.document["regression"]["triggered"]) == (1, True)
     assert strict.document["summary"]["date_range"] == {"start": days[0], "end": days[2]}
 
@@ -229,7 +229,7 @@ def test_the_picture_of_a_trend_is_written(desk: Desk, tmp_path: Path) -> None:
     [
         (["latest"], "a trend needs at least two sweeps, got 1"),
         (["latest", "previous", "--last", "2"], "not both"),
-        (["--last", "5", "--runner", "nobody"], "no sweep holds nobody"),
+        (["--last", "5", "--runner", "nobody"], "no sweep has results of nobody"),
         (["latest", "latest"], "named twice"),
         (["1999", "latest"], "no sweep '1999'"),
     ],

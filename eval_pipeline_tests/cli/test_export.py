@@ -76,7 +76,7 @@ def test_current_results_become_an_agentv_run_folder(desk: Desk, tmp_path: Path)
 
     rows = [json.loads(line) for line in (tmp_path / "run" / "index.jsonl").read_text().splitlines()]
     assert answer.code == 0
-    assert f"exported 11 cells of current to {tmp_path / 'run'}" in answer.err
+    assert f"exported 11 executions of current to {tmp_path / 'run'}" in answer.err
     assert {(row["suite"], row["test_id"], row["target"]): row["execution_status"] for row in rows} == {
         **{("greetings", case, runner): "ok" for case in ("ann", "bob") for runner in ("greeter", "parrot")},
         **{("greetings", case, "broken"): "execution_error" for case in ("ann", "bob", "nobody")},
@@ -121,7 +121,7 @@ def test_lines_go_to_stdout_where_no_file_is_named(desk: Desk, where: list[str])
     assert [(row["case_id"], row["status"], row["output"]) for row in rows] == [
         ("one", "passed", "hello? 1 and 1"), ("two", "passed", "hello? 2 and 2")
     ]  # fmt: skip
-    assert answer.err == "exported 2 cells of current to stdout\n"
+    assert answer.err == "exported 2 executions of current to stdout\n"
 
 
 def test_one_sweep_one_suite_or_one_runner_can_be_chosen(desk: Desk) -> None:
