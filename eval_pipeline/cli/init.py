@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from eval_pipeline.cli.written import FileText, write_files
+from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.new_projects import PROJECT_KINDS, ProjectKind
