@@ -1,13 +1,12 @@
 """`agent`: any coding-agent CLI of the registry, started so that it needs nobody to answer.
 
-The CLI's `launch` makes a command of the runner's settings; the `command` adapter runs it. A runner of this adapter is
-therefore the same, to every stored execution, as one of `command` with that command written out.
+The CLI's `launch` makes a command of the runner's settings, the `command` adapter runs it. A runner of this adapter
+therefore has the identity of a runner of `command` with that command written out.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -91,7 +90,7 @@ class Agent:
         await self._command.close()
 
     async def _with_session(self, raw: RawExecution, call: Call, begin: float) -> RawExecution:
-        """The same with the log of the session, where it is wanted and there is one."""
+        """The same with the log of the session, if it is to be kept and there is one."""
         if not self._keeps_session:
             return raw
         log = await in_thread(self._kept_log, raw, call, begin)
@@ -106,7 +105,9 @@ class Agent:
         log = find_log(self._cli.sessions, home, environment, session_id=session_id, cwd=cwd, since=begin)
         if log is None:
             return None
-        return Path(shutil.copyfile(log.path, call.folder / "session"))
+        copy = call.folder / "session"
+        copy.write_text(self._cli.sessions.read(log), "utf-8")
+        return copy
 
 
 def _cli(given: Mapping[str, Any]) -> AgentCli:
@@ -145,7 +146,7 @@ def _request(cli: AgentCli, given: Mapping[str, Any]) -> LaunchRequest:
 
 
 def _args(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The user's own arguments; a single one may stand alone."""
+    """Further arguments: a list, or a single one."""
     value = given.get("args")
     words = value if isinstance(value, list) else [] if value is None else [value]
     if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):

@@ -1,6 +1,6 @@
-"""What the sessions of all coding agents have in common: file paths, skills, and an end that never came.
+"""What the normalizers of all agent CLIs share: paths of files, signs of skills, and sessions without an end.
 
-What is particular to one agent's records is in its normalizer.
+What only one CLI's records need is in its folder.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ _SHOWN_STDERR = 300
 
 
 def resolved(path: str, folder: str | None) -> str:
-    """A path as the agent meant it: below `folder` when relative, without `.` and `..`; symbolic links are left alone.
+    """An absolute path, relative ones below `folder`, without `.` and `..`; symbolic links stay.
 
-    What only the agent's shell could resolve (`~`, `$HOME`) stays as given, and so does a relative path without folder.
+    A path that only the agent's shell can resolve (`~`, `$HOME`) stays as it is, and so does a relative path without
+    folder.
     """
     if path.startswith(("~", "$")) or PureWindowsPath(path).drive:
         return path
@@ -29,7 +30,7 @@ def resolved(path: str, folder: str | None) -> str:
 def read_events(
     path: str, *, folder: str | None, ok: bool | None, call_id: str | None, at: str | None, line: int
 ) -> Iterator[Event]:
-    """The events of a file that was asked to be read; reading a SKILL.md is a strong sign of its skill."""
+    """The events of a request to read a file; reading a SKILL.md is a strong sign of its skill."""
     yield FileReadEvent(path=path, ok=ok, call_id=call_id, at=at, line=line)
     skill = skill_of(path, folder)
     if skill is not None:
@@ -57,14 +58,14 @@ def detected_skills(events: Iterable[Event]) -> tuple[DetectedSkill, ...]:
     return tuple(
         DetectedSkill(
             skill=skill,
-            confidence=min((strength for strength, _ in found), key=_STRENGTHS.index),
-            evidence=tuple(evidence for _, evidence in found),
+            confidence=min((strength for strength, _ in of_skill), key=_STRENGTHS.index),
+            evidence=tuple(evidence for _, evidence in of_skill),
         )
-        for skill, found in signs.items()
+        for skill, of_skill in signs.items()
     )
 
 
 def without_result(printed: bool, stderr: str | None) -> str:
-    """What to say of a session whose end was never told; a program that printed nothing may have said why on stderr."""
+    """The error of a session without an end, with the last line of stderr where nothing was printed."""
     lines = [] if printed else (stderr or "").strip().splitlines()
     return "the session ended without a result" + (f": {lines[-1][:_SHOWN_STDERR]}" if lines else "")

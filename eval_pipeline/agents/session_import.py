@@ -31,7 +31,7 @@ class Session:
 
     @property
     def prompt(self) -> str | None:
-        """The user's first own words; None when there are none."""
+        """The user's first message; None without one."""
         return self.report.prompt
 
 

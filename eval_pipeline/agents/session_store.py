@@ -1,4 +1,4 @@
-"""Where an agent CLI keeps the logs of its sessions, how a log is found, and what its records tell of the session.
+"""Where an agent CLI keeps the logs of its sessions, how a log is found, and which facts its records hold.
 
 `SessionStore` is the seam; `JsonlSessions` serves every CLI that keeps one JSONL file a session.
 """
@@ -26,7 +26,7 @@ class RecordField:
     type: str | None = None
 
     def value(self, rows: Sequence[Record]) -> str | None:
-        """The first text at this place."""
+        """The first text at this place; None without one."""
         texts = (_text_at(row.value, self.keys) for row in rows if self.type in (None, row.type))
         return next((value for value in texts if value is not None), None)
 
@@ -38,7 +38,7 @@ def first_value(rows: Sequence[Record], fields: Sequence[RecordField]) -> str | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLog:
-    """The log of one session: its id as far as the storage tells it, its place, and its last change (UTC)."""
+    """The log of one session: the id that the storage gives it, its path, and its last change (UTC)."""
 
     session_id: str
     path: Path
@@ -47,7 +47,7 @@ class SessionLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
-    """What a log tells of its session. `cwd` is the folder that the CLI was started in."""
+    """Facts of a session by its log. `cwd` is the folder that the CLI was started in."""
 
     session_id: str | None = None
     cwd: str | None = None
@@ -80,7 +80,7 @@ class SessionStore(Protocol):
         """A log as text, or as much of its beginning as an overview needs. Raises OSError."""
 
     def facts(self, content: str) -> SessionFacts:
-        """What the text of a log tells of its session."""
+        """The facts of a session by the text of its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class JsonlSessions:
 
     `default_folder` is a folder of the user's home folder; `subfolder` is a folder inside the one that `variable`
     names, for a variable that several programs share. `patterns` are globs below; `excluded_prefix` begins the names of
-    files that are no sessions of the user's own. A file called `log_name` takes its id from its folder.
+    files that hold no session of the user. A file called `log_name` takes its id from its folder.
     """
 
     format: str

@@ -1,6 +1,6 @@
 """A shell command → the files that it reads, for agents that read files through a shell.
 
-A careful reading of the text, not a shell: `cat`, `head`, `tail`, `sed`, `nl`, `less` and the like, in chains and
+The text is parsed, no shell is run: `cat`, `head`, `tail`, `sed`, `nl`, `less` and the like, in chains and
 pipes, below `cd`, inside `bash -lc '…'`. Redirects, here-documents, globs and files that only a running shell could
 name are left out. Nothing here raises, whatever the text.
 """
@@ -43,7 +43,7 @@ _GLOB = re.compile(r"[*?\[{]")
 
 @dataclass(frozen=True, slots=True)
 class ShellReads:
-    """The files a command reads, each once, in order; and whether its exit code tells about each of them.
+    """The files a command reads, each once, in order; and what its exit code means for each of them.
 
     A path is relative to the folder the command runs in, or begins with `/`, `~` or `$`. `guarded`: every part has to
     succeed for exit code 0; `single`: the command is one program.
@@ -54,7 +54,7 @@ class ShellReads:
     single: bool = True
 
     def ok(self, exit_code: int | None) -> bool | None:
-        """Whether the reads worked, as far as the exit code of the whole command tells."""
+        """Whether the reads worked, as far as the exit code of the whole command shows."""
         if exit_code == 0:
             return True if self.guarded else None
         return None if exit_code is None or not self.single else False
@@ -73,7 +73,7 @@ class _Operator:
 
 @dataclass(slots=True)
 class _Folder:
-    """Where a command stands while it goes on: None when only a running shell could tell."""
+    """The working folder in the course of a command; None when only a running shell knows it."""
 
     current: str | None = ""
     outer: list[str | None] = field(default_factory=list)
@@ -228,16 +228,16 @@ def _is_file(word: _Word) -> bool:
 
 def _operands(words: Sequence[_Word], valued: frozenset[str]) -> list[_Word]:
     """The words that are no options; an option of `valued` takes the next word with it."""
-    found: list[_Word] = []
+    operands: list[_Word] = []
     rest = iter(words[1:])
     for word in rest:
         if word.text == "--":
-            return [*found, *rest]
+            return [*operands, *rest]
         if word.text in valued:
             next(rest, None)
         elif not word.text.startswith("-") or word.text == "-":
-            found.append(word)
-    return found
+            operands.append(word)
+    return operands
 
 
 def _plain(*valued: str) -> Callable[[Sequence[_Word]], list[_Word]]:

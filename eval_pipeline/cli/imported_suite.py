@@ -1,4 +1,4 @@
-"""Imported sessions → a suite that asks what they were asked, and a runner that replays what they answered.
+"""Imported sessions → a suite of their prompts, and a runner that replays their answers.
 
 The recording holds whole session reports, not transcripts: commands, file reads, skills and failures can be scored.
 """

@@ -17,7 +17,7 @@ _NOT_RUN = "<tool_use_error>"
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came back of one tool call."""
+    """The result of one tool call."""
 
     output: str
     is_error: bool

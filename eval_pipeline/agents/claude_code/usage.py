@@ -33,7 +33,7 @@ def usage_of(end: Ending, records: Sequence[Record]) -> Usage:
 
 
 def _reasoning(raw: JsonMap, records: Sequence[Record]) -> int | None:
-    """Thinking tokens; 0 is what the CLI prints for "not reported", and believed only where no thinking was seen."""
+    """Thinking tokens; the CLI prints 0 for "not reported", so 0 counts only where the session shows no thinking."""
     reasoning = count(mapping(raw.get("output_tokens_details")).get("thinking_tokens"))
     kinds = {text(block.get("type")) for record, block in message_blocks(records) if record.type == "assistant"}
     return reasoning if reasoning or (kinds and kinds.isdisjoint(THINKING)) else None
@@ -42,13 +42,13 @@ def _reasoning(raw: JsonMap, records: Sequence[Record]) -> int | None:
 def _cost(result: JsonMap) -> float | None:
     """The cost of this run in USD: the total of a resumed session also holds what earlier runs cost.
 
-    None when the CLI did not know a model's price: it then makes one up (`costBasis: unknown`).
+    None when the CLI does not know a model's price: it then invents one (`costBasis: unknown`).
     """
     models = [mapping(entry) for entry in mapping(result.get("modelUsage")).values()]
     if any(model.get("costBasis") == "unknown" for model in models):
         return None
     since = mapping(result.get("model_usage_since_last_result"))
-    own = [amount(mapping(entry).get("costUSD")) for entry in since.values()]
-    if own and None not in own:
-        return sum(cost for cost in own if cost is not None)
+    costs = [amount(mapping(entry).get("costUSD")) for entry in since.values()]
+    if costs and None not in costs:
+        return sum(cost for cost in costs if cost is not None)
     return amount(first(result, "total_cost_usd", "cost_usd", "total_cost"))

@@ -1,4 +1,4 @@
-"""`copilot-log`: a session that GitHub Copilot CLI has recorded, so that what was done by hand can be judged."""
+"""`copilot-log`: a session that GitHub Copilot CLI has recorded, so that work done by hand can be scored."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-import orjson
-
+from eval_pipeline.agents.copilot.agent import COPILOT
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
@@ -24,7 +23,7 @@ _CHOICES = ("session_dir", "session_id", "discover")
 
 @ADAPTERS.register("copilot-log")
 class CopilotLog:
-    """Gives every case the same recorded session; no model is called.
+    """Returns the same recorded session for every case; no model is called.
 
     Settings, one of: `session_dir` (a session's folder, or its `events.jsonl`), `session_id`, `discover: latest`.
     Sessions are looked for in `session_state_dir` (default: `session-state` in $COPILOT_HOME, else in `~/.copilot`);
@@ -60,7 +59,7 @@ class CopilotLog:
         self._cwd = (runner.folder / cwd).resolve() if cwd is not None else None
 
     def content(self) -> Mapping[str, str]:
-        """The session that is the newest now, or the one named."""
+        """The fingerprint of the session: the one that the settings name, else the newest."""
         events = self._events()
         return {events.parent.name: file_fingerprint(events)} if events is not None else {}
 
@@ -75,40 +74,34 @@ class CopilotLog:
         return None
 
     def _named(self, given: Mapping[str, Any], folder: Path) -> Path | None:
-        """The events of the session that the settings name; None when it is to be looked for."""
+        """The events of the session that the settings name; None when they name none."""
         path, id_ = settings.optional_text(given, "session_dir"), settings.optional_text(given, "session_id")
         if path is None and id_ is None:
             return None
-        found = folder / Path(path).expanduser() if path is not None else self._folder / str(id_)
-        events = found / EVENTS if found.is_dir() else found
+        session = folder / Path(path).expanduser() if path is not None else self._folder / str(id_)
+        events = session / EVENTS if session.is_dir() else session
         if not events.is_file():
             field = "session_dir" if path is not None else "session_id"
-            raise InputError(f"no session at {show_path(found)}", SourceLocation(field=field))
+            raise InputError(f"no session at {show_path(session)}", SourceLocation(field=field))
         return events.resolve()
 
     def _events(self) -> Path | None:
         if self._session is not None:
             return self._session
-        there = [
-            path for path in self._folder.glob(f"*/{EVENTS}") if self._cwd is None or _worked_in(path) == self._cwd
-        ]
-        return max(there, key=lambda path: (path.stat().st_mtime_ns, path.parent.name), default=None)
+        paths = self._folder.glob(f"*/{EVENTS}")
+        matching = [path for path in paths if self._cwd is None or _worked_in(path) == self._cwd]
+        return max(matching, key=lambda path: (path.stat().st_mtime_ns, path.parent.name), default=None)
 
 
 def _sessions_folder(given: Mapping[str, Any], folder: Path) -> Path:
     named = settings.optional_text(given, "session_state_dir")
     if named is not None:
         return folder / Path(named).expanduser()
-    home = os.environ.get("COPILOT_HOME")
-    return (Path(home) if home else Path.home() / ".copilot") / "session-state"
+    return COPILOT.sessions.folder(Path.home(), os.environ) / "session-state"
 
 
 def _worked_in(events: Path) -> Path | None:
-    """The folder that a session began in, as its first record says."""
-    with events.open("rb") as file:
-        first = file.readline()
-    try:
-        folder = orjson.loads(first)["data"]["context"]["cwd"]
-        return Path(folder).resolve()
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-        return None
+    """The folder that a session began in."""
+    log = COPILOT.sessions.log_at(events)
+    cwd = COPILOT.sessions.facts(COPILOT.sessions.read(log, head=True)).cwd if log is not None else None
+    return Path(cwd).resolve() if cwd is not None else None
