@@ -17,7 +17,7 @@ Strength = Literal["explicit", "strong", "medium"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEvent:
-    """Text that a role said. `phase` tells an assistant's thinking and commentary from its final words; `injected`
+    """A message of a role. `phase` distinguishes an assistant's thinking, commentary and final message; `injected`
     marks text that the agent's own harness put into the user's role."""
 
     kind: Literal["message"] = "message"
@@ -53,7 +53,7 @@ class ToolCallEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultEvent:
-    """What a tool answered. `is_error` is None when the source does not say."""
+    """The result of a tool call. `is_error` is None when the source does not report it."""
 
     kind: Literal["tool_result"] = "tool_result"
     tool: str | None = None
@@ -67,7 +67,7 @@ class ToolResultEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEvent:
-    """A shell command. `exit_code` and `output` are None when it never finished or the source does not say."""
+    """A shell command. `exit_code` and `output` are None when it did not finish or the source does not report them."""
 
     kind: Literal["command"] = "command"
     command: str
@@ -80,7 +80,7 @@ class CommandEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReadEvent:
-    """A file that was asked to be read (absolute path); `ok` is None when it is not known whether that worked."""
+    """A request to read a file (absolute path); `ok` is None when its success is unknown."""
 
     kind: Literal["file_read"] = "file_read"
     path: str
@@ -92,7 +92,7 @@ class FileReadEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileWriteEvent:
-    """A file that was asked to be created, changed or deleted (absolute path)."""
+    """A request to create, edit or delete a file (absolute path); `ok` is None when its success is unknown."""
 
     kind: Literal["file_write"] = "file_write"
     path: str
@@ -105,7 +105,7 @@ class FileWriteEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillEvent:
-    """A skill was loaded, or tried: `explicit` by a skill tool, `strong` by reading its SKILL.md."""
+    """An attempt to load a skill: `explicit` by a skill tool, `strong` by reading its SKILL.md."""
 
     kind: Literal["skill"] = "skill"
     skill: str
@@ -118,7 +118,7 @@ class SkillEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryEvent:
-    """The agent's own retry of a model call."""
+    """A retry of a model call by the agent itself."""
 
     kind: Literal["retry"] = "retry"
     attempt: int | None = None
@@ -174,5 +174,5 @@ def is_spoken(event: Event, *roles: str) -> TypeGuard[MessageEvent]:
 
 
 def event_from_json(value: JsonMap) -> Event:
-    """An event from its JSON form (the `kind` tells which). Raises KeyError or TypeError for what is none."""
+    """Return an event from its JSON form (`kind` is its class). Raises KeyError or TypeError for anything else."""
     return EVENT_KINDS[value["kind"]](**value)

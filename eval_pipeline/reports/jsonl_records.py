@@ -1,7 +1,6 @@
-"""JSONL that a program printed → records with their line numbers; and values out of records of which nobody promised
-the shape.
+"""JSONL printed by a program → records with line numbers, and typed reads of values whose shape is not guaranteed.
 
-What is no JSON object is counted, never an error. What a value turns out not to be is None or empty, never a guess.
+A line that is no JSON object is counted, never an error. A value of another type is None or empty, never a guess.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from eval_pipeline.fingerprints import to_json
 
 JsonMap = Mapping[str, Any]
 
-_LARGEST = 2**53  # beyond it a JSON number is no exact whole number any more
+_LARGEST = 2**53  # the largest range in which a JSON number is an exact integer
 _MANY_BRACKETS = 200
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _MEDIA = frozenset({"image", "document", "audio", "file", "input_image", "input_file", "input_audio"})
@@ -28,36 +27,36 @@ _MEDIA = frozenset({"image", "document", "audio", "file", "input_image", "input_
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One JSON object and the 1-based line it stood in."""
+    """One JSON object and its 1-based line."""
 
     line: int
     value: JsonMap
 
     @property
     def type(self) -> str:
-        """What the record says it is; empty when it does not."""
+        """Value of `type`; empty without one."""
         return text(self.value.get("type")) or ""
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The objects of a text in order, and how many of its lines could not be read."""
+    """The objects of a text in order, and the number of lines that could not be parsed."""
 
     rows: tuple[Record, ...] = ()
     unparsed_lines: int = 0
 
 
 def read_records(source: str | None) -> Records:
-    """The records of a JSONL text; a line that holds a list holds one record for each object in it."""
+    """Return the records of a JSONL text; a line with a list gives one record for each object in it."""
     rows: list[Record] = []
     unparsed = 0
     for number, line in enumerate((source or "").split("\n"), start=1):
         line = line.strip("\ufeff \t\r")
         if not line:
             continue
-        found = list(_objects(line))
-        unparsed += not found
-        rows.extend(Record(number, value) for value in found)
+        objects = list(_objects(line))
+        unparsed += not objects
+        rows.extend(Record(number, value) for value in objects)
     return Records(tuple(rows), unparsed)
 
 
@@ -70,7 +69,7 @@ def _objects(line: str) -> Iterator[JsonMap]:
 
 
 def parse_json(line: str) -> Any:
-    """One JSON value that can be stored again. Raises ValueError or RecursionError.
+    """Return one JSON value that can be serialized again. Raises ValueError or RecursionError.
 
     Half a surrogate pair, which JavaScript prints when it cuts a text, becomes U+FFFD; deep nesting is refused.
     """
@@ -88,34 +87,34 @@ def _refuse(name: str) -> None:
 
 
 def mapping(value: Any) -> JsonMap:
-    """The object, or an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def listing(value: Any) -> Sequence[Any]:
-    """The list, or an empty one."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def text(value: Any) -> str | None:
-    """The text, or None when it is none or empty."""
+    """Return the value if it is a text that is not empty, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def count(value: Any) -> int | None:
-    """A whole number of at least 0, else None."""
+    """Return the value if it is a whole number of at least 0, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST else None
 
 
 def amount(value: Any) -> float | None:
-    """A finite number of at least 0, else None."""
+    """Return the value if it is a finite number of at least 0, else None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LARGEST:
         return None
     return float(value) if math.isfinite(value) else None
 
 
 def moment(value: Any) -> str | None:
-    """The text of an ISO 8601 time, else None."""
+    """Return the value if it is an ISO 8601 time, else None."""
     if not isinstance(value, str):
         return None
     try:
@@ -126,7 +125,7 @@ def moment(value: Any) -> str | None:
 
 
 def shown(value: Any) -> str:
-    """A content as text: texts as they are, the parts of a list joined by newlines, media named, the rest as JSON."""
+    """Return a content as text: texts as they are, parts of a list joined by newlines, media by name, else JSON."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -135,13 +134,13 @@ def shown(value: Any) -> str:
 
 
 def _part(part: Any) -> str:
-    said = mapping(part).get("text")
-    if isinstance(said, str):
-        return said
+    words = mapping(part).get("text")
+    if isinstance(words, str):
+        return words
     kind = mapping(part).get("type")
     return f"[{kind}]" if isinstance(kind, str) and kind in _MEDIA else shown(part)
 
 
 def first(record: JsonMap, *names: str) -> Any:
-    """The value of the first of `names` that the record has and that is not null."""
+    """Return the first value among `names` of the record that is not null; None without."""
     return next((record[name] for name in names if record.get(name) is not None), None)

@@ -45,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectedSkill:
-    """A skill that the session used, with the strongest sign of it and the evidence in words."""
+    """A skill that the session used, with the strength of its strongest sign and the evidence in words."""
 
     skill: str
     confidence: Strength
@@ -64,10 +64,10 @@ class _Derived:
 class SessionReport(_Derived):
     """One execution, normalized.
 
-    `final_output` is the target's last words to the user, None when it never got there. `failure_class` and `error`
-    tell why a session that ran did not complete (an agent that ended on an API error), None when it did.
+    `final_output` is the target's last message to the user; None when there is none. `failure_class` and `error`
+    are why a session that ran did not complete (an agent that ended on an API error); None when it did.
     `file_changes` is the unified diff of what the session changed in its workspace, None where it had none.
-    `unknown_events` counts record types that the normalizer does not know; `unparsed_lines` those it could not read.
+    `unknown_events` counts record types unknown to the normalizer; `unparsed_lines` counts lines it could not parse.
     `turn_starts` delimits the turns of a live conversation; empty where the source does not.
     """
 
@@ -133,7 +133,7 @@ class SessionReport(_Derived):
 
     @property
     def file_reads(self) -> tuple[str, ...]:
-        """Paths asked to be read, in order, each once."""
+        """Paths of the files requested to be read, in order, each once."""
         return tuple(dict.fromkeys(event.path for event in self.events if isinstance(event, FileReadEvent)))
 
     @property
@@ -148,7 +148,7 @@ class SessionReport(_Derived):
 
     @property
     def thinking_chars(self) -> int:
-        """Characters of thinking that the session shows."""
+        """Characters of thinking in the session."""
         return sum(
             len(event.text) for event in self.events if isinstance(event, MessageEvent) and event.phase == "thinking"
         )

@@ -1,9 +1,9 @@
-"""Execution → SessionReport: the room's verb. A normalizer per raw format does the reading (`normalizers/`)."""
+"""Execution → SessionReport: the verb of the room. Each raw format has a normalizer that reads it (`normalizers/`)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawSession:
-    """What a normalizer may look at: the raw execution, the case asked, and the folder the target worked in."""
+    """Input of a normalizer: the raw execution, its case, and the folder that the target worked in."""
 
     execution_id: str
     raw: RawExecution
@@ -31,7 +31,7 @@ class RawSession:
     cwd: Path | None = None
 
     def text(self, role: str) -> str | None:
-        """The text of a raw file (UTF-8, odd bytes as U+FFFD), or of the payload entry of that name; None without."""
+        """Return the text of a raw file (UTF-8, invalid bytes as U+FFFD), else the payload entry `role`, else None."""
         if role in self.raw.files:
             return self.raw.files[role].read_bytes().decode("utf-8", "replace")
         inline = self.raw.payload.get(role)
@@ -39,12 +39,12 @@ class RawSession:
 
 
 class Normalizer(Protocol):
-    """Reads one raw format. Raise the number under `version` when the same raw execution gives another report."""
+    """Reads one raw format. Increase `version` when the same raw execution gives another report."""
 
     version: str
 
     def normalize(self, material: RawSession) -> SessionReport:
-        """The report; what it raises makes the report a failed one."""
+        """Return the report. An exception gives a report of failure class `normalization`."""
 
 
 NORMALIZERS: Registry[Callable[[], Normalizer]] = Registry(
@@ -57,11 +57,11 @@ NORMALIZERS: Registry[Callable[[], Normalizer]] = Registry(
 
 
 def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport:
-    """The session report of an execution.
+    """Return the session report of an execution.
 
-    Times, cost by the runner's prices, and the reason of a failed execution are added here for every format. The
-    target's own time, as adapter or report tell it, goes before the time that the attempt took. A normalizer that
-    breaks gives a report of failure class `normalization`, with the execution's facts kept.
+    Times, cost by the runner's prices and the reason of a failed execution are added here for every format. The
+    target's own time, from adapter or report, takes precedence over the time of the attempt. A normalizer that raises
+    gives a report of failure class `normalization` that keeps the facts of the execution.
     """
     report = _read(execution, case)
     exit_code, own_duration = (execution.raw.exit_code, execution.raw.duration_ms) if execution.raw else (None, None)
@@ -71,7 +71,7 @@ def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport
         model=report.model or runner.model,
         exit_code=_first_known(exit_code, report.exit_code),
         usage=with_cost(report.usage, runner.prices, report.model_calls),
-        turn_starts=tuple(_priced(start, runner.prices) for start in report.turn_starts),
+        turn_starts=_priced(report.turn_starts, runner.prices) if report.turn_starts else (),
         failure_class=execution.failure_class or report.failure_class,
         error=execution.error or report.error,
         started_at=report.started_at or _iso(execution.started_at),
@@ -81,19 +81,21 @@ def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport
     )
 
 
-def _priced(start: TurnStart, prices: Mapping[str, float]) -> TurnStart:
-    return replace(start, usage=with_cost(start.usage, prices, start.model_calls))
+def _priced(starts: Sequence[TurnStart], prices: Mapping[str, float]) -> tuple[TurnStart, ...]:
+    return tuple(replace(start, usage=with_cost(start.usage, prices, start.model_calls)) for start in starts)
 
 
 def _elapsed_ms(execution: Execution) -> float | None:
-    """How long the target took as seen from outside: as the adapter says under `elapsed_ms` of its payload (None there:
-    it cannot know, what it brings was said at another time), else as long as the attempt."""
+    """The time of the target as seen from outside: `elapsed_ms` of the payload, else the duration of the attempt.
+
+    None in the payload is unknown: a replayed answer was given at another time.
+    """
     payload = execution.raw.payload if execution.raw is not None else {}
     return json_amount(payload["elapsed_ms"]) if "elapsed_ms" in payload else execution.duration_ms
 
 
 def normalizer_version(format_: str) -> str:
-    """The identity of the normalizer of a format: part of a report's identity."""
+    """Return the identity of the normalizer of a format, which is part of a report's identity."""
     factory = NORMALIZERS.find(format_)
     return f"{format_}/{factory().version}" if factory is not None else f"{format_}/none"
 
@@ -110,7 +112,7 @@ def _read(execution: Execution, case: Case) -> SessionReport:
 
 
 def normalize_raw(material: RawSession) -> SessionReport:
-    """The report of a raw execution by the normalizer of its format, with the kinds of the tools that it called."""
+    """Return the report of a raw execution by the normalizer of its format, with the kinds of its tools."""
     report = NORMALIZERS.get(material.raw.format)().normalize(material)
     return _with_tool_kinds(report, material.raw.format) if report.tool_calls else report
 
@@ -129,9 +131,9 @@ def _with_tool_kinds(report: SessionReport, format_: str) -> SessionReport:
 
 
 def with_cost(usage: Usage, prices: Mapping[str, float], calls: int | None) -> Usage:
-    """Usage with its cost: as reported, else tokens × the runner's prices (USD per million), else unknown.
+    """Return usage with its cost: as reported, else tokens × prices (USD per million), else unknown.
 
-    Cache reads and writes are priced apart when their prices are given, as ordinary input otherwise.
+    Cache reads and writes have prices of their own where they are given, else the price of input.
     """
     if usage.cost_usd is not None or not prices:
         return usage
@@ -164,16 +166,16 @@ def _iso(moment: datetime) -> str:
 
 
 def json_int(value: Any) -> int | None:
-    """A count from outside: an int of at least 0 that fits 64 bits, else None (unknown)."""
+    """Return an external value as a count: an int of at least 0 that fits 64 bits, else None (unknown)."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
 
 
 def json_amount(value: Any) -> float | None:
-    """A measure from outside (money, time): a finite number of at least 0, else None (unknown)."""
+    """Return an external value as a measure (money, time): a finite number of at least 0, else None (unknown)."""
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
     return float(value) if usable else None
 
 
 def json_mapping(value: Any) -> Mapping[str, Any]:
-    """A mapping from outside; empty for anything else."""
+    """Return an external value as a mapping; empty for anything else."""
     return value if isinstance(value, Mapping) else {}

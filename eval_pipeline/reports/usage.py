@@ -8,11 +8,11 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one session, as the provider counted them; None where it did not.
+    """Tokens and cost of a session or turn, as the provider counted them; None where it did not.
 
     `input_tokens` is gross: cache reads and cache writes are part of it. `output_tokens` includes reasoning. The
-    parts (`cached_input_tokens`, `cache_write_tokens`, `reasoning_tokens`) are never added on top. `cost_source` says
-    whether money was `reported` by the target or `computed` from the runner's prices.
+    parts (`cached_input_tokens`, `cache_write_tokens`, `reasoning_tokens`) are never added on top. `cost_source` is
+    whether the cost was `reported` by the target or `computed` from the runner's prices.
     """
 
     input_tokens: int | None = None

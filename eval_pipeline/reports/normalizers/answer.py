@@ -1,8 +1,8 @@
-"""`replay`, `python`, `mock` and `command`: an answer with what its source says about it.
+"""`replay`, `python`, `mock` and `command`: an answer with the facts that its source reports.
 
 The fields are those of a recording row and of a function's returned mapping: `output`, `messages`, `usage`,
-`cost_usd`, `error`, `report`. A command's answer is its output file, else its standard output; JSON with those keys is
-read as them, anything else is the answer's text (AgentV's command protocol).
+`cost_usd`, `error`, `report`. A command's answer is its output file, else its standard output: JSON with those keys is
+parsed, anything else is the text of the answer.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CommandNormalizer:
 
 
 def _structured(text: str) -> Mapping[str, Any] | None:
-    """JSON output with the protocol's keys and nothing that is not one; else it is the answer itself."""
+    """The parsed output where it is a JSON object with the keys of an answer; None where it is the answer itself."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -79,9 +79,9 @@ def _structured(text: str) -> Mapping[str, Any] | None:
 
 
 def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport:
-    """The report of an answer mapping: `output` is a text, a value (kept as JSON) or a list of messages.
+    """Return the report of an answer mapping: `output` is a text, a value (kept as JSON) or a list of messages.
 
-    An `error` beside it is the target's own word that it did not complete.
+    An `error` beside it means that the target reports its own failure.
     """
     messages, error = _messages(answer), _error(answer.get("error"))
     events = tuple(_events(messages))
@@ -157,10 +157,10 @@ def _tool_events(call: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _tool_duration_ms(call: Mapping[str, Any]) -> float | None:
-    """As the call says, else from its begin to its end, when both are times."""
-    said = json_amount(call.get("duration_ms"))
-    if said is not None:
-        return said
+    """The reported duration, else the time from start to end; None when unknown."""
+    reported = json_amount(call.get("duration_ms"))
+    if reported is not None:
+        return reported
     try:
         span = datetime.fromisoformat(call["end_time"]) - datetime.fromisoformat(call["start_time"])
     except (KeyError, TypeError, ValueError):
@@ -192,12 +192,12 @@ def answer_usage(answer: Mapping[str, Any]) -> Usage:
 
 
 def _first_known(raw: Mapping[str, Any], read: Callable[[Any], Number | None], *names: str) -> Number | None:
-    """The first of these entries that can be read."""
+    """Return the first of these entries that `read` accepts."""
     return next((number for name in names if (number := read(raw.get(name))) is not None), None)
 
 
 def stored_report(stored: Mapping[str, Any], execution_id: str) -> SessionReport:
-    """A session report from its JSON form, under a new execution id."""
+    """Return a session report from its JSON form, under a new execution id."""
     values = {key: value for key, value in stored.items() if key in SessionReport.__dataclass_fields__}
     report = SessionReport(
         **{**values, "execution_id": execution_id, "events": (), "skills": (), "usage": Usage(), "turn_starts": ()}

@@ -1,4 +1,4 @@
-"""`chat`: a model's response, in whichever provider's format (`wire`) it was given."""
+"""`chat`: a model's response in the format of its provider (`wire`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ChatNormalizer:
 
 
 def _why_nothing(reply: Reply) -> tuple[FailureClass | None, str | None]:
-    """Why a response holds no text; a model that stopped of itself, or to call a tool, answered all the same."""
+    """Why a response has no text; (None, None) for a model that stopped normally or to call a tool."""
     if reply.finish in _ANSWERED:
         return None, None
     unknown = TARGET_ERROR, f"the model ended with '{reply.finish}' and without an answer"
