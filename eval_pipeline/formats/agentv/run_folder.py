@@ -30,6 +30,7 @@ from eval_pipeline.formats.agentv.results import (
     uncached_input,
 )
 from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.moments import iso
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.model import content_text
@@ -128,10 +129,15 @@ def _changes(record: ResultRow) -> dict[str, Any] | None:
 
 
 def _conversation(record: ResultRow) -> dict[str, Any] | None:
-    turns = sum(message["role"] == "assistant" for message in output_messages(record.report)) if record.report else 0
     if record.conversation_id is None:
         return None
+    turns = _turns(record.report) if record.report is not None else 0
     return {"turns": turns, "conversation_id": record.conversation_id}
+
+
+def _turns(report: SessionReport) -> int:
+    """The turns of a live conversation, else the target's messages, as AgentV counts them."""
+    return len(report.turn_starts) or sum(message["role"] == "assistant" for message in output_messages(report))
 
 
 def _timing(records: Sequence[ResultRow]) -> dict[str, Any]:

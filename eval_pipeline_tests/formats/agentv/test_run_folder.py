@@ -11,6 +11,7 @@ from eval_pipeline.failures import FAILURE_CLASSES
 from eval_pipeline.formats.agentv.results import failure_stage
 from eval_pipeline.formats.agentv.run_folder import segment
 from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.reports.model import TurnStart
 from eval_pipeline.scores.model import Finding, Status, SubScore
 from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score, a_verdict, exported
 
@@ -199,6 +200,13 @@ def test_members_of_a_score_are_its_scores() -> None:
     assert [(one["name"], one["verdict"], one.get("target")) for one in evaluator["scores"]] == [
         ("a", "pass", None), ("b", "skip", "judge")
     ]  # fmt: skip
+
+
+def test_the_turns_of_a_live_conversation_are_counted_not_the_targets_messages() -> None:
+    starts = (TurnStart(position=0, messages=1), TurnStart(position=1, messages=1), TurnStart(position=2, messages=1))
+    record = a_record(report=a_report(turn_starts=starts), conversation_id="talk")
+
+    assert documents(record)["maths/sum/grading.json"]["conversation"]["turns"] == 3
 
 
 def test_grading_tells_tools_changes_and_the_conversation() -> None:
