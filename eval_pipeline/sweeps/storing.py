@@ -76,7 +76,7 @@ def _store_together(warehouse: Warehouse, sweep_id: str, group: Sequence[Finishe
         with warehouse.transaction():
             outcomes = _store(warehouse, sweep_id, group)
     except Exception as error:  # noqa: BLE001 — each pair is tried again alone, which names the one at fault
-        _LOG.info("%d pairs are stored one by one: %s", len(group), error)
+        _LOG.warning("%d pairs are stored one by one: %s", len(group), error)
         return None
     for pair in group:
         pair.journal.remove()

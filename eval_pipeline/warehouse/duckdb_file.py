@@ -12,7 +12,7 @@ import shutil
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ MEMORY_LIMIT = "128MB"
 THREADS = 2
 LOCK_TIMEOUT_S = 600.0
 LONG_LINE_BYTES = 2**20
-LINE_BYTES = 16 * 2**20
+LINE_BYTES = 2**20
+"""The least line that a reader has room for; DuckDB allocates a multiple of it."""
 
 
 class DuckDBWarehouse:
@@ -97,22 +98,24 @@ class DuckDBWarehouse:
             return
         for path in (path for paths in there.values() for path in paths):
             cut_torn_line(path)
-        try:
-            self._fold(there, exact=True)
-        except (duckdb.ConversionException, duckdb.InvalidInputException):
-            self._fold(there, exact=False)
-        except duckdb.OutOfMemoryException:
-            self._fold(there, exact=True, roomy=True)  # many long rows together; the transaction left nothing behind
+        with ExitStack() as joined:
+            files = {name: joined.enter_context(self._joined(name, paths)) for name, paths in there.items()}
+            try:
+                self._fold(files, exact=True)
+            except (duckdb.ConversionException, duckdb.InvalidInputException):
+                self._fold(files, exact=False)
+            except duckdb.OutOfMemoryException:
+                self._fold(files, exact=True, roomy=True)  # many long rows; the transaction left nothing behind
 
-    def _fold(self, journals: Mapping[str, Sequence[Path]], *, exact: bool, roomy: bool = False) -> None:
+    def _fold(self, journals: Mapping[str, Path], *, exact: bool, roomy: bool = False) -> None:
         """Take all journals in, in one transaction. Not `exact`: a number that fits no column becomes NULL. `roomy`:
         with as much memory as the journals may need."""
         with self.transaction() as connection:
-            for name, paths in journals.items():
-                longest = max(map(longest_line, paths))
+            for name, path in journals.items():
+                longest = longest_line(path)
                 if roomy or longest > LONG_LINE_BYTES:
-                    _make_room(connection, sum(path.stat().st_size for path in paths), longest)
-                _replace(connection, BY_NAME[name], _reader(BY_NAME[name], paths, longest, exact=exact))
+                    _make_room(connection, path.stat().st_size, longest)
+                _replace(connection, BY_NAME[name], _reader(BY_NAME[name], path, longest, exact=exact))
 
     def write(self, table: str, rows: Iterable[Row]) -> None:
         with self._spooled(table, rows) as path:
@@ -123,7 +126,7 @@ class DuckDBWarehouse:
         with self._spooled(table, frame.iter_rows(named=True)) as path, self.transaction() as connection:
             connection.execute(f'DELETE FROM "{table}" WHERE {_equals(where)}', list(where.values()))
             if len(frame):
-                source = _reader(BY_NAME[table], [path], longest_line(path), exact=True)
+                source = _reader(BY_NAME[table], path, longest_line(path), exact=True)
                 connection.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM {source}')
 
     def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:
@@ -159,10 +162,29 @@ class DuckDBWarehouse:
             connection.close()
 
     @contextmanager
+    def _joined(self, table: str, paths: Sequence[Path]) -> Iterator[Path]:
+        """The lines of several files as one file: DuckDB holds buffers for each file that it reads."""
+        if len(paths) == 1:
+            yield paths[0]
+            return
+        path = self._spool_path(table)
+        try:
+            with path.open("wb") as file:
+                for part in paths:
+                    with part.open("rb") as lines:
+                        shutil.copyfileobj(lines, file)
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    def _spool_path(self, table: str) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder / f".{table}.{uuid.uuid4().hex}.jsonl"
+
+    @contextmanager
     def _spooled(self, table: str, rows: Iterable[Row]) -> Iterator[Path]:
         """Rows as a file of JSON lines for as long as they are being read."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f".{table}.{uuid.uuid4().hex}.jsonl"
+        path = self._spool_path(table)
         try:
             with path.open("wb") as file:
                 file.writelines(to_json(row) + b"\n" for row in rows)
@@ -231,8 +253,8 @@ def _make_room(connection: duckdb.DuckDBPyConnection, bytes_: int, longest: int)
     connection.execute("SET threads = 1")
 
 
-def _reader(table: Table, paths: Sequence[Path], longest: int, *, exact: bool) -> str:
-    """A subquery of the rows in files of JSON lines."""
+def _reader(table: Table, path: Path, longest: int, *, exact: bool) -> str:
+    """A subquery of the rows in a file of JSON lines."""
     types = {column.name: column.type if exact or column.type not in WHOLE else "DOUBLE" for column in table.columns}
     columns = ", ".join(f"'{name}': '{type_}'" for name, type_ in types.items())
     chosen = ", ".join(
@@ -242,8 +264,7 @@ def _reader(table: Table, paths: Sequence[Path], longest: int, *, exact: bool) -
         for column in table.columns
     )
     options = f"format='newline_delimited', maximum_object_size={max(LINE_BYTES, longest + 1)}"
-    files = ", ".join(sql_text(_no_pattern(path)) for path in paths)
-    return f"(SELECT {chosen} FROM read_json([{files}], columns={{{columns}}}, {options}))"
+    return f"(SELECT {chosen} FROM read_json({sql_text(_no_pattern(path))}, columns={{{columns}}}, {options}))"
 
 
 WHOLE = ("INTEGER", "BIGINT")

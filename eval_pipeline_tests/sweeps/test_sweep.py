@@ -19,6 +19,7 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import RawSession
 from eval_pipeline.reports.normalizers.answer import AnswerNormalizer
 from eval_pipeline.sweeps.pairs import STAGES
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains
@@ -515,6 +516,53 @@ def test_cells_of_an_older_revision_that_a_filter_left_out_are_not_counted_as_gr
     folder.session().update_leaderboards()
 
     assert folder.ask("SELECT graded, planned, passed, coverage FROM leaderboard") == [(1, 2, 0, 0.5)]
+
+
+# Many pairs
+
+
+def eight_pairs(folder: ProjectFolder) -> list[PairKey]:
+    for number in range(8):
+        folder.write_suite(a_test("a", contains("9") if number % 2 else contains("2")), name=f"s{number}")
+    return [PairKey(f"s{number}", "echo") for number in range(8)]
+
+
+def test_pairs_that_finish_together_are_stored_together(folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+    original = DuckDBWarehouse._open
+
+    def opening(self: DuckDBWarehouse) -> object:
+        opened.append(self)
+        return original(self)
+
+    monkeypatch.setattr(DuckDBWarehouse, "_open", opening)
+
+    _, outcomes = folder.sweep_cells(eight_pairs(folder), concurrency=8)
+
+    assert [outcome.error for outcome in outcomes] == [None] * 8
+    assert len(opened) < 8
+    assert folder.ask("SELECT suite FROM failure_classes ORDER BY 1") == [("s1",), ("s3",), ("s5",), ("s7",)]
+    assert {outcome.pair.name.suite for outcome in outcomes if outcome.failures is not None} == {"s1", "s3", "s5", "s7"}
+
+
+def test_pairs_that_cannot_be_stored_together_are_stored_one_by_one(
+    folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = DuckDBWarehouse.ingest
+
+    def ingest(self: DuckDBWarehouse, *journals: Mapping[str, Path]) -> None:
+        if len(journals) > 1 or any("/s3/" in str(path) for journal in journals for path in journal.values()):
+            raise RuntimeError("the disk is full")
+        original(self, *journals)
+
+    monkeypatch.setattr(DuckDBWarehouse, "ingest", ingest)
+
+    _, outcomes = folder.sweep_cells(eight_pairs(folder), concurrency=8)
+
+    errors = {outcome.pair.name.suite: outcome.error for outcome in outcomes if outcome.error is not None}
+    assert errors == {"s3": "RuntimeError: the disk is full"}
+    assert folder.ask("SELECT count(*), count(DISTINCT suite) FROM verdicts") == [(7, 7)]
+    assert list((folder.data / "journals").rglob("s3/target_executions.jsonl"))
 
 
 # Secrets
