@@ -14,6 +14,7 @@ from pydantic import Field
 from eval_pipeline.errors import EvalPipelineError, InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids
 from eval_pipeline.orchestration.checks import checks_of_pair, pair_checks, suite_check, suite_checks
+from eval_pipeline.orchestration.event_storage import events_together
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import (
     CODE_VERSION,
@@ -34,6 +35,8 @@ from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import carry_out, make_graders
 
 GROUP = "evaluation"
+PAIRS_AT_ONCE = 16
+"""Pairs whose events are stored in one transaction: few enough that the UI waits a fraction of a second at most."""
 Loaded = TypeVar("Loaded")
 PAIR_ASSETS = (*STAGES, "failure_classes")
 _NO_OUTPUT: tuple[dg.AssetCheckResult, ...] = ()
@@ -251,8 +254,10 @@ class _Reporter(ForwardingObserver):
         self._suite_events: dict[str, int | None] = {}
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
-        for outcome in outcomes:
-            self._report(outcome)
+        for start in range(0, len(outcomes), PAIRS_AT_ONCE):
+            with events_together(self._context.instance):
+                for outcome in outcomes[start : start + PAIRS_AT_ONCE]:
+                    self._report(outcome)
         super().pairs_finished(outcomes)
 
     def _report(self, outcome: PairOutcome) -> None:

@@ -11,7 +11,7 @@ from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from filelock import FileLock
 
-from eval_pipeline.orchestration.sqlite_storage import QuickSqliteStorage
+from eval_pipeline.orchestration.event_storage import SweepSqliteStorage
 
 CONFIG = """\
 # Dagster's own settings for this project (docs.dagster.io, "dagster.yaml"); written once, yours to change.
@@ -31,6 +31,10 @@ retention:
       failure: 30
       success: 90
 """
+
+
+EVENTS_AT_ONCE = 200
+"""Events of one kind that Dagster itself reports together, such as what a run plans, in one transaction."""
 
 
 def dagster_home(data: Path) -> Path:
@@ -58,19 +62,24 @@ def end_killed_runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> Non
 
 
 def open_instance(data: Path) -> dg.DagsterInstance:
-    """The instance for a sweep in this process: output goes to the terminal instead of into captured logs."""
+    """Return the instance for a sweep in this process.
+
+    Output goes to the terminal instead of into captured logs, and events are stored several at a time.
+    """
     quiet = {
         "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
     }
     home = prepare_home(data)
     with FileLock(home / "opening.lock"):  # two first runs must not both make Dagster's tables
-        return dg.DagsterInstance.from_ref(_with_quick_storage(InstanceRef.from_dir(str(home), overrides=quiet)))
+        instance = dg.DagsterInstance.from_ref(_with_our_storage(InstanceRef.from_dir(str(home), overrides=quiet)))
+    instance._get_event_batch_size = lambda: EVENTS_AT_ONCE  # type: ignore[method-assign]
+    return instance
 
 
-def _with_quick_storage(ref: InstanceRef) -> InstanceRef:
-    """The instance with SQLite opened by QuickSqliteStorage; another storage, or one of the user's, stays."""
+def _with_our_storage(ref: InstanceRef) -> InstanceRef:
+    """The instance with SQLite opened by SweepSqliteStorage; another storage, or one of the user's, stays."""
     storage = ref.storage_data
     if storage is None or storage.class_name != DagsterSqliteStorage.__name__:
         return ref
-    module = QuickSqliteStorage.__module__
-    return ref._replace(storage_data=storage._replace(module_name=module, class_name=QuickSqliteStorage.__name__))
+    module = SweepSqliteStorage.__module__
+    return ref._replace(storage_data=storage._replace(module_name=module, class_name=SweepSqliteStorage.__name__))

@@ -25,6 +25,7 @@ from pathlib import Path
 import duckdb
 
 from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
+from eval_pipeline_tests.benchmarks.pairs import measure_pairs
 
 RUN = [sys.executable, "-m", "eval_pipeline_tests.benchmarks.command", "run", "suites", "--quiet", "--refresh"]
 
@@ -173,8 +174,14 @@ def start_up(quick: bool) -> None:
         print(f"per suite × runner (4 materializations, 2 checks): CPU {shown(per_cell, 'ms', 0)}", flush=True)
 
 
+def pairs(quick: bool) -> None:
+    """What a pair costs, and what it costs when nothing or only its evaluators changed."""
+    measure_pairs(lambda folder: timed([*RUN, "missing"], folder), quick)
+
+
 MEASURES: dict[str, Callable[[bool], None]] = {
     "start-up": start_up,
+    "pairs": pairs,
     "per-case": per_case,
     "nothing-changed": nothing_changed,
     "memory": memory,
@@ -189,7 +196,9 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m eval_pipeline_tests.benchmarks", description=__doc__)
     parser.add_argument("--only", choices=list(MEASURES), action="append", help="only this measure (repeatable)")
     parser.add_argument("--quick", action="store_true", help="smaller runs: for a first look, not for quoting")
+    parser.add_argument("--python", default=sys.executable, help="an interpreter with another checkout, to compare")
     given = parser.parse_args(arguments)
+    RUN[0] = given.python
     for name in given.only or MEASURES:
         print(f"— {name}", flush=True)
         MEASURES[name](given.quick)

@@ -12,8 +12,8 @@ import pytest
 from alembic.script import ScriptDirectory
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 
+from eval_pipeline.orchestration.event_storage import SweepSqliteStorage
 from eval_pipeline.orchestration.instance import open_instance, prepare_home
-from eval_pipeline.orchestration.sqlite_storage import QuickSqliteStorage
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ OWN = f"storage: {{custom: {{module: {__name__}, class: Own, config: {{base_dir:
 
 @pytest.mark.parametrize(
     ("settings", "storage"),
-    [("", QuickSqliteStorage), ("storage: {sqlite: {base_dir: elsewhere}}", QuickSqliteStorage), (OWN, "Own")],
+    [("", SweepSqliteStorage), ("storage: {sqlite: {base_dir: elsewhere}}", SweepSqliteStorage), (OWN, "Own")],
     ids=["none", "sqlite elsewhere", "of the user"],
 )
 def test_only_the_default_storage_is_replaced(

@@ -1,0 +1,67 @@
+"""What a pair costs through the command line: suites × runners of one case each, with the `mock` adapter."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+RUNNERS = 10
+NAMES = ("first run", "unchanged run", "evaluators edited")
+
+
+class Cost(Protocol):
+    """What one process took: CPU seconds of user and system."""
+
+    @property
+    def cpu_s(self) -> float: ...
+
+
+Run = Callable[[Path], Cost]
+
+
+def measure_pairs(run: Run, quick: bool) -> None:
+    """CPU per pair at 100 and 1,000 pairs: first run, unchanged run, and a run after every evaluator was edited."""
+    for pairs in (100,) if quick else (100, 1_000):
+        costs = [_pair_costs(run, pairs) for _ in range(1 if quick else 3)]
+        for name, values in zip(NAMES, zip(*costs, strict=True), strict=True):
+            low, high = min(values), max(values)
+            print(f"{pairs:>5} pairs, {name}: CPU {statistics.median(values):.1f} ms a pair "
+                  f"({low:.1f} to {high:.1f}, n={len(values)})", flush=True)  # fmt: skip
+
+
+def _pair_costs(run: Run, pairs: int) -> list[float]:
+    """CPU milliseconds of each additional pair, against the same runs of a project of one pair."""
+    with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as large:
+        one, many = Path(small), Path(large)
+        _write_project(one, suites=1, runners=1)
+        _write_project(many, suites=pairs // RUNNERS, runners=RUNNERS)
+        return [_more(run, one, many, pairs), _more(run, one, many, pairs), _edited(run, one, many, pairs)]
+
+
+def _edited(run: Run, one: Path, many: Path, pairs: int) -> float:
+    for folder, count in ((one, 1), (many, pairs // RUNNERS)):
+        _write_suites(folder, count, "apple")
+    return _more(run, one, many, pairs)
+
+
+def _more(run: Run, one: Path, many: Path, pairs: int) -> float:
+    little = run(one)
+    return (run(many).cpu_s - little.cpu_s) / (pairs - 1) * 1000
+
+
+def _write_project(folder: Path, *, suites: int, runners: int) -> None:
+    (folder / "suites").mkdir()
+    _write_suites(folder, suites, "apples")
+    entries = [{"name": f"r{number:03d}", "adapter": "mock", "response": "2 apples"} for number in range(runners)]
+    (folder / "runners.yaml").write_text(json.dumps({"runners": entries}))
+
+
+def _write_suites(folder: Path, count: int, expected: str) -> None:
+    for number in range(count):
+        test = {"id": "a", "input": f"{number} apples", "assertions": [{"type": "contains", "value": expected}]}
+        document = {"name": f"s{number:04d}", "tests": [test]}
+        (folder / "suites" / f"s{number:04d}.yaml").write_text(json.dumps(document))

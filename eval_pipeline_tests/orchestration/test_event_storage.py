@@ -1,0 +1,132 @@
+"""The event log that a sweep writes: several events in one transaction, in files that Dagster's own storage reads."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.instance.ref import InstanceRef
+from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
+
+from eval_pipeline.orchestration.event_storage import PooledEventLogStorage, events_together
+from eval_pipeline.orchestration.instance import dagster_home, open_instance
+from eval_pipeline.orchestration.partitions import SUITES
+from eval_pipeline.orchestration.run import run_sweep
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, every_cell
+
+KEY = dg.AssetKey("thing")
+
+
+@pytest.fixture
+def pooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    with open_instance(tmp_path) as instance:
+        assert type(instance.event_log_storage) is PooledEventLogStorage
+        yield instance
+
+
+def stock(data: Path) -> dg.DagsterInstance:
+    """The instance as the webserver and the daemon open it."""
+    instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(dagster_home(data))))
+    assert type(instance.event_log_storage) is SqliteEventLogStorage
+    return instance
+
+
+def report(instance: dg.DagsterInstance, partition: str) -> None:
+    instance.report_runless_asset_event(dg.AssetMaterialization(KEY, partition=partition))
+
+
+def test_what_is_stored_is_there_for_dagsters_own_storage_at_once(pooled: dg.DagsterInstance, tmp_path: Path) -> None:
+    with stock(tmp_path) as other:
+        report(pooled, "a")
+        assert other.get_materialized_partitions(KEY) == {"a"}
+        report(other, "b")
+
+        assert pooled.get_materialized_partitions(KEY) == {"a", "b"}
+
+
+def test_events_reported_together_are_committed_once_at_the_end(pooled: dg.DagsterInstance, tmp_path: Path) -> None:
+    with stock(tmp_path) as other:
+        with events_together(pooled):
+            report(pooled, "a")
+            with events_together(pooled):
+                report(pooled, "b")
+            inside = pooled.get_materialized_partitions(KEY), other.get_materialized_partitions(KEY)
+
+        assert inside == ({"a", "b"}, set())
+        assert other.get_materialized_partitions(KEY) == {"a", "b"}
+
+
+def test_events_of_a_block_that_breaks_are_not_stored(pooled: dg.DagsterInstance) -> None:
+    with pytest.raises(RuntimeError, match="half way"), events_together(pooled):
+        report(pooled, "a")
+        raise RuntimeError("half way")
+
+    report(pooled, "b")
+    assert pooled.get_materialized_partitions(KEY) == {"b"}
+
+
+def test_another_storage_stores_as_it_does(tmp_path: Path) -> None:
+    with dg.DagsterInstance.ephemeral() as instance, events_together(instance):
+        report(instance, "a")
+
+        assert instance.get_materialized_partitions(KEY) == {"a"}
+
+
+# The same sweep by both storages
+
+
+def sweep(folder: ProjectFolder) -> str:
+    session = folder.session()
+    result = run_sweep(session, *every_cell(session, "echo", "parrot"), {})
+    assert result.run_id is not None
+    return result.run_id
+
+
+def table_rows(database: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(query).fetchall()
+
+
+INDEXED = {
+    "SELECT dagster_event_type, asset_key, partition, step_key FROM event_logs",
+    "SELECT asset_key, check_name, partition, execution_status FROM asset_check_executions",
+    "SELECT asset_key, key FROM asset_event_tags",
+    "SELECT asset_key FROM asset_keys",
+    "SELECT partitions_def_name, partition FROM dynamic_partitions",
+}
+LOGGED = "SELECT dagster_event_type, asset_key, partition, step_key FROM event_logs"
+
+
+def test_a_sweep_leaves_the_same_events_as_with_dagsters_own_storage(
+    folder: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.write_runners(a_runner_entry("echo"), a_runner_entry("parrot"))
+    folder.write_suite(a_test("a"), a_test("b", contains("9")))
+    folder.write_suite(a_test("x"), name="more")
+    stored: dict[str, list[object]] = {}
+    for name in ("ours", "dagsters"):
+        monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / name))
+        if name == "dagsters":
+            monkeypatch.setattr("eval_pipeline.orchestration.instance._with_our_storage", lambda ref: ref)
+        run = sweep(folder)
+        runs = tmp_path / name / "history" / "runs"
+        stored[name] = [sorted(table_rows(runs / "index.db", query), key=str) for query in sorted(INDEXED)]
+        stored[name].append(sorted(table_rows(runs / f"{run}.db", LOGGED), key=str))
+
+    ours, dagsters = (without_run_status(stored[name]) for name in ("ours", "dagsters"))
+    assert ours == dagsters
+
+
+def without_run_status(tables: list[Any]) -> list[Any]:
+    """All but what differs because the second sweep finds suites and boards that the first one stored."""
+    left_out = ('["leaderboards"]', f'["{SUITES}"]')
+    return [
+        [row for row in rows if not any(value in left_out for value in row) and "PIPELINE" not in str(row[0])]
+        for rows in tables
+    ]
