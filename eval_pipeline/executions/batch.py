@@ -59,7 +59,7 @@ def _rows(output: bytes) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
             raise TargetFailure(MALFORMED_REPLY, problem) from None
         id_ = row.get("id") if isinstance(row, dict) else None
         if not isinstance(id_, (str, int)) or isinstance(id_, bool):
-            raise TargetFailure(MALFORMED_REPLY, f"line {number} of the batch's output is no object with an 'id'")
+            raise TargetFailure(MALFORMED_REPLY, f"line {number} of the batch's output is not an object with an 'id'")
         yield number, str(id_), {key: value for key, value in row.items() if key != "id"}
 
 

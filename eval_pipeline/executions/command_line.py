@@ -89,9 +89,9 @@ class CommandLine:
         return fill_shell_line(_FILES.sub(lambda _: file_list, line), {**values, **variables})
 
 
-def read_command_line(given: Mapping[str, Any], key: str = "command", files_format: str = "{path}") -> CommandLine:
+def read_command_line(config: Mapping[str, Any], key: str = "command", files_format: str = "{path}") -> CommandLine:
     """Read the command under a key. Raises InputError for another type and for unknown placeholders."""
-    command = given.get(key)
+    command = config.get(key)
     if isinstance(command, str) and command.strip():
         line = CommandLine(command=command, files_format=files_format)
     elif isinstance(command, list) and command and all(isinstance(word, (str, int, float)) for word in command):

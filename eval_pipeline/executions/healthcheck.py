@@ -26,7 +26,7 @@ HEALTHCHECK = FieldTable(
         Field("command", either(TEXT, TEXT_LIST), "A program that must end with exit code 0."),
         Field("cwd", TEXT, "The folder in which the command runs (default: the runner's)."),
         Field("timeout_seconds", POSITIVE, "The time limit, in seconds.", DEFAULT_TIMEOUT_S),
-        Field("type", TEXT, "Is not read: `url` and `command` say which kind it is."),
+        Field("type", TEXT, "Ignored: `url` or `command` determines the kind."),
     ),
     "A check that runs once before the first case; it has either a URL or a command.",
 )
@@ -80,12 +80,12 @@ class Healthcheck:
         )
 
 
-def read_healthcheck(given: Mapping[str, Any], folder: Path, cwd: Path) -> Healthcheck | None:
+def read_healthcheck(config: Mapping[str, Any], folder: Path, cwd: Path) -> Healthcheck | None:
     """Read the `healthcheck` setting. Raises InputError.
 
     A command runs in `cwd` unless it sets its own; a relative folder is resolved against `folder`.
     """
-    raw = given.get("healthcheck")
+    raw = config.get("healthcheck")
     if raw is None:
         return None
     if not isinstance(raw, Mapping) or ("url" in raw) == ("command" in raw):

@@ -162,21 +162,21 @@ class ChatClient:
         if isinstance(response, dict) and self.wire.answers(response):
             return response
         shown = to_json(response)[:200].decode(errors="replace")
-        raise malformed(f"reply is no response of the wire '{self.wire.name}': {shown}")
+        raise malformed(f"reply is not a response of the wire '{self.wire.name}': {shown}")
 
     async def _read_stream(self, response: httpx.Response, started: float) -> tuple[JsonMap, float | None]:
         """Assemble a stream into its response object. Returns it with the time to the first token in ms."""
-        whole = self.wire.assembly()
+        assembly = self.wire.assembly()
         first_ms: float | None = None
         events = event_data(response.aiter_bytes())
         async for data in events:
             if data == b"[DONE]":
-                whole.done = True
-            elif _take(whole, _parse(data)) and first_ms is None:
+                assembly.done = True
+            elif _take(assembly, _parse(data)) and first_ms is None:
                 first_ms = (time.perf_counter() - started) * 1000
-            if whole.done:
+            if assembly.done:
                 await _read_to_end(events)
-        return _finished(whole), first_ms
+        return _finished(assembly), first_ms
 
 
 class Model:
@@ -221,22 +221,22 @@ async def _read_to_end(events: AsyncIterator[bytes]) -> None:
                 pass
 
 
-def _take(whole: Assembly, event: Any) -> bool:
+def _take(assembly: Assembly, event: Any) -> bool:
     """Add an event to the assembly. Returns whether it held a part of the answer."""
     if not isinstance(event, Mapping):
         raise malformed("stream chunk is not an object")
     raise_reported(event)
     try:
-        return whole.add(event)
+        return assembly.add(event)
     except _BROKEN as error:
         # Wires index into events without checks; an event of another shape fails here.
         shown = to_json(event)[:200].decode(errors="replace")
         raise malformed(f"stream chunk of another shape: {shown}") from error
 
 
-def _finished(whole: Assembly) -> JsonMap:
+def _finished(assembly: Assembly) -> JsonMap:
     try:
-        return whole.response()
+        return assembly.response()
     except _BROKEN as error:
         raise malformed(f"the stream's pieces do not fit together: {error}") from error
 
@@ -248,6 +248,6 @@ def _embeddings(reply: JsonMap, expected: int) -> Embeddings:
     except _BROKEN as error:
         raise malformed(f"embeddings of another shape: {error}") from error
     if len(vectors) != expected:
-        raise malformed(f"{expected} texts brought {len(vectors)} embeddings")
+        raise malformed(f"{expected} texts returned {len(vectors)} embeddings")
     usage = mapping(reply.get("usage"))
     return Embeddings(vectors=vectors, model=reply.get("model"), input_tokens=count(usage.get("prompt_tokens")))

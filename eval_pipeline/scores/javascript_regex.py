@@ -119,8 +119,8 @@ class _Translator:
         self._strict = self._sets or "u" in flags
         self._here = _Open(None, dotall="s" in flags, multiline="m" in flags, lookbehind=False)
         self._outer: list[_Open] = []
-        found = [match for match in _GROUPS.finditer(pattern) if match[1] or match[2] is not None]
-        self._names: list[str | None] = [match[2] for match in found]
+        groups = [match for match in _GROUPS.finditer(pattern) if match[1] or match[2] is not None]
+        self._names: list[str | None] = [match[2] for match in groups]
         self._opened = 0
         self._closed: set[int] = set()
         self._term = 0
@@ -231,7 +231,7 @@ class _Translator:
     def _capture(self) -> int:
         name = self._take(r"\?<([^>]*)>")
         if name is not None and not name[1].replace("$", "_").isidentifier():
-            raise self._wrong(f"'{name[1]}' is no name for a group")
+            raise self._wrong(f"'{name[1]}' is not a valid group name")
         if name is None and self._take(r"\?"):
             raise self._wrong("an unknown kind of group")
         self._opened += 1
@@ -240,7 +240,7 @@ class _Translator:
     def _modified(self, inner: _Open, on: str, off: str) -> tuple[str, _Open]:
         """Return a group that changes flags. The library handles i; the translation handles m and s."""
         if not on + off or len(set(on + off)) < len(on + off):
-            raise self._wrong("modifiers that say nothing, or one thing twice,")
+            raise self._wrong("empty or duplicate modifiers")
         opening = "(?i:" if "i" in on else "(?-i:" if "i" in off else "(?:"
         dotall = "s" in on or (inner.dotall and "s" not in off)
         multiline = "m" in on or (inner.multiline and "m" not in off)
@@ -269,18 +269,18 @@ class _Translator:
             return self._atom(self._numbered(char))
         if char == "k" and (self._strict or any(self._names)):
             return self._atom(self._named())
-        found = self._set(char)
-        return self._atom(found.alone if found is not None else _shown(self._character(char)))
+        set_ = self._set(char)
+        return self._atom(set_.alone if set_ is not None else _shown(self._character(char)))
 
     def _numbered(self, digit: str) -> str:
         """Translate a reference to a group; without such a group, a legacy octal escape or the literal digit."""
-        begun = self._at
+        start = self._at
         number = int(digit + (self._take("[0-9]*") or [""])[0])
         if number <= len(self._names):
             return self._reference(number)
         if self._strict:
             raise self._wrong(f"no group {number}")
-        self._at = begun
+        self._at = start
         return _shown(self._legacy(digit))
 
     def _named(self) -> str:
@@ -400,8 +400,8 @@ class _Translator:
             return ord(char)
         if char == "c" and not self._strict and (digit := self._take("[0-9_]")):
             return ord(digit[0]) % 32
-        found = self._set(char)
-        return found if found is not None else self._character(char)
+        set_ = self._set(char)
+        return set_ if set_ is not None else self._character(char)
 
 
 def _joined(members: list[str], others: set[str], inverted: bool) -> str:

@@ -166,8 +166,8 @@ def test_a_row_may_say_that_its_case_failed(tmp_path: Path) -> None:
                      id="twice"),
         pytest.param(["echo", "hello"], "malformed-reply", "line 1 of the batch's output is not valid JSON",
                      id="words"),
-        pytest.param(["echo", '{"text": "4"}'], "malformed-reply", "line 1 of the batch's output is no object with an"
-                     " 'id'", id="no id"),
+        pytest.param(["echo", '{"text": "4"}'], "malformed-reply", "line 1 of the batch's output is not an object with"
+                     " an 'id'", id="no id"),
         pytest.param("exit 3", "target-crash", "exit code 3", id="crash"),
         pytest.param(["true", "{OUTPUT_FILE}"], "output-missing", "without writing {OUTPUT_FILE}", id="no output"),
         pytest.param(["no-such-program"], "target-crash", "cannot be started", id="no program"),

@@ -304,7 +304,7 @@ def test_recordings_of_several_targets_have_to_be_told_apart() -> None:
     replay = record(fixture(source_target="live"), fixture(source_target="old"))
 
     with pytest.raises(InputError, match=r"recording.jsonl:2: source_target: the recording is of several targets"
-                       r" \(live, old\): say which under 'source_target'"):  # fmt: skip
+                       r" \(live, old\): select one with 'source_target'"):  # fmt: skip
         replay.content()
 
 

@@ -70,9 +70,9 @@ def test_a_provider_without_embeddings_says_who_has_them(wire: str) -> None:
     ("reply", "said"),
     [
         pytest.param({"data": TWO["data"], "error": {"message": "busy"}}, "busy", id="an error"),
-        pytest.param({"data": [{"index": 0, "embedding": [1]}]}, "2 texts brought 1 embeddings", id="too few"),
-        pytest.param({}, "2 texts brought 0 embeddings", id="none"),
-        pytest.param([], "2 texts brought 0 embeddings", id="no object"),
+        pytest.param({"data": [{"index": 0, "embedding": [1]}]}, "2 texts returned 1 embeddings", id="too few"),
+        pytest.param({}, "2 texts returned 0 embeddings", id="none"),
+        pytest.param([], "2 texts returned 0 embeddings", id="no object"),
         pytest.param({"data": [{"embedding": [1]}]}, "embeddings of another shape: 'index'", id="no index"),
         pytest.param({"data": [{"index": 0, "embedding": "AAAA"}]}, "embeddings of another shape: ", id="base64"),
     ],

@@ -176,7 +176,7 @@ def test_an_error_inside_a_reply_of_status_200_is_an_error(wire: str, reply: dic
 def test_what_is_no_response_of_the_wire_cannot_be_read(wire: str, reply: dict[str, Any]) -> None:
     error = error_of(wire, json_reply(reply))
 
-    assert str(error).startswith(f"reply is no response of the wire '{wire}': {{")
+    assert str(error).startswith(f"reply is not a response of the wire '{wire}': {{")
     assert (error.failure.id, error.retryable) == ("malformed-reply", True)
 
 

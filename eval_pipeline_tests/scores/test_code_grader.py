@@ -351,7 +351,7 @@ def test_editing_a_script_makes_its_scores_new_and_an_interpreter_does_not_count
         ({"command": "x", "on_error": "ignore"}, "on_error"),
         ({"command": ["python3", "missing.py"]}, "no file 'missing.py'"),
         ({"command": "x", "cwd": "nowhere"}, "no file or folder 'nowhere'"),
-        ({"command": "x", "cwd": "a-file"}, "'a-file' is no folder"),
+        ({"command": "x", "cwd": "a-file"}, "'a-file' is not a folder"),
     ],
 )  # fmt: skip
 def test_a_command_that_cannot_be_used_is_said_before_anything_runs(

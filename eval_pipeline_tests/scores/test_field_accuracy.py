@@ -92,7 +92,7 @@ def test_what_is_no_date_is_wrong(text: object) -> None:
     found = compare_one(text, "2025-02-01", match="date")
 
     assert found.value == 0
-    assert found.reason == f"v: {text!r} is no date"
+    assert found.reason == f"v: {text!r} is not a date"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ MODEL = Field("model", TEXT, "The name of the model, for leaderboards and prices
 class Call:
     """One attempt of an adapter: attempt number (from 1), time limit, and a folder for files.
 
-    `files` returns the execution's folder; the attempt's own `folder` below it is created by whoever writes there.
+    `files` returns the execution's folder; the attempt's own `folder` below it is created on first use.
     `workspace` is the target's working directory, if the case has a workspace.
     """
 

@@ -90,17 +90,17 @@ class Chat:
     retries_timeouts: ClassVar[bool] = True
 
     def __init__(self, runner: Runner) -> None:
-        given = runner.settings
+        config = runner.settings
         self._client = ChatClient(
-            settings.optional_text(given, "base_url"),
-            wire=_wire_name(given),
-            api_key=settings.optional_text(given, "api_key"),
-            api_version=settings.optional_text(given, "api_version"),
-            headers=settings.texts(given, "headers"),
+            settings.optional_text(config, "base_url"),
+            wire=_wire_name(config),
+            api_key=settings.optional_text(config, "api_key"),
+            api_version=settings.optional_text(config, "api_version"),
+            headers=settings.texts(config, "headers"),
             max_connections=max(runner.concurrency or DEFAULT_CONCURRENCY, MAX_CONNECTIONS),
         )
-        self._system = settings.optional_text(given, "system")
-        self._model = self._client.model(_options(given))
+        self._system = settings.optional_text(config, "system")
+        self._model = self._client.model(_options(config))
 
     def content(self) -> Mapping[str, str]:
         return {}
@@ -136,9 +136,9 @@ def _payload(reply: ChatReply) -> dict[str, Any]:
     return payload
 
 
-def _wire_name(given: Mapping[str, Any]) -> str:
-    name = canonical_name(settings.optional_text(given, "wire") or "openai")
-    responses = settings.choice(given, "api_format", _FORMATS, "chat") == "responses"
+def _wire_name(config: Mapping[str, Any]) -> str:
+    name = canonical_name(settings.optional_text(config, "wire") or "openai")
+    responses = settings.choice(config, "api_format", _FORMATS, "chat") == "responses"
     if not responses or name.endswith("-responses"):
         return name
     if name not in ("openai", "azure"):
@@ -146,18 +146,18 @@ def _wire_name(given: Mapping[str, Any]) -> str:
     return f"{name}-responses"
 
 
-def _options(given: Mapping[str, Any]) -> Options:
+def _options(config: Mapping[str, Any]) -> Options:
     for key in _LIMITS:
-        value = given.get(key)
+        value = config.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise InputError(f"expected a whole number of tokens, got {value!r}", SourceLocation(field=key))
-    if not isinstance(given.get("tools") or [], list):
-        raise InputError(f"expected a list of tools, got {given['tools']!r}", SourceLocation(field="tools"))
+    if not isinstance(config.get("tools") or [], list):
+        raise InputError(f"expected a list of tools, got {config['tools']!r}", SourceLocation(field="tools"))
     return Options(
-        model=settings.text(given, "model"),
-        stream=settings.flag(given, "stream"),
-        settings={key: given[key] for key in SETTINGS if key in given},
-        extra=settings.mapping(given, "body"),
+        model=settings.text(config, "model"),
+        stream=settings.flag(config, "stream"),
+        settings={key: config[key] for key in SETTINGS if key in config},
+        extra=settings.mapping(config, "body"),
     )
 
 

@@ -95,19 +95,19 @@ class Command:
     retries_timeouts: ClassVar[bool] = False
 
     def __init__(self, runner: Runner) -> None:
-        given = runner.settings
-        line = read_command_line(given, files_format=settings.optional_text(given, "files_format") or "{path}")
-        self._prompt = _prompt_mode(given, line)
+        config = runner.settings
+        line = read_command_line(config, files_format=settings.optional_text(config, "files_format") or "{path}")
+        self._prompt = _prompt_mode(config, line)
         self._line = line.with_last("PROMPT") if self._prompt == "argument" and "PROMPT" not in line.names else line
-        self._cwd = (runner.folder / (settings.optional_text(given, "cwd") or ".")).resolve()
-        self._env = settings.texts(given, "env")
-        self._system = settings.optional_text(given, "system")
-        self._format = settings.optional_text(given, "format") or "command"
-        self._ok = _exit_codes(given)
-        self._retry = settings.flag(given, "retry_failures")
-        self._healthcheck = read_healthcheck(given, runner.folder, self._cwd)
+        self._cwd = (runner.folder / (settings.optional_text(config, "cwd") or ".")).resolve()
+        self._env = settings.texts(config, "env")
+        self._system = settings.optional_text(config, "system")
+        self._format = settings.optional_text(config, "format") or "command"
+        self._ok = _exit_codes(config)
+        self._retry = settings.flag(config, "retry_failures")
+        self._healthcheck = read_healthcheck(config, runner.folder, self._cwd)
         self._health: asyncio.Future[tuple[FailureClass, str] | None] | None = None
-        self.batches = settings.flag(given, "batch")
+        self.batches = settings.flag(config, "batch")
         if self.batches and self._format != "command":
             raise InputError(
                 f"a batch requires the format 'command', not '{self._format}'",
@@ -260,10 +260,10 @@ def _values(call: Call, id_: str, prompt: str, prompt_file: Path) -> dict[str, s
     }
 
 
-def _prompt_mode(given: Mapping[str, Any], line: CommandLine) -> str:
+def _prompt_mode(config: Mapping[str, Any], line: CommandLine) -> str:
     in_file = not line.names.isdisjoint(("PROMPT_FILE", "CASES_FILE"))
     implied = "argument" if "PROMPT" in line.names else "file" if in_file else "stdin"
-    mode = settings.choice(given, "prompt", PROMPT_MODES, implied)
+    mode = settings.choice(config, "prompt", PROMPT_MODES, implied)
     if mode == "file" and not in_file:
         raise InputError("the command does not contain {PROMPT_FILE}", SourceLocation(field="prompt"))
     return mode
@@ -276,8 +276,8 @@ def _tail(path: Path) -> str:
         return file.read().decode(errors="replace").strip()
 
 
-def _exit_codes(given: Mapping[str, Any]) -> frozenset[int]:
-    codes = given.get("ok_exit_codes", [0])
+def _exit_codes(config: Mapping[str, Any]) -> frozenset[int]:
+    codes = config.get("ok_exit_codes", [0])
     if not isinstance(codes, list) or not all(isinstance(code, int) for code in codes):
         raise InputError("expected a list of exit codes", SourceLocation(field="ok_exit_codes"))
     return frozenset(codes)

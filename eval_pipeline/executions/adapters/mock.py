@@ -40,9 +40,9 @@ class Mock:
     retries_timeouts: ClassVar[bool] = False
 
     def __init__(self, runner: Runner) -> None:
-        given = runner.settings
-        self._by_case = {str(case): answer for case, answer in settings.mapping(given, "responses").items()}
-        self._for_all = given.get("response")
+        config = runner.settings
+        self._by_case = {str(case): answer for case, answer in settings.mapping(config, "responses").items()}
+        self._for_all = config.get("response")
         if self._for_all is None and not self._by_case:
             raise InputError("expected an answer, or 'responses' by case id", SourceLocation(field="response"))
 

@@ -248,7 +248,7 @@ def _check_kinds(row: Mapping[str, Any], path: Path, number: int) -> None:
 
 def _ambiguous(sources: set[str], path: Path, number: int) -> InputError:
     named = ", ".join(sorted(filter(None, sources))) + ("" if all(sources) else " and none")
-    problem = f"the recording is of several targets ({named}): say which under 'source_target'"
+    problem = f"the recording is of several targets ({named}): select one with 'source_target'"
     return InputError(problem, SourceLocation(show_path(path), number, "source_target"))
 
 

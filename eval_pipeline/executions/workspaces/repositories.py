@@ -80,7 +80,7 @@ def _tidy(folder: Path, config: str) -> None:
             (folder / ".git" / lock).unlink(missing_ok=True)
         (folder / ".git" / "config").write_text(config, encoding="utf-8")
     except OSError as error:
-        raise GitFailure(f"'{folder.name}' is no git repository any more: {error.strerror}") from error
+        raise GitFailure(f"'{folder.name}' is no longer a git repository: {error.strerror}") from error
 
 
 async def _clone(repository: Repository, folder: Path) -> None:
@@ -137,7 +137,7 @@ async def _fetch_ref(repository: Repository, folder: Path, ref: str) -> str:
         raise GitFailure(f"no '{ref}' in it ({error})") from error
     commit = await _commit(folder, "FETCH_HEAD")
     if commit is None:
-        raise GitFailure(f"'{ref}' is no commit")
+        raise GitFailure(f"'{ref}' is not a commit")
     return commit
 
 

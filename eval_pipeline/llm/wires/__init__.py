@@ -149,10 +149,10 @@ def placed(wire: str, options: Options, places: Places) -> dict[str, Any]:
     A token limit under a provider's own name overrides `max_output_tokens`: no provider accepts two.
     """
     body: dict[str, Any] = {"model": options.model}
-    given = {name: value for name, value in options.settings.items() if value is not None}
-    if _OWN_LIMITS & given.keys():
-        given.pop("max_output_tokens", None)
-    for name, value in given.items():
+    values = {name: value for name, value in options.settings.items() if value is not None}
+    if _OWN_LIMITS & values.keys():
+        values.pop("max_output_tokens", None)
+    for name, value in values.items():
         if name not in places:
             hint = did_you_mean(name, places)
             raise InputError(f"wire '{wire}' has no such setting; it has: {', '.join(sorted(places))}{hint}",

@@ -28,13 +28,13 @@ class _Site:
     """The address of an Azure resource, from any part of it that the user gives, and the selected API form."""
 
     def __init__(self, endpoint: Endpoint, default_version: str) -> None:
-        given = (endpoint.base_url or "").rstrip("/")
-        if not given:
+        address_ = (endpoint.base_url or "").rstrip("/")
+        if not address_:
             raise InputError("Azure needs the address or the name of your resource", SourceLocation(field="base_url"))
-        if _RESOURCE.match(given):
-            given = f"https://{given}.openai.azure.com"
-        match = _ADDRESS.match(given)
-        self._root, rest = (match[1], match[2] or "") if match else (given, "")
+        if _RESOURCE.match(address_):
+            address_ = f"https://{address_}.openai.azure.com"
+        match = _ADDRESS.match(address_)
+        self._root, rest = (match[1], match[2] or "") if match else (address_, "")
         address(self._root)
         self.version = endpoint.api_version or ("v1" if rest.startswith("/v1") else default_version)
         self._urls: dict[str, httpx.URL] = {}

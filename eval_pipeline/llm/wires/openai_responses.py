@@ -141,13 +141,14 @@ def _finish(response: Mapping[str, Any], calls: Sequence[ToolCall]) -> str | Non
 
 
 def _usage(usage: Mapping[str, Any]) -> TokenUsage:
-    given, made = mapping(usage.get("input_tokens_details")), mapping(usage.get("output_tokens_details"))
+    input_details = mapping(usage.get("input_tokens_details"))
+    output_details = mapping(usage.get("output_tokens_details"))
     return TokenUsage(
         input_tokens=count(usage.get("input_tokens")),
-        cached_input_tokens=count(given.get("cached_tokens")),
-        cache_write_tokens=count(given.get("cache_write_tokens")),
+        cached_input_tokens=count(input_details.get("cached_tokens")),
+        cache_write_tokens=count(input_details.get("cache_write_tokens")),
         output_tokens=count(usage.get("output_tokens")),
-        reasoning_tokens=count(made.get("reasoning_tokens")),
+        reasoning_tokens=count(output_details.get("reasoning_tokens")),
         cost_usd=amount(usage.get("cost")),
     )
 

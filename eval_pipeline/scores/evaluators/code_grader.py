@@ -42,7 +42,7 @@ from eval_pipeline.scores.programs.reply import (
 _ALIAS = "script"
 _NEVER_PASSED_ON = ("min_score",)
 _OPEN_ARGUMENTS = ConfigDict(**ARGUMENTS, json_schema_extra={"additionalProperties": True, "required": []})
-"""To an editor, every argument is fine: what is no argument of ours is the program's own."""
+"""The schema allows unknown arguments: they are passed to the program as its `config`."""
 
 
 @EVALUATORS.register("code-grader")
@@ -71,15 +71,15 @@ class CodeGrader:
 
     @model_validator(mode="before")
     @classmethod
-    def _collect_config(cls, given: Any) -> Any:
+    def _collect_config(cls, raw: Any) -> Any:
         """Move unknown arguments to `config`: they belong to the program."""
-        if not isinstance(given, Mapping):
-            return given
+        if not isinstance(raw, Mapping):
+            return raw
         known = {argument.name for argument in fields(cls)}
-        arguments = {name: value for name, value in given.items() if name in known}
-        rest = {name: value for name, value in given.items() if name not in (*known, _ALIAS, *_NEVER_PASSED_ON)}
-        if "command" not in arguments and _ALIAS in given:
-            arguments["command"] = given[_ALIAS]
+        arguments = {name: value for name, value in raw.items() if name in known}
+        rest = {name: value for name, value in raw.items() if name not in (*known, _ALIAS, *_NEVER_PASSED_ON)}
+        if "command" not in arguments and _ALIAS in raw:
+            arguments["command"] = raw[_ALIAS]
         config = arguments.get("config")
         if rest and isinstance(config, Mapping | None):
             arguments["config"] = {**rest, **(config or {})}

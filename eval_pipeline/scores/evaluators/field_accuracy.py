@@ -148,7 +148,7 @@ def _exact_problem(rule: FieldRule, actual: Any, expected: Any) -> str | None:
 def _number_problem(rule: FieldRule, actual: Any, expected: Any) -> str | None:
     numbers = _number(actual), _number(expected)
     if numbers[0] is None or numbers[1] is None:
-        return f"{_show(actual if numbers[0] is None else expected)} is no number"
+        return f"{_show(actual if numbers[0] is None else expected)} is not a number"
     difference = abs(numbers[0] - numbers[1])
     if rule.relative and numbers[1] != 0:
         difference /= abs(numbers[1])
@@ -160,7 +160,7 @@ def _number_problem(rule: FieldRule, actual: Any, expected: Any) -> str | None:
 def _date_problem(rule: FieldRule, actual: Any, expected: Any) -> str | None:
     days = _day(actual, rule.formats or ()), _day(expected, rule.formats or ())
     if days[0] is None or days[1] is None:
-        return f"{_show(actual if days[0] is None else expected)} is no date"
+        return f"{_show(actual if days[0] is None else expected)} is not a date"
     return None if days[0] == days[1] else f"{days[0]} instead of {days[1]}"
 
 

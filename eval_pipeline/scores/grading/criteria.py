@@ -19,7 +19,7 @@ _BAND_FIELDS = ("score_range", "outcome")
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Whole scores from `low` to `high` (of 0 to 10), and the outcome that they stand for."""
+    """Whole scores from `low` to `high` (of 0 to 10), and the outcome that deserves them."""
 
     low: int
     high: int

@@ -76,13 +76,13 @@ def _why_no_object(reply: str) -> str:
 def _own_objects(reply: str, judged: Sequence[str]) -> Iterator[FoundObject]:
     """Yield the objects of a reply that are not quoted: not marked by us, and not verbatim in a judged text."""
     texts: list[str] | None = None
-    for found in objects_in(reply):
-        if _is_marked(found.value):
+    for candidate in objects_in(reply):
+        if _is_marked(candidate.value):
             continue
         texts = texts if texts is not None else [_squeezed(text) for text in judged]
-        words = _squeezed(reply[found.begin : found.end])
+        words = _squeezed(reply[candidate.begin : candidate.end])
         if len(words) <= 2 or not any(words in text for text in texts):
-            yield found
+            yield candidate
 
 
 def _is_marked(value: Any) -> bool:

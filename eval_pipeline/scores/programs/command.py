@@ -60,7 +60,7 @@ def program_folder(cwd: str | None, folder: Path) -> Path:
     except NotFound as error:
         raise InputError(str(error), SourceLocation(field="cwd")) from None
     if not path.is_dir():
-        raise InputError(f"'{cwd}' is no folder", SourceLocation(field="cwd"))
+        raise InputError(f"'{cwd}' is not a folder", SourceLocation(field="cwd"))
     return path
 
 

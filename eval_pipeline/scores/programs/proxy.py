@@ -174,8 +174,8 @@ def _authenticated(
     """Reject requests without this run's token."""
 
     async def handle(request: web.Request) -> web.Response:
-        given = request.headers.get("Authorization", "").encode("utf-8", "replace")
-        authorized = hmac.compare_digest(given, f"Bearer {proxy.token}".encode())
+        header = request.headers.get("Authorization", "").encode("utf-8", "replace")
+        authorized = hmac.compare_digest(header, f"Bearer {proxy.token}".encode())
         status, body = await answer(request) if authorized else _error(401, "the bearer token of this run is needed")
         return web.Response(status=status, body=orjson.dumps(body), content_type="application/json")
 

@@ -102,8 +102,8 @@ def _findings(reply: Mapping[str, Any]) -> Iterator[Finding]:
 def _checks(reply: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Return the assertions or checks that have a text."""
     listed = reply.get("assertions") or reply.get("checks")
-    found = listed if isinstance(listed, list) else []
-    return [check for check in found if isinstance(check, dict) and isinstance(check.get("text"), str)]
+    entries = listed if isinstance(listed, list) else []
+    return [check for check in entries if isinstance(check, dict) and isinstance(check.get("text"), str)]
 
 
 def _has_passed(check: Mapping[str, Any]) -> bool:
@@ -112,9 +112,9 @@ def _has_passed(check: Mapping[str, Any]) -> bool:
 
 def _reason(reply: Mapping[str, Any], findings: Sequence[Finding], value: float) -> str:
     reasons = (reply.get(key) for key in ("reason", "reasoning"))
-    given = next((reason for reason in reasons if isinstance(reason, str) and reason), None)
+    reason = next((reason for reason in reasons if isinstance(reason, str) and reason), None)
     texts = [finding.text for finding in findings if not finding.passed] or [finding.text for finding in findings]
-    return given or _short("; ".join(texts)) or f"the program scores {value:g}"
+    return reason or _short("; ".join(texts)) or f"the program scores {value:g}"
 
 
 def _short(text: str) -> str:
