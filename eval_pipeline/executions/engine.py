@@ -32,8 +32,8 @@ from eval_pipeline.executions.attempts import (
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner, TargetFailure
-from eval_pipeline.executions.redaction import clean_files, redact
 from eval_pipeline.failures import ADAPTER, BUDGET_EXCEEDED, TIMEOUT
+from eval_pipeline.parsing.redaction import redact, redact_files
 
 _LOG = logging.getLogger(__name__)
 STARTED_PER_SLOT = 4
@@ -292,7 +292,7 @@ class _LaneRun:
     async def _clean(self, calls: Sequence[Call]) -> None:
         """Redact secrets in the files of a batch, which are in the folder of its first case."""
         if self._lane.runner.secrets:
-            await asyncio.to_thread(clean_files, calls[0].files(), self._lane.runner.secrets)
+            await asyncio.to_thread(redact_files, calls[0].files(), self._lane.runner.secrets)
 
     async def _finish_all(self, states: Sequence[PlanState], results: Sequence[RawExecution | TargetFailure]) -> None:
         """Pass the executions of a batch to the sink concurrently, because each may wait for its grades."""

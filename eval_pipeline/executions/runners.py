@@ -16,7 +16,7 @@ from eval_pipeline.executions.runner_files import NATIVE, RunnerEntry, RunnersFo
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.interpolation import interpolate, names_in
-from eval_pipeline.parsing.secrets import REDACTED, SECRET_KEY, redact_values, redacted, secrets_in
+from eval_pipeline.parsing.redaction import REDACTED, SECRET_KEY, redact_values, redacted, secrets_in
 from eval_pipeline.parsing.source import FieldPath, Source, dotted, show_path, yaml_source
 from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.parsing.yaml_text import parse_yaml

@@ -11,8 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from eval_pipeline.executions.model import Execution, Plan
-from eval_pipeline.executions.redaction import redact, without_secrets
+from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.executions.workspaces.archive import TooLarge, save
+from eval_pipeline.parsing.redaction import redact
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import normalizer_version
 from eval_pipeline.scores.model import Finding, Score, Verdict

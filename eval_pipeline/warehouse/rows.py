@@ -9,7 +9,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Artifact, Execution, RawExecution, Runner, WorkspaceTrace
-from eval_pipeline.parsing.secrets import redacted
+from eval_pipeline.parsing.redaction import redacted
 from eval_pipeline.reports.model import (
     DetectedSkill,
     Event,

@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from eval_pipeline.executions.redaction import SHORTEST_SECRET
-from eval_pipeline.parsing.secrets import REDACTED
+from eval_pipeline.parsing.redaction import REDACTED, SHORTEST_SECRET
 
 MOST_BYTES = 100_000_000
 _MOST_IN_MEMORY = 20_000_000

@@ -12,7 +12,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.formats.agentv.variables import Interpolator
-from eval_pipeline.formats.agentv.workspace import WorkspaceLoading
+from eval_pipeline.formats.agentv.workspace_fields import WorkspaceLoading
 from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.fields import FieldCursor, Interpolated
 from eval_pipeline.parsing.file_search import NotFound, SearchRoots, search_roots

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.formats.agentv.workspace import WorkspaceLoading, read_case_workspace, read_workspace
+from eval_pipeline.formats.agentv.workspace import read_case_workspace, read_workspace
+from eval_pipeline.formats.agentv.workspace_fields import WorkspaceLoading
 from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.file_search import search_roots
 from eval_pipeline.parsing.source import Source, yaml_source

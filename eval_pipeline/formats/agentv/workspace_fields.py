@@ -1,0 +1,164 @@
+"""One mapping of a workspace section with its place, and what reading the workspaces of a suite shares."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.diagnostics import Diagnostics
+from eval_pipeline.parsing.fields import FieldCursor
+from eval_pipeline.parsing.file_search import SearchRoots
+from eval_pipeline.parsing.interpolation import interpolate, unset_names
+from eval_pipeline.parsing.source import Source, show_path
+from eval_pipeline.parsing.tables import FieldTable
+from eval_pipeline.parsing.yaml_text import read_yaml
+
+LONGEST_PATH = 4_000
+_LONGEST_NAME = 255
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkspaceLoading:
+    """What reading the workspaces of one suite shares: where it may name folders, the environment that `${{ NAME }}`
+    is filled in from, who is told what is odd, and what was read already."""
+
+    roots: SearchRoots
+    environment: Mapping[str, str] = field(default_factory=dict)
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    _contents: dict[Path, Mapping[str, str]] = field(default_factory=dict)
+    _hashes: dict[str, str | None] = field(default_factory=dict)
+    _documents: dict[Path, tuple[Any, Source]] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """The suite's folder."""
+        return self.roots.folder.absolute()
+
+    def content_of(self, folder: Path) -> Mapping[str, str]:
+        """The files of a template by their fingerprints; read once per folder. Raises OSError."""
+        if folder not in self._contents:
+            self._contents[folder] = dict(_content(folder))
+        return self._contents[folder]
+
+    def hash_of(self, name: str, folder: str) -> str | None:
+        """The fingerprint of a file of the suite's, named from a folder; None for what is no such file."""
+        path = os.path.normpath(name if name.startswith("/") else f"{folder}/{name}")
+        if path not in self._hashes:
+            self._hashes[path] = _file_hash(Path(path)) if os.path.isfile(path) and self.roots.holds(path) else None  # noqa: PTH113 — per case, and never raises
+        return self._hashes[path]
+
+    def document(self, path: Path) -> tuple[Any, Source]:
+        """A workspace file and where its errors stand; read once. Raises InputError, OSError."""
+        if path not in self._documents:
+            text = path.read_text(encoding="utf-8-sig")
+            raw, lines = read_yaml(text, show_path(path))
+            source = Source(path, show_path(path), lines.of)
+            for name in unset_names(text, self.environment):
+                self.diagnostics.add(f"{name} is not set in the environment; it became an empty text", source.place(()))
+            self._documents[path] = interpolate(raw, self.environment), source
+        return self._documents[path]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFields:
+    """A mapping of the workspace section, and where it stands."""
+
+    raw: Any
+    cursor: FieldCursor
+    loading: WorkspaceLoading
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.raw, Mapping):
+            raise self.cursor.error(f"expected a mapping, got {fields.kind(self.raw)}")
+
+    def error(self, key: str, problem: str) -> InputError:
+        return self.cursor.error(problem, key)
+
+    def warn(self, key: str, problem: str) -> None:
+        self.loading.diagnostics.add(problem, lambda: self.cursor.place(key))
+
+    def warn_of_unknown(self, table: FieldTable) -> None:
+        for key in self.raw:
+            if key not in table.names:
+                self.warn(str(key), f"unknown workspace field '{key}', ignored{did_you_mean(str(key), table.names)}")
+
+    def has(self, key: str) -> bool:
+        return self.raw.get(key) is not None
+
+    def part(self, key: str) -> WorkspaceFields:
+        return WorkspaceFields(self.raw[key] if self.has(key) else {}, self.cursor.at(key), self.loading)
+
+    def text(self, key: str) -> str | None:
+        """A text with something in it that can be an argument or a path; None when it is not there."""
+        value = fields.text(self.raw, key, self.cursor)
+        if value is None or (value.strip() and is_argument_text(value) and len(value) < LONGEST_PATH):
+            return value
+        empty = " (empty: is the variable in it set?)" if value == "" else ""
+        raise self.error(key, f"expected a text, got {fields.kind(value)}{empty}")
+
+    def needed_text(self, key: str, what: str) -> str:
+        value = self.text(key)
+        if value is None:
+            raise self.error(key, f"expected {what}")
+        return value
+
+    def argument(self, key: str) -> str | None:
+        """A text that becomes an argument of git's, and must not be taken for an option."""
+        value = self.text(key)
+        if value is not None and value.startswith("-"):
+            raise self.error(key, f"'{value}' must not begin with '-'")
+        return value
+
+    def location(self, key: str) -> Path | None:
+        """A path as written: from the file it stands in, or from the suite's folder when it is only there."""
+        text = self.text(key)
+        if text is None:
+            return None
+        if any(len(os.fsencode(step)) > _LONGEST_NAME for step in text.split("/")):
+            raise self.error(key, "is too long for a path")
+        bases = (self.here, self.loading.folder)
+        own, suite = (Path(os.path.normpath(base / os.path.expanduser(text))) for base in bases)  # noqa: PTH111 — Path.expanduser raises for an unknown user
+        return suite if suite != own and suite.exists() and not own.exists() else own
+
+    @property
+    def here(self) -> Path:
+        """The folder of the file this stands in."""
+        return self.cursor.source.path.absolute().parent
+
+    def checked_inside(self, key: str, path: Path) -> Path:
+        if not self.loading.roots.holds(path):
+            listed = ", ".join(show_path(root) for root in self.loading.roots.roots)
+            raise self.error(key, f"'{show_path(path)}' lies outside of the suite's folder and search roots ({listed})")
+        return path
+
+
+def is_argument_text(text: str) -> bool:
+    """Whether a text can be an argument or a path: no NUL, no half characters (JSON may hold such)."""
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text))
+
+
+def _content(folder: Path) -> Iterator[tuple[str, str]]:
+    """The files below a folder, without `.git`: SHA-256 (`x:` before that of a program), or where a link leads."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        links = [name for name in folders if (Path(parent) / name).is_symlink()]
+        for name in sorted([*names, *links]):
+            path = Path(parent) / name
+            shown = path.relative_to(folder).as_posix()
+            if path.is_symlink():
+                yield shown, f"link:{path.readlink()}"
+            elif path.is_file():
+                yield shown, ("x:" if path.stat().st_mode & 0o100 else "") + file_fingerprint(path)
+
+
+def _file_hash(path: Path) -> str | None:
+    try:
+        return file_fingerprint(path)
+    except OSError:
+        return None

@@ -1,0 +1,83 @@
+"""`repos` of a workspace section → Repositories."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePosixPath
+
+from eval_pipeline.formats.agentv.workspace_fields import WorkspaceFields, is_argument_text
+from eval_pipeline.parsing import fields
+from eval_pipeline.suites.fields import CHECKOUT, CLONE, REPOSITORY
+from eval_pipeline.suites.workspace import Repository
+
+
+def read_repositories(part: WorkspaceFields) -> tuple[Repository, ...]:
+    """The repositories of a workspace. Raises InputError at the field that cannot be used."""
+    value = part.raw["repos"]
+    if not isinstance(value, list):
+        raise part.error("repos", f"expected a list of repositories, got {fields.kind(value)}")
+    repositories: dict[str, Repository] = {}
+    for index, raw in enumerate(value):
+        item = WorkspaceFields(raw, part.cursor.at("repos", index), part.loading)
+        repository = _repository(item)
+        if repository.path in repositories:
+            raise item.error("path", f"'{repository.path}' is taken by a repository above")
+        repositories[repository.path] = repository
+    return tuple(repositories.values())
+
+
+def _repository(part: WorkspaceFields) -> Repository:
+    part.warn_of_unknown(REPOSITORY)
+    checkout, clone = part.part("checkout"), part.part("clone")
+    checkout.warn_of_unknown(CHECKOUT)
+    clone.warn_of_unknown(CLONE)
+    url, local = _origin(part.part("source"))
+    depth, ancestor = fields.count(clone.raw, "depth", clone.cursor), _ancestor(checkout)
+    resolve = fields.choice(checkout.raw, "resolve", checkout.cursor, ("remote", "local"))
+    if local and resolve is not None:
+        checkout.warn("resolve", "has no effect on a local repository")
+    if depth is not None and depth < ancestor + 1:
+        clone.warn("depth", f"does not reach back to ancestor {ancestor}: as many commits as needed are fetched")
+    return Repository(
+        path=_path_below(part),
+        url=url,
+        local=local,
+        ref=checkout.argument("ref"),
+        resolve="local" if resolve == "local" else "remote",
+        ancestor=ancestor,
+        depth=depth,
+        filter=clone.argument("filter"),
+        sparse=_sparse(clone),
+    )
+
+
+def _ancestor(part: WorkspaceFields) -> int:
+    return 0 if str(part.raw.get("ancestor")) == "0" else fields.count(part.raw, "ancestor", part.cursor) or 0
+
+
+def _sparse(part: WorkspaceFields) -> tuple[str, ...]:
+    paths = fields.texts(part.raw, "sparse", part.cursor)
+    if any(not path.strip() or path.startswith("-") or "\n" in path or not is_argument_text(path) for path in paths):
+        raise part.error("sparse", "expected a list of folders or patterns of the repository")
+    return paths
+
+
+def _origin(part: WorkspaceFields) -> tuple[str, bool]:
+    kind = fields.choice(part.raw, "type", part.cursor, ("git", "local"))
+    if kind is None:
+        raise part.error("type", "expected one of git, local; got nothing")
+    if kind == "git":
+        url = part.needed_text("url", "the URL of a git repository")
+        if url.startswith("-") or "::" in url.partition("/")[0]:
+            raise part.error("url", f"'{url}' is no URL of a git repository")
+        return url, False
+    part.needed_text("path", "the path of a git repository")
+    return str(part.location("path")), True
+
+
+def _path_below(part: WorkspaceFields) -> str:
+    text = part.needed_text("path", "the place of the repository in the workspace, such as ./repo")
+    path = PurePosixPath(os.path.normpath(text))
+    if path.is_absolute() or ".." in path.parts or ".git" in path.parts:
+        raise part.error("path", f"'{text}' is not a path below the workspace")
+    return str(path)
