@@ -19,7 +19,7 @@ from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.exports.tool_calls import summarize_trace
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.result_rows import ResultRow
-from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolUse
+from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolUse, Turn, Usage
 from eval_pipeline.reports.moments import later, parse_time
 from eval_pipeline.scores.model import Score, Status
 from eval_pipeline.suites.model import content_text
@@ -149,18 +149,17 @@ class _Trace:
         )
 
     def children(self, report: SessionReport) -> Iterator[dict[str, Any]]:
-        uses = iter(report.tool_uses)
-        chats = [event for event in report.events if _is_answer(event)]
+        uses, turns = iter(report.tool_uses), _turns_of_only_answers(report)
         for event in report.events:
             if isinstance(event, ToolCallEvent):
                 yield self._tool(next(uses))
             elif isinstance(event, MessageEvent):
                 at = self._time(parse_time(event.at))
                 if _is_answer(event):
-                    yield self._chat(event, at, alone=len(chats) == 1)
+                    yield self._chat(event, at, turns.get(id(event)))
 
-    def _chat(self, event: MessageEvent, at: datetime, *, alone: bool) -> dict[str, Any]:
-        """The only answer of a session has its tokens and its time; with several, who spent what is not known."""
+    def _chat(self, event: MessageEvent, at: datetime, turn: Turn | None) -> dict[str, Any]:
+        """A message of the model. The only one of a `turn` has its tokens and its time; of several they are unknown."""
         record = self.record
         said = [{"role": "assistant", "parts": [_text_part(event.text)], "finish_reason": "stop"}]
         attributes = {
@@ -168,11 +167,18 @@ class _Trace:
             "gen_ai.provider.name": provider(record),
             "gen_ai.request.model": _asked_model(record) or record.model,
             "gen_ai.response.model": record.report.model if record.report is not None else None,
-            **(_usage(record) if alone else {}),
+            **(_usage(turn.usage) if turn is not None else {}),
             **({"gen_ai.output.messages": to_json(said).decode()} if self.content else {}),
         }
-        times = (record.started_at or at, self.ended) if alone and event.at is None else (at, at)
+        times = self._turn_times(turn, at) if turn is not None and event.at is None else (at, at)
         return self._span(f"chat {record.model or ''}".rstrip(), CLIENT, times, attributes)
+
+    def _turn_times(self, turn: Turn, at: datetime) -> tuple[datetime, datetime]:
+        """From the last known time on as long as the turn took; the only turn lasts as long as the execution."""
+        assert self.record.report is not None  # it has the turn
+        if len(self.record.report.turns) == 1:
+            return self.record.started_at or at, self.ended
+        return at, self._time(later(at, turn.duration_ms or 0.0))
 
     def _tool(self, use: ToolUse) -> dict[str, Any]:
         began = self._time(use.started_at)
@@ -252,15 +258,18 @@ def _root_attributes(record: ResultRow) -> dict[str, Any]:
         "gen_ai.agent.version": record.report.agent_version if record.report is not None else None,
         "gen_ai.conversation.id": record.report.session_id if record.report is not None else None,
         "gen_ai.request.model": _asked_model(record) or record.model,
-        **_usage(record),
+        **(_usage(record.report.usage) if record.report is not None else {}),
     }
 
 
-def _usage(record: ResultRow) -> dict[str, Any]:
-    """Gross counts: what came from a cache is part of the input, as the conventions want it."""
-    if record.report is None:
-        return {}
-    usage = record.report.usage
+def _turns_of_only_answers(report: SessionReport) -> dict[int, Turn]:
+    """The turns with a single message of the model, by the identity of that event."""
+    answers = ((turn, [event for event in turn.events if _is_answer(event)]) for turn in report.turns)
+    return {id(events[0]): turn for turn, events in answers if len(events) == 1}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    """Gross counts: cache reads are part of the input, as the conventions require."""
     return {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,

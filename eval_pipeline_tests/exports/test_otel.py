@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.exports.otel import OpenTelemetry, provider
-from eval_pipeline.reports.model import MessageEvent, ToolCallEvent, ToolResultEvent
+from eval_pipeline.reports.model import MessageEvent, ToolCallEvent, ToolResultEvent, TurnStart, Usage
 from eval_pipeline.scores.model import Status
 from eval_pipeline_tests.exports.sample_rows import NOON, a_record, a_report, a_score, exported, spans
 
@@ -106,6 +106,24 @@ def test_the_only_answer_has_the_tokens_and_several_do_not_share_them() -> None:
 
     assert one["gen_ai.usage.input_tokens"] == 110
     assert "gen_ai.usage.input_tokens" not in several
+
+
+def test_each_turn_of_a_conversation_has_its_tokens_and_its_time() -> None:
+    def answers(text: str) -> tuple[MessageEvent, MessageEvent]:
+        return MessageEvent(role="user", text="again"), MessageEvent(role="assistant", text=text)
+
+    starts = (
+        TurnStart(position=0, messages=1, usage=Usage(output_tokens=3), duration_ms=200.0),
+        TurnStart(position=2, messages=1, usage=Usage(output_tokens=4), duration_ms=300.0),
+    )
+    report = a_report(events=(*answers("a"), *answers("b")), turn_starts=starts)
+
+    _, *chats = spans(a_record(report=report))
+
+    assert [attributes(span)["gen_ai.usage.output_tokens"] for span in chats] == [3, 4]
+    begin = int(NOON.timestamp()) * 10**9
+    times = [(int(span["startTimeUnixNano"]) - begin, int(span["endTimeUnixNano"]) - begin) for span in chats]
+    assert times == [(0, 200_000_000), (200_000_000, 500_000_000)]
 
 
 def test_what_was_said_is_only_there_when_asked_for() -> None:

@@ -81,6 +81,28 @@ def test_one_report_shows_the_whole_conversation(folder: ProjectFolder) -> None:
     ]
 
 
+def test_turns_of_identical_text_are_scored_by_their_place_and_scored_anew_without_the_target(
+    folder: ProjectFolder,
+) -> None:
+    def suite(*expected: str) -> None:
+        limit = {"type": "latency", "threshold": 60_000}
+        turns = ({"input": "again", "assertions": [contains(text), limit]} for text in expected)
+        folder.write_suite(talk(*turns))
+
+    suite("answer 2", "answer 4")
+    folder.sweep()
+    first = scores(folder)
+    suite("answer 4", "answer 4")
+    counts = folder.sweep()
+
+    assert first == [("turn-1", 1.0), ("turn-2", 1.0)]
+    assert scores(folder) == [("turn-1", 0.5), ("turn-2", 1.0)]
+    assert (counts.rescored, len(heard(folder))) == (1, 2)
+    assert folder.ask("SELECT turn, text FROM session_events ORDER BY position") == [
+        (1, "again"), (1, "answer 2"), (2, "again"), (2, "answer 4"),
+    ]  # fmt: skip
+
+
 def test_only_the_latest_exchanges_are_sent_where_a_window_is_asked_for(folder: ProjectFolder) -> None:
     folder.write_suite(talk("one", "two", "three", window_size=1))
 
