@@ -14,7 +14,7 @@ from rich.console import Console
 
 from eval_pipeline.cli.options import project_options
 from eval_pipeline.cli.result_sources import ResultSources
-from eval_pipeline.cli.tables import print_rows, say, table_console
+from eval_pipeline.cli.tables import print_line, print_rows, table_console
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.comparisons import (
@@ -135,18 +135,19 @@ def _show(console: Console, sides: Sequence[Results], pairs: Sequence[Comparison
         _show_pair(console, pairs[0], most)
     else:
         _show_matrix(console, sides, pairs, most)
-    say(console, _LEGEND, style="dim")
+    print_line(console, _LEGEND, style="dim")
 
 
 def _show_pair(console: Console, pair: Comparison, most: int) -> None:
-    say(console, f"{pair.baseline} → {pair.candidate} (threshold {pair.threshold:g})", style="bold")
+    print_line(console, f"{pair.baseline} → {pair.candidate} (threshold {pair.threshold:g})", style="bold")
     summaries = pair.suites if len(pair.suites) == 1 else (*pair.suites, pair.summary)
     print_rows(console, HEAD, [_line(summary) for summary in summaries])
     changes = pair.changes(most)
     if changes.height:
         console.print()
         moved = pair.summary.wins + pair.summary.losses
-        say(console, "cases with the largest change" + (f" ({most} of {moved})" if moved > most else ""), style="bold")
+        heading = "cases with the largest change" + (f" ({most} of {moved})" if moved > most else "")
+        print_line(console, heading, style="bold")
         keys = [name for name in CELL if name in changes.columns]
         rows = [
             [*(row[key] for key in keys), amount(row["score_baseline"], 3), amount(row["score_candidate"], 3),
@@ -156,7 +157,7 @@ def _show_pair(console: Console, pair: Comparison, most: int) -> None:
         print_rows(console, [*keys, "baseline", "candidate", "delta", "outcome"], rows)
     console.print()
     for line in _left_out(pair):
-        say(console, line, style="yellow")
+        print_line(console, line, style="yellow")
 
 
 def _line(summary: Summary) -> tuple[str, ...]:
@@ -204,10 +205,10 @@ def _show_matrix(console: Console, sides: Sequence[Results], pairs: Sequence[Com
     paired = [pair for pair in pairs if pair.summary.paired]
     print_rows(console, ("baseline", "candidate", *HEAD[1:]), [_pair_line(pair) for pair in paired])
     if len(paired) < len(pairs):
-        say(console, f"{len(pairs) - len(paired)} pairs of sides have no case in common", style="yellow")
+        print_line(console, f"{len(pairs) - len(paired)} pairs of sides have no case in common", style="yellow")
     console.print()
     shown = f" ({widest.height} of {scores.height} cases, the largest differences)" if scores.height > most else ""
-    say(console, f"mean score per case{shown}", style="bold")
+    print_line(console, f"mean score per case{shown}", style="bold")
     rows = [
         [*(row[key] for key in keys), *(amount(row[name], 3) for name in names)] for row in widest.iter_rows(named=True)
     ]

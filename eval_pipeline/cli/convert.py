@@ -13,7 +13,7 @@ from rich.console import Console
 
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.options import EXISTING_FILE
-from eval_pipeline.cli.tables import say
+from eval_pipeline.cli.tables import print_line
 from eval_pipeline.errors import EvalPipelineError, InputError
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.conversion import SUITE_WRITERS, NewFile, in_line, read_raw
@@ -87,7 +87,7 @@ def _print(files: list[NewFile], console: Console) -> None:
     for piece in files[0].text:
         click.echo(piece, nl=False)
     for file in files[1:]:
-        say(console, f"not shown: {file.path.name}, with what holds for all tests", style="yellow")
+        print_line(console, f"not shown: {file.path.name}, with what holds for all tests", style="yellow")
 
 
 def _differences(path: Path, target: Path) -> Iterator[str]:
@@ -120,13 +120,14 @@ def _about(suite: Suite) -> tuple[Any, ...]:
 
 def _report(console: Console, *, lost: list[str], other: list[str]) -> None:
     for note in lost:
-        say(console, note, mark="not carried over:", style="yellow")
+        print_line(console, note, mark="not carried over:", style="yellow")
     for note in other:
-        say(console, note, style="yellow")
+        print_line(console, note, style="yellow")
 
 
 def _report_files(console: Console, files: list[NewFile], path: Path) -> None:
     for file in files:
-        say(console, f"→ {show_path(file.path)}")
+        print_line(console, f"→ {show_path(file.path)}")
     if files[0].path.parent == path.parent:
-        say(console, f"{path.name} still stands beside it and has the same name: keep one of the two", style="dim")
+        note = f"{path.name} defines a suite of the same name: keep one of the two"
+        print_line(console, note, style="dim")

@@ -20,7 +20,7 @@ from eval_pipeline.agents.transcripts import REPLAYABLE, TRANSCRIPTS
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.imported_suite import SUITE_NAME, SuiteFiles, check_suite_files, plan_suite_files
 from eval_pipeline.cli.options import open_project, project_options
-from eval_pipeline.cli.tables import print_rows, say, table_console
+from eval_pipeline.cli.tables import print_line, print_rows, table_console
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.parsing.interpolation import names_in
@@ -178,7 +178,7 @@ def _list(agent: AgentCli, logs: Sequence[SessionLog]) -> None:
     print_rows(console, ("session", "last active (UTC)", "folder", "first words"), rows)
     if len(logs) > _LISTED:
         older = len(logs) - _LISTED
-        say(console, f"… and {older} older ones (--since, --cwd and --last narrow them down)", style="dim")
+        print_line(console, f"… and {older} older ones (--since, --cwd and --last narrow them down)", style="dim")
 
 
 def _rows(agent: AgentCli, logs: Sequence[SessionLog]) -> Iterator[tuple[object, ...]]:
@@ -221,10 +221,10 @@ def _session(agent: AgentCli, log: SessionLog, console: Console) -> Session | No
         return None
     if report.unparsed_lines:
         left_out = f"{report.unparsed_lines} lines are no JSON and were left out"
-        say(console, f"{show_path(log.path)}: {left_out}", style="yellow")
+        print_line(console, f"{show_path(log.path)}: {left_out}", style="yellow")
     if report.error is not None:
         why = " ".join(report.error.split())[:_SHOWN_ERROR]
-        say(console, f"{session.session_id}: {report.failure_class}: {why}", style="dim")
+        print_line(console, f"{session.session_id}: {report.failure_class}: {why}", style="dim")
     return session
 
 
@@ -239,7 +239,7 @@ def _why_nothing(agent: AgentCli, log: SessionLog, session: Session) -> str:
 
 
 def _skip(console: Console, log: SessionLog, why: str) -> None:
-    say(console, f"{show_path(log.path)} {why}", mark="not imported:", style="yellow")
+    print_line(console, f"{show_path(log.path)} {why}", mark="not imported:", style="yellow")
 
 
 # Writing
@@ -271,7 +271,7 @@ def _warn_of_placeholders(sessions: list[Session], console: Console) -> None:
         names = names_in(session.prompt)
         if names:
             warning = f"{session.session_id}: the suite fills in ${{{{ {names[0]} }}}} in the words of its user"
-            say(console, warning, style="yellow")
+            print_line(console, warning, style="yellow")
 
 
 def _write(sessions: list[Session], target: Path | None, files: SuiteFiles | None, console: Console) -> None:
@@ -281,11 +281,11 @@ def _write(sessions: list[Session], target: Path | None, files: SuiteFiles | Non
             click.echo(line, nl=False)
     else:
         write_files([FileText(target, transcript)])
-        say(console, f"{len(sessions)} sessions → {show_path(target)}")
+        print_line(console, f"{len(sessions)} sessions → {show_path(target)}")
     if files is not None:
         _warn_of_placeholders(sessions, console)
         written = files.texts(sessions)
         write_files(written)
         for file in written:
-            say(console, f"{file.what} → {show_path(file.path)}")
-        say(console, files.next_step(), style="dim")
+            print_line(console, f"{file.what} → {show_path(file.path)}")
+        print_line(console, files.next_step(), style="dim")

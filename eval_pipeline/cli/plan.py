@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from eval_pipeline.cli.options import select, selection_options
-from eval_pipeline.cli.tables import print_rows, say, table_console
+from eval_pipeline.cli.tables import print_line, print_rows, table_console
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import money
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
@@ -32,7 +32,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     head = ("suite", "runner", "cells", "reused", "to execute", "to score again", "estimated cost")
     print_rows(console, head, list(_rows(foreseen)))
     for error in selection.problems:
-        say(console, str(error), mark="invalid:", style="red")
+        print_line(console, str(error), mark="invalid:", style="red")
 
 
 def _rows(foreseen: list[SweepPlan]) -> Iterator[tuple[object, ...]]:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from eval_pipeline.cli.options import Selection, select, selection_options
 from eval_pipeline.cli.progress import choose_progress
-from eval_pipeline.cli.tables import print_boards, say, table_console
+from eval_pipeline.cli.tables import print_boards, print_line, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.source import show_path
@@ -136,9 +136,11 @@ def _standings(selection: Selection) -> pl.DataFrame:
 
 def _show_problems(console: Console, problems: list[InputError]) -> None:
     for error in problems[:MOST_PROBLEMS]:
-        say(console, str(error), mark="invalid:", style="red")
+        print_line(console, str(error), mark="invalid:", style="red")
     if len(problems) > MOST_PROBLEMS:
-        say(console, f"… and {len(problems) - MOST_PROBLEMS} more invalid cases (eval-pipeline validate lists them)")
+        print_line(
+            console, f"… and {len(problems) - MOST_PROBLEMS} more invalid cases (listed by eval-pipeline validate)"
+        )
 
 
 def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOutcome], problem: str | None) -> None:
@@ -147,16 +149,16 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
     rescored, errored = sum(t.rescored for t in tallies), sum(t.errored for t in tallies)
     refused = sum(t.refused for t in tallies)
     not_started = f", {refused} not started" if refused else ""
-    say(console, f"{executed} executed, {reused} reused, {rescored} scored again{not_started}")
+    print_line(console, f"{executed} executed, {reused} reused, {rescored} scored again{not_started}")
     if selection.problems:
-        say(console, f"{len(selection.problems)} invalid cases were left out", style="red")
+        print_line(console, f"{len(selection.problems)} invalid cases were left out", style="red")
     if errored:
-        say(console, f"{errored} cells could not be graded; why: {WHY}", style="yellow")
+        print_line(console, f"{errored} cells could not be graded; why: {WHY}", style="yellow")
     if problem is not None:
-        say(console, f"problem: {problem}", style="red")
+        print_line(console, f"problem: {problem}", style="red")
     data = show_path(Path(selection.session.project.data))
     where = f"tables: {data}/results.duckdb   ask: eval-pipeline sql --data {data}   look: eval-pipeline dev"
-    say(console, where, style="dim")
+    print_line(console, where, style="dim")
 
 
 def _print_json(result: RunResult, standings: pl.DataFrame, selection: Selection, code: int) -> None:

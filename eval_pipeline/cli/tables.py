@@ -63,7 +63,7 @@ def print_rows(console: Console, head: Sequence[str], rows: Sequence[Sequence[ob
     console.print(table)
 
 
-def say(console: Console, text: str, *, mark: str = "", style: str = "") -> None:
+def print_line(console: Console, text: str, *, mark: str = "", style: str = "") -> None:
     """Print a line without markup.
 
     `mark` is a leading word in `style`; without it, `style` applies to the whole line.

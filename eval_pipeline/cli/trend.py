@@ -10,7 +10,7 @@ import click
 
 from eval_pipeline.cli.options import project_options
 from eval_pipeline.cli.result_sources import ResultSources
-from eval_pipeline.cli.tables import print_rows, say, table_console
+from eval_pipeline.cli.tables import print_line, print_rows, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.comparisons import check_names
@@ -93,7 +93,7 @@ def _show(result: Trend) -> None:
     print_rows(console, ("sweep", "started (UTC)", "cases", "left out", "mean", "pass rate"), rows)
     line = result.line
     fit = "" if line.r_squared is None else f", r² {line.r_squared:.3f}"
-    say(
+    print_line(
         console,
         f"{line.slope:+.4f} per sweep{fit}; {result.matched} cases graded in every sweep"
         f" (threshold {result.slope_threshold:g})",

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from eval_pipeline.cli.checks import Checked, check_files, findings_of
 from eval_pipeline.cli.options import EXISTING_FILE, open_project, project_options
-from eval_pipeline.cli.tables import say
+from eval_pipeline.cli.tables import print_line
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -57,8 +57,8 @@ def _show(checked: Checked) -> None:
     for severity, style in _STYLES.items():
         for finding in checked.findings:
             if finding.severity == severity:
-                say(console, str(finding), mark=f"{severity:7}", style=style)
+                print_line(console, str(finding), mark=f"{severity:7}", style=style)
     for suite, cases in checked.suites.items():
-        say(console, f"{suite}: {cases} cases")
+        print_line(console, f"{suite}: {cases} cases")
     severities = [finding.severity for finding in checked.findings]
-    say(console, f"{severities.count('error')} errors, {severities.count('warning')} warnings")
+    print_line(console, f"{severities.count('error')} errors, {severities.count('warning')} warnings")
