@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from eval_pipeline_tests.cli.command_desk import Answer, Desk
+from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^( *)```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -69,11 +69,11 @@ def missing_lines(shown: Shown, answer: Answer) -> list[str]:
     return [line for line in shown.lines if line not in printed]
 
 
-def run_command(desk: Desk, command: str) -> Answer:
+def run_command(cli_project: CliProject, command: str) -> Answer:
     """Run a command of a page; `eval-pipeline` in this process, others by the shell."""
-    words = subprocess.check_output(["sh", "-c", f'printf "%s\\0" {command}'], text=True, cwd=desk.root)
+    words = subprocess.check_output(["sh", "-c", f'printf "%s\\0" {command}'], text=True, cwd=cli_project.root)
     program, *arguments = words.split("\0")[:-1]
     if program == "eval-pipeline":
-        return desk(*arguments)
-    completed = subprocess.run([program, *arguments], cwd=desk.root, capture_output=True, text=True, check=False)
+        return cli_project(*arguments)
+    completed = subprocess.run([program, *arguments], cwd=cli_project.root, capture_output=True, text=True, check=False)
     return Answer(completed.returncode, completed.stdout, completed.stderr)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import Answer, Desk
+from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -35,27 +35,27 @@ STANDINGS = {
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     root = tmp_path_factory.mktemp("repository") / "examples"
     shutil.copytree(EXAMPLES, root)
-    return Desk(root)
+    return CliProject(root)
 
 
 @pytest.fixture(scope="module")
-def run(desk: Desk) -> Answer:
+def run(cli_project: CliProject) -> Answer:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA"):
             patch.delenv(name, raising=False)
-        return desk("run", "--json")
+        return cli_project("run", "--json")
 
 
-def ask(desk: Desk, query: str) -> list[tuple[Any, ...]]:
+def ask(cli_project: CliProject, query: str) -> list[tuple[Any, ...]]:
     """What the results say; the examples keep their data beside them."""
-    return Desk(desk.root.parent).ask(query)
+    return CliProject(cli_project.root.parent).ask(query)
 
 
-def test_every_suite_and_runner_is_valid(desk: Desk) -> None:
-    answer = desk("validate", "--max-warnings", "0", "--json")
+def test_every_suite_and_runner_is_valid(cli_project: CliProject) -> None:
+    answer = cli_project("validate", "--max-warnings", "0", "--json")
 
     assert answer.code == 0
     assert answer.document == []
@@ -91,8 +91,8 @@ def test_only_the_runners_that_a_suite_asks_for_carry_it_out(run: Answer) -> Non
     assert carried_out == set(STANDINGS)
 
 
-def test_what_could_not_be_graded_says_whose_fault_it_was(desk: Desk, run: Answer) -> None:
-    rows = ask(desk, "SELECT DISTINCT failure_class, origin FROM failure_classes WHERE origin <> 'quality'")
+def test_what_could_not_be_graded_says_whose_fault_it_was(cli_project: CliProject, run: Answer) -> None:
+    rows = ask(cli_project, "SELECT DISTINCT failure_class, origin FROM failure_classes WHERE origin <> 'quality'")
 
     assert set(rows) == {
         ("target-crash", "target"),
@@ -102,8 +102,8 @@ def test_what_could_not_be_graded_says_whose_fault_it_was(desk: Desk, run: Answe
     }
 
 
-def test_cost_is_computed_where_there_are_prices_and_unknown_elsewhere(desk: Desk, run: Answer) -> None:
-    rows = dict(ask(desk, "SELECT runner, cost_known > 0 FROM cost_by_runner"))
+def test_cost_is_computed_where_there_are_prices_and_unknown_elsewhere(cli_project: CliProject, run: Answer) -> None:
+    rows = dict(ask(cli_project, "SELECT runner, cost_known > 0 FROM cost_by_runner"))
 
     assert {runner for runner, known in rows.items() if known} == {
         "assistant-v2",
@@ -114,19 +114,21 @@ def test_cost_is_computed_where_there_are_prices_and_unknown_elsewhere(desk: Des
     assert len(rows) == 10
 
 
-def test_a_known_weakness_counts_as_passed(desk: Desk, run: Answer) -> None:
-    rows = ask(desk, "SELECT DISTINCT case_id FROM current_verdicts WHERE status = 'expected-failed' ORDER BY case_id")
+def test_a_known_weakness_counts_as_passed(cli_project: CliProject, run: Answer) -> None:
+    rows = ask(
+        cli_project, "SELECT DISTINCT case_id FROM current_verdicts WHERE status = 'expected-failed' ORDER BY case_id"
+    )
 
     assert rows == [("edit-without-permission",), ("root-cause",), ("words",)]
 
 
-def test_a_sampled_runner_passes_a_case_only_sometimes(desk: Desk, run: Answer) -> None:
-    assert ask(desk, "SELECT runner, case_id, passed, failed FROM flaky_cases") == [("estimator", "flour", 1, 1)]
+def test_a_sampled_runner_passes_a_case_only_sometimes(cli_project: CliProject, run: Answer) -> None:
+    assert ask(cli_project, "SELECT runner, case_id, passed, failed FROM flaky_cases") == [("estimator", "flour", 1, 1)]
 
 
-def test_an_agent_session_tells_commands_files_and_skills(desk: Desk, run: Answer) -> None:
+def test_an_agent_session_tells_commands_files_and_skills(cli_project: CliProject, run: Answer) -> None:
     events = ask(
-        desk,
+        cli_project,
         """SELECT runner, list(DISTINCT kind ORDER BY kind) FROM session_events WHERE suite = 'coding-agents'
            AND kind IN ('command', 'file_read', 'skill') GROUP BY runner ORDER BY runner""",
     )

@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 import pytest
 
 from eval_pipeline.scores.evaluate import EVALUATORS
-from eval_pipeline_tests.cli.command_desk import Answer, Desk
+from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "agentv"
 README = (EXAMPLE / "README.md").read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def tour() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def cli_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliProject]:
     """A repository with the example in it; `python3` is this one."""
     root = tmp_path_factory.mktemp("repository")
     shutil.copytree(EXAMPLE, root / "examples" / "agentv")
@@ -95,28 +95,28 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         patch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
         for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA", "SERVICES_URL", "SERVICES_KEY"):
             patch.delenv(name, raising=False)
-        yield Desk(root)
+        yield CliProject(root)
 
 
 @pytest.fixture(scope="module")
-def told(desk: Desk) -> list[Answer]:
+def told(cli_project: CliProject) -> list[Answer]:
     """What the commands of the README say, in order."""
-    return [carry_out(desk, command) for command, _ in tour()]
+    return [carry_out(cli_project, command) for command, _ in tour()]
 
 
-def carry_out(desk: Desk, command: str) -> Answer:
+def carry_out(cli_project: CliProject, command: str) -> Answer:
     """A command of the README; ours in this process, others by the shell."""
-    words = subprocess.check_output(["sh", "-c", f'printf "%s\\0" {command}'], text=True, cwd=desk.root)
+    words = subprocess.check_output(["sh", "-c", f'printf "%s\\0" {command}'], text=True, cwd=cli_project.root)
     program, *arguments = words.split("\0")[:-1]
     if program == "eval-pipeline":
-        return desk(*arguments)
-    finished = subprocess.run([program, *arguments], cwd=desk.root, capture_output=True, text=True, check=False)
+        return cli_project(*arguments)
+    finished = subprocess.run([program, *arguments], cwd=cli_project.root, capture_output=True, text=True, check=False)
     return Answer(finished.returncode, finished.stdout, finished.stderr)
 
 
-def ask(desk: Desk, query: str, *options: str) -> list[Any]:
+def ask(cli_project: CliProject, query: str, *options: str) -> list[Any]:
     """The rows that a question in SQL is answered with."""
-    return [json.loads(line) for line in desk("sql", *HERE, *options, "--json", query).out.splitlines()]
+    return [json.loads(line) for line in cli_project("sql", *HERE, *options, "--json", query).out.splitlines()]
 
 
 @pytest.mark.parametrize("number", range(len(list(tour()))), ids=[command for command, _ in tour()])
@@ -135,17 +135,17 @@ def test_the_readme_names_every_suite() -> None:
     assert [path.name for path in suites if f"`evals/{path.stem}" not in README] == []
 
 
-def test_every_evaluator_that_needs_no_service_scored_a_case(desk: Desk, told: list[Answer]) -> None:
-    rows = ask(desk, "SELECT DISTINCT type FROM current_scores WHERE value IS NOT NULL")
+def test_every_evaluator_that_needs_no_service_scored_a_case(cli_project: CliProject, told: list[Answer]) -> None:
+    rows = ask(cli_project, "SELECT DISTINCT type FROM current_scores WHERE value IS NOT NULL")
 
     assert {row["type"] for row in rows} == set(EVALUATORS.names()) - NEED_A_SERVICE
 
 
 @pytest.mark.parametrize("cell", VERDICTS)
-def test_every_case_has_the_verdict_that_is_known(desk: Desk, told: list[Answer], cell: str) -> None:
+def test_every_case_has_the_verdict_that_is_known(cli_project: CliProject, told: list[Answer], cell: str) -> None:
     suite, runner = cell.split(" × ")
     rows = ask(
-        desk,
+        cli_project,
         f"""SELECT case_id, status, round(score, 3) AS score FROM verdicts
             WHERE suite = '{suite}' AND runner = '{runner}' AND sweep_id = (SELECT min(sweep_id) FROM sweeps)""",
     )
@@ -155,14 +155,14 @@ def test_every_case_has_the_verdict_that_is_known(desk: Desk, told: list[Answer]
     assert found == {(case, *known(cell, case)) for case in VERDICTS[cell]}
 
 
-def test_no_other_suite_met_a_runner(desk: Desk, told: list[Answer]) -> None:
-    rows = ask(desk, "SELECT DISTINCT suite, runner FROM verdicts")
+def test_no_other_suite_met_a_runner(cli_project: CliProject, told: list[Answer]) -> None:
+    rows = ask(cli_project, "SELECT DISTINCT suite, runner FROM verdicts")
 
     assert {f"{row['suite']} × {row['runner']}" for row in rows} == set(VERDICTS)
 
 
-def test_a_run_after_that_would_execute_nothing(desk: Desk, told: list[Answer]) -> None:
-    cells = desk("plan", *HERE, "--json").document
+def test_a_run_after_that_would_execute_nothing(cli_project: CliProject, told: list[Answer]) -> None:
+    cells = cli_project("plan", *HERE, "--json").document
     one_answer_is_enough = "support-desk"  # of its two repetitions the first settles a case
 
     foreseen = {(row["suite"], row["reused"] - row["planned"], row["to_rescore"]) for row in cells}
@@ -172,9 +172,9 @@ def test_a_run_after_that_would_execute_nothing(desk: Desk, told: list[Answer]) 
     }
 
 
-def test_a_stricter_grader_scores_again_only_what_it_looks_at(desk: Desk, told: list[Answer]) -> None:
+def test_a_stricter_grader_scores_again_only_what_it_looks_at(cli_project: CliProject, told: list[Answer]) -> None:
     rows = ask(
-        desk,
+        cli_project,
         """SELECT case_id, evaluator FROM evaluator_scores
            GROUP BY suite, runner, case_id, repetition, evaluator HAVING count(*) > 1""",
     )
@@ -182,8 +182,8 @@ def test_a_stricter_grader_scores_again_only_what_it_looks_at(desk: Desk, told: 
     assert rows == [{"case_id": "own-programs", "evaluator": "brief"}]
 
 
-def test_trials_become_one_answer_by_the_strategy_of_their_suite(desk: Desk, told: list[Answer]) -> None:
-    rows = ask(desk, "SELECT suite, strategy, max(repetitions) AS trials FROM case_results GROUP BY ALL")
+def test_trials_become_one_answer_by_the_strategy_of_their_suite(cli_project: CliProject, told: list[Answer]) -> None:
+    rows = ask(cli_project, "SELECT suite, strategy, max(repetitions) AS trials FROM case_results GROUP BY ALL")
 
     found = {row["suite"]: (row["strategy"], row["trials"]) for row in rows if row["strategy"] != "mean"}
 
@@ -194,14 +194,14 @@ def test_trials_become_one_answer_by_the_strategy_of_their_suite(desk: Desk, tol
     }
 
 
-def test_a_target_that_fails_is_tried_again_and_then_stood_in_for(desk: Desk, told: list[Answer]) -> None:
-    (row,) = ask(desk, "SELECT answered_by, attempt_count FROM target_executions WHERE runner = 'night-shift'")
+def test_a_target_that_fails_is_tried_again_and_then_stood_in_for(cli_project: CliProject, told: list[Answer]) -> None:
+    (row,) = ask(cli_project, "SELECT answered_by, attempt_count FROM target_executions WHERE runner = 'night-shift'")
 
     assert row == {"answered_by": "support-bot", "attempt_count": 4}
 
 
-def test_only_the_workspace_of_a_failure_is_kept(desk: Desk, told: list[Answer]) -> None:
-    rows = ask(desk, "SELECT case_id, workspace->>'path' AS path FROM target_executions WHERE suite = 'coder'")
+def test_only_the_workspace_of_a_failure_is_kept(cli_project: CliProject, told: list[Answer]) -> None:
+    rows = ask(cli_project, "SELECT case_id, workspace->>'path' AS path FROM target_executions WHERE suite = 'coder'")
 
     kept = {row["case_id"]: Path(row["path"]) for row in rows if Path(row["path"]).is_dir()}
 
@@ -211,9 +211,9 @@ def test_only_the_workspace_of_a_failure_is_kept(desk: Desk, told: list[Answer])
     )
 
 
-def test_what_hooks_print_is_kept_and_what_they_write_is_no_change(desk: Desk, told: list[Answer]) -> None:
+def test_what_hooks_print_is_kept_and_what_they_write_is_no_change(cli_project: CliProject, told: list[Answer]) -> None:
     (row,) = ask(
-        desk,
+        cli_project,
         """SELECT workspace->>'$.hooks.before_each' AS printed, workspace->>'changes' AS changes
            FROM target_executions WHERE case_id = 'fix-add'""",
     )
@@ -222,8 +222,8 @@ def test_what_hooks_print_is_kept_and_what_they_write_is_no_change(desk: Desk, t
     assert re.findall(r"^\+\+\+ b/(.+)$", row["changes"], flags=re.MULTILINE) == ["notes.py"]
 
 
-def test_the_folders_of_the_example_stay_as_they_were(desk: Desk, told: list[Answer]) -> None:
-    copy = desk.root / "examples" / "agentv"
+def test_the_folders_of_the_example_stay_as_they_were(cli_project: CliProject, told: list[Answer]) -> None:
+    copy = cli_project.root / "examples" / "agentv"
     changed_by_the_readme = {"graders/length.py"}
 
     assert content(copy, except_for=changed_by_the_readme) == content(EXAMPLE, except_for=changed_by_the_readme)
@@ -235,24 +235,24 @@ def content(folder: Path, except_for: set[str]) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in paths.items() if ".pyc" not in name and name not in except_for}
 
 
-def test_the_exported_run_folder_has_a_row_for_every_cell(desk: Desk, told: list[Answer]) -> None:
-    lines = (desk.root / "data" / "agentv" / "run" / "index.jsonl").read_text(encoding="utf-8").splitlines()
+def test_the_exported_run_folder_has_a_row_for_every_cell(cli_project: CliProject, told: list[Answer]) -> None:
+    lines = (cli_project.root / "data" / "agentv" / "run" / "index.jsonl").read_text(encoding="utf-8").splitlines()
 
     statuses = Counter(json.loads(line)["execution_status"] for line in lines)
 
     assert statuses == {"ok": 54, "quality_failure": 2}
 
 
-def test_the_exported_junit_file_has_the_failures(desk: Desk, told: list[Answer]) -> None:
-    suites = ElementTree.parse(desk.root / "data" / "agentv" / "junit.xml").getroot()
+def test_the_exported_junit_file_has_the_failures(cli_project: CliProject, told: list[Answer]) -> None:
+    suites = ElementTree.parse(cli_project.root / "data" / "agentv" / "junit.xml").getroot()
 
     assert len(suites.findall(".//testcase")) == 56
     assert len(suites.findall(".//testcase[failure]")) == 2
     assert suites.findall(".//error") == []
 
 
-def test_the_exported_traces_have_the_tools_that_were_called(desk: Desk, told: list[Answer]) -> None:
-    traces = json.loads((desk.root / "data" / "agentv" / "traces.json").read_bytes())
+def test_the_exported_traces_have_the_tools_that_were_called(cli_project: CliProject, told: list[Answer]) -> None:
+    traces = json.loads((cli_project.root / "data" / "agentv" / "traces.json").read_bytes())
 
     spans = [span for scope in traces["resourceSpans"][0]["scopeSpans"] for span in scope["spans"]]
     names = Counter(span["name"] for span in spans)
@@ -261,17 +261,17 @@ def test_the_exported_traces_have_the_tools_that_were_called(desk: Desk, told: l
     assert names["execute_tool open_refund"] == 7
 
 
-def test_suites_that_need_services_say_which_variables_are_missing(desk: Desk) -> None:
-    answer = desk("validate", *HERE, SERVICES)
+def test_suites_that_need_services_say_which_variables_are_missing(cli_project: CliProject) -> None:
+    answer = cli_project("validate", *HERE, SERVICES)
 
     assert answer.code != 0
     assert re.findall(r"(\w+) is not set in the environment", answer.said) == ["SERVICES_URL", "SERVICES_KEY"]
 
 
 @pytest.fixture(scope="module")
-def services(desk: Desk) -> Iterator[str]:
+def services(cli_project: CliProject) -> Iterator[str]:
     """The address of the example's services while they run."""
-    command = [sys.executable, str(desk.root / "examples" / "agentv" / "programs" / "services.py"), "0"]
+    command = [sys.executable, str(cli_project.root / "examples" / "agentv" / "programs" / "services.py"), "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -281,16 +281,16 @@ def services(desk: Desk) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def with_services(desk: Desk, services: str) -> Answer:
+def with_services(cli_project: CliProject, services: str) -> Answer:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SERVICES_URL", services)
         patch.setenv("SERVICES_KEY", "a-key-of-nobody")
-        return desk("run", *HERE, "--data", "services", "--quiet", SERVICES)
+        return cli_project("run", *HERE, "--data", "services", "--quiet", SERVICES)
 
 
-def test_evaluators_that_ask_a_service_score_when_it_is_there(desk: Desk, with_services: Answer) -> None:
+def test_evaluators_that_ask_a_service_score_when_it_is_there(cli_project: CliProject, with_services: Answer) -> None:
     query = "SELECT evaluator, round(value, 2) AS value FROM current_scores WHERE suite = 'services'"
-    rows = ask(desk, query, "--data", "services")
+    rows = ask(cli_project, query, "--data", "services")
 
     assert {row["evaluator"]: row["value"] for row in rows} == {
         "by-a-model": 1.0,
@@ -300,14 +300,14 @@ def test_evaluators_that_ask_a_service_score_when_it_is_there(desk: Desk, with_s
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_javascript_scores_where_there_is_node(desk: Desk, with_services: Answer) -> None:
-    rows = ask(desk, "SELECT evaluator, value FROM current_scores WHERE suite = 'node'", "--data", "services")
+def test_javascript_scores_where_there_is_node(cli_project: CliProject, with_services: Answer) -> None:
+    rows = ask(cli_project, "SELECT evaluator, value FROM current_scores WHERE suite = 'node'", "--data", "services")
 
     assert {row["evaluator"]: row["value"] for row in rows} == {"expression": 1.0, "function": 1.0}
 
 
-def test_a_key_of_a_service_is_written_nowhere(desk: Desk, with_services: Answer) -> None:
-    files = [path for path in (desk.root / "services").rglob("*") if path.is_file()]
+def test_a_key_of_a_service_is_written_nowhere(cli_project: CliProject, with_services: Answer) -> None:
+    files = [path for path in (cli_project.root / "services").rglob("*") if path.is_file()]
 
     assert files
     assert [path.name for path in files if b"a-key-of-nobody" in path.read_bytes()] == []

@@ -1,15 +1,20 @@
-"""The layer rule of design.md: data flows right, imports point left; dagster and duckdb stay in their rooms."""
+"""What holds the house together: imports point left; Dagster, DuckDB, SQL and foreign names stay in their rooms; no
+module is too long, unused or part of a cycle; nothing has the name that it had before a rename."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 import eval_pipeline
+from eval_pipeline.cli.main import COMMANDS
+from eval_pipeline.cli.main import MODULES as MODULES_OF_COMMANDS
+from eval_pipeline.plugins import _REGISTRATION
 
 HOUSE = Path(eval_pipeline.__file__).parent
 GROUND_FLOOR = ("errors", "failures", "fingerprints", "plugins")
@@ -19,7 +24,12 @@ ROOMS = (
 )  # fmt: skip
 MAY_NAME_AGENTV = {"formats/agent_skills/suites.py": "AgentV's import of evals.json defines how an eval becomes a test"}
 LEVELS = {**dict.fromkeys(GROUND_FLOOR, 0), **{room: level for level, room in enumerate(ROOMS, start=1)}}
-OUTSIDERS = {"dagster": {"orchestration", "cli"}, "duckdb": {"warehouse"}}
+OUTSIDERS = {"dagster": {"orchestration"}, "duckdb": {"warehouse"}}
+MAY_IMPORT = {"cli/dev.py": {"dagster"}}
+MOST_LINES = 450
+TOO_LONG = {"formats/agentv/workspace.py": 457}
+"""Modules to be divided, with the length that they may keep until then."""
+MOST_LINES_OF_A_FUNCTION = 50
 MODULES = sorted(HOUSE.rglob("*.py"))
 
 
@@ -51,9 +61,10 @@ def trespasses(room: str, source: str) -> list[str]:
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(HOUSE)))
 def test_a_module_imports_only_from_its_own_room_and_rooms_to_its_left(file: Path) -> None:
     room = file.relative_to(HOUSE).with_suffix("").parts[0]
+    allowed = MAY_IMPORT.get(file.relative_to(HOUSE).as_posix(), set())
     found = trespasses(room, file.read_text(encoding="utf-8")) if room != "__init__" else []
 
-    assert found == []
+    assert [name for name in found if name.partition(".")[0] not in allowed] == []
 
 
 def named_in(source: str, word: re.Pattern[str]) -> set[str]:
@@ -151,6 +162,7 @@ def test_every_room_of_the_house_has_its_place_in_the_order() -> None:
         ("orchestration", "import dagster as dg", []),
         ("leaderboards", "from duckdb import Error", ["duckdb", "duckdb.Error"]),
         ("cli", "import duckdb", ["duckdb"]),
+        ("cli", "import dagster", ["dagster"]),
         ("scores", "import dagsterly", []),
     ],
 )
@@ -159,3 +171,124 @@ def test_the_rule_tells_left_from_right(room: str, source: str, expected: list[s
 
     assert [name for name in expected if name not in found] == []
     assert bool(found) == bool(expected)
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(HOUSE)))
+def test_a_module_and_its_functions_are_short(file: Path) -> None:
+    source = file.read_text(encoding="utf-8")
+    functions = (
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+
+    assert len(source.splitlines()) <= TOO_LONG.get(file.relative_to(HOUSE).as_posix(), MOST_LINES)
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES_OF_A_FUNCTION} == {}
+
+
+def module_name(file: Path) -> str:
+    parts = file.relative_to(HOUSE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {module_name(file): file for file in MODULES}
+
+
+def without_typing(tree: ast.Module) -> ast.Module:
+    """The tree without what is imported for type checkers only."""
+
+    class Remover(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> ast.AST | None:
+            return None if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" else node
+
+    cleaned = Remover().visit(tree)
+    assert isinstance(cleaned, ast.Module)
+    return cleaned
+
+
+def imports_of(source: str) -> set[str]:
+    """The modules of ours that a source imports when it runs, in functions as well."""
+    return {name for name in imported(ast.unparse(without_typing(ast.parse(source)))) if name in NAMES}
+
+
+GRAPH = {name: imports_of(file.read_text(encoding="utf-8")) for name, file in NAMES.items()}
+
+
+def reached(starts: Iterable[str], graph: Mapping[str, set[str]]) -> set[str]:
+    """The modules that these lead to, themselves among them."""
+    seen: set[str] = set()
+    waiting = list(starts)
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += graph[name]
+    return seen
+
+
+def entry_modules() -> set[str]:
+    """Where code of ours is entered: commands, entry points, the code location, the public face, parts in folders."""
+    project = tomllib.loads((HOUSE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    entries = [*project["scripts"].values(), *(value for group in project["entry-points"].values()
+               for value in group.values())]  # fmt: skip
+    commands = {f"eval_pipeline.cli.{MODULES_OF_COMMANDS.get(command, command)}" for command in COMMANDS}
+    face = {home.partition(":")[0] for home in eval_pipeline._HOMES.values()}
+    location = {"eval_pipeline.orchestration.definitions"}
+    parts = {name for name, file in NAMES.items() if _REGISTRATION.search(file.read_text(encoding="utf-8"))}
+    return {entry.partition(":")[0] for entry in entries} | commands | face | location | parts
+
+
+TO_BE_WIRED = {
+    "eval_pipeline.scores.arguments",
+    "eval_pipeline.statistics.agreement",
+    "eval_pipeline.statistics.ratings",
+    "eval_pipeline.statistics.repetitions",
+}
+"""Modules that no command reaches yet; each goes from here with the commit that wires or deletes it."""
+
+
+def test_nothing_is_there_for_tests_alone() -> None:
+    used = reached(entry_modules(), GRAPH)
+    packages = {name for name in NAMES if any(other.startswith(f"{name}.") for other in used)}
+
+    assert sorted(NAMES.keys() - used - packages - TO_BE_WIRED) == []
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    circles = {name for name, others in GRAPH.items() if name in reached(others, GRAPH)}
+
+    assert circles == set()
+
+
+OLD_NAMES = {
+    "Asked", "Bench", "Cell", "CellName", "CellRun", "Desk", "Filled", "Filling", "Finished", "Foreseen",
+    "Forwarding", "Form", "Fresh", "GradingDesk", "Group", "Job", "Known", "Listener", "Lost", "Material",
+    "Member", "Notice", "Notices", "Opinion", "Panel", "Piece", "PictureStore", "Place", "Purse", "Ran",
+    "Reading", "ReadySuite", "ScriptedDesk", "Settled", "Shared", "Spot", "Supply", "Surroundings", "Taken",
+    "Tally", "Ticket", "Told", "Watch", "Workbench", "WrittenSuite", "answered", "begun", "blotted", "cleaned",
+    "desk_for", "fold", "fold_folder", "foresee", "give_place", "goes_on", "let_go", "make_ready", "needs_desk",
+    "take_back", "take_place", "told_of_case", "undo", "visible",
+}  # fmt: skip
+"""Classes and functions as they were called before the renames of the house."""
+TESTS = sorted(Path(__file__).parent.rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", [*MODULES, *TESTS], ids=lambda file: str(file.relative_to(HOUSE.parent)))
+def test_nothing_has_its_old_name(file: Path) -> None:
+    kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    names = {node.name for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, kinds)}
+
+    assert names & OLD_NAMES == set()
+
+
+@pytest.mark.parametrize(
+    ("graph", "circles"),
+    [({"a": {"b"}, "b": {"c"}, "c": set()}, set()), ({"a": {"b"}, "b": {"c"}, "c": {"b"}}, {"b", "c"})],
+)
+def test_the_rule_finds_circles(graph: dict[str, set[str]], circles: set[str]) -> None:
+    assert {name for name, others in graph.items() if name in reached(others, graph)} == circles
+
+
+def test_the_rule_leaves_imports_for_type_checkers() -> None:
+    source = "if TYPE_CHECKING:\n    from eval_pipeline.cli import main\nimport eval_pipeline.errors"
+
+    assert imports_of(source) == {"eval_pipeline.errors"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import Answer, Desk
+from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 from eval_pipeline_tests.console_blocks import ROOT, blocks, missing_lines, read_page, run_command, shown_commands
 
 README = read_page("README.md")
@@ -18,15 +18,15 @@ FAILED_CASES = 1
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Answer]:
     """The output of the README's commands, run in order in a folder with the files that it shows."""
-    desk = Desk(tmp_path_factory.mktemp("empty"))
+    cli_project = CliProject(tmp_path_factory.mktemp("empty"))
     for block in blocks(README):
         if block.title:
-            desk.write(block.title, block.text)
+            cli_project.write(block.title, block.text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "120")
         for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA", "OPENAI_API_KEY"):
             patch.delenv(name, raising=False)
-        return [run_command(desk, shown.command) for shown in SHOWN]
+        return [run_command(cli_project, shown.command) for shown in SHOWN]
 
 
 @pytest.mark.parametrize("number", range(len(SHOWN)), ids=[shown.command for shown in SHOWN])

@@ -59,7 +59,7 @@ def command(text: str, *, exit_code: int | None = 0, output: str = "") -> dict[s
     return item("command_execution", command=text, aggregated_output=output, exit_code=exit_code, status="completed")
 
 
-def answered(text: str) -> dict[str, Any]:
+def agent_message(text: str) -> dict[str, Any]:
     return item("agent_message", "item_9", text=text)
 
 
@@ -144,7 +144,7 @@ def test_a_count_of_the_thread_is_lessened_by_what_earlier_turns_took() -> None:
         started, counted(100, 10), started, counted(150, 30), response("message", role="assistant", text="x")
     )
 
-    report = report_of("codex", stdout=lines(BEGUN, answered("x"), DONE), session=rollout)
+    report = report_of("codex", stdout=lines(BEGUN, agent_message("x"), DONE), session=rollout)
 
     assert (report.usage.input_tokens, report.usage.output_tokens) == (50, 20)
 
@@ -227,7 +227,7 @@ def test_an_aborted_turn_was_cancelled() -> None:
 
 
 def test_an_error_that_success_follows_is_none() -> None:
-    report = said(BEGUN, {"type": "error", "message": "odd"}, answered("done"), DONE)
+    report = said(BEGUN, {"type": "error", "message": "odd"}, agent_message("done"), DONE)
 
     assert (report.failure_class, report.final_output) == (None, "done")
     assert [error.terminal for error in events(report, ErrorEvent)] == [False]
@@ -460,14 +460,14 @@ def test_variants_of_a_call_are_calls() -> None:
 
 
 def test_what_is_unknown_is_counted_and_nothing_fails() -> None:
-    report = said({"type": "hologram"}, item("hologram"), {"x": 1}, BEGUN, answered("done"), DONE)
+    report = said({"type": "hologram"}, item("hologram"), {"x": 1}, BEGUN, agent_message("done"), DONE)
 
     assert report.unknown_events == {"hologram": 1, "item/hologram": 1, "no type": 1}
     assert report.final_output == "done"
 
 
 def test_lines_that_cannot_be_read_are_counted() -> None:
-    report = report_of("codex", stdout="Reading…\n" + lines(BEGUN, answered("done"), DONE), session="{cut")
+    report = report_of("codex", stdout="Reading…\n" + lines(BEGUN, agent_message("done"), DONE), session="{cut")
 
     assert (report.unparsed_lines, report.final_output) == (2, "done")
 

@@ -53,7 +53,7 @@ def called(tool: str, call_id: str = "c1", **arguments: Any) -> dict[str, Any]:
     return record("tool.execution_start", toolCallId=call_id, toolName=tool, arguments=arguments)
 
 
-def answered(content: str, call_id: str = "c1", success: bool = True, **data: Any) -> dict[str, Any]:
+def agent_message(content: str, call_id: str = "c1", success: bool = True, **data: Any) -> dict[str, Any]:
     result = {"result": {"content": content}} if success else {"error": {"message": content}}
     return record("tool.execution_complete", toolCallId=call_id, success=success, **result, **data)
 
@@ -101,7 +101,7 @@ def test_a_resumed_session_has_the_answer_of_its_last_turn() -> None:
 
 
 def test_an_empty_answer_is_no_answer() -> None:
-    report = said(assistant("on it", "c1"), called("bash", command="ls"), answered(""), assistant(""))
+    report = said(assistant("on it", "c1"), called("bash", command="ls"), agent_message(""), assistant(""))
 
     assert (report.final_output, report.failure_class) == (None, None)
 
@@ -283,10 +283,10 @@ def test_a_command_that_failed_is_an_error_though_the_tool_succeeded() -> None:
 @pytest.mark.parametrize(
     ("result", "exit_code", "output"),
     [
-        pytest.param([answered("a\n<shellId: 0 completed with exit code 4>")], 4, "a", id="in the text"),
-        pytest.param([answered("a\n<exited with exit code 4>")], 4, "a", id="in the text of older versions"),
-        pytest.param([answered("a", shellExecution={"exitCode": 4})], 4, "a", id="beside it"),
-        pytest.param([answered("still running")], None, None, id="not told"),
+        pytest.param([agent_message("a\n<shellId: 0 completed with exit code 4>")], 4, "a", id="in the text"),
+        pytest.param([agent_message("a\n<exited with exit code 4>")], 4, "a", id="in the text of older versions"),
+        pytest.param([agent_message("a", shellExecution={"exitCode": 4})], 4, "a", id="beside it"),
+        pytest.param([agent_message("still running")], None, None, id="not told"),
         pytest.param([], None, None, id="no result"),
     ],
 )
@@ -310,7 +310,7 @@ def test_a_skill_tool_is_an_explicit_skill() -> None:
 def test_a_relative_path_begins_in_the_sessions_folder() -> None:
     begin = record("session.start", sessionId="s", context={"cwd": "/work"})
 
-    report = said(begin, called("view", path="a.txt"), answered("text"), assistant("done"))
+    report = said(begin, called("view", path="a.txt"), agent_message("text"), assistant("done"))
 
     assert [(event.path, event.ok) for event in events(report, FileReadEvent)] == [("/work/a.txt", True)]
 
@@ -318,7 +318,7 @@ def test_a_relative_path_begins_in_the_sessions_folder() -> None:
 def test_a_tool_that_changes_several_files_tells_each() -> None:
     edits = [{"path": "/a", "kind": "create"}, {"path": "/b", "kind": "delete"}]
 
-    report = said(called("apply_patch", input="…"), answered("ok", fileEdits=edits), assistant("done"))
+    report = said(called("apply_patch", input="…"), agent_message("ok", fileEdits=edits), assistant("done"))
 
     assert [(event.path, event.how) for event in events(report, FileWriteEvent)] == [("/a", "create"), ("/b", "delete")]
 
@@ -326,7 +326,7 @@ def test_a_tool_that_changes_several_files_tells_each() -> None:
 def test_a_tool_of_another_server_is_named_by_it() -> None:
     call = record("tool.execution_start", toolCallId="c1", toolName="x", mcpServerName="docs", mcpToolName="find")
 
-    (event,) = events(said(call, answered("ok"), assistant("done")), ToolCallEvent)
+    (event,) = events(said(call, agent_message("ok"), assistant("done")), ToolCallEvent)
 
     assert event.tool == "mcp:docs/find"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import Desk, make_desk
+from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -19,6 +19,6 @@ def plain_environment() -> Iterator[None]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def cli_project(tmp_path: Path) -> CliProject:
     """The small project, in a folder of this test's own."""
-    return make_desk(tmp_path)
+    return make_cli_project(tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import FILES, Desk
+from eval_pipeline_tests.cli.sample_project import FILES, CliProject
 
 RUN = ["run", "--quiet"]
 ARGUMENTS = {
@@ -39,8 +39,8 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), ARGUMENTS.values(), ids=ARGUMENTS.keys())
-def test_a_wrong_argument_is_said_and_exits_2(desk: Desk, arguments: list[str], message: str) -> None:
-    answer = desk(*arguments)
+def test_a_wrong_argument_is_said_and_exits_2(cli_project: CliProject, arguments: list[str], message: str) -> None:
+    answer = cli_project(*arguments)
 
     assert answer.code == 2
     assert message in answer.err
@@ -94,10 +94,10 @@ CONTENT = {
 
 
 @pytest.mark.parametrize(("name", "text", "message"), CONTENT.values(), ids=CONTENT.keys())
-def test_a_wrong_file_is_said_and_exits_2(desk: Desk, name: str, text: str, message: str) -> None:
-    desk.write(name, text)
+def test_a_wrong_file_is_said_and_exits_2(cli_project: CliProject, name: str, text: str, message: str) -> None:
+    cli_project.write(name, text)
 
-    answer = desk("run", "--quiet")
+    answer = cli_project("run", "--quiet")
 
     assert answer.code == 2
     assert message in answer.err
@@ -105,36 +105,36 @@ def test_a_wrong_file_is_said_and_exits_2(desk: Desk, name: str, text: str, mess
 
 
 def test_a_folder_without_anything_says_what_to_do(tmp_path: Path) -> None:
-    answer = Desk(tmp_path)("run")
+    answer = CliProject(tmp_path)("run")
 
     assert answer.code == 2
     assert "no suites: name files, folders or globs" in answer.err
 
 
-def test_every_bad_file_is_named_at_once(desk: Desk) -> None:
-    desk.write("suites/one.yaml", "tests: 1")
-    desk.write("suites/two.yaml", "tests: 2")
+def test_every_bad_file_is_named_at_once(cli_project: CliProject) -> None:
+    cli_project.write("suites/one.yaml", "tests: 1")
+    cli_project.write("suites/two.yaml", "tests: 2")
 
-    answer = desk("run", "--quiet")
+    answer = cli_project("run", "--quiet")
 
     assert "suites/one.yaml" in answer.err
     assert "suites/two.yaml" in answer.err
 
 
-def test_a_results_file_that_is_no_database_is_said(desk: Desk) -> None:
-    desk.write("data/results.duckdb", "not a database")
+def test_a_results_file_that_is_no_database_is_said(cli_project: CliProject) -> None:
+    cli_project.write("data/results.duckdb", "not a database")
 
-    answer = desk("sql", "SELECT 1")
+    answer = cli_project("sql", "SELECT 1")
 
     assert answer.code == 2
     assert "results.duckdb cannot be read" in answer.err
     assert "Traceback" not in answer.said
 
 
-def test_a_warehouse_that_is_no_database_is_said(desk: Desk) -> None:
-    desk.write("data/warehouse.duckdb", "not a database")
+def test_a_warehouse_that_is_no_database_is_said(cli_project: CliProject) -> None:
+    cli_project.write("data/warehouse.duckdb", "not a database")
 
-    answer = desk("plan")
+    answer = cli_project("plan")
 
     assert answer.code == 2
     assert "warehouse.duckdb cannot be opened" in answer.err

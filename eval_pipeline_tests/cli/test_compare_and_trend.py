@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import GREET, Desk, make_desk
+from eval_pipeline_tests.cli.sample_project import GREET, CliProject, make_cli_project
 
 BETTER = GREET.replace('nobody) echo "go away"', 'nobody) echo "hello anyway"')
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     """A project that was run twice; in between `greeter` learnt to greet nobody, too, and a sum was put otherwise."""
-    desk = make_desk(tmp_path_factory.mktemp("compared"))
-    desk("run", "--quiet")
-    desk.write("greet.sh", BETTER)
-    desk.edit("suites/more/sums.jsonl", "2 and 2", "2 and two")
-    desk("run", "--quiet", "--refresh", "all")
-    return desk
+    cli_project = make_cli_project(tmp_path_factory.mktemp("compared"))
+    cli_project("run", "--quiet")
+    cli_project.write("greet.sh", BETTER)
+    cli_project.edit("suites/more/sums.jsonl", "2 and 2", "2 and two")
+    cli_project("run", "--quiet", "--refresh", "all")
+    return cli_project
 
 
 def run_folder(root: Path, name: str, scores: dict[str, Any], **fields: Any) -> str:
@@ -36,8 +36,8 @@ def run_folder(root: Path, name: str, scores: dict[str, Any], **fields: Any) -> 
     return str(folder)
 
 
-def test_two_runners_are_compared_case_by_case(desk: Desk) -> None:
-    answer = desk("compare", "greeter", "parrot", "--json")
+def test_two_runners_are_compared_case_by_case(cli_project: CliProject) -> None:
+    answer = cli_project("compare", "greeter", "parrot", "--json")
 
     summary = answer.document["summary"]
     assert answer.code == 0
@@ -46,8 +46,8 @@ def test_two_runners_are_compared_case_by_case(desk: Desk) -> None:
     assert {row["case_id"] for row in answer.document["unmatched"]} == {"one", "two"}
 
 
-def test_two_sweeps_are_compared_runner_by_runner(desk: Desk) -> None:
-    document = desk("compare", "sweep:previous", "sweep:latest", "--suite", "greetings", "--json").document
+def test_two_sweeps_are_compared_runner_by_runner(cli_project: CliProject) -> None:
+    document = cli_project("compare", "sweep:previous", "sweep:latest", "--suite", "greetings", "--json").document
 
     won = [(row["runner"], row["case_id"]) for row in document["matched"] if row["outcome"] == "win"]
     assert won == [("greeter", "nobody")]
@@ -55,16 +55,16 @@ def test_two_sweeps_are_compared_runner_by_runner(desk: Desk) -> None:
     assert document["summary"]["passes"]["ups"] == 1
 
 
-def test_one_runner_of_a_sweep_can_be_picked(desk: Desk) -> None:
-    document = desk(
+def test_one_runner_of_a_sweep_can_be_picked(cli_project: CliProject) -> None:
+    document = cli_project(
         "compare", "sweep:previous@greeter", "sweep:latest@parrot", "--suite", "greetings", "--json"
     ).document
 
     assert (document["summary"]["paired"], document["summary"]["wins"]) == (3, 1)
 
 
-def test_a_comparison_is_shown_with_what_changed_and_what_is_missing(desk: Desk) -> None:
-    answer = desk("compare", "sweep:previous", "sweep:latest")
+def test_a_comparison_is_shown_with_what_changed_and_what_is_missing(cli_project: CliProject) -> None:
+    answer = cli_project("compare", "sweep:previous", "sweep:latest")
 
     lines = [line.split() for line in answer.out.splitlines()]
     assert ["greetings", "greeter", "nobody", "0.000", "1.000", "+1.000", "win"] in lines
@@ -72,44 +72,51 @@ def test_a_comparison_is_shown_with_what_changed_and_what_is_missing(desk: Desk)
     assert "not paired: 1 have another content on each side (--allow-changed pairs them): sums/two" in answer.out
 
 
-def test_falling_behind_the_baseline_exits_1(desk: Desk) -> None:
-    assert desk("compare", "sweep:latest", "sweep:previous").code == 1
-    assert desk("compare", "sweep:latest", "sweep:previous", "--max-drop", "0.5").code == 0
-    assert desk("compare", "sweep:latest", "sweep:previous", "--max-drop", "0.5", "--fail-on-regression").code == 1
-    assert desk("compare", "sweep:latest", "sweep:previous", "--max-drop", "0.5", "--fail-on-regression=2").code == 0
+def test_falling_behind_the_baseline_exits_1(cli_project: CliProject) -> None:
+    assert cli_project("compare", "sweep:latest", "sweep:previous").code == 1
+    assert cli_project("compare", "sweep:latest", "sweep:previous", "--max-drop", "0.5").code == 0
+    assert (
+        cli_project("compare", "sweep:latest", "sweep:previous", "--max-drop", "0.5", "--fail-on-regression").code == 1
+    )
+    assert (
+        cli_project("compare", "sweep:latest", "sweep:previous", "--max-drop", "0.5", "--fail-on-regression=2").code
+        == 0
+    )
 
 
 def test_a_lost_case_is_found_behind_a_better_mean(tmp_path: Path) -> None:
     before = run_folder(tmp_path, "before", {"a": 0.0, "b": 0.0, "c": 1.0})
     after = run_folder(tmp_path, "after", {"a": 1.0, "b": 1.0, "c": 0.0})
-    desk = Desk(tmp_path)
+    cli_project = CliProject(tmp_path)
 
-    assert desk("compare", before, after).code == 0
-    assert desk("compare", before, after, "--fail-on-regression").code == 1
+    assert cli_project("compare", before, after).code == 0
+    assert cli_project("compare", before, after, "--fail-on-regression").code == 1
 
 
 def test_files_are_compared_without_any_project(tmp_path: Path) -> None:
     before, after = run_folder(tmp_path, "a", {"x": 0.5}), run_folder(tmp_path, "b", {"x": 0.9, "y": 1.0})
 
-    answer = Desk(tmp_path)("compare", before, f"{after}/index.jsonl", "--json")
+    answer = CliProject(tmp_path)("compare", before, f"{after}/index.jsonl", "--json")
 
     assert answer.code == 0
     assert answer.document["summary"]["mean_delta"] == pytest.approx(0.4)
     assert answer.document["unmatched"][0]["case_id"] == "y"
 
 
-def test_an_export_can_stand_in_for_a_sweep(desk: Desk, tmp_path: Path) -> None:
+def test_an_export_can_stand_in_for_a_sweep(cli_project: CliProject, tmp_path: Path) -> None:
     path = str(tmp_path / "then.jsonl")
-    desk("export", "--format", "jsonl", "--sweep", "previous", "--output", path)
+    cli_project("export", "--format", "jsonl", "--sweep", "previous", "--output", path)
 
-    document = desk("compare", path, "sweep:latest", "--suite", "greetings", "--json").document
+    document = cli_project("compare", path, "sweep:latest", "--suite", "greetings", "--json").document
 
     assert (document["summary"]["paired"], document["summary"]["wins"]) == (6, 1)
 
 
-def test_several_sides_are_a_matrix(desk: Desk) -> None:
-    answer = desk("compare", "greeter", "parrot", "sweep:previous@greeter", "--suite", "greetings")
-    document = desk("compare", "greeter", "parrot", "sweep:previous@greeter", "--suite", "greetings", "--json").document
+def test_several_sides_are_a_matrix(cli_project: CliProject) -> None:
+    answer = cli_project("compare", "greeter", "parrot", "sweep:previous@greeter", "--suite", "greetings")
+    document = cli_project(
+        "compare", "greeter", "parrot", "sweep:previous@greeter", "--suite", "greetings", "--json"
+    ).document
 
     assert answer.code == 1  # the third is behind the first
     assert ["greetings", "nobody", "1.000", "1.000", "0.000"] in [line.split() for line in answer.out.splitlines()]
@@ -117,17 +124,19 @@ def test_several_sides_are_a_matrix(desk: Desk) -> None:
     assert len(document["pairwise"]) == 3
 
 
-def test_the_runners_of_one_sweep_are_compared_with_each_other_and_nobody_is_the_baseline(desk: Desk) -> None:
-    answer = desk("compare", "sweep:previous", "--suite", "greetings")
+def test_the_runners_of_one_sweep_are_compared_with_each_other_and_nobody_is_the_baseline(
+    cli_project: CliProject,
+) -> None:
+    answer = cli_project("compare", "sweep:previous", "--suite", "greetings")
 
     assert answer.code == 0
-    assert desk("compare", "sweep:previous", "--suite", "greetings", "--baseline", "parrot").code == 1
+    assert cli_project("compare", "sweep:previous", "--suite", "greetings", "--baseline", "parrot").code == 1
 
 
-def test_a_case_that_was_edited_is_not_compared_unless_asked(desk: Desk) -> None:
+def test_a_case_that_was_edited_is_not_compared_unless_asked(cli_project: CliProject) -> None:
     sides = ("sweep:previous", "sweep:latest", "--suite", "sums", "--json")
 
-    plain, asked = desk("compare", *sides).document, desk("compare", *sides, "--allow-changed").document
+    plain, asked = cli_project("compare", *sides).document, cli_project("compare", *sides, "--allow-changed").document
 
     assert (plain["summary"]["paired"], plain["summary"]["changed"]) == (1, 1)
     assert (asked["summary"]["paired"], asked["summary"]["changed"]) == (2, 0)
@@ -136,7 +145,7 @@ def test_a_case_that_was_edited_is_not_compared_unless_asked(desk: Desk) -> None
 def test_nothing_in_common_exits_3(tmp_path: Path) -> None:
     before, after = run_folder(tmp_path, "a", {"x": 0.5}), run_folder(tmp_path, "b", {"y": 0.5})
 
-    assert Desk(tmp_path)("compare", before, after).code == 3
+    assert CliProject(tmp_path)("compare", before, after).code == 3
 
 
 @pytest.mark.parametrize(
@@ -153,22 +162,22 @@ def test_nothing_in_common_exits_3(tmp_path: Path) -> None:
         (["greeter", "eval-pipeline.yaml"], "not JSON"),
     ],
 )
-def test_a_side_that_there_is_not_is_said(desk: Desk, sides: list[str], message: str) -> None:
-    answer = desk("compare", *sides)
+def test_a_side_that_there_is_not_is_said(cli_project: CliProject, sides: list[str], message: str) -> None:
+    answer = cli_project("compare", *sides)
 
     assert answer.code == 2
     assert message in answer.err
 
 
 def test_without_results_a_name_is_no_runner(tmp_path: Path) -> None:
-    answer = make_desk(tmp_path)("compare", "greeter", "parrot")
+    answer = make_cli_project(tmp_path)("compare", "greeter", "parrot")
 
     assert answer.code == 2
     assert "'greeter' is not a runner, sweep:ID" in answer.err
 
 
-def test_a_trend_over_the_newest_sweeps(desk: Desk) -> None:
-    answer = desk("trend", "--suite", "greetings", "--json")
+def test_a_trend_over_the_newest_sweeps(cli_project: CliProject) -> None:
+    answer = cli_project("trend", "--suite", "greetings", "--json")
 
     summary = answer.document["summary"]
     assert answer.code == 0
@@ -177,8 +186,8 @@ def test_a_trend_over_the_newest_sweeps(desk: Desk) -> None:
     assert answer.document["regression"]["triggered"] is False
 
 
-def test_a_trend_is_shown_sweep_by_sweep(desk: Desk) -> None:
-    answer = desk("trend", "--suite", "greetings", "--runner", "greeter")
+def test_a_trend_is_shown_sweep_by_sweep(cli_project: CliProject) -> None:
+    answer = cli_project("trend", "--suite", "greetings", "--runner", "greeter")
 
     assert "improving +0.3333 per sweep, r² 1.000; 3 cases graded in every sweep" in answer.out
     assert [line.split()[-4] for line in answer.out.splitlines()[1:3]] == ["0", "0"]
@@ -187,9 +196,12 @@ def test_a_trend_is_shown_sweep_by_sweep(desk: Desk) -> None:
 def test_a_degrading_trend_of_files_fails_when_asked(tmp_path: Path) -> None:
     days = [f"2026-03-0{day}T10:00:00.000Z" for day in (1, 2, 3)]
     paths = [run_folder(tmp_path, f"r{n}", {"x": 0.9 - n / 10}, timestamp=day) for n, day in enumerate(days)]
-    desk = Desk(tmp_path)
+    cli_project = CliProject(tmp_path)
 
-    plain, strict = desk("trend", *reversed(paths)), desk("trend", *paths, "--fail-on-degrading", "--json")
+    plain, strict = (
+        cli_project("trend", *reversed(paths)),
+        cli_project("trend", *paths, "--fail-on-degrading", "--json"),
+    )
 
     assert plain.code == 0
     assert "degrading -0.1000 per sweep" in plain.out  # in the order of time, however they were named
@@ -200,25 +212,25 @@ def test_a_degrading_trend_of_files_fails_when_asked(tmp_path: Path) -> None:
 def test_a_small_slope_is_stable_by_its_threshold(tmp_path: Path) -> None:
     paths = [run_folder(tmp_path, f"r{n}", {"x": 0.9 - n / 10}) for n in range(2)]
 
-    answer = Desk(tmp_path)("trend", *paths, "--slope-threshold", "0.2", "--fail-on-degrading")
+    answer = CliProject(tmp_path)("trend", *paths, "--slope-threshold", "0.2", "--fail-on-degrading")
 
     assert (answer.code, answer.out.split("\n")[3].split()[0]) == (0, "stable")
 
 
 def test_cases_missing_in_a_sweep_count_only_when_asked(tmp_path: Path) -> None:
     paths = [run_folder(tmp_path, "a", {"x": 1.0}), run_folder(tmp_path, "b", {"x": 1.0, "y": 0.0})]
-    desk = Desk(tmp_path)
+    cli_project = CliProject(tmp_path)
 
-    matched, all_ = (desk("trend", *paths, "--json", *more).document for more in ([], ["--allow-missing"]))
+    matched, all_ = (cli_project("trend", *paths, "--json", *more).document for more in ([], ["--allow-missing"]))
 
     assert [run["mean_score"] for run in matched["runs"]] == [1.0, 1.0]
     assert [run["mean_score"] for run in all_["runs"]] == [1.0, 0.5]
 
 
-def test_the_picture_of_a_trend_is_written(desk: Desk, tmp_path: Path) -> None:
+def test_the_picture_of_a_trend_is_written(cli_project: CliProject, tmp_path: Path) -> None:
     picture = tmp_path / "trend.png"
 
-    answer = desk("trend", "--suite", "greetings", "--plot", str(picture))
+    answer = cli_project("trend", "--suite", "greetings", "--plot", str(picture))
 
     assert answer.code == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -234,8 +246,8 @@ def test_the_picture_of_a_trend_is_written(desk: Desk, tmp_path: Path) -> None:
         (["1999", "latest"], "no sweep '1999'"),
     ],
 )
-def test_sweeps_that_make_no_trend_are_said(desk: Desk, arguments: list[str], message: str) -> None:
-    answer = desk("trend", *arguments)
+def test_sweeps_that_make_no_trend_are_said(cli_project: CliProject, arguments: list[str], message: str) -> None:
+    answer = cli_project("trend", *arguments)
 
     assert answer.code == 2
     assert message in answer.err

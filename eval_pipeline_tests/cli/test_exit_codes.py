@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import GREETINGS, Answer, Desk, make_desk
+from eval_pipeline_tests.cli.sample_project import GREETINGS, Answer, CliProject, make_cli_project
 
 ONE_BAD_CASE = GREETINGS + "  - {id: eve, input: 7, criteria: x}\n"
 UNUSABLE_CASES = "name: greetings\ntests: [{id: eve, input: 7, criteria: x}]\n"
@@ -12,8 +12,8 @@ UNUSABLE_CASES = "name: greetings\ntests: [{id: eve, input: 7, criteria: x}]\n"
 
 @pytest.fixture(scope="module")
 def all_well(tmp_path_factory: pytest.TempPathFactory) -> Answer:
-    desk = make_desk(tmp_path_factory.mktemp("well"))
-    return desk("run", "suites/greetings.yaml", "--tag", "short", "--data", "elsewhere")
+    cli_project = make_cli_project(tmp_path_factory.mktemp("well"))
+    return cli_project("run", "suites/greetings.yaml", "--tag", "short", "--data", "elsewhere")
 
 
 def test_a_run_in_which_everything_passes_exits_0(all_well: Answer) -> None:
@@ -36,8 +36,8 @@ def test_without_a_terminal_progress_is_a_line_per_suite_and_runner(all_well: An
     assert "greetings × greeter: 2/2, passed 2, failed 0, errors 0" in all_well.err
 
 
-def test_a_run_in_which_nothing_could_be_graded_exits_3(desk: Desk) -> None:
-    answer = desk("run", "suites/greetings.yaml", "--runner", "broken", "--json")
+def test_a_run_in_which_nothing_could_be_graded_exits_3(cli_project: CliProject) -> None:
+    answer = cli_project("run", "suites/greetings.yaml", "--runner", "broken", "--json")
 
     assert answer.code == 3
     assert answer.document["exit_code"] == 3
@@ -47,9 +47,9 @@ def test_a_run_in_which_nothing_could_be_graded_exits_3(desk: Desk) -> None:
 def test_a_bad_case_is_shown_and_counted_and_the_others_are_carried_out(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    desk = make_desk(tmp_path_factory.mktemp("bad"), {"suites/greetings.yaml": ONE_BAD_CASE})
+    cli_project = make_cli_project(tmp_path_factory.mktemp("bad"), {"suites/greetings.yaml": ONE_BAD_CASE})
 
-    answer = desk("run", "suites/greetings.yaml", "--quiet")
+    answer = cli_project("run", "suites/greetings.yaml", "--quiet")
 
     assert answer.code == 2
     assert "suites/greetings.yaml:9: tests[3].input: expected a text" in answer.err
@@ -57,10 +57,10 @@ def test_a_bad_case_is_shown_and_counted_and_the_others_are_carried_out(
     assert "1 invalid case" in answer.err
 
 
-def test_a_suite_without_any_usable_case_exits_2_and_names_its_cases(desk: Desk) -> None:
-    desk.write("suites/greetings.yaml", UNUSABLE_CASES)
+def test_a_suite_without_any_usable_case_exits_2_and_names_its_cases(cli_project: CliProject) -> None:
+    cli_project.write("suites/greetings.yaml", UNUSABLE_CASES)
 
-    answer = desk("run", "suites/greetings.yaml", "--quiet")
+    answer = cli_project("run", "suites/greetings.yaml", "--quiet")
 
     assert answer.code == 2
     assert "suites/greetings.yaml:2: tests[0].input" in answer.err

@@ -16,22 +16,22 @@ from typing import Any
 import duckdb
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import Desk, make_desk
+from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     """A project that has been run twice, another suite each time; the runner `broken` always fails."""
-    desk = make_desk(tmp_path_factory.mktemp("exported"))
-    desk("run", "--quiet", "--runner", "greeter,parrot,broken", "suites/greetings.yaml")
-    desk("run", "--quiet", "--runner", "parrot", "suites/more/sums.jsonl")
-    return desk
+    cli_project = make_cli_project(tmp_path_factory.mktemp("exported"))
+    cli_project("run", "--quiet", "--runner", "greeter,parrot,broken", "suites/greetings.yaml")
+    cli_project("run", "--quiet", "--runner", "parrot", "suites/more/sums.jsonl")
+    return cli_project
 
 
 @pytest.fixture
-def copy(desk: Desk, tmp_path: Path) -> Desk:
+def copy(cli_project: CliProject, tmp_path: Path) -> CliProject:
     """The same project, for a test that changes something."""
-    return Desk(Path(shutil.copytree(desk.root, tmp_path / "copy")))
+    return CliProject(Path(shutil.copytree(cli_project.root, tmp_path / "copy")))
 
 
 @dataclass
@@ -71,8 +71,8 @@ def collecting(*answers: int) -> Iterator[Collector]:
         server.shutdown()
 
 
-def test_current_results_become_an_agentv_run_folder(desk: Desk, tmp_path: Path) -> None:
-    answer = desk("export", "--format", "agentv", "--output", str(tmp_path / "run"))
+def test_current_results_become_an_agentv_run_folder(cli_project: CliProject, tmp_path: Path) -> None:
+    answer = cli_project("export", "--format", "agentv", "--output", str(tmp_path / "run"))
 
     rows = [json.loads(line) for line in (tmp_path / "run" / "index.jsonl").read_text().splitlines()]
     assert answer.code == 0
@@ -92,7 +92,7 @@ def test_current_results_become_an_agentv_run_folder(desk: Desk, tmp_path: Path)
             assert (tmp_path / "run" / row["response_path"]).read_text().startswith("@[assistant]:\n")
 
 
-def test_without_a_place_a_run_folder_goes_where_agentv_looks(copy: Desk) -> None:
+def test_without_a_place_a_run_folder_goes_where_agentv_looks(copy: CliProject) -> None:
     answer = copy("export", "--format", "agentv", "--sweep", "latest")
 
     (run,) = (copy.root / ".agentv" / "results" / "runs").iterdir()
@@ -101,8 +101,8 @@ def test_without_a_place_a_run_folder_goes_where_agentv_looks(copy: Desk) -> Non
     assert copy("export", "--format", "agentv", "--sweep", "latest").code == 2  # never mixed with what is there
 
 
-def test_junit_keeps_failures_from_errors(desk: Desk, tmp_path: Path) -> None:
-    desk("export", "--format", "junit", "--output", str(tmp_path / "out" / "report.xml"))
+def test_junit_keeps_failures_from_errors(cli_project: CliProject, tmp_path: Path) -> None:
+    cli_project("export", "--format", "junit", "--output", str(tmp_path / "out" / "report.xml"))
 
     root = ET.parse(tmp_path / "out" / "report.xml").getroot()
     assert [(suite.get("name"), suite.get("failures"), suite.get("errors")) for suite in root] == [
@@ -114,8 +114,8 @@ def test_junit_keeps_failures_from_errors(desk: Desk, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [[], ["--output", "-"]], ids=["no-file", "dash"])
-def test_lines_go_to_stdout_where_no_file_is_named(desk: Desk, where: list[str]) -> None:
-    answer = desk("export", "--format", "jsonl", "--suite", "sums", *where)
+def test_lines_go_to_stdout_where_no_file_is_named(cli_project: CliProject, where: list[str]) -> None:
+    answer = cli_project("export", "--format", "jsonl", "--suite", "sums", *where)
 
     rows = [json.loads(line) for line in answer.out.splitlines()]
     assert [(row["case_id"], row["status"], row["output"]) for row in rows] == [
@@ -124,24 +124,24 @@ def test_lines_go_to_stdout_where_no_file_is_named(desk: Desk, where: list[str])
     assert answer.err == "exported 2 executions of current to stdout\n"
 
 
-def test_one_sweep_one_suite_or_one_runner_can_be_chosen(desk: Desk) -> None:
+def test_one_sweep_one_suite_or_one_runner_can_be_chosen(cli_project: CliProject) -> None:
     def count(*chosen: str) -> int:
-        return len(desk("export", "--format", "jsonl", *chosen).out.splitlines())
+        return len(cli_project("export", "--format", "jsonl", *chosen).out.splitlines())
 
-    ((board,),) = desk.ask("SELECT min(board_id) FROM leaderboards")
+    ((board,),) = cli_project.ask("SELECT min(board_id) FROM leaderboards")
     assert [count(), count("--sweep", "latest"), count("--sweep", "previous"), count("--board", board)] == [11, 2, 9, 9]
     assert [count("--runner", "greeter"), count("--runner", "parrot", "--suite", "greetings")] == [3, 3]
 
 
-def test_one_document_counts_what_it_holds(desk: Desk) -> None:
-    document = desk("export", "--format", "json").document
+def test_one_document_counts_what_it_holds(cli_project: CliProject) -> None:
+    document = cli_project("export", "--format", "json").document
 
     stats = document["stats"]
     assert (stats["total"], stats["graded"], stats["passed"], stats["errors"]) == (11, 8, 7, 3)
     assert len(document["results"]) == 11
 
 
-def test_traces_are_sent_to_a_collector_with_its_headers(copy: Desk) -> None:
+def test_traces_are_sent_to_a_collector_with_its_headers(copy: CliProject) -> None:
     copy.write(".env", "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20key,x-team=a\n")
 
     with collecting() as collector:
@@ -155,25 +155,27 @@ def test_traces_are_sent_to_a_collector_with_its_headers(copy: Desk) -> None:
     assert [span["name"] for span in collector.spans if "parentSpanId" not in span] == ["invoke_agent parrot"] * 2
 
 
-def test_what_a_collector_asks_for_again_is_sent_again(desk: Desk) -> None:
+def test_what_a_collector_asks_for_again_is_sent_again(cli_project: CliProject) -> None:
     with collecting(503, 429) as collector:
-        answer = desk("export", "--format", "otel", "--endpoint", f"{collector.url}/v1/traces", "--suite", "sums")
+        answer = cli_project(
+            "export", "--format", "otel", "--endpoint", f"{collector.url}/v1/traces", "--suite", "sums"
+        )
 
     assert (answer.code, len(collector.received)) == (0, 3)
 
 
-def test_a_collector_that_refuses_or_is_not_there_is_said(desk: Desk) -> None:
+def test_a_collector_that_refuses_or_is_not_there_is_said(cli_project: CliProject) -> None:
     with collecting(401) as collector:
-        refused = desk("export", "--format", "otel", "--endpoint", collector.url)
-    gone = desk("export", "--format", "otel", "--endpoint", "http://127.0.0.1:9")
+        refused = cli_project("export", "--format", "otel", "--endpoint", collector.url)
+    gone = cli_project("export", "--format", "otel", "--endpoint", "http://127.0.0.1:9")
 
     assert (refused.code, gone.code) == (2, 2)
     assert "/v1/traces answered 401" in refused.err
     assert "http://127.0.0.1:9/v1/traces cannot be reached" in gone.err
 
 
-def test_what_was_said_leaves_the_house_only_when_asked(desk: Desk) -> None:
-    without, with_content = (desk("export", "--format", "otel", *more).out for more in ([], ["--content"]))
+def test_what_was_said_leaves_the_house_only_when_asked(cli_project: CliProject) -> None:
+    without, with_content = (cli_project("export", "--format", "otel", *more).out for more in ([], ["--content"]))
 
     assert "hello? 1 and 1" not in without
     assert "hello? 1 and 1" in with_content
@@ -192,14 +194,14 @@ def test_what_was_said_leaves_the_house_only_when_asked(desk: Desk) -> None:
         (["--format", "otel", "--endpoint", "127.0.0.1:9"], "expected http://"),
     ],
 )
-def test_an_export_that_cannot_be_is_said(desk: Desk, arguments: list[str], message: str) -> None:
-    answer = desk("export", *arguments)
+def test_an_export_that_cannot_be_is_said(cli_project: CliProject, arguments: list[str], message: str) -> None:
+    answer = cli_project("export", *arguments)
 
     assert answer.code == 2
     assert message in answer.err
 
 
-def test_nothing_to_export_writes_nothing_and_exits_3(copy: Desk) -> None:
+def test_nothing_to_export_writes_nothing_and_exits_3(copy: CliProject) -> None:
     with duckdb.connect(str(copy.root / "data" / "results.duckdb")) as connection:
         connection.execute("DELETE FROM verdicts")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline_tests.agents.recorded_sessions import WORKSPACE, printed
-from eval_pipeline_tests.cli.command_desk import Answer, Desk
+from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 
 SKILL = "176fcf9f-237a-4867-85b7-57327e27d630"
 RUNNERS = """\
@@ -24,7 +24,7 @@ runners:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def cli_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliProject:
     """A folder with nothing in it, and three recorded sessions of Claude Code, one a day, that this machine keeps."""
     kept = tmp_path / "kept"
     for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"):
@@ -32,7 +32,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     for day, scenario in enumerate(("plain", "files", "resume"), start=1):
         keep_claude(kept, scenario, day)
     (tmp_path / "desk").mkdir()
-    return Desk(tmp_path / "desk")
+    return CliProject(tmp_path / "desk")
 
 
 def keep_claude(kept: Path, scenario: str, day: int) -> None:
@@ -48,8 +48,8 @@ def ids(scenario: str) -> str:
     return str(json.loads(first)["sessionId"])
 
 
-def transcript(desk: Desk, name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (desk.root / name).read_text("utf-8").splitlines()]
+def transcript(cli_project: CliProject, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (cli_project.root / name).read_text("utf-8").splitlines()]
 
 
 def imported(answer: Answer) -> list[str]:
@@ -60,8 +60,8 @@ def imported(answer: Answer) -> list[str]:
 # Which sessions
 
 
-def test_sessions_are_listed_the_newest_first(desk: Desk) -> None:
-    answer = desk("import", "claude", "--list")
+def test_sessions_are_listed_the_newest_first(cli_project: CliProject) -> None:
+    answer = cli_project("import", "claude", "--list")
 
     assert [line.split()[0] for line in answer.out.splitlines()[1:]] == [ids("resume"), ids("files"), ids("plain")]
     assert "/agent/files" in answer.out
@@ -81,8 +81,8 @@ def test_sessions_are_listed_the_newest_first(desk: Desk) -> None:
     ],
     ids=["the last", "since", "the last of those since", "folder", "folder above", "id", "beginnings of ids"],
 )
-def test_sessions_are_chosen(desk: Desk, arguments: list[str], scenarios: list[str]) -> None:
-    answer = desk("import", "claude", *arguments, "-o", "-")
+def test_sessions_are_chosen(cli_project: CliProject, arguments: list[str], scenarios: list[str]) -> None:
+    answer = cli_project("import", "claude", *arguments, "-o", "-")
 
     assert (answer.code, imported(answer)) == (0, [ids(scenario) for scenario in scenarios])
 
@@ -99,19 +99,19 @@ def test_sessions_are_chosen(desk: Desk, arguments: list[str], scenarios: list[s
     ],
     ids=["none", "nothing so new", "no moment", "unknown", "ambiguous", "no name of a suite"],
 )
-def test_a_wrong_choice_is_said_and_exits_2(desk: Desk, arguments: list[str], message: str) -> None:
-    answer = desk("import", "claude", *arguments)
+def test_a_wrong_choice_is_said_and_exits_2(cli_project: CliProject, arguments: list[str], message: str) -> None:
+    answer = cli_project("import", "claude", *arguments)
 
     assert answer.code == 2
     assert message in answer.err
 
 
 @pytest.mark.parametrize("agent", ["codex", "copilot"])
-def test_logs_of_every_agent_can_be_named_as_files(desk: Desk, agent: str) -> None:
+def test_logs_of_every_agent_can_be_named_as_files(cli_project: CliProject, agent: str) -> None:
     scenario = {"codex": "patch", "copilot": "files"}[agent]
-    desk.write("log.jsonl", printed(agent, scenario, "session.jsonl"))
+    cli_project.write("log.jsonl", printed(agent, scenario, "session.jsonl"))
 
-    answer = desk("import", agent, "log.jsonl", "-o", "-")
+    answer = cli_project("import", agent, "log.jsonl", "-o", "-")
 
     (line,) = map(json.loads, answer.out.splitlines())
     assert (line["source"]["provider"], line["output"][-1]["content"]) == (
@@ -120,19 +120,19 @@ def test_logs_of_every_agent_can_be_named_as_files(desk: Desk, agent: str) -> No
     )
 
 
-def test_a_copilot_session_can_be_named_by_its_folder(desk: Desk) -> None:
-    desk.write("state/events.jsonl", printed("copilot", "files", "session.jsonl"))
+def test_a_copilot_session_can_be_named_by_its_folder(cli_project: CliProject) -> None:
+    cli_project.write("state/events.jsonl", printed("copilot", "files", "session.jsonl"))
 
-    assert imported(desk("import", "copilot", "state", "-o", "-")) == [SKILL]
+    assert imported(cli_project("import", "copilot", "state", "-o", "-")) == [SKILL]
 
 
 # What becomes of them
 
 
-def test_a_transcript_has_a_line_for_each_session(desk: Desk) -> None:
-    answer = desk("import", "claude", "--last", "2")
+def test_a_transcript_has_a_line_for_each_session(cli_project: CliProject) -> None:
+    answer = cli_project("import", "claude", "--last", "2")
 
-    lines = transcript(desk, "recordings/transcripts/claude-sessions.jsonl")
+    lines = transcript(cli_project, "recordings/transcripts/claude-sessions.jsonl")
     assert [line["source"]["session_id"] for line in lines] == [ids("resume"), ids("files")]
     assert [set(line) for line in lines] == [
         {"input", "output", "token_usage", "duration_ms", "cost_usd", "source"}
@@ -140,21 +140,21 @@ def test_a_transcript_has_a_line_for_each_session(desk: Desk) -> None:
     assert "2 sessions → recordings/transcripts/claude-sessions.jsonl" in answer.err
 
 
-def test_a_file_that_exists_is_kept_unless_forced(desk: Desk) -> None:
-    desk.write("mine.jsonl", "mine\n")
+def test_a_file_that_exists_is_kept_unless_forced(cli_project: CliProject) -> None:
+    cli_project.write("mine.jsonl", "mine\n")
 
-    kept = desk("import", "claude", "--last", "1", "-o", "mine.jsonl")
+    kept = cli_project("import", "claude", "--last", "1", "-o", "mine.jsonl")
 
-    assert (kept.code, (desk.root / "mine.jsonl").read_text()) == (2, "mine\n")
+    assert (kept.code, (cli_project.root / "mine.jsonl").read_text()) == (2, "mine\n")
     assert "mine.jsonl exists; --force overwrites it" in kept.err
-    assert desk("import", "claude", "--last", "1", "-o", "mine.jsonl", "--force").code == 0
-    assert len(transcript(desk, "mine.jsonl")) == 1
+    assert cli_project("import", "claude", "--last", "1", "-o", "mine.jsonl", "--force").code == 0
+    assert len(transcript(cli_project, "mine.jsonl")) == 1
 
 
-def test_lines_that_are_no_json_are_counted_and_the_rest_is_imported(desk: Desk) -> None:
-    desk.write("log.jsonl", printed("claude", "plain", "session.jsonl") + "oops\n{\n")
+def test_lines_that_are_no_json_are_counted_and_the_rest_is_imported(cli_project: CliProject) -> None:
+    cli_project.write("log.jsonl", printed("claude", "plain", "session.jsonl") + "oops\n{\n")
 
-    answer = desk("import", "claude", "log.jsonl", "-o", "-")
+    answer = cli_project("import", "claude", "log.jsonl", "-o", "-")
 
     assert answer.code == 0
     assert "log.jsonl: 2 lines are no JSON and were left out" in answer.err
@@ -171,43 +171,43 @@ def test_lines_that_are_no_json_are_counted_and_the_rest_is_imported(desk: Desk)
     ],
     ids=["another agent's", "empty", "no JSON", "twice the same"],
 )
-def test_what_cannot_be_imported_is_said_and_the_others_are(desk: Desk, text: str, why: str) -> None:
-    desk.write("odd.jsonl", text)
+def test_what_cannot_be_imported_is_said_and_the_others_are(cli_project: CliProject, text: str, why: str) -> None:
+    cli_project.write("odd.jsonl", text)
 
-    answer = desk("import", "claude", ids("plain"), "odd.jsonl", "-o", "-")
+    answer = cli_project("import", "claude", ids("plain"), "odd.jsonl", "-o", "-")
 
     assert (answer.code, imported(answer)) == (1, [ids("plain")])
     assert f"not imported: odd.jsonl {why}" in answer.err
 
 
-def test_when_nothing_can_be_imported_nothing_is_written(desk: Desk) -> None:
-    desk.write("odd.jsonl", "")
+def test_when_nothing_can_be_imported_nothing_is_written(cli_project: CliProject) -> None:
+    cli_project.write("odd.jsonl", "")
 
-    answer = desk("import", "claude", "odd.jsonl", "--suite", "odd")
+    answer = cli_project("import", "claude", "odd.jsonl", "--suite", "odd")
 
     assert answer.code == 2
-    assert [path.name for path in desk.root.iterdir()] == ["odd.jsonl"]
+    assert [path.name for path in cli_project.root.iterdir()] == ["odd.jsonl"]
 
 
 # Suites
 
 
-def test_a_suite_of_sessions_runs_at_once_with_all_that_was_seen_of_them(desk: Desk) -> None:
-    made = desk("import", "claude", ids("files"), ids("plain"), "--suite", "seen")
+def test_a_suite_of_sessions_runs_at_once_with_all_that_was_seen_of_them(cli_project: CliProject) -> None:
+    made = cli_project("import", "claude", ids("files"), ids("plain"), "--suite", "seen")
 
-    run = desk("run", "suites/seen.yaml", "--json")
+    run = cli_project("run", "suites/seen.yaml", "--json")
 
     assert (made.code, run.code, run.counts["passed"]) == (0, 0, 2)
-    ((kinds,),) = desk.ask("SELECT list(DISTINCT kind ORDER BY kind) FROM session_events")
+    ((kinds,),) = cli_project.ask("SELECT list(DISTINCT kind ORDER BY kind) FROM session_events")
     assert kinds == ["command", "file_read", "file_write", "message", "tool_call", "tool_result"]
 
 
-def test_a_runner_is_added_to_the_runners_file_and_the_rest_of_it_stays(desk: Desk) -> None:
-    desk.write("runners.yaml", RUNNERS)
+def test_a_runner_is_added_to_the_runners_file_and_the_rest_of_it_stays(cli_project: CliProject) -> None:
+    cli_project.write("runners.yaml", RUNNERS)
 
-    desk("import", "claude", "--last", "1", "--suite", "seen")
+    cli_project("import", "claude", "--last", "1", "--suite", "seen")
 
-    assert (desk.root / "runners.yaml").read_text() == RUNNERS.replace(
+    assert (cli_project.root / "runners.yaml").read_text() == RUNNERS.replace(
         "# the end",
         "  - name: seen-recorded\n    adapter: replay\n    recording: recordings/sessions/seen.jsonl\n# the end",
     )
@@ -221,59 +221,62 @@ def test_a_runner_is_added_to_the_runners_file_and_the_rest_of_it_stays(desk: De
     ],
     ids=["a list in one line", "AgentV's targets"],
 )
-def test_a_runners_file_that_cannot_be_added_to_is_left_alone(desk: Desk, text: str) -> None:
-    desk.write("runners.yaml", text)
+def test_a_runners_file_that_cannot_be_added_to_is_left_alone(cli_project: CliProject, text: str) -> None:
+    cli_project.write("runners.yaml", text)
 
-    answer = desk("import", "claude", "--last", "1", "--suite", "seen")
+    answer = cli_project("import", "claude", "--last", "1", "--suite", "seen")
 
     own = "recordings/sessions/seen.runners.yaml"
-    assert (desk.root / "runners.yaml").read_text() == text
+    assert (cli_project.root / "runners.yaml").read_text() == text
     assert f"eval-pipeline run suites/seen.yaml --runners {own}" in answer.err
-    assert desk("plan", "suites/seen.yaml", "--runners", own).code == 0
+    assert cli_project("plan", "suites/seen.yaml", "--runners", own).code == 0
 
 
-def test_importing_again_changes_no_runner(desk: Desk) -> None:
-    desk("import", "claude", "--last", "1", "--suite", "seen")
-    before = (desk.root / "runners.yaml").read_text()
+def test_importing_again_changes_no_runner(cli_project: CliProject) -> None:
+    cli_project("import", "claude", "--last", "1", "--suite", "seen")
+    before = (cli_project.root / "runners.yaml").read_text()
 
-    answer = desk("import", "claude", "--last", "2", "--suite", "seen", "--force")
+    answer = cli_project("import", "claude", "--last", "2", "--suite", "seen", "--force")
 
     assert answer.code == 0
-    assert (desk.root / "runners.yaml").read_text() == before
+    assert (cli_project.root / "runners.yaml").read_text() == before
 
 
-def test_a_suite_that_exists_is_kept(desk: Desk) -> None:
-    desk.write("suites/seen.yaml", "mine")
+def test_a_suite_that_exists_is_kept(cli_project: CliProject) -> None:
+    cli_project.write("suites/seen.yaml", "mine")
 
-    answer = desk("import", "claude", "--last", "1", "--suite", "seen")
+    answer = cli_project("import", "claude", "--last", "1", "--suite", "seen")
 
     assert answer.code == 2
     assert "suites/seen.yaml exist; --force overwrites" in answer.err
-    assert not (desk.root / "recordings").exists()
+    assert not (cli_project.root / "recordings").exists()
 
 
-def test_another_runner_of_that_name_is_not_taken_over(desk: Desk) -> None:
-    desk.write("runners.yaml", "runners:\n  - {name: seen-recorded, adapter: command, command: [ls]}\n")
+def test_another_runner_of_that_name_is_not_taken_over(cli_project: CliProject) -> None:
+    cli_project.write("runners.yaml", "runners:\n  - {name: seen-recorded, adapter: command, command: [ls]}\n")
 
-    answer = desk("import", "claude", "--last", "1", "--suite", "seen")
+    answer = cli_project("import", "claude", "--last", "1", "--suite", "seen")
 
     assert answer.code == 2
     assert "runners.yaml has another runner 'seen-recorded'" in answer.err
 
 
-def test_words_of_several_lines_are_blocks_in_the_suite(desk: Desk) -> None:
+def test_words_of_several_lines_are_blocks_in_the_suite(cli_project: CliProject) -> None:
     text = printed("claude", "plain", "session.jsonl").replace("Please do the task.", "Please:\\n- one\\n- two\\n")
-    desk.write("log.jsonl", text)
+    cli_project.write("log.jsonl", text)
 
-    desk("import", "claude", "log.jsonl", "--suite", "seen")
+    cli_project("import", "claude", "log.jsonl", "--suite", "seen")
 
-    assert "    input: |-\n      Please:\n      - one\n      - two\n" in (desk.root / "suites/seen.yaml").read_text()
+    assert (
+        "    input: |-\n      Please:\n      - one\n      - two\n"
+        in (cli_project.root / "suites/seen.yaml").read_text()
+    )
 
 
-def test_words_that_a_suite_would_fill_in_are_told(desk: Desk) -> None:
+def test_words_that_a_suite_would_fill_in_are_told(cli_project: CliProject) -> None:
     text = printed("claude", "plain", "session.jsonl").replace("Please do the task.", "Print ${{ HOME }}.")
-    desk.write("log.jsonl", text)
+    cli_project.write("log.jsonl", text)
 
-    answer = desk("import", "claude", "log.jsonl", "--suite", "seen")
+    answer = cli_project("import", "claude", "log.jsonl", "--suite", "seen")
 
     assert "the suite fills in ${{ HOME }} in the words of its user" in answer.err

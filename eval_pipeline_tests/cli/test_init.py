@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.sweeps.new_projects import PROJECT_KINDS
-from eval_pipeline_tests.cli.command_desk import Desk
+from eval_pipeline_tests.cli.sample_project import CliProject
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PROGRAM = "import sys; from eval_pipeline.cli.main import main; main(sys.argv[1:])"
@@ -50,7 +50,7 @@ def standings(run: subprocess.CompletedProcess[str]) -> dict[str, tuple[int, int
 )
 def test_a_new_project_runs_at_once(tmp_path: Path, kind: str, expected: dict[str, tuple[int, int]]) -> None:
     written = command(tmp_path, "init", "new", "--kind", kind)
-    checked = Desk(tmp_path / "new")("validate", "--max-warnings", "0")
+    checked = CliProject(tmp_path / "new")("validate", "--max-warnings", "0")
     run = command(tmp_path / "new", "run", "--json", "--quiet")
 
     assert written.returncode == 0, written.stderr
@@ -73,7 +73,7 @@ def test_a_folder_of_evals_becomes_a_project_where_it_is(tmp_path: Path) -> None
 
 
 def test_a_folder_without_targets_cannot_be_imported(tmp_path: Path) -> None:
-    answer = Desk(tmp_path)("init", "--kind", "agentv")
+    answer = CliProject(tmp_path)("init", "--kind", "agentv")
 
     assert answer.code == 2
     assert "no targets in" in answer.err
@@ -81,20 +81,20 @@ def test_a_folder_without_targets_cannot_be_imported(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_eval_files_cannot_be_imported(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.write(".agentv/targets.yaml", "targets: []\n")
+    cli_project = CliProject(tmp_path)
+    cli_project.write(".agentv/targets.yaml", "targets: []\n")
 
-    answer = desk("init", "--kind", "agentv")
+    answer = cli_project("init", "--kind", "agentv")
 
     assert answer.code == 2
     assert "no eval files" in answer.err
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.write("runners.yaml", "mine\n")
+    cli_project = CliProject(tmp_path)
+    cli_project.write("runners.yaml", "mine\n")
 
-    answer = desk("init", "--kind", "program")
+    answer = cli_project("init", "--kind", "program")
 
     assert answer.code == 2
     assert "nothing was written" in answer.err
@@ -114,21 +114,21 @@ def test_on_a_terminal_the_kind_is_asked_for(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("click.prompt", lambda *arguments, **options: "program")
 
-    answer = Desk(tmp_path)("init")
+    answer = CliProject(tmp_path)("init")
 
     assert answer.code == 0
     assert (tmp_path / "assistant.py").is_file()
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    answer = Desk(tmp_path)("init", "--kind", "chatt")
+    answer = CliProject(tmp_path)("init", "--kind", "chatt")
 
     assert answer.code == 2
     assert "did you mean 'chat'?" in answer.err
 
 
 def test_only_a_kind_that_imports_takes_a_folder(tmp_path: Path) -> None:
-    answer = Desk(tmp_path)("init", "--kind", "chat", "--from", ".")
+    answer = CliProject(tmp_path)("init", "--kind", "chat", "--from", ".")
 
     assert answer.code == 2
     assert "imports none" in answer.err

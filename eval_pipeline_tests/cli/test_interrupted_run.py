@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import Desk, make_desk
+from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 
 WAITING = """\
 read -r who
@@ -31,8 +31,8 @@ DEADLINE_S = 60.0
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return make_desk(tmp_path, {"greet.sh": WAITING, "runners.yaml": RUNNERS, "suites/greetings.yaml": SUITE})
+def cli_project(tmp_path: Path) -> CliProject:
+    return make_cli_project(tmp_path, {"greet.sh": WAITING, "runners.yaml": RUNNERS, "suites/greetings.yaml": SUITE})
 
 
 def wait_until(happened: Callable[[], bool]) -> None:
@@ -42,14 +42,14 @@ def wait_until(happened: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def journalled(desk: Desk) -> int:
+def journalled(cli_project: CliProject) -> int:
     """Executions on disk, none of them in the warehouse yet."""
-    journals = (desk.root / "data" / "journals").glob("*/slow/waits/target_executions.jsonl")
+    journals = (cli_project.root / "data" / "journals").glob("*/slow/waits/target_executions.jsonl")
     return sum(path.read_bytes().count(b"\n") for path in journals)
 
 
-def late_case_hangs(desk: Desk) -> bool:
-    return journalled(desk) == len(EARLY) and (desk.root / "pids.log").exists()
+def late_case_hangs(cli_project: CliProject) -> bool:
+    return journalled(cli_project) == len(EARLY) and (cli_project.root / "pids.log").exists()
 
 
 def alive(pid: int) -> bool:
@@ -65,33 +65,33 @@ def alive(pid: int) -> bool:
     [([], []), (["--refresh", "all"], ["--refresh", "all", "--resume"])],
     ids=["started again", "resumed"],
 )
-def test_a_killed_run_goes_on_where_it_was(desk: Desk, first: list[str], again: list[str]) -> None:
-    with desk.process("run", "suites/greetings.yaml", *first) as process:
-        wait_until(lambda: late_case_hangs(desk))
+def test_a_killed_run_goes_on_where_it_was(cli_project: CliProject, first: list[str], again: list[str]) -> None:
+    with cli_project.process("run", "suites/greetings.yaml", *first) as process:
+        wait_until(lambda: late_case_hangs(cli_project))
         process.send_signal(signal.SIGKILL)
-    desk.write("go", "")
+    cli_project.write("go", "")
 
-    answer = desk("run", "suites/greetings.yaml", "--json", *again)
+    answer = cli_project("run", "suites/greetings.yaml", "--json", *again)
 
     assert answer.code == 0
-    assert Counter(desk.calls) == Counter(EARLY) + Counter({"late": 2})
+    assert Counter(cli_project.calls) == Counter(EARLY) + Counter({"late": 2})
     assert answer.counts["reused"] + answer.counts["rescored"] == len(EARLY)
-    assert desk.ask("SELECT count(*), count(DISTINCT key) FROM target_executions") == [(6, 6)]
-    assert desk.ask("SELECT count(*), count(DISTINCT case_id) FROM verdicts") == [(6, 6)]
-    assert desk.ask("SELECT count(*), count(DISTINCT case_id) FROM evaluator_scores") == [(6, 6)]
-    assert journalled(desk) == 0
+    assert cli_project.ask("SELECT count(*), count(DISTINCT key) FROM target_executions") == [(6, 6)]
+    assert cli_project.ask("SELECT count(*), count(DISTINCT case_id) FROM verdicts") == [(6, 6)]
+    assert cli_project.ask("SELECT count(*), count(DISTINCT case_id) FROM evaluator_scores") == [(6, 6)]
+    assert journalled(cli_project) == 0
 
 
-def test_an_interrupted_run_leaves_no_child_and_keeps_what_it_did(desk: Desk) -> None:
-    with desk.process("run", "suites/greetings.yaml") as process:
-        wait_until(lambda: late_case_hangs(desk))
+def test_an_interrupted_run_leaves_no_child_and_keeps_what_it_did(cli_project: CliProject) -> None:
+    with cli_project.process("run", "suites/greetings.yaml") as process:
+        wait_until(lambda: late_case_hangs(cli_project))
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=DEADLINE_S)
 
     assert process.returncode == 130
     assert "Traceback" not in out + err
-    (child,) = (desk.root / "pids.log").read_text(encoding="utf-8").split()
+    (child,) = (cli_project.root / "pids.log").read_text(encoding="utf-8").split()
     assert not alive(int(child))
-    desk.write("go", "")
-    desk("run", "suites/greetings.yaml", "--quiet")
-    assert Counter(desk.calls) == Counter(EARLY) + Counter({"late": 2})
+    cli_project.write("go", "")
+    cli_project("run", "suites/greetings.yaml", "--quiet")
+    assert Counter(cli_project.calls) == Counter(EARLY) + Counter({"late": 2})

@@ -8,27 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import Desk, make_desk
+from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     """A project that has been run once; nothing here changes it."""
-    desk = make_desk(tmp_path_factory.mktemp("asked"))
-    desk("run", "--quiet")
-    return desk
+    cli_project = make_cli_project(tmp_path_factory.mktemp("asked"))
+    cli_project("run", "--quiet")
+    return cli_project
 
 
-def test_sql_answers_as_a_table(desk: Desk) -> None:
-    answer = desk("sql", "SELECT case_id, status FROM current_verdicts WHERE runner = 'greeter' ORDER BY case_id")
+def test_sql_answers_as_a_table(cli_project: CliProject) -> None:
+    answer = cli_project(
+        "sql", "SELECT case_id, status FROM current_verdicts WHERE runner = 'greeter' ORDER BY case_id"
+    )
 
     assert [line.split() for line in answer.out.splitlines()] == [
         ["case_id", "status"], ["ann", "passed"], ["bob", "passed"], ["nobody", "failed"]
     ]  # fmt: skip
 
 
-def test_sql_answers_as_json_lines(desk: Desk) -> None:
-    answer = desk("sql", "--json", "SELECT case_id, tags FROM cases WHERE suite = 'sums' ORDER BY case_id")
+def test_sql_answers_as_json_lines(cli_project: CliProject) -> None:
+    answer = cli_project("sql", "--json", "SELECT case_id, tags FROM cases WHERE suite = 'sums' ORDER BY case_id")
 
     assert [json.loads(line) for line in answer.out.splitlines()] == [
         {"case_id": "one", "tags": ["math"]},
@@ -36,47 +38,47 @@ def test_sql_answers_as_json_lines(desk: Desk) -> None:
     ]
 
 
-def test_sql_answers_as_csv(desk: Desk) -> None:
-    answer = desk("sql", "--csv", "SELECT 'a,b' AS x, 'two\nlines' AS y")
+def test_sql_answers_as_csv(cli_project: CliProject) -> None:
+    answer = cli_project("sql", "--csv", "SELECT 'a,b' AS x, 'two\nlines' AS y")
 
     assert list(csv.reader(answer.out.splitlines(keepends=True))) == [["x", "y"], ["a,b", "two\nlines"]]
 
 
-def test_sql_without_a_query_says_what_there_is_to_ask(desk: Desk) -> None:
-    answer = desk("sql")
+def test_sql_without_a_query_says_what_there_is_to_ask(cli_project: CliProject) -> None:
+    answer = cli_project("sql")
 
     assert "case_matrix" in answer.out
     assert "One row per execution: a plan carried out once." in answer.out
 
 
 @pytest.mark.parametrize("text", ["[/b] [red]", "[bold]x[/bold]"])
-def test_sql_shows_text_as_it_is(desk: Desk, text: str) -> None:
-    answer = desk("sql", f"SELECT '{text}' AS said")
+def test_sql_shows_text_as_it_is(cli_project: CliProject, text: str) -> None:
+    answer = cli_project("sql", f"SELECT '{text}' AS said")
 
     assert text in answer.out
 
 
 @pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing", "DROP TABLE verdicts", "DELETE FROM verdicts", ""])
-def test_sql_that_cannot_be_answered_is_one_message(desk: Desk, query: str) -> None:
-    answer = desk("sql", query)
+def test_sql_that_cannot_be_answered_is_one_message(cli_project: CliProject, query: str) -> None:
+    answer = cli_project("sql", query)
 
     assert answer.code == 2
     assert answer.err.startswith("error: SQL: ")
 
 
-def test_the_leaderboard_is_shown_again_as_it_was(desk: Desk) -> None:
-    answer = desk("leaderboard", "--suite", "sums")
+def test_the_leaderboard_is_shown_again_as_it_was(cli_project: CliProject) -> None:
+    answer = cli_project("leaderboard", "--suite", "sums")
 
     assert answer.code == 0
     assert answer.out.split()[0] == "sums"
     assert "2/2" in answer.out
 
 
-def test_a_past_board_is_found_by_its_id(desk: Desk) -> None:
-    ((board,),) = desk.ask("SELECT DISTINCT board_id FROM leaderboards")
+def test_a_past_board_is_found_by_its_id(cli_project: CliProject) -> None:
+    ((board,),) = cli_project.ask("SELECT DISTINCT board_id FROM leaderboards")
 
-    listed = desk("leaderboard", "--list")
-    answer = desk("leaderboard", "--board", board, "--json")
+    listed = cli_project("leaderboard", "--list")
+    answer = cli_project("leaderboard", "--board", board, "--json")
 
     assert board in listed.out
     assert {row["board_id"] for row in answer.document} == {board}
@@ -87,8 +89,8 @@ def test_a_past_board_is_found_by_its_id(desk: Desk) -> None:
     [(["--board", "yesterday"], "no board 'yesterday'; there are: "), (["--suite", "sum"], "no suite 'sum'")],
     ids=["board", "suite"],
 )
-def test_a_leaderboard_that_there_is_not_is_said(desk: Desk, arguments: list[str], message: str) -> None:
-    answer = desk("leaderboard", *arguments)
+def test_a_leaderboard_that_there_is_not_is_said(cli_project: CliProject, arguments: list[str], message: str) -> None:
+    answer = cli_project("leaderboard", *arguments)
 
     assert answer.code == 2
     assert message in answer.err
@@ -96,18 +98,18 @@ def test_a_leaderboard_that_there_is_not_is_said(desk: Desk, arguments: list[str
 
 @pytest.mark.parametrize(("name", "beginning"), [("board.png", b"\x89PNG"), ("board.svg", b"<svg ")])
 def test_the_picture_of_a_leaderboard_is_of_the_kind_that_its_name_says(
-    desk: Desk, tmp_path: Path, name: str, beginning: bytes
+    cli_project: CliProject, tmp_path: Path, name: str, beginning: bytes
 ) -> None:
     picture = tmp_path / name
 
-    answer = desk("leaderboard", "--plot", str(picture))
+    answer = cli_project("leaderboard", "--plot", str(picture))
 
     assert answer.code == 0
     assert picture.read_bytes().startswith(beginning)
 
 
-def test_plan_says_what_would_be_reused(desk: Desk) -> None:
-    answer = desk("plan", "--json")
+def test_plan_says_what_would_be_reused(cli_project: CliProject) -> None:
+    answer = cli_project("plan", "--json")
 
     assert {row["suite"]: row["reused"] for row in answer.document if row["runner"] == "parrot"} == {
         "greetings": 3,
@@ -116,31 +118,31 @@ def test_plan_says_what_would_be_reused(desk: Desk) -> None:
     assert sum(row["to_execute"] + row["to_rescore"] for row in answer.document) == 0
 
 
-def test_plan_foresees_what_a_policy_would_repeat(desk: Desk) -> None:
+def test_plan_foresees_what_a_policy_would_repeat(cli_project: CliProject) -> None:
     def to_execute(policy: str) -> int:
-        return sum(row["to_execute"] for row in desk("plan", "--json", "--refresh", policy).document)
+        return sum(row["to_execute"] for row in cli_project("plan", "--json", "--refresh", policy).document)
 
     assert (to_execute("missing"), to_execute("failed"), to_execute("all")) == (0, 1, 8)
 
 
-def test_plan_calls_nobody_and_writes_nothing(desk: Desk) -> None:
-    calls, results = desk.calls, (desk.root / "data" / "results.duckdb").stat()
+def test_plan_calls_nobody_and_writes_nothing(cli_project: CliProject) -> None:
+    calls, results = cli_project.calls, (cli_project.root / "data" / "results.duckdb").stat()
 
-    desk("plan", "--refresh", "all")
+    cli_project("plan", "--refresh", "all")
 
-    assert desk.calls == calls
-    assert (desk.root / "data" / "results.duckdb").stat() == results
+    assert cli_project.calls == calls
+    assert (cli_project.root / "data" / "results.duckdb").stat() == results
 
 
-def test_plan_shows_a_line_per_suite_and_runner_and_their_sum(desk: Desk) -> None:
-    lines = [line.split() for line in desk("plan", "--refresh", "failed").out.splitlines()]
+def test_plan_shows_a_line_per_suite_and_runner_and_their_sum(cli_project: CliProject) -> None:
+    lines = [line.split() for line in cli_project("plan", "--refresh", "failed").out.splitlines()]
 
     assert ["greetings", "greeter", "3", "2", "1", "0", "–"] in lines
     assert lines[-1][:5] == ["all", "8", "7", "1", "0"]
 
 
-def test_help_names_every_command_and_the_exit_codes(desk: Desk) -> None:
-    answer = desk("--help")
+def test_help_names_every_command_and_the_exit_codes(cli_project: CliProject) -> None:
+    answer = cli_project("--help")
 
     assert answer.code == 0
     assert {"run", "plan", "validate", "leaderboard", "sql", "dev"} <= set(answer.out.split())

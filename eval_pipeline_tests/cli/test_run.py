@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.orchestration.instance import open_instance
-from eval_pipeline_tests.cli.command_desk import Answer, Desk, make_desk
+from eval_pipeline_tests.cli.sample_project import Answer, CliProject, make_cli_project
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,38 +26,38 @@ class Step:
         return self.answer.counts
 
 
-def step(desk: Desk, *arguments: str) -> Step:
-    before = len(desk.calls)
-    answer = desk("run", "--json", *arguments)
+def step(cli_project: CliProject, *arguments: str) -> Step:
+    before = len(cli_project.calls)
+    answer = cli_project("run", "--json", *arguments)
     return Step(
         answer,
-        desk.calls[before:],
-        dict(desk.ask("SELECT evaluator, count(*) FROM evaluator_scores GROUP BY evaluator")),
-        {(row[0], row[1]): row[2] for row in desk.ask("SELECT case_id, runner, status FROM current_verdicts")},
+        cli_project.calls[before:],
+        dict(cli_project.ask("SELECT evaluator, count(*) FROM evaluator_scores GROUP BY evaluator")),
+        {(row[0], row[1]): row[2] for row in cli_project.ask("SELECT case_id, runner, status FROM current_verdicts")},
     )
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    return make_desk(tmp_path_factory.mktemp("story"))
+def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
+    return make_cli_project(tmp_path_factory.mktemp("story"))
 
 
 @pytest.fixture(scope="module")
-def story(desk: Desk) -> Mapping[str, Step]:
-    steps = {"first": step(desk)}
-    steps["second"] = step(desk, "--min-pass-rate", "0.5")
-    desk.edit(
+def story(cli_project: CliProject) -> Mapping[str, Step]:
+    steps = {"first": step(cli_project)}
+    steps["second"] = step(cli_project, "--min-pass-rate", "0.5")
+    cli_project.edit(
         "suites/greetings.yaml", "value: hello}", "value: hello}\n  - {name: short, type: regex, value: '^.{0,12}$'}"
     )
-    steps["evaluator added"] = step(desk)
-    desk.edit("suites/greetings.yaml", "'^.{0,12}$'", "'^.{0,9}$'")
-    steps["evaluator edited"] = step(desk, "--min-pass-rate", "1")
-    desk.edit("suites/greetings.yaml", "input: Bob", "input: Robert")
-    steps["case edited"] = step(desk, "--runner", "greeter", "suites/greetings.yaml")
-    desk.edit("greet.sh", '"go away"', '"oh, hello"')
-    steps["program edited"] = step(desk, "--runner", "greeter", "suites/greetings.yaml")
-    steps["failed again"] = step(desk, "--refresh", "failed", "--threshold", "0.4", "suites/greetings.yaml")
-    steps["all again"] = step(desk, "--refresh", "all", "--repeat", "2", "--case", "ann", "--runner", "greeter")
+    steps["evaluator added"] = step(cli_project)
+    cli_project.edit("suites/greetings.yaml", "'^.{0,12}$'", "'^.{0,9}$'")
+    steps["evaluator edited"] = step(cli_project, "--min-pass-rate", "1")
+    cli_project.edit("suites/greetings.yaml", "input: Bob", "input: Robert")
+    steps["case edited"] = step(cli_project, "--runner", "greeter", "suites/greetings.yaml")
+    cli_project.edit("greet.sh", '"go away"', '"oh, hello"')
+    steps["program edited"] = step(cli_project, "--runner", "greeter", "suites/greetings.yaml")
+    steps["failed again"] = step(cli_project, "--refresh", "failed", "--threshold", "0.4", "suites/greetings.yaml")
+    steps["all again"] = step(cli_project, "--refresh", "all", "--repeat", "2", "--case", "ann", "--runner", "greeter")
     return steps
 
 
@@ -81,8 +81,8 @@ def test_the_leaderboard_of_a_run_ranks_by_pass_rate(story: Mapping[str, Step]) 
     ]
 
 
-def test_a_run_is_a_dagster_run_that_the_ui_shows(desk: Desk, story: Mapping[str, Step]) -> None:
-    with open_instance(desk.root / "data") as instance:
+def test_a_run_is_a_dagster_run_that_the_ui_shows(cli_project: CliProject, story: Mapping[str, Step]) -> None:
+    with open_instance(cli_project.root / "data") as instance:
         run = instance.get_run_by_id(story["first"].answer.document["dagster_run_id"])
 
     assert run is not None
@@ -147,13 +147,13 @@ def test_refresh_all_executes_what_is_selected_as_often_as_it_is_repeated(story:
     assert story["all again"].calls == ["Ann", "Ann"]
 
 
-def test_every_execution_ever_made_is_kept(desk: Desk, story: Mapping[str, Step]) -> None:
+def test_every_execution_ever_made_is_kept(cli_project: CliProject, story: Mapping[str, Step]) -> None:
     made = sum(each.counts["executed"] for each in story.values())
 
-    assert desk.ask("SELECT count(*), count(DISTINCT execution_id) FROM target_executions") == [(made, made)]
+    assert cli_project.ask("SELECT count(*), count(DISTINCT execution_id) FROM target_executions") == [(made, made)]
 
 
-def test_the_sweeps_of_all_runs_are_written_down(desk: Desk, story: Mapping[str, Step]) -> None:
-    rows: list[tuple[Any, ...]] = desk.ask("SELECT status, refresh FROM sweeps ORDER BY sweep_id")
+def test_the_sweeps_of_all_runs_are_written_down(cli_project: CliProject, story: Mapping[str, Step]) -> None:
+    rows: list[tuple[Any, ...]] = cli_project.ask("SELECT status, refresh FROM sweeps ORDER BY sweep_id")
 
     assert rows == [("finished", "missing")] * 6 + [("finished", "failed"), ("finished", "all")]

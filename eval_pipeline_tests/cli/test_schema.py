@@ -13,7 +13,7 @@ from eval_pipeline.cli.json_schemas import SCHEMAS
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.scores.evaluate import EVALUATORS
-from eval_pipeline_tests.cli.command_desk import Desk
+from eval_pipeline_tests.cli.sample_project import CliProject
 
 jsonschema = pytest.importorskip("jsonschema", reason="comes with the extra 'test'")
 
@@ -188,14 +188,14 @@ def test_the_evaluator_of_a_plug_in_is_included(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_command_prints_the_schema(tmp_path: Path) -> None:
-    answer = Desk(tmp_path)("schema", "project")
+    answer = CliProject(tmp_path)("schema", "project")
 
     assert answer.code == 0
     assert json.loads(answer.out) == SCHEMAS["project"]()
 
 
 def test_the_command_writes_all_schemas(tmp_path: Path) -> None:
-    answer = Desk(tmp_path)("schema", "--write", "schemas")
+    answer = CliProject(tmp_path)("schema", "--write", "schemas")
 
     assert answer.code == 0
     assert sorted(path.name for path in (tmp_path / "schemas").iterdir()) == [
@@ -206,7 +206,7 @@ def test_the_command_writes_all_schemas(tmp_path: Path) -> None:
 
 
 def test_the_command_needs_a_kind_or_a_folder(tmp_path: Path) -> None:
-    answer = Desk(tmp_path)("schema")
+    answer = CliProject(tmp_path)("schema")
 
     assert answer.code == 2
     assert "suite, runners, project" in answer.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import Desk
+from eval_pipeline_tests.cli.sample_project import CliProject
 
 GREETER, PARROT = ("greetings", "greeter"), ("greetings", "parrot")
 SUMS = ("sums", "parrot")
@@ -36,40 +36,44 @@ SELECTIONS = {
 
 
 @pytest.mark.parametrize(("arguments", "cells"), SELECTIONS.values(), ids=SELECTIONS.keys())
-def test_a_selection_means_these_cells(desk: Desk, arguments: list[str], cells: dict[tuple[str, str], int]) -> None:
-    answer = desk("plan", "--json", *arguments)
+def test_a_selection_means_these_cells(
+    cli_project: CliProject, arguments: list[str], cells: dict[tuple[str, str], int]
+) -> None:
+    answer = cli_project("plan", "--json", *arguments)
 
     assert answer.code == 0
     assert {(row["suite"], row["runner"]): row["planned"] for row in answer.document if row["planned"]} == cells
 
 
-def test_paths_are_taken_from_the_current_folder_and_the_project_is_found_upward(desk: Desk) -> None:
-    below = Desk(desk.root / "suites" / "more")
+def test_paths_are_taken_from_the_current_folder_and_the_project_is_found_upward(cli_project: CliProject) -> None:
+    below = CliProject(cli_project.root / "suites" / "more")
 
     answer = below("plan", "--json", "sums.jsonl")
 
     assert [row["suite"] for row in answer.document] == ["sums"]
 
 
-def test_a_named_project_is_used_wherever_one_stands(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> None:
-    elsewhere = Desk(tmp_path_factory.mktemp("elsewhere"))
+def test_a_named_project_is_used_wherever_one_stands(
+    cli_project: CliProject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = CliProject(tmp_path_factory.mktemp("elsewhere"))
 
-    answer = elsewhere("plan", "--json", "--project", str(desk.root))
+    answer = elsewhere("plan", "--json", "--project", str(cli_project.root))
 
     assert {row["suite"] for row in answer.document} == {"greetings", "sums"}
 
 
-def test_another_runners_file_is_read_instead(desk: Desk) -> None:
-    desk.write("others.yaml", 'runners:\n- {name: greeter, adapter: python, function: "parrot:say"}\n')
+def test_another_runners_file_is_read_instead(cli_project: CliProject) -> None:
+    cli_project.write("others.yaml", 'runners:\n- {name: greeter, adapter: python, function: "parrot:say"}\n')
 
-    answer = desk("plan", "--json", "suites/greetings.yaml", "--runners", "others.yaml", "--runner", "greeter")
+    answer = cli_project("plan", "--json", "suites/greetings.yaml", "--runners", "others.yaml", "--runner", "greeter")
 
     assert [row["runner"] for row in answer.document] == ["greeter"]
 
 
-def test_a_project_without_a_project_file_takes_the_runners_beside_it(desk: Desk) -> None:
-    (desk.root / "eval-pipeline.yaml").unlink()
+def test_a_project_without_a_project_file_takes_the_runners_beside_it(cli_project: CliProject) -> None:
+    (cli_project.root / "eval-pipeline.yaml").unlink()
 
-    answer = desk("plan", "--json", "suites/more")
+    answer = cli_project("plan", "--json", "suites/more")
 
     assert {(row["suite"], row["runner"]): row["planned"] for row in answer.document if row["planned"]} == {SUMS: 2}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import RUNNERS, Answer, Desk, make_desk
+from eval_pipeline_tests.cli.sample_project import RUNNERS, Answer, CliProject, make_cli_project
 
 SUITE = """\
 name: plain
@@ -27,13 +27,13 @@ tests:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def cli_project(tmp_path: Path) -> CliProject:
     """A project with one suite that is all right."""
     empty = dict.fromkeys(("suites/greetings.yaml", "suites/more/sums.jsonl"), "")
-    desk = make_desk(tmp_path, {**empty, "suites/plain.yaml": SUITE})
+    cli_project = make_cli_project(tmp_path, {**empty, "suites/plain.yaml": SUITE})
     for name in empty:
         (tmp_path / name).unlink()
-    return desk
+    return cli_project
 
 
 def said(answer: Answer) -> set[tuple[Any, ...]]:
@@ -45,21 +45,23 @@ def messages(answer: Answer) -> str:
     return "\n".join(each["message"] for each in answer.document)
 
 
-def test_valid_suites_are_counted(desk: Desk) -> None:
-    desk.write("suites/sums.jsonl", '{"id": "one", "input": "1", "assertions": [{"type": "contains", "value": "1"}]}\n')
+def test_valid_suites_are_counted(cli_project: CliProject) -> None:
+    cli_project.write(
+        "suites/sums.jsonl", '{"id": "one", "input": "1", "assertions": [{"type": "contains", "value": "1"}]}\n'
+    )
 
-    answer = desk("validate")
+    answer = cli_project("validate")
 
     assert answer.code == 0
     assert answer.out.splitlines() == ["plain: 1 cases", "sums: 1 cases", "0 errors, 0 warnings"]
 
 
-def test_everything_that_is_wrong_is_found_at_once(desk: Desk) -> None:
-    desk.write("suites/wrong.yaml", WRONG)
-    desk.write("suites/none.yaml", "tests: 1")
-    desk.write("runners.yaml", RUNNERS + "  - {name: a, adapter: comand}\n  - {name: b}\n")
+def test_everything_that_is_wrong_is_found_at_once(cli_project: CliProject) -> None:
+    cli_project.write("suites/wrong.yaml", WRONG)
+    cli_project.write("suites/none.yaml", "tests: 1")
+    cli_project.write("runners.yaml", RUNNERS + "  - {name: a, adapter: comand}\n  - {name: b}\n")
 
-    answer = desk("validate", "--json")
+    answer = cli_project("validate", "--json")
 
     assert answer.code == 2
     assert said(answer) == {
@@ -74,50 +76,52 @@ def test_everything_that_is_wrong_is_found_at_once(desk: Desk) -> None:
     }
 
 
-def test_findings_are_shown_with_their_places(desk: Desk) -> None:
-    desk.write("suites/wrong.yaml", WRONG)
+def test_findings_are_shown_with_their_places(cli_project: CliProject) -> None:
+    cli_project.write("suites/wrong.yaml", WRONG)
 
-    answer = desk("validate")
+    answer = cli_project("validate")
 
     assert "error   suites/wrong.yaml:2: execution.target: no runner 'gretter'; there are:" in answer.out
     assert "did you mean 'greeter'?" in answer.out
     assert answer.out.splitlines()[-1] == "5 errors, 0 warnings"
 
 
-def test_a_suite_may_name_a_runner_whose_entry_is_broken(desk: Desk) -> None:
-    desk.write("runners.yaml", "runners:\n  - {name: mine, adapter: comand}\n  - {adapter: command, command: [ls]}\n")
-    desk.edit("suites/plain.yaml", "tests:", "execution: {target: mine}\ntests:")
+def test_a_suite_may_name_a_runner_whose_entry_is_broken(cli_project: CliProject) -> None:
+    cli_project.write(
+        "runners.yaml", "runners:\n  - {name: mine, adapter: comand}\n  - {adapter: command, command: [ls]}\n"
+    )
+    cli_project.edit("suites/plain.yaml", "tests:", "execution: {target: mine}\ntests:")
 
-    answer = desk("validate", "--json")
+    answer = cli_project("validate", "--json")
 
     assert {each["file"] for each in answer.document} == {"runners.yaml"}
 
 
 def test_runners_that_suites_name_are_not_asked_for_where_no_runners_are_known(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.write("plain.yaml", SUITE.replace("tests:", "execution: {target: mine}\ntests:"))
+    cli_project = CliProject(tmp_path)
+    cli_project.write("plain.yaml", SUITE.replace("tests:", "execution: {target: mine}\ntests:"))
 
-    assert desk("validate", "plain.yaml").code == 0
+    assert cli_project("validate", "plain.yaml").code == 0
 
 
-def test_an_evaluator_that_a_suite_gives_to_all_its_tests_is_said_once(desk: Desk) -> None:
+def test_an_evaluator_that_a_suite_gives_to_all_its_tests_is_said_once(cli_project: CliProject) -> None:
     tests = "".join(f"  - {{id: t{number}, input: x, criteria: y}}\n" for number in range(9))
-    desk.write("suites/plain.yaml", f"assertions: [{{type: regex, value: '('}}]\ntests:\n{tests}")
+    cli_project.write("suites/plain.yaml", f"assertions: [{{type: regex, value: '('}}]\ntests:\n{tests}")
 
-    answer = desk("validate", "--json")
+    answer = cli_project("validate", "--json")
 
     errors = [(each["line"], each["field"]) for each in answer.document if each["severity"] == "error"]
     assert errors == [(1, "assertions[0]")]
 
 
-def test_a_wrong_evaluator_of_a_jsonl_file_stands_in_its_line(desk: Desk) -> None:
+def test_a_wrong_evaluator_of_a_jsonl_file_stands_in_its_line(cli_project: CliProject) -> None:
     rows = (
         '{"id": "a", "input": "x", "assertions": [{"type": "contains", "value": "1"}]}',
         '{"id": "b", "input": "x", "assertions": [{"type": "contains", "worth": "1"}]}',
     )
-    desk.write("suites/rows.jsonl", "\n".join(rows))
+    cli_project.write("suites/rows.jsonl", "\n".join(rows))
 
-    answer = desk("validate", "suites/rows.jsonl", "--json")
+    answer = cli_project("validate", "suites/rows.jsonl", "--json")
 
     assert said(answer) == {("error", "suites/rows.jsonl", 2, "assertions[0].worth")}
 
@@ -151,29 +155,29 @@ ODD = {
 
 
 @pytest.mark.parametrize(("text", "line", "field", "message"), ODD.values(), ids=ODD.keys())
-def test_what_is_odd_is_a_warning(desk: Desk, text: str, line: int, field: str, message: str) -> None:
-    desk.write("suites/plain.yaml", text)
-    desk.write("suites/empty.txt", "")
+def test_what_is_odd_is_a_warning(cli_project: CliProject, text: str, line: int, field: str, message: str) -> None:
+    cli_project.write("suites/plain.yaml", text)
+    cli_project.write("suites/empty.txt", "")
 
-    answer = desk("validate", "--json")
+    answer = cli_project("validate", "--json")
 
     assert answer.code == 0
     assert ("warning", "suites/plain.yaml", line, field) in said(answer)
     assert message in messages(answer)
 
 
-def test_more_warnings_than_are_allowed_exit_1(desk: Desk) -> None:
-    desk.edit("suites/plain.yaml", "tests:", "colour: red\ntests:")
+def test_more_warnings_than_are_allowed_exit_1(cli_project: CliProject) -> None:
+    cli_project.edit("suites/plain.yaml", "tests:", "colour: red\ntests:")
 
-    assert desk("validate").code == 0
-    assert desk("validate", "--max-warnings", "1").code == 0
-    assert desk("validate", "--max-warnings", "0").code == 1
+    assert cli_project("validate").code == 0
+    assert cli_project("validate", "--max-warnings", "1").code == 0
+    assert cli_project("validate", "--max-warnings", "0").code == 1
 
 
-def test_errors_weigh_more_than_too_many_warnings(desk: Desk) -> None:
-    desk.edit("suites/plain.yaml", "tests:", "colour: red\nexecution: {target: nobody}\ntests:")
+def test_errors_weigh_more_than_too_many_warnings(cli_project: CliProject) -> None:
+    cli_project.edit("suites/plain.yaml", "tests:", "colour: red\nexecution: {target: nobody}\ntests:")
 
-    assert desk("validate", "--max-warnings", "0").code == 2
+    assert cli_project("validate", "--max-warnings", "0").code == 2
 
 
 # Files of every kind
@@ -195,10 +199,10 @@ KINDS = {
 
 @pytest.mark.parametrize(("name", "text", "field"), KINDS.values(), ids=KINDS.keys())
 def test_files_are_checked_as_what_they_are(tmp_path: Path, name: str, text: str, field: str | None) -> None:
-    desk = Desk(tmp_path)
-    desk.write(name, text)
+    cli_project = CliProject(tmp_path)
+    cli_project.write(name, text)
 
-    answer = desk("validate", name, "--json")
+    answer = cli_project("validate", name, "--json")
 
     assert answer.code == 2
     assert (name, field) in {(each["file"], each["field"]) for each in answer.document}
@@ -213,10 +217,10 @@ studio: [1]
 
 
 def test_what_is_wrong_in_agentvs_configuration_is_a_warning(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.write(".agentv/config.yaml", CONFIG)
+    cli_project = CliProject(tmp_path)
+    cli_project.write(".agentv/config.yaml", CONFIG)
 
-    answer = desk("validate", ".agentv/config.yaml", "--json")
+    answer = cli_project("validate", ".agentv/config.yaml", "--json")
 
     assert answer.code == 0
     assert {(each["line"], each["field"]) for each in answer.document} == {
@@ -225,36 +229,36 @@ def test_what_is_wrong_in_agentvs_configuration_is_a_warning(tmp_path: Path) -> 
     }  # fmt: skip
 
 
-def test_several_files_and_globs_are_checked_together(desk: Desk) -> None:
-    desk.write("more/a.yaml", SUITE.replace("plain", "a"))
-    desk.write("more/b.yaml", "tests: 2")
-    desk.write("more/targets.yaml", "targets:\n  - {name: a, provider: nobody}\n")
+def test_several_files_and_globs_are_checked_together(cli_project: CliProject) -> None:
+    cli_project.write("more/a.yaml", SUITE.replace("plain", "a"))
+    cli_project.write("more/b.yaml", "tests: 2")
+    cli_project.write("more/targets.yaml", "targets:\n  - {name: a, provider: nobody}\n")
 
-    answer = desk("validate", "suites/plain.yaml", "more/*.yaml", "--json")
+    answer = cli_project("validate", "suites/plain.yaml", "more/*.yaml", "--json")
 
     assert {each["file"] for each in answer.document} == {"more/b.yaml", "more/targets.yaml"}
 
 
-def test_two_suites_of_one_name_are_an_error(desk: Desk) -> None:
-    desk.write("suites/again.yaml", SUITE)
+def test_two_suites_of_one_name_are_an_error(cli_project: CliProject) -> None:
+    cli_project.write("suites/again.yaml", SUITE)
 
-    answer = desk("validate", "--json")
+    answer = cli_project("validate", "--json")
 
     assert messages(answer) == "suite name 'plain' is taken by suites/again.yaml"
 
 
 @pytest.mark.parametrize("name", ["nowhere.yaml", "nowhere/*.yaml"], ids=["file", "glob"])
-def test_a_file_that_is_not_there_is_said(desk: Desk, name: str) -> None:
-    answer = desk("validate", name)
+def test_a_file_that_is_not_there_is_said(cli_project: CliProject, name: str) -> None:
+    answer = cli_project("validate", name)
 
     assert answer.code == 2
     assert "no suite at" in answer.err
 
 
-def test_text_in_brackets_is_shown_as_it_is(desk: Desk) -> None:
-    desk.write("suites/plain.yaml", "tests: [{id: a, input: [{role: '[/red]', content: x}], criteria: x}]")
+def test_text_in_brackets_is_shown_as_it_is(cli_project: CliProject) -> None:
+    cli_project.write("suites/plain.yaml", "tests: [{id: a, input: [{role: '[/red]', content: x}], criteria: x}]")
 
-    answer = desk("validate")
+    answer = cli_project("validate")
 
     assert answer.code == 2
     assert "no role '[/red]'" in answer.out
@@ -262,18 +266,18 @@ def test_text_in_brackets_is_shown_as_it_is(desk: Desk) -> None:
 
 def test_a_folder_with_brackets_in_its_name_is_no_glob(tmp_path: Path) -> None:
     (tmp_path / "[a] b").mkdir()
-    desk = Desk(tmp_path / "[a] b")
-    desk.write("plain.yaml", SUITE)
-    desk.write("targets.yaml", "targets:\n  - {name: a, provider: nobody}\n")
+    cli_project = CliProject(tmp_path / "[a] b")
+    cli_project.write("plain.yaml", SUITE)
+    cli_project.write("targets.yaml", "targets:\n  - {name: a, provider: nobody}\n")
 
-    answer = desk("validate", "tar*.yaml", "plain.yaml", "--json")
+    answer = cli_project("validate", "tar*.yaml", "plain.yaml", "--json")
 
     assert {each["file"] for each in answer.document} == {"targets.yaml"}
 
 
-def test_a_broken_project_file_is_a_finding(desk: Desk) -> None:
-    desk.write("eval-pipeline.yaml", "suite: [suites]\n")
+def test_a_broken_project_file_is_a_finding(cli_project: CliProject) -> None:
+    cli_project.write("eval-pipeline.yaml", "suite: [suites]\n")
 
-    answer = desk("validate", "--json")
+    answer = cli_project("validate", "--json")
 
     assert (answer.code, said(answer)) == (2, {("error", "eval-pipeline.yaml", 1, "suite")})

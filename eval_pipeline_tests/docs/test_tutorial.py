@@ -7,29 +7,29 @@ import shutil
 import duckdb
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import Answer, Desk
+from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 from eval_pipeline_tests.console_blocks import ROOT, blocks, missing_lines, read_page, run_command, shown_commands
 
 SHOWN = shown_commands(read_page("docs/tutorial.md"))
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
     """The root of the repository as far as the tutorial needs it."""
     root = tmp_path_factory.mktemp("repository")
     shutil.copytree(ROOT / "examples", root / "examples")
     shutil.copy(ROOT / ".env", root)
-    return Desk(root)
+    return CliProject(root)
 
 
 @pytest.fixture(scope="module")
-def answers(desk: Desk) -> list[Answer]:
+def answers(cli_project: CliProject) -> list[Answer]:
     """The output of the tutorial's commands, run in order."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "120")
         for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA"):
             patch.delenv(name, raising=False)
-        return [run_command(desk, shown.command) for shown in SHOWN]
+        return [run_command(cli_project, shown.command) for shown in SHOWN]
 
 
 @pytest.mark.parametrize("number", range(len(SHOWN)), ids=[shown.command for shown in SHOWN])
@@ -38,11 +38,11 @@ def test_a_command_prints_what_the_tutorial_shows(answers: list[Answer], number:
     assert missing_lines(SHOWN[number], answers[number]) == []
 
 
-def test_the_questions_in_sql_have_answers(desk: Desk, answers: list[Answer]) -> None:
+def test_the_questions_in_sql_have_answers(cli_project: CliProject, answers: list[Answer]) -> None:
     (block,) = blocks(read_page("docs/how-to/ask-in-sql.md"), "sql")
     questions = [question for question in block.text.split(";") if question.strip()]
 
-    with duckdb.connect(str(desk.root / "data" / "results.duckdb"), read_only=True) as connection:
+    with duckdb.connect(str(cli_project.root / "data" / "results.duckdb"), read_only=True) as connection:
         rows = [connection.execute(question).fetchall() for question in questions]
 
     assert len(rows) == 3

@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 SWEEP = "sweep-1"
 
 
-class Workshop:
+class SampleWorkspaces:
     """A folder with a suite, a template, a log that hooks write to, and the root of workspaces."""
 
     def __init__(self, folder: Path) -> None:

@@ -14,7 +14,7 @@ from eval_pipeline_tests.builders import an_attempt, an_execution
 KEY = "sk-1234567890"
 
 
-def cleaned(execution: Execution, folder: Path = Path("nowhere"), *secrets: str) -> Execution:
+def redact_execution(execution: Execution, folder: Path = Path("nowhere"), *secrets: str) -> Execution:
     return without_secrets(execution, secrets or (KEY,), lambda: folder)
 
 
@@ -32,7 +32,7 @@ def with_payload(payload: dict[str, Any]) -> Execution:
     ],
 )
 def test_secrets_are_taken_out_of_a_payload(payload: dict[str, Any], stored: dict[str, Any]) -> None:
-    raw = cleaned(with_payload(payload)).raw
+    raw = redact_execution(with_payload(payload)).raw
 
     assert raw is not None
     assert raw.payload == stored
@@ -44,7 +44,7 @@ def test_secrets_are_taken_out_of_a_payload(payload: dict[str, Any], stored: dic
     ids=["quote", "backslash", "line break", "letters", "tab"],
 )
 def test_secrets_that_json_writes_otherwise_are_found(secret: str) -> None:
-    raw = cleaned(with_payload({"text": f"it is {secret}."}), Path("nowhere"), secret).raw
+    raw = redact_execution(with_payload({"text": f"it is {secret}."}), Path("nowhere"), secret).raw
 
     assert raw is not None
     assert raw.payload == {"text": "it is ***."}
@@ -54,19 +54,19 @@ def test_secrets_that_json_writes_otherwise_are_found(secret: str) -> None:
 def test_a_short_secret_is_a_word_like_any_other(secret: str) -> None:
     execution = an_execution(output="1 none x ollama", error="1 none", attempts=(an_attempt(error="1"),) * 2)
 
-    assert cleaned(execution, Path("nowhere"), secret) == execution
+    assert redact_execution(execution, Path("nowhere"), secret) == execution
 
 
 def test_of_two_secrets_the_longer_is_taken_out_whole() -> None:
     execution = an_execution(error=f"Bearer {KEY} and {KEY}")
 
-    assert cleaned(execution, Path("nowhere"), KEY, f"Bearer {KEY}").error == "*** and ***"
+    assert redact_execution(execution, Path("nowhere"), KEY, f"Bearer {KEY}").error == "*** and ***"
 
 
 def test_secrets_are_taken_out_of_errors_and_attempts() -> None:
     attempts = (an_attempt(error=f"wrong key {KEY}", failure_class="authentication"), an_attempt())
 
-    execution = cleaned(an_execution(output=None, error=f"HTTP 401: {KEY}", attempts=attempts))
+    execution = redact_execution(an_execution(output=None, error=f"HTTP 401: {KEY}", attempts=attempts))
 
     assert execution.error == "HTTP 401: ***"
     assert [attempt.error for attempt in execution.attempts] == ["wrong key ***", None]
@@ -81,7 +81,7 @@ def test_without_secrets_the_same_execution_comes_back() -> None:
 def test_an_execution_in_which_no_secret_stands_comes_back_unchanged() -> None:
     execution = an_execution(output="4")
 
-    assert cleaned(execution) is execution
+    assert redact_execution(execution) is execution
 
 
 def test_secrets_are_taken_out_of_every_file_of_the_execution(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_secrets_are_taken_out_of_every_file_of_the_execution(tmp_path: Path) ->
         file.parent.mkdir(parents=True)
         file.write_bytes(b"\xff" + KEY.encode() + b"\n")
 
-    cleaned(an_execution(raw=RawExecution(format="command", files={"stdout": out})), tmp_path)
+    redact_execution(an_execution(raw=RawExecution(format="command", files={"stdout": out})), tmp_path)
 
     assert out.read_bytes() == failed.read_bytes() == b"\xff***\n"
 
@@ -99,7 +99,7 @@ def test_secrets_are_taken_out_of_every_file_of_the_execution(tmp_path: Path) ->
 def test_an_execution_that_brought_nothing_back_may_have_left_files(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text(KEY)
 
-    cleaned(an_execution(output=None, failure_class="timeout", error="no answer within 5 s"), tmp_path)
+    redact_execution(an_execution(output=None, failure_class="timeout", error="no answer within 5 s"), tmp_path)
 
     assert (tmp_path / "stdout").read_text() == "***"
 
@@ -111,6 +111,6 @@ def test_a_file_that_is_not_the_executions_own_is_left_alone(tmp_path: Path) -> 
     own.mkdir()
     (own / "link").symlink_to(recording)
 
-    cleaned(an_execution(raw=RawExecution(format="replay", files={"stdout": recording})), own)
+    redact_execution(an_execution(raw=RawExecution(format="replay", files={"stdout": recording})), own)
 
     assert recording.read_text() == KEY

@@ -21,7 +21,7 @@ from eval_pipeline.suites.workspace import HOOKS, Hook, Reset, WorkspaceFile
 from eval_pipeline_tests.builders import a_runner
 from eval_pipeline_tests.executions.sample_workspaces import (
     SWEEP,
-    Workshop,
+    SampleWorkspaces,
     a_repository,
     a_shell,
     failure_of,
@@ -35,8 +35,8 @@ from eval_pipeline_tests.executions.sample_workspaces import (
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Workshop:
-    return Workshop(tmp_path)
+def samples(tmp_path: Path) -> SampleWorkspaces:
+    return SampleWorkspaces(tmp_path)
 
 
 def left_in(root: Path) -> list[str]:
@@ -44,16 +44,16 @@ def left_in(root: Path) -> list[str]:
     return sorted(path.name for path in root.iterdir() if path.name != ".lock")
 
 
-def test_a_shared_workspace_is_prepared_once_and_tidied_once(shop: Workshop) -> None:
-    spec = shop.spec(hooks=shop.recorders(*HOOKS))
+def test_a_shared_workspace_is_prepared_once_and_tidied_once(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(hooks=samples.recorders(*HOOKS))
 
     in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(workspaces, plan_for(spec, "c1")),
         lambda workspaces: worked(workspaces, plan_for(spec, "c2")),
     )
 
-    assert shop.order == [
+    assert samples.order == [
         "before_all before_all",
         "before_each c1",
         "after_each c1",
@@ -63,21 +63,21 @@ def test_a_shared_workspace_is_prepared_once_and_tidied_once(shop: Workshop) -> 
     ]
 
 
-def test_a_workspace_for_each_case_has_every_hook_for_each_case(shop: Workshop) -> None:
-    spec = shop.spec(isolation="per_case", hooks=shop.recorders(*HOOKS))
+def test_a_workspace_for_each_case_has_every_hook_for_each_case(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(isolation="per_case", hooks=samples.recorders(*HOOKS))
 
     in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(workspaces, plan_for(spec, "c1")),
         lambda workspaces: worked(workspaces, plan_for(spec, "c2")),
     )
 
     one = ["before_all before_all", "before_each {}", "after_each {}", "after_all after_all"]
-    assert shop.order == [name.format(case) for case in ("c1", "c2") for name in one]
-    assert len({entry["stdin"]["workspace_path"] for entry in shop.logged}) == 2
+    assert samples.order == [name.format(case) for case in ("c1", "c2") for name in one]
+    assert len({entry["stdin"]["workspace_path"] for entry in samples.logged}) == 2
 
 
-def test_hooks_are_told_what_they_work_on(shop: Workshop) -> None:
+def test_hooks_are_told_what_they_work_on(samples: SampleWorkspaces) -> None:
     arguments = (
         "{{workspace_path}}",
         "{{test_id}}",
@@ -86,16 +86,16 @@ def test_hooks_are_told_what_they_work_on(shop: Workshop) -> None:
         "{{case_metadata}}",
         "{{other}}",
     )
-    spec = shop.spec(hooks={name: shop.recorder(name, *arguments) for name in ("before_all", "before_each")})
+    spec = samples.spec(hooks={name: samples.recorder(name, *arguments) for name in ("before_all", "before_each")})
     said = (
         Message(role="system", content="Be brief"),
         Message(role="user", content=" one "),
         Message(role="user", content="two"),
     )
 
-    trace = one_case(shop.workspaces(), plan_for(spec, "t1", input=said, metadata={"k": "v", "n": 3}))
+    trace = one_case(samples.workspaces(), plan_for(spec, "t1", input=said, metadata={"k": "v", "n": 3}))
 
-    of_all, of_case = shop.logged
+    of_all, of_case = samples.logged
     folder = str(trace.path)
     assert of_all["stdin"] == {
         "workspace_path": folder, "test_id": "__before_all__", "eval_run_id": SWEEP, "case_input": None,
@@ -106,35 +106,35 @@ def test_hooks_are_told_what_they_work_on(shop: Workshop) -> None:
         "case_metadata": {"k": "v", "n": 3},
     }  # fmt: skip
     assert list(of_case["stdin"]) == ["workspace_path", "test_id", "eval_run_id", "case_input", "case_metadata"]
-    assert shop.arguments == [folder, "t1", SWEEP, "one two", '{"k":"v","n":3}', "{{other}}"]
-    assert {entry["cwd"] for entry in shop.logged} == {str(shop.folder)}
+    assert samples.arguments == [folder, "t1", SWEEP, "one two", '{"k":"v","n":3}', "{{other}}"]
+    assert {entry["cwd"] for entry in samples.logged} == {str(samples.folder)}
 
 
-def test_a_case_without_metadata_tells_its_hooks_null(shop: Workshop) -> None:
-    one_case(shop.workspaces(), plan_for(shop.spec(hooks=shop.recorders("before_each"))))
+def test_a_case_without_metadata_tells_its_hooks_null(samples: SampleWorkspaces) -> None:
+    one_case(samples.workspaces(), plan_for(samples.spec(hooks=samples.recorders("before_each"))))
 
-    assert shop.logged[0]["stdin"]["case_metadata"] is None
-
-
-def test_a_before_all_of_a_case_is_told_the_metadata_of_the_case(shop: Workshop) -> None:
-    spec = shop.spec(own_setup=True, hooks=shop.recorders("before_all"))
-
-    one_case(shop.workspaces(), plan_for(spec, "sympy", metadata={"base_commit": "abc123"}))
-
-    assert shop.logged[0]["stdin"]["case_metadata"] == {"base_commit": "abc123"}
-    assert shop.logged[0]["stdin"]["test_id"] == "__before_all__"
+    assert samples.logged[0]["stdin"]["case_metadata"] is None
 
 
-def test_cases_that_are_prepared_otherwise_do_not_share_a_workspace(shop: Workshop) -> None:
-    plain = shop.spec(hooks={"before_all": a_shell("echo plain > $AGENTV_WORKSPACE_PATH/kind")})
-    other = shop.spec(own_setup=True, hooks={"before_all": a_shell("echo other > $AGENTV_WORKSPACE_PATH/kind")})
+def test_a_before_all_of_a_case_is_told_the_metadata_of_the_case(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(own_setup=True, hooks=samples.recorders("before_all"))
+
+    one_case(samples.workspaces(), plan_for(spec, "sympy", metadata={"base_commit": "abc123"}))
+
+    assert samples.logged[0]["stdin"]["case_metadata"] == {"base_commit": "abc123"}
+    assert samples.logged[0]["stdin"]["test_id"] == "__before_all__"
+
+
+def test_cases_that_are_prepared_otherwise_do_not_share_a_workspace(samples: SampleWorkspaces) -> None:
+    plain = samples.spec(hooks={"before_all": a_shell("echo plain > $AGENTV_WORKSPACE_PATH/kind")})
+    other = samples.spec(own_setup=True, hooks={"before_all": a_shell("echo other > $AGENTV_WORKSPACE_PATH/kind")})
     seen: list[str] = []
 
     def look(folder: Path) -> None:
         seen.append((folder / "kind").read_text().strip())
 
     in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(workspaces, plan_for(plain, "c1"), look),
         lambda workspaces: worked(workspaces, plan_for(other, "c2"), look),
         lambda workspaces: worked(workspaces, plan_for(plain, "c3"), look),
@@ -143,11 +143,11 @@ def test_cases_that_are_prepared_otherwise_do_not_share_a_workspace(shop: Worksh
     assert seen == ["plain", "other", "plain"]
 
 
-def test_runners_do_not_share_a_workspace(shop: Workshop) -> None:
-    spec = shop.spec()
+def test_runners_do_not_share_a_workspace(samples: SampleWorkspaces) -> None:
+    spec = samples.spec()
 
     traces = in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(workspaces, plan_for(spec, runner=a_runner("a"))),
         lambda workspaces: worked(workspaces, plan_for(spec, runner=a_runner("b"))),
     )
@@ -155,30 +155,30 @@ def test_runners_do_not_share_a_workspace(shop: Workshop) -> None:
     assert traces[0].path != traces[1].path
 
 
-def test_a_hook_may_run_in_the_workspace(shop: Workshop) -> None:
-    hook = shop.recorder("before_each", cwd=Path("{{workspace_path}}"))
+def test_a_hook_may_run_in_the_workspace(samples: SampleWorkspaces) -> None:
+    hook = samples.recorder("before_each", cwd=Path("{{workspace_path}}"))
 
-    trace = one_case(shop.workspaces(), plan_for(shop.spec(hooks={"before_each": hook})))
+    trace = one_case(samples.workspaces(), plan_for(samples.spec(hooks={"before_each": hook})))
 
-    assert shop.logged[0]["cwd"] == str(trace.path)
+    assert samples.logged[0]["cwd"] == str(trace.path)
 
 
-def test_what_a_hook_printed_is_in_the_trace(shop: Workshop) -> None:
+def test_what_a_hook_printed_is_in_the_trace(samples: SampleWorkspaces) -> None:
     hooks = {"before_all": a_shell("echo prepared"), "before_each": a_shell("echo for this one")}
 
-    trace = one_case(shop.workspaces(), plan_for(shop.spec(hooks=hooks)))
+    trace = one_case(samples.workspaces(), plan_for(samples.spec(hooks=hooks)))
 
     assert trace.hooks == {"before_all": "prepared\n", "before_each": "for this one\n"}
 
 
-def test_only_what_the_target_did_is_a_change(shop: Workshop) -> None:
+def test_only_what_the_target_did_is_a_change(samples: SampleWorkspaces) -> None:
     hooks = {
         "before_all": a_shell("echo 1 > $AGENTV_WORKSPACE_PATH/all"),
         "before_each": a_shell("echo 1 > $AGENTV_WORKSPACE_PATH/each"),
     }
-    spec = shop.spec(template=shop.template(given="given\n"), hooks=hooks)
+    spec = samples.spec(template=samples.template(given="given\n"), hooks=hooks)
 
-    trace = one_case(shop.workspaces(), plan_for(spec), lambda folder: (folder / "own").write_text("mine\n"))
+    trace = one_case(samples.workspaces(), plan_for(spec), lambda folder: (folder / "own").write_text("mine\n"))
 
     assert trace.changes is not None
     assert [line for line in trace.changes.splitlines() if line.startswith(("diff", "+"))] == [
@@ -188,11 +188,11 @@ def test_only_what_the_target_did_is_a_change(shop: Workshop) -> None:
     ]
 
 
-def test_the_changes_of_one_case_are_not_those_of_the_next(shop: Workshop) -> None:
-    spec = shop.spec(template=shop.template(a__txt="a\n"))
+def test_the_changes_of_one_case_are_not_those_of_the_next(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(template=samples.template(a__txt="a\n"))
 
     first, second, third = in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(
             workspaces, plan_for(spec, "c1"), lambda folder: (folder / "a.txt").write_text("b\n")
         ),
@@ -207,8 +207,8 @@ def test_the_changes_of_one_case_are_not_those_of_the_next(shop: Workshop) -> No
     assert third.changes == ""
 
 
-def test_a_workspace_for_each_case_begins_as_the_template(shop: Workshop) -> None:
-    spec = shop.spec(isolation="per_case", template=shop.template(a__txt="a\n"))
+def test_a_workspace_for_each_case_begins_as_the_template(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(isolation="per_case", template=samples.template(a__txt="a\n"))
     seen: list[list[str]] = []
 
     def work(folder: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_workspace_for_each_case_begins_as_the_template(shop: Workshop) -> Non
         (folder / "new").touch()
 
     in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(workspaces, plan_for(spec, "c1"), work),
         lambda workspaces: worked(workspaces, plan_for(spec, "c2"), work),
     )
@@ -224,8 +224,10 @@ def test_a_workspace_for_each_case_begins_as_the_template(shop: Workshop) -> Non
     assert seen == [["a.txt"], ["a.txt"]]
 
 
-def test_a_template_is_copied_with_its_links_and_programs_and_nothing_that_leads_out_of_it(shop: Workshop) -> None:
-    template = shop.template(a="a", run="#!/bin/sh\n", __git="gitdir: ../../.git/modules/x\n")
+def test_a_template_is_copied_with_its_links_and_programs_and_nothing_that_leads_out_of_it(
+    samples: SampleWorkspaces,
+) -> None:
+    template = samples.template(a="a", run="#!/bin/sh\n", __git="gitdir: ../../.git/modules/x\n")
     (template / "run").chmod(0o755)
     (template / "link").symlink_to("a")
     (template / "broken").symlink_to("gone")
@@ -235,19 +237,19 @@ def test_a_template_is_copied_with_its_links_and_programs_and_nothing_that_leads
     def look(folder: Path) -> None:
         seen.extend(sorted((path.name, path.is_symlink(), os.access(path, os.X_OK)) for path in folder.iterdir()))
 
-    one_case(shop.workspaces(), plan_for(shop.spec(template=template)), look)
+    one_case(samples.workspaces(), plan_for(samples.spec(template=template)), look)
 
     assert seen == [("a", False, False), ("broken", True, False), ("link", True, False), ("run", False, True)]
 
 
-def test_single_files_come_on_top_of_the_template(shop: Workshop) -> None:
-    origin = shop.folder / "sales.csv"
+def test_single_files_come_on_top_of_the_template(samples: SampleWorkspaces) -> None:
+    origin = samples.folder / "sales.csv"
     origin.write_text("1\n")
     files = (WorkspaceFile(path="data/sales.csv", origin=origin, sha256="0" * 64),)
     seen: list[str] = []
 
-    spec = shop.spec(template=shop.template(a="a"), files=files)
-    one_case(shop.workspaces(), plan_for(spec), lambda folder: seen.extend(files_in(folder)))
+    spec = samples.spec(template=samples.template(a="a"), files=files)
+    one_case(samples.workspaces(), plan_for(spec), lambda folder: seen.extend(files_in(folder)))
 
     assert seen == ["a", "data/sales.csv"]
 
@@ -261,9 +263,9 @@ def test_single_files_come_on_top_of_the_template(shop: Workshop) -> None:
         pytest.param("strict", ["a.txt"], id="strict: ignored files go"),
     ],
 )
-def test_resets_without_repositories(shop: Workshop, kind: Reset | None, left: list[str]) -> None:
-    spec = shop.spec(
-        template=shop.template(a__txt="a\n", __gitignore="*.log\n"), hooks={"after_each": Hook(reset=kind)}
+def test_resets_without_repositories(samples: SampleWorkspaces, kind: Reset | None, left: list[str]) -> None:
+    spec = samples.spec(
+        template=samples.template(a__txt="a\n", __gitignore="*.log\n"), hooks={"after_each": Hook(reset=kind)}
     )
     seen: list[list[str]] = []
 
@@ -273,7 +275,7 @@ def test_resets_without_repositories(shop: Workshop, kind: Reset | None, left: l
             (folder / name).write_text("changed\n")
 
     in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(workspaces, plan_for(spec, "c1"), work),
         lambda workspaces: worked(workspaces, plan_for(spec, "c2"), work),
     )
@@ -281,12 +283,12 @@ def test_resets_without_repositories(shop: Workshop, kind: Reset | None, left: l
     assert seen == [["a.txt"], left]
 
 
-def test_a_case_may_reset_a_workspace_whose_other_cases_do_not(shop: Workshop) -> None:
-    plain, resetting = shop.spec(), shop.spec(hooks={"before_each": Hook(reset="fast")})
+def test_a_case_may_reset_a_workspace_whose_other_cases_do_not(samples: SampleWorkspaces) -> None:
+    plain, resetting = samples.spec(), samples.spec(hooks={"before_each": Hook(reset="fast")})
     seen: list[list[str]] = []
 
     in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(workspaces, plan_for(plain, "c1"), lambda folder: (folder / "new").touch()),
         lambda workspaces: worked(workspaces, plan_for(resetting, "c2"), lambda folder: seen.append(files_in(folder))),
     )
@@ -294,11 +296,11 @@ def test_a_case_may_reset_a_workspace_whose_other_cases_do_not(shop: Workshop) -
     assert seen == [[]]
 
 
-def test_graders_see_the_workspace_before_it_is_reset_and_tidied(shop: Workshop) -> None:
+def test_graders_see_the_workspace_before_it_is_reset_and_tidied(samples: SampleWorkspaces) -> None:
     hooks = {"after_each": Hook(command=("sh", "-c", "rm $AGENTV_WORKSPACE_PATH/answer"), reset="strict")}
 
     async def step(workspaces: Workspaces) -> tuple[bool, bool]:
-        workspace = await workspaces.open(plan_for(shop.spec(hooks=hooks)))
+        workspace = await workspaces.open(plan_for(samples.spec(hooks=hooks)))
         answer = workspace.folder / "answer"
         answer.touch()
         trace = await workspace.trace()
@@ -306,7 +308,7 @@ def test_graders_see_the_workspace_before_it_is_reset_and_tidied(shop: Workshop)
         await workspace.close(failed=False)
         return while_graded, answer.exists()
 
-    assert in_sweep(shop.workspaces(), step) == [(True, False)]
+    assert in_sweep(samples.workspaces(), step) == [(True, False)]
 
 
 @pytest.mark.parametrize(
@@ -330,29 +332,29 @@ def test_graders_see_the_workspace_before_it_is_reset_and_tidied(shop: Workshop)
         ),
     ],
 )
-def test_a_before_hook_that_fails_is_a_workspace_failure(shop: Workshop, hook: Hook, said: str) -> None:
-    failure = failure_of(shop.workspaces(), plan_for(shop.spec(hooks={"before_each": hook})))
+def test_a_before_hook_that_fails_is_a_workspace_failure(samples: SampleWorkspaces, hook: Hook, said: str) -> None:
+    failure = failure_of(samples.workspaces(), plan_for(samples.spec(hooks={"before_each": hook})))
 
     assert failure.failure is WORKSPACE
     assert str(failure).startswith(said)
 
 
-def test_a_before_all_that_fails_fails_every_case_and_runs_once(shop: Workshop) -> None:
-    spec = shop.spec(hooks={"before_all": shop.recorder("before_all", then="exit 1")})
+def test_a_before_all_that_fails_fails_every_case_and_runs_once(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(hooks={"before_all": samples.recorder("before_all", then="exit 1")})
 
     async def step(workspaces: Workspaces) -> str:
         with pytest.raises(TargetFailure) as raised:
             await workspaces.open(plan_for(spec))
         return str(raised.value)
 
-    said = in_sweep(shop.workspaces(), step, step)
+    said = in_sweep(samples.workspaces(), step, step)
 
     assert said == ["before_all hook failed: exit code 1"] * 2
-    assert shop.order == ["before_all before_all"]
+    assert samples.order == ["before_all before_all"]
 
 
-def test_an_after_hook_that_fails_is_a_warning(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
-    spec = shop.spec(hooks={"after_each": a_shell("exit 4"), "after_all": a_shell("exit 5")})
+def test_an_after_hook_that_fails_is_a_warning(samples: SampleWorkspaces, caplog: pytest.LogCaptureFixture) -> None:
+    spec = samples.spec(hooks={"after_each": a_shell("exit 4"), "after_all": a_shell("exit 5")})
 
     async def step(workspaces: Workspaces) -> list[str]:
         workspace = await workspaces.open(plan_for(spec))
@@ -360,22 +362,22 @@ def test_an_after_hook_that_fails_is_a_warning(shop: Workshop, caplog: pytest.Lo
         return workspace.warnings
 
     with caplog.at_level(logging.WARNING):
-        assert in_sweep(shop.workspaces(), step) == [["after_each hook failed: exit code 4"]]
+        assert in_sweep(samples.workspaces(), step) == [["after_each hook failed: exit code 4"]]
     assert "after_all hook failed: exit code 5" in caplog.text
 
 
 def test_without_git_the_target_works_and_its_changes_are_not_known(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    samples: SampleWorkspaces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(shop.folder))
+    monkeypatch.setenv("PATH", str(samples.folder))
 
-    trace = one_case(shop.workspaces(), plan_for(shop.spec(template=shop.template(a="a"))))
+    trace = one_case(samples.workspaces(), plan_for(samples.spec(template=samples.template(a="a"))))
 
     assert trace.changes is None
 
 
-def test_cases_wait_for_their_turn_in_a_shared_workspace(shop: Workshop) -> None:
-    spec = shop.spec()
+def test_cases_wait_for_their_turn_in_a_shared_workspace(samples: SampleWorkspaces) -> None:
+    spec = samples.spec()
     inside: list[str] = []
 
     async def one(workspaces: Workspaces, id_: str) -> None:
@@ -388,14 +390,14 @@ def test_cases_wait_for_their_turn_in_a_shared_workspace(shop: Workshop) -> None
         await workspace.close(failed=False)
 
     async def sweep() -> None:
-        async with shop.workspaces() as workspaces:
+        async with samples.workspaces() as workspaces:
             await asyncio.gather(*(one(workspaces, f"c{number}") for number in range(4)))
 
     asyncio.run(sweep())
 
 
-def test_cases_with_workspaces_of_their_own_work_at_once(shop: Workshop) -> None:
-    spec = shop.spec(isolation="per_case", template=shop.template(a="a\n"))
+def test_cases_with_workspaces_of_their_own_work_at_once(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(isolation="per_case", template=samples.template(a="a\n"))
     all_inside = asyncio.Barrier(4)
 
     async def one(workspaces: Workspaces, id_: str) -> str | None:
@@ -407,7 +409,7 @@ def test_cases_with_workspaces_of_their_own_work_at_once(shop: Workshop) -> None
         return changes
 
     async def sweep() -> list[str | None]:
-        async with shop.workspaces() as workspaces:
+        async with samples.workspaces() as workspaces:
             return await asyncio.gather(*(one(workspaces, f"c{number}") for number in range(4)))
 
     changes = asyncio.run(sweep())
@@ -425,53 +427,57 @@ def test_cases_with_workspaces_of_their_own_work_at_once(shop: Workshop) -> None
         pytest.param("never", True, False, id="never"),
     ],
 )
-def test_which_workspaces_are_kept(shop: Workshop, isolation: str, keep: str, failed: bool, kept: bool) -> None:
-    spec = shop.spec(isolation=isolation, template=shop.template(a="a"))
+def test_which_workspaces_are_kept(
+    samples: SampleWorkspaces, isolation: str, keep: str, failed: bool, kept: bool
+) -> None:
+    spec = samples.spec(isolation=isolation, template=samples.template(a="a"))
 
-    trace = one_case(shop.workspaces(keep=keep), plan_for(spec), failed=failed)
+    trace = one_case(samples.workspaces(keep=keep), plan_for(spec), failed=failed)
 
     assert trace.path is not None
     assert trace.path.exists() is kept
     assert trace.kept is (keep == "always")
     if not kept:
-        assert left_in(shop.root) == []
+        assert left_in(samples.root) == []
 
 
-def test_a_workspace_whose_preparation_failed_is_kept_to_be_looked_at(shop: Workshop) -> None:
-    spec = shop.spec(isolation="per_case", hooks={"before_each": a_shell("echo > $AGENTV_WORKSPACE_PATH/half; exit 1")})
+def test_a_workspace_whose_preparation_failed_is_kept_to_be_looked_at(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(
+        isolation="per_case", hooks={"before_each": a_shell("echo > $AGENTV_WORKSPACE_PATH/half; exit 1")}
+    )
 
-    failure_of(shop.workspaces(), plan_for(spec))
+    failure_of(samples.workspaces(), plan_for(spec))
 
-    assert [path.name for path in shop.root.rglob("half")] == ["half"]
+    assert [path.name for path in samples.root.rglob("half")] == ["half"]
 
 
-def test_kept_workspaces_outlive_later_sweeps(shop: Workshop) -> None:
-    plan = plan_for(shop.spec(template=shop.template(a="a")))
-    trace = one_case(shop.workspaces(), plan, failed=True)
+def test_kept_workspaces_outlive_later_sweeps(samples: SampleWorkspaces) -> None:
+    plan = plan_for(samples.spec(template=samples.template(a="a")))
+    trace = one_case(samples.workspaces(), plan, failed=True)
 
-    one_case(shop.workspaces(sweep_id="sweep-2"), plan)
-    one_case(shop.workspaces(), plan)
+    one_case(samples.workspaces(sweep_id="sweep-2"), plan)
+    one_case(samples.workspaces(), plan)
 
     assert trace.path is not None
     assert files_in(trace.path) == ["a"]
 
 
-def test_write_protected_folders_are_removed_as_well(shop: Workshop) -> None:
+def test_write_protected_folders_are_removed_as_well(samples: SampleWorkspaces) -> None:
     def protect(folder: Path) -> None:
         (folder / "cache" / "inner").mkdir(parents=True)
         (folder / "cache" / "inner" / "file").touch()
         (folder / "cache" / "inner").chmod(0o500)
         (folder / "cache").chmod(0o500)
 
-    trace = one_case(shop.workspaces(), plan_for(shop.spec()), protect)
+    trace = one_case(samples.workspaces(), plan_for(samples.spec()), protect)
 
     assert trace.path is not None
     assert not trace.path.exists()
 
 
-def test_an_attempt_that_is_repeated_begins_where_the_first_began(shop: Workshop) -> None:
-    spec = shop.spec(
-        template=shop.template(a="a\n", __gitignore="*.log\n"),
+def test_an_attempt_that_is_repeated_begins_where_the_first_began(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(
+        template=samples.template(a="a\n", __gitignore="*.log\n"),
         hooks={"before_each": a_shell("date > $AGENTV_WORKSPACE_PATH/x.log")},
     )
 
@@ -484,33 +490,33 @@ def test_an_attempt_that_is_repeated_begins_where_the_first_began(shop: Workshop
         second = await workspaces.open(plan_for(spec))
         return files_in(second.folder)
 
-    assert in_sweep(shop.workspaces(), step) == [[".gitignore", "a", "x.log"]]
+    assert in_sweep(samples.workspaces(), step) == [[".gitignore", "a", "x.log"]]
 
 
-def test_a_static_workspace_is_filled_when_it_is_missing_and_stays(shop: Workshop) -> None:
-    folder = shop.folder / "mine"
-    spec = shop.spec(mode="static", path=folder, template=shop.template(a="template\n"))
+def test_a_static_workspace_is_filled_when_it_is_missing_and_stays(samples: SampleWorkspaces) -> None:
+    folder = samples.folder / "mine"
+    spec = samples.spec(mode="static", path=folder, template=samples.template(a="template\n"))
 
-    trace = one_case(shop.workspaces(keep="never"), plan_for(spec), lambda place: (place / "b").write_text("b\n"))
+    trace = one_case(samples.workspaces(keep="never"), plan_for(spec), lambda place: (place / "b").write_text("b\n"))
 
     assert trace.path == folder
     assert trace.kept
     assert files_in(folder) == ["a", "b"]
 
 
-def test_a_static_workspace_with_something_in_it_is_taken_as_it_is(shop: Workshop) -> None:
-    folder = shop.folder / "mine"
+def test_a_static_workspace_with_something_in_it_is_taken_as_it_is(samples: SampleWorkspaces) -> None:
+    folder = samples.folder / "mine"
     folder.mkdir()
     (folder / "own").write_text("own\n")
-    spec = shop.spec(mode="static", path=folder, template=shop.template(a="template\n"))
+    spec = samples.spec(mode="static", path=folder, template=samples.template(a="template\n"))
 
-    one_case(shop.workspaces(), plan_for(spec))
+    one_case(samples.workspaces(), plan_for(spec))
 
     assert files_in(folder) == ["own"]
 
 
-def test_runners_take_turns_in_a_static_workspace(shop: Workshop) -> None:
-    spec = shop.spec(mode="static", path=shop.folder / "mine")
+def test_runners_take_turns_in_a_static_workspace(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(mode="static", path=samples.folder / "mine")
     inside: list[str] = []
 
     async def one(workspaces: Workspaces, runner: str) -> None:
@@ -522,20 +528,20 @@ def test_runners_take_turns_in_a_static_workspace(shop: Workshop) -> None:
         await workspace.close(failed=False)
 
     async def sweep() -> None:
-        async with shop.workspaces() as workspaces:
+        async with samples.workspaces() as workspaces:
             await asyncio.gather(*(one(workspaces, runner) for runner in ("a", "b", "a")))
 
     asyncio.run(sweep())
 
 
 def test_a_sweep_waits_for_the_one_that_works_in_its_static_workspace(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
+    samples: SampleWorkspaces, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spec = shop.spec(mode="static", path=shop.folder / "mine")
+    spec = samples.spec(mode="static", path=samples.folder / "mine")
 
     async def sweeps() -> tuple[bool, Path]:
-        first = shop.workspaces()
-        async with shop.workspaces(sweep_id="sweep-2") as second:
+        first = samples.workspaces()
+        async with samples.workspaces(sweep_id="sweep-2") as second:
             await worked(first, plan_for(spec))
             waiting = asyncio.create_task(second.open(plan_for(spec)))
             while "another sweep works in" not in caplog.text:
@@ -544,49 +550,49 @@ def test_a_sweep_waits_for_the_one_that_works_in_its_static_workspace(
             await first.close()
             return too_early, (await waiting).folder
 
-    assert asyncio.run(sweeps()) == (False, shop.folder / "mine")
+    assert asyncio.run(sweeps()) == (False, samples.folder / "mine")
 
 
-def test_a_sweep_without_workspaces_makes_no_folder(shop: Workshop) -> None:
-    in_sweep(shop.workspaces())
+def test_a_sweep_without_workspaces_makes_no_folder(samples: SampleWorkspaces) -> None:
+    in_sweep(samples.workspaces())
 
-    assert not shop.root.exists()
+    assert not samples.root.exists()
 
 
-def test_a_cancelled_sweep_runs_no_hook_any_more_and_leaves_nothing(shop: Workshop) -> None:
-    spec = shop.spec(hooks=shop.recorders(*HOOKS))
+def test_a_cancelled_sweep_runs_no_hook_any_more_and_leaves_nothing(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(hooks=samples.recorders(*HOOKS))
 
     async def sweep() -> None:
-        async with shop.workspaces() as workspaces:
+        async with samples.workspaces() as workspaces:
             await workspaces.open(plan_for(spec))
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(sweep())
-    assert shop.order == ["before_all before_all", "before_each c1"]
-    assert left_in(shop.root) == []
+    assert samples.order == ["before_all before_all", "before_each c1"]
+    assert left_in(samples.root) == []
 
 
-def test_a_sweep_that_ends_by_an_error_of_ours_is_tidied_as_any_other(shop: Workshop) -> None:
-    spec = shop.spec(hooks=shop.recorders("after_all"))
+def test_a_sweep_that_ends_by_an_error_of_ours_is_tidied_as_any_other(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(hooks=samples.recorders("after_all"))
 
     async def sweep() -> None:
-        async with shop.workspaces() as workspaces:
+        async with samples.workspaces() as workspaces:
             await worked(workspaces, plan_for(spec))
             raise ArithmeticError
 
     with pytest.raises(ArithmeticError):
         asyncio.run(sweep())
-    assert shop.order == ["after_all after_all"]
-    assert left_in(shop.root) == []
+    assert samples.order == ["after_all after_all"]
+    assert left_in(samples.root) == []
 
 
-def test_a_hook_under_way_ends_when_the_sweep_is_cancelled(shop: Workshop) -> None:
-    begun = shop.folder / "begun"
-    spec = shop.spec(hooks={"before_each": a_shell(f"echo $$ > {begun}; sleep 60")})
+def test_a_hook_under_way_ends_when_the_sweep_is_cancelled(samples: SampleWorkspaces) -> None:
+    begun = samples.folder / "begun"
+    spec = samples.spec(hooks={"before_each": a_shell(f"echo $$ > {begun}; sleep 60")})
 
     async def sweep() -> None:
-        async with shop.workspaces() as workspaces:
+        async with samples.workspaces() as workspaces:
             opening = asyncio.create_task(workspaces.open(plan_for(spec)))
             while not begun.exists() or not begun.read_text():
                 await asyncio.sleep(0.01)
@@ -597,39 +603,39 @@ def test_a_hook_under_way_ends_when_the_sweep_is_cancelled(shop: Workshop) -> No
 
     with pytest.raises(ProcessLookupError):
         os.kill(int(begun.read_text()), 0)
-    assert left_in(shop.root) == []
+    assert left_in(samples.root) == []
 
 
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from eval_pipeline.executions.workspaces.manager import Workspaces
-from eval_pipeline_tests.executions.sample_workspaces import Workshop, plan_for
+from eval_pipeline_tests.executions.sample_workspaces import SampleWorkspaces, plan_for
 
 async def sweep(shop):
     async with shop.workspaces() as workspaces:
         await workspaces.open(plan_for(shop.spec(template=shop.template(a="a"))))
         os.kill(os.getpid(), signal.SIGKILL)
 
-asyncio.run(sweep(Workshop(Path(sys.argv[1]))))
+asyncio.run(sweep(SampleWorkspaces(Path(sys.argv[1]))))
 """
 
 
-def test_what_a_killed_sweep_left_is_removed_by_the_next(shop: Workshop) -> None:
-    subprocess.run([sys.executable, "-c", KILLED, shop.folder], check=False)
-    left = files_in(shop.root)
+def test_what_a_killed_sweep_left_is_removed_by_the_next(samples: SampleWorkspaces) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, samples.folder], check=False)
+    left = files_in(samples.root)
 
-    one_case(shop.workspaces(sweep_id="sweep-2"), plan_for(shop.spec()))
+    one_case(samples.workspaces(sweep_id="sweep-2"), plan_for(samples.spec()))
 
     assert f"{SWEEP}/suite/runner/shared/a" in left
-    assert left_in(shop.root) == []
+    assert left_in(samples.root) == []
 
 
-def test_the_workspaces_of_a_sweep_that_runs_are_not_removed_by_another(shop: Workshop) -> None:
-    spec = shop.spec(template=shop.template(a="a"))
+def test_the_workspaces_of_a_sweep_that_runs_are_not_removed_by_another(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(template=samples.template(a="a"))
 
     async def sweeps() -> list[str]:
-        async with shop.workspaces() as first, shop.workspaces() as second:
+        async with samples.workspaces() as first, samples.workspaces() as second:
             workspace = await first.open(plan_for(spec))
             await second.open(plan_for(spec))
             return files_in(workspace.folder)
@@ -654,25 +660,25 @@ def test_keeping_a_workspace_does_not_write_of_those_kept_before(tmp_path: Path)
     assert (kept.is_dir(), other.is_dir()) == (True, False)
 
 
-def test_cases_with_odd_names_have_folders_of_their_own(shop: Workshop) -> None:
-    spec = shop.spec(isolation="per_case")
+def test_cases_with_odd_names_have_folders_of_their_own(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(isolation="per_case")
 
     async def step(workspaces: Workspaces) -> list[Path]:
         return [
             (await workspaces.open(plan_for(spec, id_))).folder for id_ in ("a/b", "a b", "../../x", "…", "A" * 300)
         ]
 
-    (folders,) = in_sweep(shop.workspaces(), step)
+    (folders,) = in_sweep(samples.workspaces(), step)
 
     assert len(set(folders)) == 5
-    assert all(folder.is_relative_to(shop.root) and ".." not in folder.parts for folder in folders)
+    assert all(folder.is_relative_to(samples.root) and ".." not in folder.parts for folder in folders)
 
 
-def test_a_target_finds_no_repository_above_its_workspace(shop: Workshop) -> None:
-    project = a_repository(shop.folder / "project", {"a": "a"})
+def test_a_target_finds_no_repository_above_its_workspace(samples: SampleWorkspaces) -> None:
+    project = a_repository(samples.folder / "project", {"a": "a"})
 
     async def step(workspaces: Workspaces) -> list[subprocess.CompletedProcess[str]]:
-        workspace = await workspaces.open(plan_for(shop.spec()))
+        workspace = await workspaces.open(plan_for(samples.spec()))
         commands = (["git", "add", "-A"], ["git", "rev-parse", "--show-toplevel"])
         return [subprocess.run(each, cwd=workspace.folder, capture_output=True, text=True) for each in commands]
 
@@ -682,8 +688,8 @@ def test_a_target_finds_no_repository_above_its_workspace(shop: Workshop) -> Non
     assert run_git(project, "status", "--short", "--untracked-files=no") == ""
 
 
-def test_a_cancelled_case_runs_no_hook_any_more_and_frees_its_workspace(shop: Workshop) -> None:
-    spec = shop.spec(hooks=shop.recorders("before_each", "after_each"))
+def test_a_cancelled_case_runs_no_hook_any_more_and_frees_its_workspace(samples: SampleWorkspaces) -> None:
+    spec = samples.spec(hooks=samples.recorders("before_each", "after_each"))
 
     async def one(workspaces: Workspaces, begun: asyncio.Event) -> None:
         workspace = await workspaces.open(plan_for(spec, "c1"))
@@ -694,7 +700,7 @@ def test_a_cancelled_case_runs_no_hook_any_more_and_frees_its_workspace(shop: Wo
             await workspace.close(failed=True)
 
     async def sweep() -> None:
-        async with shop.workspaces() as workspaces:
+        async with samples.workspaces() as workspaces:
             begun = asyncio.Event()
             case = asyncio.create_task(one(workspaces, begun))
             await begun.wait()
@@ -704,21 +710,21 @@ def test_a_cancelled_case_runs_no_hook_any_more_and_frees_its_workspace(shop: Wo
 
     asyncio.run(sweep())
 
-    assert shop.order == ["before_each c1", "before_each c2", "after_each c2"]
+    assert samples.order == ["before_each c1", "before_each c2", "after_each c2"]
 
 
-def test_a_root_that_cannot_be_made_is_a_workspace_failure(shop: Workshop) -> None:
-    shop.root.write_text("a file")
+def test_a_root_that_cannot_be_made_is_a_workspace_failure(samples: SampleWorkspaces) -> None:
+    samples.root.write_text("a file")
 
-    failure = failure_of(shop.workspaces(), plan_for(shop.spec()))
+    failure = failure_of(samples.workspaces(), plan_for(samples.spec()))
 
     assert failure.failure is WORKSPACE
-    assert str(failure).startswith(f"no workspaces below {shop.root}: ")
+    assert str(failure).startswith(f"no workspaces below {samples.root}: ")
 
 
-def test_a_case_without_a_workspace_is_not_given_one(shop: Workshop) -> None:
+def test_a_case_without_a_workspace_is_not_given_one(samples: SampleWorkspaces) -> None:
     async def step(workspaces: Workspaces) -> None:
         with pytest.raises(ValueError, match="case 'c1' has no workspace"):
             await workspaces.open(plan_for(None))  # type: ignore[arg-type]
 
-    in_sweep(shop.workspaces(), step)
+    in_sweep(samples.workspaces(), step)

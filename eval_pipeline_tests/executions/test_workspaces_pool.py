@@ -12,7 +12,7 @@ import pytest
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.suites.workspace import WorkspaceSpec
 from eval_pipeline_tests.executions.sample_workspaces import (
-    Workshop,
+    SampleWorkspaces,
     a_repository,
     a_shell,
     cloned,
@@ -26,8 +26,8 @@ from eval_pipeline_tests.executions.sample_workspaces import (
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Workshop:
-    return Workshop(tmp_path)
+def samples(tmp_path: Path) -> SampleWorkspaces:
+    return SampleWorkspaces(tmp_path)
 
 
 @pytest.fixture
@@ -35,12 +35,14 @@ def origin(tmp_path: Path) -> Path:
     return a_repository(tmp_path / "origin", {"number": "1\n", ".gitignore": "cache\n"})
 
 
-def pooled(shop: Workshop, origin: Path, **fields: object) -> WorkspaceSpec:
-    return shop.spec(mode="pooled", repositories=(cloned(origin),), **fields)
+def pooled(samples: SampleWorkspaces, origin: Path, **fields: object) -> WorkspaceSpec:
+    return samples.spec(mode="pooled", repositories=(cloned(origin),), **fields)
 
 
-def test_the_next_sweep_finds_the_repository_put_back_with_what_git_ignores(shop: Workshop, origin: Path) -> None:
-    spec = pooled(shop, origin, template=shop.template(top="t"))
+def test_the_next_sweep_finds_the_repository_put_back_with_what_git_ignores(
+    samples: SampleWorkspaces, origin: Path
+) -> None:
+    spec = pooled(samples, origin, template=samples.template(top="t"))
 
     def work(folder: Path) -> None:
         (folder / "repo" / "number").write_text("changed\n")
@@ -49,8 +51,8 @@ def test_the_next_sweep_finds_the_repository_put_back_with_what_git_ignores(shop
         (folder / "beside").touch()
         (folder / "top").unlink()
 
-    first = one_case(shop.workspaces(), plan_for(spec), work)
-    second = one_case(shop.workspaces(sweep_id="sweep-2"), plan_for(spec))
+    first = one_case(samples.workspaces(), plan_for(spec), work)
+    second = one_case(samples.workspaces(sweep_id="sweep-2"), plan_for(spec))
 
     assert second.path == first.path
     assert second.path is not None
@@ -58,31 +60,35 @@ def test_the_next_sweep_finds_the_repository_put_back_with_what_git_ignores(shop
     assert (second.path / "repo" / "number").read_text() == "1\n"
 
 
-def test_a_branch_that_moved_is_brought_up_to_date(shop: Workshop, origin: Path) -> None:
-    spec = pooled(shop, origin)
-    one_case(shop.workspaces(), plan_for(spec))
+def test_a_branch_that_moved_is_brought_up_to_date(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = pooled(samples, origin)
+    one_case(samples.workspaces(), plan_for(spec))
     (origin / "number").write_text("2\n")
     run_git(origin, "commit", "-q", "-a", "-m", "2")
 
-    trace = one_case(shop.workspaces(), plan_for(spec))
+    trace = one_case(samples.workspaces(), plan_for(spec))
 
     assert trace.path is not None
     assert (trace.path / "repo" / "number").read_text() == "2\n"
 
 
-def test_a_slot_that_was_spoiled_is_made_anew(shop: Workshop, origin: Path) -> None:
-    spec = pooled(shop, origin)
-    one_case(shop.workspaces(), plan_for(spec), lambda folder: shutil.rmtree(folder / "repo" / ".git" / "objects"))
+def test_a_slot_that_was_spoiled_is_made_anew(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = pooled(samples, origin)
+    one_case(samples.workspaces(), plan_for(spec), lambda folder: shutil.rmtree(folder / "repo" / ".git" / "objects"))
 
-    trace = one_case(shop.workspaces(), plan_for(spec))
+    trace = one_case(samples.workspaces(), plan_for(spec))
 
     assert trace.path is not None
     assert files_in(trace.path) == ["repo/.gitignore", "repo/number"]
 
 
-def test_cases_at_once_have_a_slot_each_and_before_all_runs_once_in_each(shop: Workshop, origin: Path) -> None:
+def test_cases_at_once_have_a_slot_each_and_before_all_runs_once_in_each(
+    samples: SampleWorkspaces, origin: Path
+) -> None:
     spec = pooled(
-        shop, origin, hooks={"before_all": shop.recorder("before_all"), "after_all": shop.recorder("after_all")}
+        samples,
+        origin,
+        hooks={"before_all": samples.recorder("before_all"), "after_all": samples.recorder("after_all")},
     )
     both_inside = asyncio.Barrier(2)
 
@@ -93,30 +99,30 @@ def test_cases_at_once_have_a_slot_each_and_before_all_runs_once_in_each(shop: W
         return workspace.folder
 
     async def sweep() -> set[Path]:
-        async with shop.workspaces() as workspaces:
+        async with samples.workspaces() as workspaces:
             rounds = [await asyncio.gather(*(one(workspaces, id_) for id_ in ("c1", "c2"))) for _ in range(2)]
             return {folder for folders in rounds for folder in folders}
 
     assert len(asyncio.run(sweep())) == 2
-    assert sorted(shop.order) == ["after_all after_all"] * 2 + ["before_all before_all"] * 2
+    assert sorted(samples.order) == ["after_all after_all"] * 2 + ["before_all before_all"] * 2
 
 
-def test_cases_wait_when_the_pool_has_no_more_slots(shop: Workshop, origin: Path) -> None:
-    spec = pooled(shop, origin)
+def test_cases_wait_when_the_pool_has_no_more_slots(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = pooled(samples, origin)
 
     async def sweep() -> set[Path | None]:
-        async with shop.workspaces(pool_slots=2) as workspaces:
+        async with samples.workspaces(pool_slots=2) as workspaces:
             traces = await asyncio.gather(*(worked(workspaces, plan_for(spec, f"c{number}")) for number in range(5)))
             return {trace.path for trace in traces}
 
     assert {path.name for path in asyncio.run(sweep()) if path is not None} <= {"slot-1", "slot-2"}
 
 
-def test_two_sweeps_at_once_never_share_a_slot(shop: Workshop, origin: Path) -> None:
-    spec = pooled(shop, origin)
+def test_two_sweeps_at_once_never_share_a_slot(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = pooled(samples, origin)
 
     async def sweeps() -> tuple[Path, Path]:
-        async with shop.workspaces() as one, shop.workspaces(sweep_id="sweep-2") as other:
+        async with samples.workspaces() as one, samples.workspaces(sweep_id="sweep-2") as other:
             first, second = await asyncio.gather(one.open(plan_for(spec)), other.open(plan_for(spec)))
             return first.folder, second.folder
 
@@ -124,29 +130,32 @@ def test_two_sweeps_at_once_never_share_a_slot(shop: Workshop, origin: Path) -> 
 
 
 def test_a_sweep_that_finds_the_pool_taken_works_in_a_temporary_folder(
-    shop: Workshop, origin: Path, caplog: pytest.LogCaptureFixture
+    samples: SampleWorkspaces, origin: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spec = pooled(shop, origin)
+    spec = pooled(samples, origin)
 
     async def sweeps() -> Path:
-        async with shop.workspaces(pool_slots=1) as one, shop.workspaces(sweep_id="sweep-2", pool_slots=1) as other:
+        async with (
+            samples.workspaces(pool_slots=1) as one,
+            samples.workspaces(sweep_id="sweep-2", pool_slots=1) as other,
+        ):
             await one.open(plan_for(spec))
             return (await other.open(plan_for(spec))).folder
 
     with caplog.at_level(logging.WARNING):
         folder = asyncio.run(sweeps())
 
-    assert folder.is_relative_to(shop.root / "sweep-2")
+    assert folder.is_relative_to(samples.root / "sweep-2")
     assert "all slots of the workspace pool are in use" in caplog.text
 
 
-def test_other_repositories_have_other_slots(shop: Workshop, origin: Path) -> None:
+def test_other_repositories_have_other_slots(samples: SampleWorkspaces, origin: Path) -> None:
     run_git(origin, "tag", "v1")
 
-    at_tag = shop.spec(mode="pooled", repositories=(cloned(origin, ref="v1"),))
+    at_tag = samples.spec(mode="pooled", repositories=(cloned(origin, ref="v1"),))
     first, second = in_sweep(
-        shop.workspaces(),
-        lambda workspaces: worked(workspaces, plan_for(pooled(shop, origin))),
+        samples.workspaces(),
+        lambda workspaces: worked(workspaces, plan_for(pooled(samples, origin))),
         lambda workspaces: worked(workspaces, plan_for(at_tag)),
     )
 
@@ -155,19 +164,19 @@ def test_other_repositories_have_other_slots(shop: Workshop, origin: Path) -> No
     assert first.path.parent != second.path.parent
 
 
-def test_a_failed_case_does_not_keep_a_slot_from_being_used_again(shop: Workshop, origin: Path) -> None:
-    spec = pooled(shop, origin, hooks={"before_each": a_shell("true")})
+def test_a_failed_case_does_not_keep_a_slot_from_being_used_again(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = pooled(samples, origin, hooks={"before_each": a_shell("true")})
 
-    failed = one_case(shop.workspaces(keep="always"), plan_for(spec), failed=True)
-    again = one_case(shop.workspaces(), plan_for(spec))
+    failed = one_case(samples.workspaces(keep="always"), plan_for(spec), failed=True)
+    again = one_case(samples.workspaces(), plan_for(spec))
 
     assert not failed.kept
     assert again.path == failed.path
 
 
-def test_a_cancelled_sweep_lets_its_slots_go(shop: Workshop, origin: Path) -> None:
-    spec = pooled(shop, origin)
-    cancelled = shop.workspaces()
+def test_a_cancelled_sweep_lets_its_slots_go(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = pooled(samples, origin)
+    cancelled = samples.workspaces()
 
     async def sweep() -> None:
         async with cancelled as workspaces:
@@ -176,7 +185,7 @@ def test_a_cancelled_sweep_lets_its_slots_go(shop: Workshop, origin: Path) -> No
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(sweep())
-    trace = one_case(shop.workspaces(sweep_id="sweep-2"), plan_for(spec))
+    trace = one_case(samples.workspaces(sweep_id="sweep-2"), plan_for(spec))
 
     assert trace.path is not None
     assert trace.path.name == "slot-1"

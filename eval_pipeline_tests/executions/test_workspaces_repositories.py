@@ -14,7 +14,7 @@ from eval_pipeline.executions.workspaces.repositories import check_out
 from eval_pipeline.failures import WORKSPACE
 from eval_pipeline.suites.workspace import Hook, Repository, Reset
 from eval_pipeline_tests.executions.sample_workspaces import (
-    Workshop,
+    SampleWorkspaces,
     a_repository,
     a_shell,
     cloned,
@@ -29,8 +29,8 @@ from eval_pipeline_tests.executions.sample_workspaces import (
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Workshop:
-    return Workshop(tmp_path)
+def samples(tmp_path: Path) -> SampleWorkspaces:
+    return SampleWorkspaces(tmp_path)
 
 
 @pytest.fixture
@@ -110,33 +110,33 @@ def test_a_sparse_checkout(origin: Path, tmp_path: Path, sparse: tuple[str, ...]
     ],
 )
 def test_a_repository_that_cannot_be_had_is_named_with_gits_last_words(
-    shop: Workshop, origin: Path, fields: dict[str, Any], said: str
+    samples: SampleWorkspaces, origin: Path, fields: dict[str, Any], said: str
 ) -> None:
     repository = Repository(**{"path": "repo", "url": str(origin), "local": True, **fields})
 
-    failure = failure_of(shop.workspaces(), plan_for(shop.spec(repositories=(repository,))))
+    failure = failure_of(samples.workspaces(), plan_for(samples.spec(repositories=(repository,))))
 
     assert failure.failure is WORKSPACE
     assert said in str(failure)
     assert repository.url in str(failure)
 
 
-def test_a_folder_that_is_no_repository_is_said_by_git(shop: Workshop) -> None:
-    (shop.folder / "plain").mkdir()
+def test_a_folder_that_is_no_repository_is_said_by_git(samples: SampleWorkspaces) -> None:
+    (samples.folder / "plain").mkdir()
 
-    failure = failure_of(shop.workspaces(), plan_for(shop.spec(repositories=(cloned(shop.folder / "plain"),))))
+    failure = failure_of(samples.workspaces(), plan_for(samples.spec(repositories=(cloned(samples.folder / "plain"),))))
 
     assert "does not appear to be a git repository" in str(failure) or "does not exist" in str(failure)
 
 
-def test_repositories_lie_beside_the_template_and_inside_each_other(shop: Workshop, origin: Path) -> None:
+def test_repositories_lie_beside_the_template_and_inside_each_other(samples: SampleWorkspaces, origin: Path) -> None:
     inner = cloned(origin, "outer/inner", ref="v1")
-    spec = shop.spec(
-        isolation="per_case", template=shop.template(top="t"), repositories=(inner, cloned(origin, "outer"))
+    spec = samples.spec(
+        isolation="per_case", template=samples.template(top="t"), repositories=(inner, cloned(origin, "outer"))
     )
     seen: list[str] = []
 
-    one_case(shop.workspaces(), plan_for(spec), lambda folder: seen.extend(files_in(folder)))
+    one_case(samples.workspaces(), plan_for(spec), lambda folder: seen.extend(files_in(folder)))
 
     assert seen == [
         "outer/docs/b.md", "outer/inner/docs/b.md", "outer/inner/number", "outer/inner/src/a.py", "outer/number",
@@ -144,18 +144,20 @@ def test_repositories_lie_beside_the_template_and_inside_each_other(shop: Worksh
     ]  # fmt: skip
 
 
-def test_a_repository_may_be_the_workspace_itself(shop: Workshop, origin: Path) -> None:
-    spec = shop.spec(repositories=(cloned(origin, "."),))
+def test_a_repository_may_be_the_workspace_itself(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = samples.spec(repositories=(cloned(origin, "."),))
 
-    trace = one_case(shop.workspaces(), plan_for(spec), lambda folder: (folder / "number").write_text("4\n"))
+    trace = one_case(samples.workspaces(), plan_for(spec), lambda folder: (folder / "number").write_text("4\n"))
 
     assert "-3\n+4\n" in (trace.changes or "")
 
 
-def test_changes_name_files_from_the_workspace_on(shop: Workshop, origin: Path) -> None:
-    spec = shop.spec(repositories=(cloned(origin),))
+def test_changes_name_files_from_the_workspace_on(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = samples.spec(repositories=(cloned(origin),))
 
-    trace = one_case(shop.workspaces(), plan_for(spec), lambda folder: (folder / "repo" / "number").write_text("4\n"))
+    trace = one_case(
+        samples.workspaces(), plan_for(spec), lambda folder: (folder / "repo" / "number").write_text("4\n")
+    )
 
     assert "--- a/repo/number\n+++ b/repo/number\n" in (trace.changes or "")
 
@@ -176,8 +178,8 @@ def disturb(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fast", "strict"])
-def test_a_reset_puts_a_repository_back_to_its_commit(shop: Workshop, origin: Path, kind: Reset) -> None:
-    spec = shop.spec(repositories=(cloned(origin),), hooks={"after_each": Hook(reset=kind)})
+def test_a_reset_puts_a_repository_back_to_its_commit(samples: SampleWorkspaces, origin: Path, kind: Reset) -> None:
+    spec = samples.spec(repositories=(cloned(origin),), hooks={"after_each": Hook(reset=kind)})
     seen: list[tuple[list[str], str, str]] = []
 
     def look(folder: Path) -> None:
@@ -186,7 +188,7 @@ def test_a_reset_puts_a_repository_back_to_its_commit(shop: Workshop, origin: Pa
         seen.append((files_in(repository), number_in(repository), branch))
 
     in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(workspaces, plan_for(spec, "c1"), disturb),
         lambda workspaces: worked(workspaces, plan_for(spec, "c2"), look),
     )
@@ -201,13 +203,13 @@ def test_a_reset_puts_a_repository_back_to_its_commit(shop: Workshop, origin: Pa
         pytest.param("strict", ["repo/.gitignore"], id="strict"),
     ],
 )
-def test_only_a_strict_reset_removes_what_git_ignores(shop: Workshop, kind: Reset, left: list[str]) -> None:
-    origin = a_repository(shop.folder / "ignoring", {".gitignore": "*.log\n"})
-    spec = shop.spec(repositories=(cloned(origin),), hooks={"before_each": Hook(reset=kind)})
+def test_only_a_strict_reset_removes_what_git_ignores(samples: SampleWorkspaces, kind: Reset, left: list[str]) -> None:
+    origin = a_repository(samples.folder / "ignoring", {".gitignore": "*.log\n"})
+    spec = samples.spec(repositories=(cloned(origin),), hooks={"before_each": Hook(reset=kind)})
     seen: list[str] = []
 
     in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(workspaces, plan_for(spec, "c1"), lambda at: (at / "repo" / "x.log").touch()),
         lambda workspaces: worked(workspaces, plan_for(spec, "c2"), lambda at: seen.extend(files_in(at))),
     )
@@ -215,13 +217,13 @@ def test_only_a_strict_reset_removes_what_git_ignores(shop: Workshop, kind: Rese
     assert seen == left
 
 
-def test_a_reset_leaves_a_repository_inside_another_alone(shop: Workshop, origin: Path) -> None:
+def test_a_reset_leaves_a_repository_inside_another_alone(samples: SampleWorkspaces, origin: Path) -> None:
     repositories = (cloned(origin, "repo"), cloned(origin, "repo/inner"))
-    spec = shop.spec(repositories=repositories, hooks={"after_each": Hook(reset="strict")})
+    spec = samples.spec(repositories=repositories, hooks={"after_each": Hook(reset="strict")})
     seen: list[bool] = []
 
     in_sweep(
-        shop.workspaces(),
+        samples.workspaces(),
         lambda workspaces: worked(workspaces, plan_for(spec, "c1")),
         lambda workspaces: worked(
             workspaces, plan_for(spec, "c2"), lambda at: seen.append((at / "repo" / "inner" / "number").exists())
@@ -231,8 +233,8 @@ def test_a_reset_leaves_a_repository_inside_another_alone(shop: Workshop, origin
     assert seen == [True]
 
 
-def test_many_cases_are_served_by_one_clone(shop: Workshop, origin: Path) -> None:
-    spec = shop.spec(isolation="per_case", repositories=(cloned(origin),))
+def test_many_cases_are_served_by_one_clone(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = samples.spec(isolation="per_case", repositories=(cloned(origin),))
     seen: list[str] = []
 
     async def step(workspaces: Workspaces) -> None:
@@ -240,27 +242,29 @@ def test_many_cases_are_served_by_one_clone(shop: Workshop, origin: Path) -> Non
         (origin / "number").write_text("later\n")
         run_git(origin, "commit", "-q", "-a", "--allow-empty", "-m", "later")
 
-    in_sweep(shop.workspaces(), step, step)
+    in_sweep(samples.workspaces(), step, step)
 
     assert seen == ["3", "3"]
 
 
-def test_a_hook_finds_the_repositories_checked_out(shop: Workshop, origin: Path) -> None:
-    spec = shop.spec(
+def test_a_hook_finds_the_repositories_checked_out(samples: SampleWorkspaces, origin: Path) -> None:
+    spec = samples.spec(
         repositories=(cloned(origin),), hooks={"before_all": a_shell("cat $AGENTV_WORKSPACE_PATH/repo/number")}
     )
 
-    assert one_case(shop.workspaces(), plan_for(spec)).hooks == {"before_all": "3\n"}
+    assert one_case(samples.workspaces(), plan_for(spec)).hooks == {"before_all": "3\n"}
 
 
-def test_a_static_workspace_gets_the_repositories_that_it_does_not_have(shop: Workshop, origin: Path) -> None:
-    mine = a_repository(shop.folder / "static" / "mine", {"own": "own\n"})
+def test_a_static_workspace_gets_the_repositories_that_it_does_not_have(
+    samples: SampleWorkspaces, origin: Path
+) -> None:
+    mine = a_repository(samples.folder / "static" / "mine", {"own": "own\n"})
     repositories = (cloned(origin, "mine"), cloned(origin, "other"))
-    spec = shop.spec(
+    spec = samples.spec(
         mode="static", path=mine.parent, repositories=repositories, hooks={"after_each": Hook(reset="fast")}
     )
 
-    one_case(shop.workspaces(), plan_for(spec), lambda folder: (folder / "mine" / "own").write_text("changed\n"))
+    one_case(samples.workspaces(), plan_for(spec), lambda folder: (folder / "mine" / "own").write_text("changed\n"))
 
     assert files_in(mine) == ["own"]
     assert (mine / "own").read_text() == "own\n"

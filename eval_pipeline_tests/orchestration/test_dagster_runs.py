@@ -40,7 +40,7 @@ QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITIC
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class FinishedRun:
     """A run that is over: its id, whether it succeeded, and the events that its instance keeps of it."""
 
     run_id: str
@@ -75,7 +75,7 @@ def run_job(
     suites: Sequence[str] = ("sums",),
     runners: Sequence[str] = ("echo",),
     config: Mapping[str, Any] | None = None,
-) -> Ran:
+) -> FinishedRun:
     """A run of a job over suites × runners, as the UI or the schedule asks for it."""
     definitions = build_definitions(folder.session(), runners)
     ops = {"ops": {"evaluate": {"config": dict(config)}}} if config is not None else {}
@@ -88,7 +88,9 @@ def run_job(
             instance=instance, tags=tags, run_config={**QUIET, **ops}, raise_on_error=False
         )
         logs = instance.all_logs(result.run_id)
-        return Ran(result.run_id, result.success, [log.dagster_event for log in logs if log.dagster_event is not None])
+        return FinishedRun(
+            result.run_id, result.success, [log.dagster_event for log in logs if log.dagster_event is not None]
+        )
 
 
 # One sweep over a whole box
@@ -109,7 +111,7 @@ CELLS = ["echo|more", "echo|sums", "parrot|more", "parrot|sums"]
 
 
 @pytest.fixture(scope="module")
-def swept(box: ProjectFolder) -> Ran:
+def swept(box: ProjectFolder) -> FinishedRun:
     return run_job(box, "sweep", suites=["sums", "more"], runners=["echo", "parrot"])
 
 
@@ -123,12 +125,12 @@ def by_command_line(box: ProjectFolder) -> Iterator[tuple[RunResult, ProjectFold
 
 
 @pytest.mark.parametrize("asset", PAIR_ASSETS)
-def test_one_run_materializes_every_asset_of_every_cell(swept: Ran, asset: str) -> None:
+def test_one_run_materializes_every_asset_of_every_cell(swept: FinishedRun, asset: str) -> None:
     assert swept.success
     assert sorted(map(str, swept.materializations(asset))) == CELLS
 
 
-def test_a_materialization_says_what_it_holds_and_where_it_comes_from(swept: Ran, box: ProjectFolder) -> None:
+def test_a_materialization_says_what_it_holds_and_where_it_comes_from(swept: FinishedRun, box: ProjectFolder) -> None:
     scores = swept.materializations("evaluator_scores")["echo|sums"]
 
     said = {name: value.value for name, value in scores.metadata.items()}
@@ -144,20 +146,20 @@ def test_a_materialization_says_what_it_holds_and_where_it_comes_from(swept: Ran
     assert scores.tags["dagster/input_data_version/session_reports"] == reports["dagster/data_version"]
 
 
-def test_data_versions_tell_cells_apart(swept: Ran) -> None:
+def test_data_versions_tell_cells_apart(swept: FinishedRun) -> None:
     versions = {each.tags["dagster/data_version"] for each in swept.materializations("session_reports").values()
                 if each.tags is not None}  # fmt: skip
 
     assert len(versions) == len(CELLS)
 
 
-def test_failure_classes_are_a_table_with_examples(swept: Ran) -> None:
+def test_failure_classes_are_a_table_with_examples(swept: FinishedRun) -> None:
     classes = swept.materializations("failure_classes")["echo|more"].metadata["classes"].value
 
     assert "| Target crashed | target | 1 | 50.0 % | boom |" in str(classes)
 
 
-def test_checks_are_evaluated_for_every_cell_and_only_warn(swept: Ran) -> None:
+def test_checks_are_evaluated_for_every_cell_and_only_warn(swept: FinishedRun) -> None:
     coverage, rate = swept.checks("coverage"), swept.checks("pass_rate")
 
     assert {key: check.passed for key, check in coverage.items()} == {
@@ -170,12 +172,12 @@ def test_checks_are_evaluated_for_every_cell_and_only_warn(swept: Ran) -> None:
     assert {check.severity for check in (*coverage.values(), *rate.values())} == {dg.AssetCheckSeverity.WARN}
 
 
-def test_a_sweep_is_written_down_with_its_dagster_run(swept: Ran, box: ProjectFolder) -> None:
+def test_a_sweep_is_written_down_with_its_dagster_run(swept: FinishedRun, box: ProjectFolder) -> None:
     assert box.ask("SELECT status, dagster_run_id, refresh FROM sweeps") == [("finished", swept.run_id, "missing")]
 
 
 def test_the_command_line_stores_the_same_rows_as_a_run_of_the_ui(
-    swept: Ran, box: ProjectFolder, by_command_line: tuple[RunResult, ProjectFolder, dg.DagsterInstance]
+    swept: FinishedRun, box: ProjectFolder, by_command_line: tuple[RunResult, ProjectFolder, dg.DagsterInstance]
 ) -> None:
     assert run_job(box, "load_suites", suites=["sums", "more"]).success
     assert run_job(box, "rank").success

@@ -1,4 +1,4 @@
-"""A small project on disk, and the command line called on it as a person at a desk would.
+"""A small project on disk, and the command line called in its folder.
 
 The runner `greeter` is a real program that writes down whom it was asked about, so that a test can count its calls;
 `parrot` is a Python function, `broken` a program that always fails.
@@ -97,7 +97,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class CliProject:
     """A project folder; calling it runs the command line there."""
 
     root: Path
@@ -155,9 +155,9 @@ class Desk:
             return connection.execute(query).fetchall()
 
 
-def make_desk(root: Path, changed: Mapping[str, str] | None = None) -> Desk:
+def make_cli_project(root: Path, changed: Mapping[str, str] | None = None) -> CliProject:
     """The small project in a folder, some of its files with other content."""
-    desk = Desk(root)
+    cli_project = CliProject(root)
     for name, text in (FILES | dict(changed or {})).items():
-        desk.write(name, text)
-    return desk
+        cli_project.write(name, text)
+    return cli_project
