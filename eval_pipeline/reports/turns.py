@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from eval_pipeline.reports.events import Event, JsonMap, MessageEvent, is_spoken
+from eval_pipeline.reports.moments import milliseconds_between
 from eval_pipeline.reports.usage import Usage
 
 
@@ -87,10 +88,16 @@ def _started_turn(number: int, start: TurnStart, events: Sequence[Event], begin:
 
 
 def _shown_turn(number: int, events: Sequence[Event]) -> Turn:
-    """A turn as its events show it."""
+    """A turn as its events show it; it lasts from its first message to its last event, where both have a time."""
     messages = tuple(event for event in events if is_spoken(event, "user"))
     others = tuple(event for event in events if not is_spoken(event, "user"))
-    return Turn(number=number, speaker=messages[0].role if messages else None, messages=messages, events=others)
+    return Turn(
+        number=number,
+        speaker=messages[0].role if messages else None,
+        messages=messages,
+        events=others,
+        duration_ms=milliseconds_between(messages[0].at, others[-1].at) if messages and others else None,
+    )
 
 
 def split_turns(events: Sequence[Event], starts: Sequence[TurnStart] = ()) -> tuple[Turn, ...]:

@@ -85,6 +85,18 @@ def test_a_session_of_one_turn_has_the_measures_of_the_session_and_several_have_
     )  # fmt: skip
 
 
+def test_a_turn_of_a_recorded_session_lasts_from_its_message_to_its_last_event() -> None:
+    events = (
+        user("a", at="2026-03-01T12:00:00Z"), message("assistant", "b", at="2026-03-01T12:00:03Z"),
+        user("c", at="2026-03-01T12:05:00Z"), message("assistant", "d", at="2026-03-01T12:05:00.500Z"),
+        user("e", at="2026-03-01T12:06:00Z"), answer("f"),
+    )  # fmt: skip
+
+    turns = SessionReport(execution_id="e", events=events, duration_ms=999_999.0).turns
+
+    assert [turn.duration_ms for turn in turns] == [3000.0, 500.0, None]
+
+
 def test_a_report_that_shows_nothing_has_no_turns_and_an_answer_without_events_is_one() -> None:
     assert SessionReport(execution_id="e").turns == ()
     assert SessionReport(execution_id="e", final_output="4").turns == (Turn(number=1),)
