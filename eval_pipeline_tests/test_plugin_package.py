@@ -26,7 +26,7 @@ MODULES = sorted((SOURCE / "acme_evals").glob("*.py"))
 SUITE = "What is up\tUP\nWho is there\tTHERE\n"
 RUNNERS = """\
 runners:
-  - {name: shouter, adapter: shout}
+  - {name: shouter, adapter: shout, marks: 1}
   - {name: gateway, adapter: chat, wire: acme-chat, base_url: "URL", model: m}
   - {name: agent, adapter: agent, agent: acme-agent, executable: ./acme}
 """

@@ -13,7 +13,7 @@ import click
 
 from eval_pipeline.cli.json_schemas import described, evaluator_arguments, names_by_part, opposites
 from eval_pipeline.cli.main import COMMANDS, cli
-from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.adapters import ADAPTERS, settings_of
 from eval_pipeline.executions.runner_fields import runner_fields
 from eval_pipeline.exports import EXPORTS
 from eval_pipeline.failures import FAILURE_CLASSES
@@ -142,8 +142,9 @@ def adapters() -> Iterator[str]:
     for part, names in names_by_part(ADAPTERS).items():
         yield from (f"### {code(names)}", "", described(part), "")
         yield from (f"Time limit of an attempt, where `timeout_s` is not set: {part.default_timeout_s:g} s.", "")
-        yield from fields_of(part.settings)
-        for title, inner in list(tables_within(part.settings))[1:]:
+        settings = settings_of(part)
+        yield from fields_of(settings)
+        for title, inner in list(tables_within(settings))[1:]:
             yield from (f"{title}: {inner.doc}", "")
             yield from fields_of(inner)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eval_pipeline.errors import UnknownName
-from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.adapters import ADAPTERS, settings_of
 from eval_pipeline.executions.model import RetryPolicy
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor, Map
@@ -70,7 +70,7 @@ RUNNER = FieldTable(
 
 def runner_fields(adapter: str | None = None) -> FieldTable:
     """The fields of an entry in the runners file: those of every runner, and the settings of an adapter if given."""
-    return RUNNER if adapter is None else RUNNER.joined(ADAPTERS.get(adapter).settings.without(*RUNNER))
+    return RUNNER if adapter is None else RUNNER.joined(settings_of(ADAPTERS.get(adapter)).without(*RUNNER))
 
 
 def limit(raw: Map, key: str, cursor: FieldCursor) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName, did_you_mean
 from eval_pipeline.executions import runner_fields
-from eval_pipeline.executions.adapters import ADAPTERS, Adapter
+from eval_pipeline.executions.adapters import ADAPTERS, Adapter, settings_of
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runner_files import NATIVE, RunnerEntry, RunnersFormat, runner_formats
 from eval_pipeline.parsing import fields
@@ -162,7 +162,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
     hidden = {name: environment[name] for name in named if name in environment and SECRET_KEY.search(name)}
     public = interpolate(raw, {**environment, **dict.fromkeys(hidden, REDACTED)})
     settings = {key: value for key, value in filled.items() if key not in runner_fields.RUNNER}
-    _check_settings(settings, factory.settings, at, source)
+    _check_settings(settings, settings_of(factory), at, source)
     incidental: frozenset[str] = getattr(factory, "incidental", frozenset())
     shown = {key: public[key] for key in settings if key not in incidental}
     return Runner(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline_tests.cli.sample_project import CliProject
+from eval_pipeline_tests.test_plugin_package import install
 
 jsonschema = pytest.importorskip("jsonschema", reason="comes with the extra 'test'")
 
@@ -167,24 +171,19 @@ def test_every_evaluator_and_adapter_is_offered() -> None:
     assert set(ADAPTERS.names()) <= set(adapters)
 
 
-def test_the_evaluator_of_a_plug_in_is_included(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import dataclass
+@pytest.mark.parametrize(
+    ("kind", "definition", "field", "plug_in"),
+    [("suite", "evaluator", "type", "sentence-count"), ("runners", "runner", "adapter", "shout")],
+)
+def test_an_installed_plug_in_is_included(tmp_path: Path, kind: str, definition: str, field: str, plug_in: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(install(tmp_path))}
+    program = "import sys; from eval_pipeline.cli.main import main; main(sys.argv[1:])"
 
-    @dataclass(frozen=True)
-    class SentenceCount:
-        """1 when there are at most `most` sentences."""
+    printed = subprocess.run(
+        [sys.executable, "-c", program, "schema", kind], env=environment, capture_output=True, text=True, check=True
+    )
 
-        most: int
-
-    EVALUATORS.names()
-    monkeypatch.setitem(EVALUATORS._parts, "sentence-count", SentenceCount)
-    document = changed(SUITE, ENTRY, {"type": "sentence-count", "most": "many"})
-    schema = SCHEMAS["suite"]()
-
-    errors = list(jsonschema.Draft202012Validator(schema).iter_errors(document))
-
-    assert "sentence-count" in schema["$defs"]["evaluator"]["properties"]["type"]["anyOf"][0]["enum"]
-    assert errors
+    assert f'"{plug_in}"' in json.dumps(json.loads(printed.stdout)["$defs"][definition]["properties"][field])
 
 
 def test_the_command_prints_the_schema(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from eval_pipeline.executions.model import Plan, RawExecution, Runner
-from eval_pipeline.parsing.tables import TEXT, Field, FieldTable
+from eval_pipeline.parsing.tables import ANY, TEXT, Field, FieldTable
 from eval_pipeline.plugins import Registry
 
 MODEL = Field("model", TEXT, "The name of the model, for leaderboards and prices.")
@@ -67,3 +67,11 @@ ADAPTERS: Registry[type[Adapter]] = Registry(
     entry_point_group="eval_pipeline.adapters",
     requires=("version", "settings", "default_timeout_s", "retries_timeouts", "content", "execute", "close"),
 )
+
+
+def settings_of(adapter: type[Adapter]) -> FieldTable:
+    """Return the fields of an adapter's settings. For a plug-in that declares names only, any value is allowed."""
+    settings: FieldTable | frozenset[str] = adapter.settings
+    if isinstance(settings, FieldTable):
+        return settings
+    return FieldTable(adapter.__name__, tuple(Field(name, ANY, "") for name in sorted(settings)))
