@@ -5,12 +5,14 @@ Pages hold the prose; what the code knows (fields, arguments, options, columns) 
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
+import eval_pipeline
 from eval_pipeline.cli.json_schemas import described, evaluator_arguments, names_by_part, opposites
 from eval_pipeline.cli.main import COMMANDS, cli
 from eval_pipeline.executions.adapters import ADAPTERS, settings_of
@@ -241,6 +243,12 @@ def failure_classes() -> Iterator[str]:
     yield from table(("class", "meaning", "origin"), rows)
 
 
+def public_names() -> Iterator[str]:
+    """Yield every name of the public face with the first line of its docstring."""
+    described_names = ((name, inspect.getdoc(getattr(eval_pipeline, name)) or "") for name in eval_pipeline.__all__)
+    yield from table(("name", "what it is"), ((f"`{name}`", text.split("\n\n")[0]) for name, text in described_names))
+
+
 def parts_of(registry: Registry[Any]) -> Callable[[], Iterator[str]]:
     """Return a generator of the table of a registry's parts."""
     return lambda: table(
@@ -262,6 +270,7 @@ GENERATORS: Mapping[str, Callable[[], Iterable[str]]] = {
     "tables": tables,
     "views": views,
     "failure-classes": failure_classes,
+    "public-names": public_names,
     "formats": parts_of(FORMATS),
     "normalizers": parts_of(NORMALIZERS),
     "wires": parts_of(WIRES),

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import pytest
 
+import eval_pipeline
 from eval_pipeline.cli.main import COMMANDS, cli
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.runner_fields import runner_fields
@@ -92,6 +93,12 @@ def test_every_failure_class_is_on_the_page() -> None:
     text = page("failure-classes")
 
     assert [id_ for id_ in FAILURE_CLASSES if f"`{id_}`" not in text] == []
+
+
+def test_every_public_name_is_on_the_page() -> None:
+    text = page("python")
+
+    assert [name for name in eval_pipeline.__all__ if f"`{name}`" not in text] == []
 
 
 def test_every_field_of_the_project_file_is_on_the_page() -> None:
