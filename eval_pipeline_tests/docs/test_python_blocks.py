@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from eval_pipeline_tests.cli.command_desk import Desk
+from eval_pipeline import LaunchRequest
+from eval_pipeline_tests.cli.sample_project import CliProject
 from eval_pipeline_tests.console_blocks import blocks, read_page
 
 
@@ -15,7 +18,7 @@ from eval_pipeline_tests.console_blocks import blocks, read_page
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA"):
         monkeypatch.delenv(name, raising=False)
-    assert Desk(tmp_path)("init", "project", "--kind", "program").code == 0
+    assert CliProject(tmp_path)("init", "project", "--kind", "program").code == 0
     return tmp_path / "project"
 
 
@@ -40,3 +43,16 @@ def test_the_definitions_of_the_dagster_guide_have_the_assets_of_a_project(proje
     keys = {key.to_user_string() for key in names["defs"].resolve_all_asset_keys()}
 
     assert keys >= {"suites", "evaluator_scores", "leaderboards"}
+
+
+def test_the_agent_of_the_plug_in_guide_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    normalizer = ModuleType("my_package.normalizer")
+    vars(normalizer)["ScribeNormalizer"] = object
+    monkeypatch.setitem(sys.modules, "my_package", ModuleType("my_package"))
+    monkeypatch.setitem(sys.modules, "my_package.normalizer", normalizer)
+    names: dict[str, Any] = {}
+    exec(blocks(read_page("docs/how-to/write-a-plugin.md"), "python")[1].text, names)
+
+    launch = names["SCRIBE"].launch(LaunchRequest(executable="scribe", model="m-1"))
+
+    assert launch.command == ("scribe", "--json", "--model", "m-1")
