@@ -38,7 +38,7 @@ def recorded(scenario: str) -> SessionReport:
     return report_of("claude-code", stdout=printed("claude", scenario))
 
 
-def said(*records: dict[str, Any]) -> SessionReport:
+def report_of_records(*records: dict[str, Any]) -> SessionReport:
     return report_of("claude-code", stdout=lines(*records))
 
 
@@ -55,7 +55,7 @@ def tool_result(content: Any, call_id: str = "t1", **block: Any) -> dict[str, An
     return {"type": "user", "message": {"role": "user", "content": [content]}}
 
 
-def words(text: str) -> dict[str, Any]:
+def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
@@ -66,7 +66,7 @@ def events(report: SessionReport, kind: type[Any]) -> list[Any]:
 # The answer, and what the session was
 
 
-def test_a_session_tells_its_answer_and_what_it_was() -> None:
+def test_a_session_has_an_answer_and_facts() -> None:
     report = recorded("files")
 
     assert report.final_output == "Done. STUB-FINAL-ANSWER for scenario files."
@@ -77,7 +77,7 @@ def test_a_session_tells_its_answer_and_what_it_was() -> None:
     assert (report.unknown_events, report.unparsed_lines) == ({}, 0)
 
 
-def test_the_last_words_are_final_and_those_before_are_commentary() -> None:
+def test_the_last_message_is_final_and_those_before_are_commentary() -> None:
     messages = events(recorded("files"), MessageEvent)
 
     assert [message.phase for message in messages] == ["thinking", *["commentary"] * 4, "final"]
@@ -98,15 +98,15 @@ def test_a_session_printed_as_one_object_has_its_answer() -> None:
 
 
 def test_a_session_printed_as_one_list_is_read_like_a_stream() -> None:
-    stream = said(assistant(words("done")), ANSWER)
+    stream = report_of_records(assistant(text_block("done")), ANSWER)
 
-    report = report_of("claude-code", stdout=json.dumps([assistant(words("done")), ANSWER]))
+    report = report_of("claude-code", stdout=json.dumps([assistant(text_block("done")), ANSWER]))
 
     assert report.final_output == stream.final_output
     assert [event.kind for event in report.events] == ["message"]
 
 
-def test_events_come_from_the_transcript_when_the_stream_tells_none() -> None:
+def test_events_come_from_the_transcript_when_the_stream_has_none() -> None:
     answer = printed("claude", "json_single")
 
     report = report_of("claude", stdout=answer, session=printed("claude", "plain", "session.jsonl"))
@@ -121,7 +121,7 @@ def test_events_come_from_the_transcript_when_the_stream_tells_none() -> None:
     assert report.unknown_events == {}
 
 
-def test_a_transcript_adds_nothing_to_a_stream_that_tells_events() -> None:
+def test_a_transcript_adds_nothing_to_a_stream_that_has_events() -> None:
     stream = printed("claude", "plain")
 
     both = report_of("claude-code", stdout=stream, session=printed("claude", "plain", "session.jsonl"))
@@ -130,13 +130,13 @@ def test_a_transcript_adds_nothing_to_a_stream_that_tells_events() -> None:
 
 
 def test_a_structured_answer_is_kept_as_json() -> None:
-    report = said({**ANSWER, "result": "", "structured_output": {"answer": 42}})
+    report = report_of_records({**ANSWER, "result": "", "structured_output": {"answer": 42}})
 
     assert report.final_output == '{"answer":42}'
 
 
 def test_the_last_of_two_results_counts() -> None:
-    assert said({**ANSWER, "result": "one"}, {**ANSWER, "result": "two"}).final_output == "two"
+    assert report_of_records({**ANSWER, "result": "one"}, {**ANSWER, "result": "two"}).final_output == "two"
 
 
 # Usage and cost
@@ -153,14 +153,14 @@ def test_input_holds_cache_reads_and_writes() -> None:
 
 
 def test_usage_of_assistant_records_is_no_usage() -> None:
-    record = assistant(words("working"))
+    record = assistant(text_block("working"))
     record["message"]["usage"] = {"input_tokens": 1000, "output_tokens": 1}
 
-    assert said(record).usage == Usage()
+    assert report_of_records(record).usage == Usage()
 
 
 def test_a_result_without_usage_leaves_usage_unknown() -> None:
-    assert said(ANSWER).usage == Usage()
+    assert report_of_records(ANSWER).usage == Usage()
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_result_without_usage_leaves_usage_unknown() -> None:
         pytest.param([{"type": "thinking", "thinking": "hm"}], 0, None, id="thought but not counted"),
         pytest.param([{"type": "redacted_thinking", "data": "x"}], 0, None, id="thought in secret"),
         pytest.param([{"type": "thinking", "thinking": "hm"}], 7, 7, id="counted"),
-        pytest.param([words("done")], 0, 0, id="did not think"),
+        pytest.param([text_block("done")], 0, 0, id="did not think"),
         pytest.param([], 0, None, id="nothing shown"),
     ],
 )
@@ -177,7 +177,7 @@ def test_thinking_tokens_are_believed_when_they_can_be(shown: list[Any], reporte
     usage = {"input_tokens": 5, "output_tokens": 9, "output_tokens_details": {"thinking_tokens": reported}}
     record = [assistant(*shown)] if shown else []
 
-    assert said(*record, {**ANSWER, "usage": usage}).usage.reasoning_tokens == known
+    assert report_of_records(*record, {**ANSWER, "usage": usage}).usage.reasoning_tokens == known
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_thinking_tokens_are_believed_when_they_can_be(shown: list[Any], reporte
     ],
 )
 def test_cost_is_what_this_run_is_known_to_have_cost(result: dict[str, Any], cost: Any) -> None:
-    usage = said({**ANSWER, **result}).usage
+    usage = report_of_records({**ANSWER, **result}).usage
 
     assert usage.cost_usd == cost
     assert usage.cost_source == (None if cost is None else "reported")
@@ -236,18 +236,18 @@ def test_a_session_that_failed_has_a_class_and_no_answer(scenario: str, failure_
         pytest.param({"result": "something else"}, "target-error", id="anything else"),
     ],
 )
-def test_a_failure_is_classed_by_what_says_most(result: dict[str, Any], failure_class: str) -> None:
-    report = said({**ANSWER, "is_error": True, **result})
+def test_a_failure_is_classed_by_its_most_specific_fact(result: dict[str, Any], failure_class: str) -> None:
+    report = report_of_records({**ANSWER, "is_error": True, **result})
 
     assert report.failure_class == failure_class
     assert report.final_output is None
 
 
 def test_the_kind_of_api_error_classes_a_failure_without_status() -> None:
-    error = assistant(words("no such model"), error="model_not_found", is_api_error_message=True)
+    error = assistant(text_block("no such model"), error="model_not_found", is_api_error_message=True)
     error["message"]["model"] = "<synthetic>"
 
-    report = said(error, {**ANSWER, "is_error": True, "result": "no such model"})
+    report = report_of_records(error, {**ANSWER, "is_error": True, "result": "no such model"})
 
     assert report.failure_class == "model-rejected"
     assert [(event.message, event.terminal) for event in events(report, ErrorEvent)] == [("no such model", True)]
@@ -281,7 +281,7 @@ def test_a_killed_session_keeps_what_it_did() -> None:
     ]
 
 
-def test_what_kept_a_session_from_beginning_stands_in_its_error() -> None:
+def test_the_cause_of_a_failed_start_is_in_the_error() -> None:
     report = report_of("claude-code", stdout="", stderr="a warning\nnot allowed as root\n")
 
     assert (report.failure_class, report.error) == (
@@ -290,19 +290,19 @@ def test_what_kept_a_session_from_beginning_stands_in_its_error() -> None:
     )
 
 
-def test_retries_are_told() -> None:
+def test_retries_are_reported() -> None:
     (retry,) = events(recorded("err500_once"), RetryEvent)
 
     assert (retry.attempt, retry.limit, retry.delay_ms, retry.status) == (1, 10, 544.0, 500)
 
 
-def test_retries_are_told_by_a_transcript_too() -> None:
+def test_retries_are_reported_from_a_transcript_too() -> None:
     record = {
         "type": "system", "subtype": "api_error", "retryAttempt": 2, "maxRetries": 10, "retryInMs": 9.5,
         "error": {"status": 429, "formatted": "slow down"},
     }  # fmt: skip
 
-    (retry,) = events(said(record, ANSWER), RetryEvent)
+    (retry,) = events(report_of_records(record, ANSWER), RetryEvent)
 
     assert (retry.attempt, retry.limit, retry.delay_ms, retry.status, retry.message) == (2, 10, 9.5, 429, "slow down")
 
@@ -310,7 +310,7 @@ def test_retries_are_told_by_a_transcript_too() -> None:
 # What it did
 
 
-def test_a_call_and_its_result_are_told_where_they_stand() -> None:
+def test_a_call_and_its_result_are_reported_at_their_lines() -> None:
     report = recorded("unknown_tool")
 
     (call,), (result,) = events(report, ToolCallEvent), events(report, ToolResultEvent)
@@ -362,7 +362,7 @@ def test_exit_codes_and_output_come_from_the_text_of_the_result() -> None:
 def test_a_command_has_the_exit_code_it_is_known_to_have(
     arguments: dict[str, Any], result: dict[str, Any], exit_code: int | None, output: str | None
 ) -> None:
-    report = said(assistant(tool_use("Bash", command="make", **arguments)), result, ANSWER)
+    report = report_of_records(assistant(tool_use("Bash", command="make", **arguments)), result, ANSWER)
 
     (command,) = events(report, CommandEvent)
     assert (command.exit_code, command.output) == (exit_code, output)
@@ -381,7 +381,7 @@ def test_reads_and_writes_have_whole_paths() -> None:
 def test_a_relative_path_begins_where_the_session_does() -> None:
     init = {"type": "system", "subtype": "init", "cwd": "/proj"}
 
-    report = said(init, assistant(tool_use("Read", file_path="./a/../b.txt")), ANSWER)
+    report = report_of_records(init, assistant(tool_use("Read", file_path="./a/../b.txt")), ANSWER)
 
     assert events(report, FileReadEvent)[0].path == "/proj/b.txt"
     assert events(report, FileReadEvent)[0].ok is None
@@ -389,7 +389,9 @@ def test_a_relative_path_begins_where_the_session_does() -> None:
 
 @pytest.mark.parametrize("tool", ["Edit", "MultiEdit", "NotebookEdit"])
 def test_every_editing_tool_writes_its_file(tool: str) -> None:
-    report = said(assistant(tool_use(tool, notebook_path="/a.ipynb")), tool_result("no", is_error=True), ANSWER)
+    report = report_of_records(
+        assistant(tool_use(tool, notebook_path="/a.ipynb")), tool_result("no", is_error=True), ANSWER
+    )
 
     (write,) = events(report, FileWriteEvent)
     assert (write.path, write.how, write.ok) == ("/a.ipynb", "edit", False)
@@ -398,13 +400,15 @@ def test_every_editing_tool_writes_its_file(tool: str) -> None:
 def test_writing_over_a_file_edits_it() -> None:
     result = {**tool_result("ok"), "tool_use_result": {"type": "update"}}
 
-    report = said(assistant(tool_use("Write", file_path="/a")), result, ANSWER)
+    report = report_of_records(assistant(tool_use("Write", file_path="/a")), result, ANSWER)
 
     assert events(report, FileWriteEvent)[0].how == "edit"
 
 
 def test_a_tool_without_its_arguments_is_a_call_and_nothing_more() -> None:
-    report = said(assistant(*(tool_use(name, name) for name in ("Bash", "Read", "Write", "Skill"))), ANSWER)
+    report = report_of_records(
+        assistant(*(tool_use(name, name) for name in ("Bash", "Read", "Write", "Skill"))), ANSWER
+    )
 
     assert {event.kind for event in report.events} == {"tool_call"}
 
@@ -417,7 +421,9 @@ def test_the_skill_tool_is_explicit() -> None:
 
 
 def test_reading_a_skill_file_is_strong() -> None:
-    report = said(assistant(tool_use("Read", file_path="/w/skills/pdf/SKILL.md")), tool_result("text"), ANSWER)
+    report = report_of_records(
+        assistant(tool_use("Read", file_path="/w/skills/pdf/SKILL.md")), tool_result("text"), ANSWER
+    )
 
     assert report.skills == (
         DetectedSkill(skill="pdf", confidence="strong", evidence=("read /w/skills/pdf/SKILL.md",)),
@@ -425,7 +431,7 @@ def test_reading_a_skill_file_is_strong() -> None:
 
 
 def test_several_signs_of_one_skill_are_one_skill() -> None:
-    report = said(
+    report = report_of_records(
         assistant(tool_use("Read", "t1", file_path="/w/skills/pdf/SKILL.md")),
         assistant(tool_use("Skill", "t2", skill="pdf")),
         ANSWER,
@@ -435,7 +441,9 @@ def test_several_signs_of_one_skill_are_one_skill() -> None:
 
 
 def test_a_skill_that_failed_to_load_was_tried_and_not_used() -> None:
-    report = said(assistant(tool_use("Skill", skill="pdf")), tool_result("unknown skill", is_error=True), ANSWER)
+    report = report_of_records(
+        assistant(tool_use("Skill", skill="pdf")), tool_result("unknown skill", is_error=True), ANSWER
+    )
 
     assert [(event.skill, event.ok) for event in events(report, SkillEvent)] == [("pdf", False)]
     assert report.skills == ()
@@ -444,7 +452,7 @@ def test_a_skill_that_failed_to_load_was_tried_and_not_used() -> None:
 def test_a_skill_file_in_the_working_folder_itself_names_no_skill() -> None:
     init = {"type": "system", "subtype": "init", "cwd": "/proj"}
 
-    report = said(init, assistant(tool_use("Read", file_path="SKILL.md")), ANSWER)
+    report = report_of_records(init, assistant(tool_use("Read", file_path="SKILL.md")), ANSWER)
 
     assert report.skills == ()
 
@@ -467,21 +475,21 @@ SKILL_TOOL = ("called the skill tool",)
 def test_text_in_the_users_role_is_the_users_unless_the_cli_put_it_there(
     record: dict[str, Any], injected: bool
 ) -> None:
-    report = said({"type": "user", "message": {"role": "user", "content": "go on"}, **record}, ANSWER)
+    report = report_of_records({"type": "user", "message": {"role": "user", "content": "go on"}, **record}, ANSWER)
 
     assert [(event.text, event.injected) for event in events(report, MessageEvent)] == [("go on", injected)]
 
 
-def test_an_interruption_is_told_by_the_cli() -> None:
-    report = said({"type": "user", "message": {"content": [words("[Request interrupted by user]")]}})
+def test_an_interruption_is_reported_by_the_cli() -> None:
+    report = report_of_records({"type": "user", "message": {"content": [text_block("[Request interrupted by user]")]}})
 
     assert events(report, MessageEvent)[0].injected
 
 
-def test_what_a_subagent_does_is_kept_and_its_words_are_not_the_answer() -> None:
-    report = said(
-        assistant(words("done")),
-        assistant(words("from below"), tool_use("Bash", command="ls"), parent_tool_use_id="t0"),
+def test_what_a_subagent_does_is_kept_and_its_text_is_not_the_answer() -> None:
+    report = report_of_records(
+        assistant(text_block("done")),
+        assistant(text_block("from below"), tool_use("Bash", command="ls"), parent_tool_use_id="t0"),
         ANSWER,
     )
 
@@ -496,7 +504,7 @@ def test_what_a_subagent_does_is_kept_and_its_words_are_not_the_answer() -> None
 
 
 def test_what_is_unknown_is_counted_and_nothing_fails() -> None:
-    report = said(
+    report = report_of_records(
         {"type": "system", "subtype": "brand_new"},
         {"type": "hologram"},
         {"no": "type"},
@@ -526,8 +534,8 @@ def test_half_a_character_does_not_cost_the_line() -> None:
     check_storable(report)
 
 
-def test_a_record_printed_twice_is_told_once() -> None:
-    report = said(assistant(words("done"), uuid="u"), assistant(words("done"), uuid="u"), ANSWER)
+def test_a_record_printed_twice_is_reported_once() -> None:
+    report = report_of_records(assistant(text_block("done"), uuid="u"), assistant(text_block("done"), uuid="u"), ANSWER)
 
     assert len(report.events) == 1
 
@@ -536,7 +544,7 @@ def test_a_record_printed_twice_is_told_once() -> None:
     ("content", "output"),
     [
         pytest.param("text", "text", id="text"),
-        pytest.param([words("a"), words("b")], "a\nb", id="parts"),
+        pytest.param([text_block("a"), text_block("b")], "a\nb", id="parts"),
         pytest.param([{"type": "image", "source": {"data": "…"}}], "[image]", id="image"),
         pytest.param([{"type": "reference", "name": "x"}], '{"type":"reference","name":"x"}', id="another part"),
         pytest.param({"a": 1}, '{"a":1}', id="object"),
@@ -544,7 +552,7 @@ def test_a_record_printed_twice_is_told_once() -> None:
     ],
 )
 def test_any_content_of_a_result_is_text(content: Any, output: str) -> None:
-    (result,) = events(said(tool_result(content), ANSWER), ToolResultEvent)
+    (result,) = events(report_of_records(tool_result(content), ANSWER), ToolResultEvent)
 
     assert (result.output, result.tool) == (output, None)
 

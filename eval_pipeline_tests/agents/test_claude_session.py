@@ -11,11 +11,11 @@ from eval_pipeline.reports.model import CommandEvent, ErrorEvent, MessageEvent, 
 from eval_pipeline_tests.agents.recorded_sessions import ANY_JSON, check_storable, lines, mutated, printed, report_of
 
 
-def kept(scenario: str) -> SessionReport:
+def recorded(scenario: str) -> SessionReport:
     return report_of("claude-session", session=printed("claude", scenario, "session.jsonl"))
 
 
-def said(*records: dict[str, Any]) -> SessionReport:
+def report_of_records(*records: dict[str, Any]) -> SessionReport:
     return report_of("claude-session", session=lines(*records))
 
 
@@ -37,10 +37,10 @@ def state(cost: float, *, unknown: bool = False) -> dict[str, Any]:
 SPENT = {"inputTokens": 5, "cacheReadInputTokens": 2, "cacheCreationInputTokens": 1, "outputTokens": 3}
 
 
-def test_a_transcript_tells_the_same_as_what_was_printed() -> None:
+def test_a_transcript_gives_the_report_of_standard_output() -> None:
     printed_report = report_of("claude-code", stdout=printed("claude", "files"))
 
-    report = kept("files")
+    report = recorded("files")
 
     assert report.final_output == printed_report.final_output
     assert report.usage == printed_report.usage
@@ -50,32 +50,34 @@ def test_a_transcript_tells_the_same_as_what_was_printed() -> None:
 
 
 def test_a_session_of_two_turns_has_the_answer_of_the_last_and_the_usage_of_both() -> None:
-    report = kept("resume")
+    report = recorded("resume")
 
     assert report.final_output == "Done. STUB-FINAL-ANSWER for scenario plain."
     assert (report.usage.input_tokens, report.usage.output_tokens) == (3100, 151)
 
 
 def test_a_session_lasted_from_its_first_record_to_its_last() -> None:
-    report = said(user("do it", timestamp="2026-01-01T00:00:00Z"), assistant("done", timestamp="2026-01-01T00:00:02Z"))
+    report = report_of_records(
+        user("do it", timestamp="2026-01-01T00:00:00Z"), assistant("done", timestamp="2026-01-01T00:00:02Z")
+    )
 
     assert (report.started_at, report.duration_ms) == ("2026-01-01T00:00:00Z", 2000.0)
 
 
-def test_events_stand_at_their_lines_of_the_file() -> None:
-    report = said({"type": "attachment"}, user("do it"), {"type": "mode"}, assistant("done"))
+def test_events_have_the_lines_of_the_file() -> None:
+    report = report_of_records({"type": "attachment"}, user("do it"), {"type": "mode"}, assistant("done"))
 
     assert [event.line for event in report.events] == [2, 4]
 
 
 def test_the_blocks_of_the_last_message_are_one_answer() -> None:
-    report = said(user("do it"), assistant("first"), assistant("second"))
+    report = report_of_records(user("do it"), assistant("first"), assistant("second"))
 
     assert report.final_output == "first\nsecond"
 
 
 def test_the_work_of_a_subagent_is_left_out() -> None:
-    report = said(user("do it"), assistant("mine"), assistant("a subagent's", "m2", isSidechain=True))
+    report = report_of_records(user("do it"), assistant("mine"), assistant("a subagent's", "m2", isSidechain=True))
 
     assert report.final_output == "mine"
     assert [event.text for event in report.events if isinstance(event, MessageEvent)] == ["do it", "mine"]
@@ -89,7 +91,7 @@ def test_the_work_of_a_subagent_is_left_out() -> None:
     [("badmodel", "model-rejected"), ("tool_hang", "target-crash"), ("tool_hang_sigint", "cancelled")],
 )
 def test_a_session_that_failed_has_a_class_and_no_answer(scenario: str, failure_class: str) -> None:
-    report = kept(scenario)
+    report = recorded(scenario)
 
     assert report.failure_class == failure_class
     assert report.final_output is None
@@ -97,23 +99,23 @@ def test_a_session_that_failed_has_a_class_and_no_answer(scenario: str, failure_
 
 
 def test_a_session_that_was_interrupted_and_went_on_is_answered() -> None:
-    report = said(user("do it"), user("[Request interrupted by user]"), user("go on"), assistant("done"))
+    report = report_of_records(user("do it"), user("[Request interrupted by user]"), user("go on"), assistant("done"))
 
     assert (report.failure_class, report.final_output) == (None, "done")
 
 
 def test_a_session_that_stops_at_the_question_has_no_result() -> None:
-    assert said(user("do it")).error == "the session ended without a result"
+    assert report_of_records(user("do it")).error == "the session ended without a result"
 
 
-def test_the_end_of_a_failed_session_is_told_once() -> None:
-    errors = [event for event in kept("badmodel").events if isinstance(event, ErrorEvent)]
+def test_the_end_of_a_failed_session_is_reported_once() -> None:
+    errors = [event for event in recorded("badmodel").events if isinstance(event, ErrorEvent)]
 
     assert [error.terminal for error in errors] == [True]
 
 
 def test_a_killed_session_keeps_what_it_did_and_what_it_spent() -> None:
-    report = kept("tool_hang")
+    report = recorded("tool_hang")
 
     assert [event.command for event in report.events if isinstance(event, CommandEvent)] == [
         "echo before-sleep; sleep 987"
@@ -124,8 +126,8 @@ def test_a_killed_session_keeps_what_it_did_and_what_it_spent() -> None:
 # What it cost
 
 
-def test_the_cost_state_tells_usage_and_cost() -> None:
-    report = said(user("do it"), assistant("done"), state(0.25))
+def test_the_cost_state_has_usage_and_cost() -> None:
+    report = report_of_records(user("do it"), assistant("done"), state(0.25))
 
     assert report.usage == Usage(
         input_tokens=8,
@@ -138,27 +140,29 @@ def test_the_cost_state_tells_usage_and_cost() -> None:
 
 
 def test_the_cost_of_a_model_without_a_price_is_unknown() -> None:
-    assert said(user("do it"), assistant("done"), state(0.25, unknown=True)).usage.cost_usd is None
+    assert report_of_records(user("do it"), assistant("done"), state(0.25, unknown=True)).usage.cost_usd is None
 
 
-def test_a_cost_state_from_before_the_last_words_is_not_theirs() -> None:
+def test_a_cost_state_before_the_last_message_is_not_used() -> None:
     usage = {"input_tokens": 7, "output_tokens": 1}
 
-    report = said(user("do it"), state(0.25), assistant("done", usage=usage))
+    report = report_of_records(user("do it"), state(0.25), assistant("done", usage=usage))
 
     assert (report.usage.input_tokens, report.usage.output_tokens, report.usage.cost_usd) == (7, 1, None)
 
 
-def test_the_usage_of_a_message_counts_once_as_its_last_record_says() -> None:
+def test_the_usage_of_a_message_counts_once_by_its_last_record() -> None:
     first, last = {"input_tokens": 7, "output_tokens": 1}, {"input_tokens": 7, "output_tokens": 40}
 
-    report = said(assistant("a", usage=first), assistant("b", usage=last), assistant("c", "m2", usage=last))
+    report = report_of_records(
+        assistant("a", usage=first), assistant("b", usage=last), assistant("c", "m2", usage=last)
+    )
 
     assert (report.usage.input_tokens, report.usage.output_tokens) == (14, 80)
 
 
 def test_a_transcript_without_usage_leaves_it_unknown() -> None:
-    assert said(user("do it"), assistant("done")).usage == Usage()
+    assert report_of_records(user("do it"), assistant("done")).usage == Usage()
 
 
 # Whatever it holds

@@ -43,11 +43,11 @@ def with_rollout(scenario: str) -> SessionReport:
     return report_of("codex", stdout=printed("codex", scenario), session=printed("codex", scenario, "session.jsonl"))
 
 
-def said(*records: dict[str, Any]) -> SessionReport:
+def report_of_records(*records: dict[str, Any]) -> SessionReport:
     return report_of("codex", stdout=lines(*records))
 
 
-def kept(*records: dict[str, Any]) -> SessionReport:
+def report_of_rollout(*records: dict[str, Any]) -> SessionReport:
     return report_of("codex", session=lines(*records))
 
 
@@ -84,7 +84,7 @@ def events(report: SessionReport, kind: type[Any]) -> list[Any]:
 # The answer, and what the session was
 
 
-def test_a_printed_session_tells_its_answer_and_usage() -> None:
+def test_a_printed_session_has_its_answer_and_usage() -> None:
     report = recorded("skill")
 
     assert report.final_output == "Done. STUB-FINAL-ANSWER for scenario skill."
@@ -97,7 +97,7 @@ def test_a_printed_session_tells_its_answer_and_usage() -> None:
     assert (report.unknown_events, report.unparsed_lines) == ({}, 0)
 
 
-def test_a_rollout_tells_model_version_and_calls() -> None:
+def test_a_rollout_has_model_version_and_calls() -> None:
     report = with_rollout("patch")
 
     assert (report.model, report.agent_version, report.model_calls) == ("gpt-5.5", "0.169.0", 5)
@@ -106,7 +106,7 @@ def test_a_rollout_tells_model_version_and_calls() -> None:
     assert report.unknown_events == {}
 
 
-def test_the_last_words_are_final_and_those_before_are_commentary() -> None:
+def test_the_last_message_is_final_and_those_before_are_commentary() -> None:
     messages = events(with_rollout("patch"), MessageEvent)
 
     spoken = [message.phase for message in messages if message.role == "assistant"]
@@ -119,7 +119,7 @@ def test_an_empty_answer_is_no_answer() -> None:
     assert (report.final_output, report.failure_class) == (None, None)
 
 
-def test_only_what_the_user_said_is_the_users() -> None:
+def test_only_messages_of_the_user_are_the_users() -> None:
     messages = [message for message in events(with_rollout("patch"), MessageEvent) if message.role == "user"]
 
     assert [message.injected for message in messages] == [True, False]
@@ -187,7 +187,9 @@ def test_a_session_that_failed_has_a_class_and_no_answer(scenario: str, failure_
     ],
 )
 def test_a_failure_is_classed_by_its_text(message: str, failure_class: str) -> None:
-    report = said(BEGUN, {"type": "error", "message": message}, {"type": "turn.failed", "error": {"message": message}})
+    report = report_of_records(
+        BEGUN, {"type": "error", "message": message}, {"type": "turn.failed", "error": {"message": message}}
+    )
 
     assert (report.failure_class, report.error) == (failure_class, message)
     assert [(error.message, error.terminal) for error in events(report, ErrorEvent)] == [(message, True)]
@@ -196,7 +198,7 @@ def test_a_failure_is_classed_by_its_text(message: str, failure_class: str) -> N
 def test_what_was_retried_is_the_providers_fault() -> None:
     retried = {"type": "error", "message": "Reconnecting... 1/5 (odd)"}
 
-    report = said(BEGUN, retried, {"type": "turn.failed", "error": {"message": "odd"}})
+    report = report_of_records(BEGUN, retried, {"type": "turn.failed", "error": {"message": "odd"}})
 
     assert report.failure_class == "server-error"
 
@@ -213,7 +215,7 @@ def test_what_was_retried_is_the_providers_fault() -> None:
 def test_a_rollout_classes_a_failure_by_its_kind(kind: Any, failure_class: str) -> None:
     error = {"message": "request timed out", "codex_error_info": kind}
 
-    report = kept(
+    report = report_of_rollout(
         event("task_started"), response("message", role="user", text="x"), event("task_complete", error=error)
     )
 
@@ -221,25 +223,27 @@ def test_a_rollout_classes_a_failure_by_its_kind(kind: Any, failure_class: str) 
 
 
 def test_an_aborted_turn_was_cancelled() -> None:
-    report = kept(response("message", role="assistant", text="working"), event("turn_aborted", reason="interrupted"))
+    report = report_of_rollout(
+        response("message", role="assistant", text="working"), event("turn_aborted", reason="interrupted")
+    )
 
     assert (report.failure_class, report.final_output) == ("cancelled", None)
 
 
 def test_an_error_that_success_follows_is_none() -> None:
-    report = said(BEGUN, {"type": "error", "message": "odd"}, agent_message("done"), DONE)
+    report = report_of_records(BEGUN, {"type": "error", "message": "odd"}, agent_message("done"), DONE)
 
     assert (report.failure_class, report.final_output) == (None, "done")
     assert [error.terminal for error in events(report, ErrorEvent)] == [False]
 
 
 def test_an_error_that_nothing_follows_ended_the_session() -> None:
-    report = said(BEGUN, {"type": "error", "message": "unexpected status 500"})
+    report = report_of_records(BEGUN, {"type": "error", "message": "unexpected status 500"})
 
     assert (report.failure_class, report.final_output) == ("server-error", None)
 
 
-def test_retries_are_told_with_their_status() -> None:
+def test_retries_are_reported_with_their_status() -> None:
     retries = events(recorded("auth401"), RetryEvent)
 
     assert [(retry.attempt, retry.limit, retry.status) for retry in retries] == [(n, 5, 401) for n in range(1, 6)]
@@ -253,7 +257,7 @@ def test_printed_retries_complete_a_rollout() -> None:
     assert report.final_output == "Done. STUB-FINAL-ANSWER for scenario err429_once."
 
 
-def test_thoughts_repeated_by_retries_are_told_once() -> None:
+def test_thoughts_repeated_by_retries_are_reported_once() -> None:
     assert len(events(recorded("err_midstream"), MessageEvent)) == 1
 
 
@@ -312,7 +316,7 @@ def test_what_a_script_of_code_mode_ran_are_commands_of_no_tool() -> None:
     ]
 
 
-def test_a_call_that_is_not_printed_stands_in_the_rollout() -> None:
+def test_a_call_that_is_not_printed_is_in_the_rollout() -> None:
     asked = response("function_call", name="no_such_tool", call_id="c", arguments='{"x": 1}')
     refused = response("function_call_output", call_id="c", output="unsupported call: no_such_tool")
 
@@ -325,7 +329,7 @@ def test_a_call_that_is_not_printed_stands_in_the_rollout() -> None:
 
 def test_other_servers_tools_and_searches_are_calls() -> None:
     asked: dict[str, Any] = {"server": "docs", "tool": "find", "arguments": {"q": 1}}
-    report = said(
+    report = report_of_records(
         BEGUN,
         item("mcp_tool_call", "a", stage="started", status="in_progress", **asked),
         item("mcp_tool_call", "a", status="completed", result={"content": [{"type": "text", "text": "hit"}]}, **asked),
@@ -345,7 +349,7 @@ def test_a_printed_path_is_as_the_command_gave_it_when_no_folder_is_known() -> N
 
 
 def test_a_path_begins_where_its_command_ran() -> None:
-    report = kept(
+    report = report_of_rollout(
         {"type": "session_meta", "payload": {"cwd": "/sess"}},
         response("function_call", name="exec_command", call_id="a", arguments='{"cmd": "cat x", "workdir": "sub"}'),
         response("function_call", name="shell", call_id="b", arguments='{"command": ["bash", "-lc", "cat y"]}'),
@@ -361,7 +365,7 @@ def test_a_skill_is_used_by_reading_it() -> None:
 
 
 def test_a_skill_that_could_not_be_read_was_not_used() -> None:
-    report = said(BEGUN, command("/bin/bash -lc 'cat skills/pdf/SKILL.md'", exit_code=1), DONE)
+    report = report_of_records(BEGUN, command("/bin/bash -lc 'cat skills/pdf/SKILL.md'", exit_code=1), DONE)
 
     assert [event.kind for event in report.events if event.kind == "skill"] == ["skill"]
     assert report.skills == ()
@@ -371,7 +375,7 @@ def test_a_skill_that_could_not_be_read_was_not_used() -> None:
 
 
 def test_the_first_shape_of_the_stream_is_read() -> None:
-    report = said(
+    report = report_of_records(
         {"workdir": "/w", "model": "o4"},
         {"prompt": "do it"},
         {"id": "0", "msg": {"type": "task_started"}},
@@ -399,7 +403,7 @@ def test_the_first_shape_of_the_stream_is_read() -> None:
 
 
 def test_the_second_shape_of_the_stream_is_read() -> None:
-    report = said(
+    report = report_of_records(
         {"type": "session.created", "session_id": "s"},
         {"type": "item.completed", "item": {"id": "a", "item_type": "assistant_message", "text": "done"}},
         DONE,
@@ -411,13 +415,13 @@ def test_the_second_shape_of_the_stream_is_read() -> None:
 def test_a_retry_of_an_older_stream_is_a_retry() -> None:
     message = "stream error: stream disconnected; retrying 2/5 in 1.5s…"
 
-    (retry,) = events(said({"id": "0", "msg": {"type": "stream_error", "message": message}}), RetryEvent)
+    (retry,) = events(report_of_records({"id": "0", "msg": {"type": "stream_error", "message": message}}), RetryEvent)
 
     assert (retry.attempt, retry.limit, retry.delay_ms) == (2, 5, 1500.0)
 
 
-def test_a_rollout_without_turns_ends_with_its_last_words() -> None:
-    report = kept(
+def test_a_rollout_without_turns_ends_with_its_last_message() -> None:
+    report = report_of_rollout(
         event("agent_message", message="working"),
         response("message", role="assistant", phase="commentary", content=[{"type": "output_text", "text": "working"}]),
         response("message", role="developer", content=[{"type": "input_text", "text": "rules"}]),
@@ -432,17 +436,19 @@ def test_a_rollout_without_turns_ends_with_its_last_words() -> None:
     ]
 
 
-def test_a_result_that_names_its_command_tells_of_it() -> None:
+def test_a_result_that_names_its_command_adds_it() -> None:
     output = "Command: /bin/zsh -lc \"sed -n '1,200p' README.md && cat b.txt\"\nOutput: ok"
 
-    report = kept({"type": "session_meta", "payload": {"cwd": "/w"}}, response("function_call_output", output=output))
+    report = report_of_rollout(
+        {"type": "session_meta", "payload": {"cwd": "/w"}}, response("function_call_output", output=output)
+    )
 
     assert report.commands == ("sed -n '1,200p' README.md && cat b.txt",)
     assert report.file_reads == ("/w/README.md", "/w/b.txt")
 
 
 def test_variants_of_a_call_are_calls() -> None:
-    report = kept(
+    report = report_of_rollout(
         response("function_call", tool="t", args={"a": 1}, callId="x"),
         response("function_call", name="n", arguments="not json", call_id="y"),
         response("function_call_output", call_id="x", output={"content": "o"}),
@@ -460,7 +466,7 @@ def test_variants_of_a_call_are_calls() -> None:
 
 
 def test_what_is_unknown_is_counted_and_nothing_fails() -> None:
-    report = said({"type": "hologram"}, item("hologram"), {"x": 1}, BEGUN, agent_message("done"), DONE)
+    report = report_of_records({"type": "hologram"}, item("hologram"), {"x": 1}, BEGUN, agent_message("done"), DONE)
 
     assert report.unknown_events == {"hologram": 1, "item/hologram": 1, "no type": 1}
     assert report.final_output == "done"

@@ -32,12 +32,12 @@ from eval_pipeline_tests.agents.recorded_sessions import (
 )
 
 
-def kept(scenario: str) -> SessionReport:
+def recorded(scenario: str) -> SessionReport:
     """What the log of a recorded session says."""
     return report_of("copilot", session=printed("copilot", scenario, "session.jsonl"))
 
 
-def said(*records: dict[str, Any]) -> SessionReport:
+def report_of_records(*records: dict[str, Any]) -> SessionReport:
     return report_of("copilot", session=lines(*records))
 
 
@@ -45,8 +45,10 @@ def record(kind: str, **data: Any) -> dict[str, Any]:
     return {"type": kind, "data": data, "timestamp": "2026-11-22T02:49:55.286Z"}
 
 
-def assistant(content: str, *asked: str, **data: Any) -> dict[str, Any]:
-    return record("assistant.message", content=content, toolRequests=[{"toolCallId": id_} for id_ in asked], **data)
+def assistant(content: str, *tool_calls: str, **data: Any) -> dict[str, Any]:
+    return record(
+        "assistant.message", content=content, toolRequests=[{"toolCallId": id_} for id_ in tool_calls], **data
+    )
 
 
 def called(tool: str, call_id: str = "c1", **arguments: Any) -> dict[str, Any]:
@@ -65,8 +67,8 @@ def events(report: SessionReport, kind: type[Any]) -> list[Any]:
 # The answer, and what the session was
 
 
-def test_a_log_tells_the_answer_and_what_the_session_was() -> None:
-    report = kept("files")
+def test_a_log_has_the_answer_and_facts_of_the_session() -> None:
+    report = recorded("files")
 
     assert report.final_output == "Done. STUB-FINAL-ANSWER for scenario files."
     assert (report.failure_class, report.error) == (None, None)
@@ -75,15 +77,15 @@ def test_a_log_tells_the_answer_and_what_the_session_was() -> None:
     assert (report.unknown_events, report.unparsed_lines) == ({}, 0)
 
 
-def test_standard_output_tells_the_same_events_as_the_log() -> None:
+def test_standard_output_has_the_same_events_as_the_log() -> None:
     stdout = report_of("copilot", stdout=printed("copilot", "files"))
 
-    assert stdout.final_output == kept("files").final_output
-    assert [event.kind for event in stdout.events] == [event.kind for event in kept("files").events]
+    assert stdout.final_output == recorded("files").final_output
+    assert [event.kind for event in stdout.events] == [event.kind for event in recorded("files").events]
 
 
-def test_the_last_words_are_final_and_those_before_are_commentary() -> None:
-    messages = events(kept("files"), MessageEvent)
+def test_the_last_message_is_final_and_those_before_are_commentary() -> None:
+    messages = events(recorded("files"), MessageEvent)
 
     assert [(message.role, message.phase) for message in messages] == [
         ("user", None), ("assistant", "thinking"), *[("assistant", "commentary")] * 4, ("assistant", "final"),
@@ -91,7 +93,7 @@ def test_the_last_words_are_final_and_those_before_are_commentary() -> None:
 
 
 def test_a_resumed_session_has_the_answer_of_its_last_turn() -> None:
-    report = kept("resume")
+    report = recorded("resume")
 
     assert report.final_output == "Done. STUB-FINAL-ANSWER for scenario plain."
     assert [message.text for message in events(report, MessageEvent) if message.role == "user"] == [
@@ -101,13 +103,13 @@ def test_a_resumed_session_has_the_answer_of_its_last_turn() -> None:
 
 
 def test_an_empty_answer_is_no_answer() -> None:
-    report = said(assistant("on it", "c1"), called("bash", command="ls"), agent_message(""), assistant(""))
+    report = report_of_records(assistant("on it", "c1"), called("bash", command="ls"), agent_message(""), assistant(""))
 
     assert (report.final_output, report.failure_class) == (None, None)
 
 
 def test_text_that_the_cli_put_into_the_users_role_is_injected() -> None:
-    report = said(
+    report = report_of_records(
         record("user.message", content="do it", source="user"),
         record("user.message", content="<skill-context>", source="skill-demo"),
         assistant("done"),
@@ -116,8 +118,8 @@ def test_text_that_the_cli_put_into_the_users_role_is_injected() -> None:
     assert [event.injected for event in events(report, MessageEvent) if event.role == "user"] == [False, True]
 
 
-def test_the_words_of_a_subagent_are_not_the_answer() -> None:
-    report = said(assistant("mine"), assistant("a subagent's", parentToolCallId="c1"))
+def test_the_text_of_a_subagent_is_not_the_answer() -> None:
+    report = report_of_records(assistant("mine"), assistant("a subagent's", parentToolCallId="c1"))
 
     assert report.final_output == "mine"
 
@@ -125,14 +127,14 @@ def test_the_words_of_a_subagent_are_not_the_answer() -> None:
 # Time and usage
 
 
-def test_a_log_tells_when_the_session_was_and_how_long_it_took() -> None:
-    report = kept("files")
+def test_a_log_has_the_times_of_the_session() -> None:
+    report = recorded("files")
 
     assert (report.started_at, report.ended_at) == ("2026-11-22T02:49:55.286Z", "2026-11-22T02:49:55.841Z")
     assert report.duration_ms == 555.0
 
 
-def test_a_run_took_as_long_as_its_result_says() -> None:
+def test_a_run_took_as_long_as_its_result_reports() -> None:
     result = {"type": "result", "exitCode": 0, "usage": {"sessionDurationMs": 724}}
 
     report = report_of(
@@ -143,7 +145,7 @@ def test_a_run_took_as_long_as_its_result_says() -> None:
 
 
 def test_usage_is_the_sum_over_the_model_calls() -> None:
-    assert kept("resume").usage == Usage(
+    assert recorded("resume").usage == Usage(
         input_tokens=3100, cached_input_tokens=256, cache_write_tokens=0, output_tokens=151, reasoning_tokens=32
     )
 
@@ -152,7 +154,7 @@ def test_an_older_log_has_its_usage_in_the_shutdown() -> None:
     spent = {"inputTokens": 10, "outputTokens": 2, "cacheReadTokens": 4, "cacheWriteTokens": 1}
     metrics = {"one": {"requests": {"count": 1, "cost": 1}, "usage": spent}, "two": {"usage": spent}}
 
-    report = said(assistant("done"), record("session.shutdown", modelMetrics=metrics))
+    report = report_of_records(assistant("done"), record("session.shutdown", modelMetrics=metrics))
 
     assert report.usage == Usage(
         input_tokens=20, cached_input_tokens=8, cache_write_tokens=2, output_tokens=4, reasoning_tokens=None
@@ -175,7 +177,7 @@ def test_standard_output_alone_leaves_usage_unknown() -> None:
     ],
 )
 def test_a_session_that_failed_has_a_class_and_no_answer(scenario: str, failure_class: str, error: str) -> None:
-    report = kept(scenario)
+    report = recorded(scenario)
 
     assert report.failure_class == failure_class
     assert (report.error or "").startswith(error)
@@ -196,27 +198,27 @@ def test_a_session_that_failed_has_a_class_and_no_answer(scenario: str, failure_
         pytest.param({}, "target-error", id="nothing"),
     ],
 )
-def test_a_failure_is_classed_by_what_says_most(data: dict[str, Any], failure_class: str) -> None:
-    assert said(record("session.error", **data)).failure_class == failure_class
+def test_a_failure_is_classed_by_its_most_specific_fact(data: dict[str, Any], failure_class: str) -> None:
+    assert report_of_records(record("session.error", **data)).failure_class == failure_class
 
 
 def test_an_error_that_the_session_got_over_is_not_its_end() -> None:
-    report = said(record("session.error", statusCode=500, message="broken"), assistant("done"))
+    report = report_of_records(record("session.error", statusCode=500, message="broken"), assistant("done"))
 
     assert (report.failure_class, report.final_output) == (None, "done")
     assert [event.terminal for event in events(report, ErrorEvent)] == [False]
 
 
 @pytest.mark.parametrize(
-    "told",
+    "records",
     [
         pytest.param([record("user.message", content="do it")], id="at the question"),
         pytest.param([assistant("working", "c1"), called("bash", command="sleep 9")], id="in a tool"),
         pytest.param([assistant("working", "c1")], id="before a tool"),
     ],
 )
-def test_a_session_that_stops_in_the_middle_crashed(told: list[dict[str, Any]]) -> None:
-    report = said(*told)
+def test_a_session_that_stops_in_the_middle_crashed(records: list[dict[str, Any]]) -> None:
+    report = report_of_records(*records)
 
     assert (report.failure_class, report.error) == ("target-crash", "the session ended without a result")
 
@@ -231,13 +233,13 @@ def test_an_exit_code_of_the_result_is_a_failure() -> None:
     assert (report.failure_class, report.error) == ("target-error", "the session ended with exit code 3")
 
 
-def test_what_kept_a_session_from_beginning_stands_in_its_error() -> None:
+def test_the_cause_of_a_failed_start_is_in_the_error() -> None:
     report = report_of("copilot", stdout="", stderr="a warning\nnot logged in\n")
 
     assert report.error == "the session ended without a result: not logged in"
 
 
-def test_retries_are_told() -> None:
+def test_retries_are_reported() -> None:
     (retry,) = events(report_of("copilot", stdout=printed("copilot", "err500_once")), RetryEvent)
 
     assert (retry.attempt, retry.status, retry.message) == (1, 500, "api_error")
@@ -251,14 +253,14 @@ def test_retries_that_were_only_printed_are_added_to_the_log() -> None:
     )
 
     assert len(events(both, RetryEvent)) == 1
-    assert [event for event in both.events if event.kind != "retry"] == list(kept("err500_once").events)
+    assert [event for event in both.events if event.kind != "retry"] == list(recorded("err500_once").events)
 
 
 # What it did
 
 
-def test_files_read_and_changed_are_told() -> None:
-    report = kept("files")
+def test_files_read_and_changed_are_reported() -> None:
+    report = recorded("files")
 
     assert report.file_reads == (f"{WORKSPACE}/notes.txt",)
     assert [(event.path, event.how, event.ok) for event in events(report, FileWriteEvent)] == [
@@ -268,13 +270,13 @@ def test_files_read_and_changed_are_told() -> None:
 
 
 def test_a_command_has_its_exit_code_and_its_output_without_the_shells_note() -> None:
-    (command,) = events(kept("fail"), CommandEvent)
+    (command,) = events(recorded("fail"), CommandEvent)
 
     assert (command.exit_code, command.output) == (3, "to-stdout\nto-stderr")
 
 
 def test_a_command_that_failed_is_an_error_though_the_tool_succeeded() -> None:
-    shell, read = events(kept("fail"), ToolResultEvent)
+    shell, read = events(recorded("fail"), ToolResultEvent)
 
     assert (shell.tool, shell.is_error) == ("bash", True)
     assert (read.tool, read.is_error, read.output) == ("view", True, "Path does not exist")
@@ -286,20 +288,20 @@ def test_a_command_that_failed_is_an_error_though_the_tool_succeeded() -> None:
         pytest.param([agent_message("a\n<shellId: 0 completed with exit code 4>")], 4, "a", id="in the text"),
         pytest.param([agent_message("a\n<exited with exit code 4>")], 4, "a", id="in the text of older versions"),
         pytest.param([agent_message("a", shellExecution={"exitCode": 4})], 4, "a", id="beside it"),
-        pytest.param([agent_message("still running")], None, None, id="not told"),
+        pytest.param([agent_message("still running")], None, None, id="not reported"),
         pytest.param([], None, None, id="no result"),
     ],
 )
-def test_exit_codes_are_found_where_they_stand(
+def test_exit_codes_are_found_in_every_place(
     result: list[dict[str, Any]], exit_code: int | None, output: str | None
 ) -> None:
-    (command,) = events(said(called("bash", command="false"), *result, assistant("done")), CommandEvent)
+    (command,) = events(report_of_records(called("bash", command="false"), *result, assistant("done")), CommandEvent)
 
     assert (command.exit_code, command.output) == (exit_code, output)
 
 
 def test_a_skill_tool_is_an_explicit_skill() -> None:
-    report = kept("skill")
+    report = recorded("skill")
 
     assert [(event.skill, event.ok) for event in events(report, SkillEvent)] == [("demo-skill", True)]
     assert report.skills == (
@@ -310,15 +312,17 @@ def test_a_skill_tool_is_an_explicit_skill() -> None:
 def test_a_relative_path_begins_in_the_sessions_folder() -> None:
     begin = record("session.start", sessionId="s", context={"cwd": "/work"})
 
-    report = said(begin, called("view", path="a.txt"), agent_message("text"), assistant("done"))
+    report = report_of_records(begin, called("view", path="a.txt"), agent_message("text"), assistant("done"))
 
     assert [(event.path, event.ok) for event in events(report, FileReadEvent)] == [("/work/a.txt", True)]
 
 
-def test_a_tool_that_changes_several_files_tells_each() -> None:
+def test_a_tool_that_changes_several_files_reports_each() -> None:
     edits = [{"path": "/a", "kind": "create"}, {"path": "/b", "kind": "delete"}]
 
-    report = said(called("apply_patch", input="…"), agent_message("ok", fileEdits=edits), assistant("done"))
+    report = report_of_records(
+        called("apply_patch", input="…"), agent_message("ok", fileEdits=edits), assistant("done")
+    )
 
     assert [(event.path, event.how) for event in events(report, FileWriteEvent)] == [("/a", "create"), ("/b", "delete")]
 
@@ -326,19 +330,19 @@ def test_a_tool_that_changes_several_files_tells_each() -> None:
 def test_a_tool_of_another_server_is_named_by_it() -> None:
     call = record("tool.execution_start", toolCallId="c1", toolName="x", mcpServerName="docs", mcpToolName="find")
 
-    (event,) = events(said(call, agent_message("ok"), assistant("done")), ToolCallEvent)
+    (event,) = events(report_of_records(call, agent_message("ok"), assistant("done")), ToolCallEvent)
 
     assert event.tool == "mcp:docs/find"
 
 
 def test_a_killed_session_keeps_what_it_did() -> None:
-    (command,) = events(kept("tool_hang"), CommandEvent)
+    (command,) = events(recorded("tool_hang"), CommandEvent)
 
     assert (command.command, command.exit_code, command.output) == ("echo before-sleep; sleep 987", None, None)
 
 
 def test_unknown_events_are_counted() -> None:
-    report = said(record("hologram"), {"no": "type"}, assistant("done"))
+    report = report_of_records(record("hologram"), {"no": "type"}, assistant("done"))
 
     assert report.unknown_events == {"hologram": 1, "no type": 1}
 

@@ -73,7 +73,7 @@ def test_a_log_is_named_by_its_sessions_id(tmp_path: Path, agent: str, name: str
 
 
 @pytest.mark.parametrize("agent", KEPT_LOGS)
-def test_whose_log_it_is_can_be_told_from_its_content(tmp_path: Path, agent: str) -> None:
+def test_the_owner_of_a_log_is_known_by_its_content(tmp_path: Path, agent: str) -> None:
     log = log_of("claude", keep_log(tmp_path, agent, "somewhere.jsonl"))
 
     assert agents_of(AGENTS.get("claude"), log) == [agent]
@@ -82,7 +82,7 @@ def test_whose_log_it_is_can_be_told_from_its_content(tmp_path: Path, agent: str
 # Reading them
 
 
-def test_the_head_of_a_log_tells_its_folder_and_first_words(tmp_path: Path) -> None:
+def test_the_head_of_a_log_has_its_folder_and_first_message(tmp_path: Path) -> None:
     path = keep_log(tmp_path, "claude")
     with path.open("a", encoding="utf-8") as file:
         file.write('{"type":"attachment","padding":"' + "x" * 1_000_000 + '"}\n')
@@ -92,7 +92,7 @@ def test_the_head_of_a_log_tells_its_folder_and_first_words(tmp_path: Path) -> N
     assert (head.cwd, head.prompt) == (WORKSPACE, "Please do the task. [[stub:files]]")
 
 
-def test_the_folder_of_a_session_is_told_without_reading_it(tmp_path: Path) -> None:
+def test_the_folder_of_a_session_is_read_without_its_report(tmp_path: Path) -> None:
     assert read_folder(AGENTS.get("codex"), log_of("codex", keep_log(tmp_path, "codex"))) == WORKSPACE
 
 

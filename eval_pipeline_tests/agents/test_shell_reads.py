@@ -88,7 +88,7 @@ def test_a_command_reads_the_files_it_names(command: str) -> None:
         pytest.param("echo $(cat a)", None, None, id="a substitution tells nothing"),
     ],
 )
-def test_an_exit_code_tells_of_a_read_what_it_can(
+def test_an_exit_code_shows_whether_reads_worked(
     command: str, after_success: bool | None, after_failure: bool | None
 ) -> None:
     reads = shell_reads(command)

@@ -99,7 +99,7 @@ def test_sessions_are_chosen(cli_project: CliProject, arguments: list[str], scen
     ],
     ids=["none", "nothing so new", "no moment", "unknown", "ambiguous", "no name of a suite"],
 )
-def test_a_wrong_choice_is_said_and_exits_2(cli_project: CliProject, arguments: list[str], message: str) -> None:
+def test_a_wrong_choice_is_reported_and_exits_2(cli_project: CliProject, arguments: list[str], message: str) -> None:
     answer = cli_project("import", "claude", *arguments)
 
     assert answer.code == 2
@@ -171,7 +171,9 @@ def test_lines_that_are_no_json_are_counted_and_the_rest_is_imported(cli_project
     ],
     ids=["another agent's", "empty", "no JSON", "twice the same"],
 )
-def test_what_cannot_be_imported_is_said_and_the_others_are(cli_project: CliProject, text: str, why: str) -> None:
+def test_what_cannot_be_imported_is_reported_and_the_rest_is_imported(
+    cli_project: CliProject, text: str, why: str
+) -> None:
     cli_project.write("odd.jsonl", text)
 
     answer = cli_project("import", "claude", ids("plain"), "odd.jsonl", "-o", "-")
@@ -261,7 +263,7 @@ def test_another_runner_of_that_name_is_not_taken_over(cli_project: CliProject) 
     assert "runners.yaml has another runner 'seen-recorded'" in answer.err
 
 
-def test_words_of_several_lines_are_blocks_in_the_suite(cli_project: CliProject) -> None:
+def test_prompts_of_several_lines_are_blocks_in_the_suite(cli_project: CliProject) -> None:
     text = printed("claude", "plain", "session.jsonl").replace("Please do the task.", "Please:\\n- one\\n- two\\n")
     cli_project.write("log.jsonl", text)
 
@@ -273,7 +275,7 @@ def test_words_of_several_lines_are_blocks_in_the_suite(cli_project: CliProject)
     )
 
 
-def test_words_that_a_suite_would_fill_in_are_told(cli_project: CliProject) -> None:
+def test_placeholders_in_a_prompt_are_reported(cli_project: CliProject) -> None:
     text = printed("claude", "plain", "session.jsonl").replace("Please do the task.", "Print ${{ HOME }}.")
     cli_project.write("log.jsonl", text)
 
