@@ -6,6 +6,7 @@ own (see `EvaluatorReader`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,7 +80,7 @@ class EvaluatorReader:
             raise first_of_each(errors)
         if criteria:
             specs[first_text] = EvaluatorSpec(type="rubrics", name="rubrics", config={"criteria": criteria})
-        return tuple(spec for spec in specs if spec is not None)
+        return tuple([spec for spec in specs if spec is not None])  # of a list: a generator's tuple keeps spare room
 
     def read(self, raw: Any, cursor: FieldCursor) -> EvaluatorSpec:
         """The spec of one evaluator with a type. Raises InputError."""
@@ -105,7 +106,7 @@ class EvaluatorReader:
     def _type(self, raw: Map, cursor: FieldCursor) -> str:
         if not isinstance(raw.get("type"), str):
             raise cursor.error(f"expected an evaluator with a type, got {kind(raw.get('type'))}", "type")
-        written = canonical_name(raw["type"])
+        written = sys.intern(canonical_name(str(raw["type"])))  # one text for all cases of a large suite
         type_ = todays_evaluator_name(written)
         if type_ != written:
             self.diagnostics.add(f"'{written}' is called '{type_}' now", lambda: cursor.place("type"))

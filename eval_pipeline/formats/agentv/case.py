@@ -215,7 +215,9 @@ def _tags(test: Test) -> tuple[str, ...]:
 
 def _metadata(test: Test) -> Map:
     own = fields.mapping(test.raw, "metadata", test.cursor)
-    return {**test.suite.metadata, **own} if own else test.suite.metadata
+    if not own:
+        return test.suite.metadata
+    return test.context.shared({**test.suite.metadata, **own} if test.suite.metadata else own)
 
 
 def _execution(test: Test) -> dict[str, Any]:

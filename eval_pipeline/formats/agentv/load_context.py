@@ -26,6 +26,9 @@ MEDIA_TYPES = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
     ".svg": "image/svg+xml", ".bmp": "image/bmp",
 }  # fmt: skip
+_SHARED_FIELDS = 4
+_SHARED_MAPPINGS = 1_000
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _SCRIPT_FOLDERS = ("assertions", "graders", "judges")
 
 
@@ -44,6 +47,7 @@ class LoadContext:
     variables: Interpolator = field(default_factory=Interpolator)
     _attachments: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _scripts: dict[str, Path | None] = field(default_factory=dict)
+    _mappings: dict[tuple[Any, ...], Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.workspaces = WorkspaceLoading(
@@ -80,6 +84,15 @@ class LoadContext:
             lambda: cursor.place(key),
             kind=f"{what} {key[:80]}",
         )
+
+    def shared(self, mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The mapping, or an equal one of an earlier case: large suites repeat a few small ones."""
+        if len(mapping) > _SHARED_FIELDS or not all(type(value) in _SCALARS for value in mapping.values()):
+            return mapping
+        key = tuple((name, type(value), value) for name, value in mapping.items())
+        if len(self._mappings) < _SHARED_MAPPINGS:
+            return self._mappings.setdefault(key, mapping)
+        return self._mappings.get(key, mapping)
 
     def find(self, name: str, cursor: FieldCursor, *steps: str | int) -> Path:
         """The file that a suite names. Raises InputError."""
