@@ -152,7 +152,7 @@ def select_in(
         threshold=threshold,
         budget_usd=budget,
         grader=session.runner(grader).name if grader is not None else None,
-        resume=session.interrupted_sweep() if resume else None,
+        resume=session.store.interrupted_sweep() if resume else None,
         any_runner=bool(runners),
         defaults=defaults,
     )

@@ -1,10 +1,10 @@
-"""The assets: suites, and per suite × runner executions, reports, scores and failure classes; leaderboards over all.
+"""The assets: suites; executions, reports, scores and failure classes of each pair; leaderboards over all.
 
-Thin by rule: rows in, one verb of the session, materializations with metadata out. The four assets of a cell are
-one step over all partitions of a run, because a step of its own per partition costs seconds (measured, README).
+Thin by rule: partitions in, one verb of the rooms without Dagster, materializations with metadata out. The four assets
+of a pair are one step over all partitions of a run: a step of its own per partition costs seconds.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -12,33 +12,20 @@ import dagster as dg
 from pydantic import Field
 
 from eval_pipeline.errors import EvalPipelineError, InputError, SourceLocation, UnknownName
-from eval_pipeline.executions.planning import CaseFilter, check_case_ids
-from eval_pipeline.orchestration.checks import checks_of_pair, pair_checks, suite_check, suite_checks
-from eval_pipeline.orchestration.event_storage import events_together
+from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.orchestration.checks import pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.instance import end_killed_runs
-from eval_pipeline.orchestration.metadata import (
-    CODE_VERSION,
-    board_metadata,
-    made_from,
-    pair_metadata,
-    pair_version,
-    provenance,
-    suite_metadata,
-    suite_version,
-)
-from eval_pipeline.orchestration.partitions import by_suite, pair_key, partition_key
-from eval_pipeline.sweeps.grading import ungradable
-from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome
-from eval_pipeline.sweeps.pairs import STAGES, Pair, SweepOptions, count_plans
+from eval_pipeline.orchestration.metadata import CODE_VERSION, board_metadata, suite_materialization
+from eval_pipeline.orchestration.partitions import by_suite, pair_key
+from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
+from eval_pipeline.sweeps.pairs import STAGES, SweepOptions
 from eval_pipeline.sweeps.project import Project, Refresh
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.sweeps.sweep import carry_out, make_graders
+from eval_pipeline.sweeps.selection import select_pairs
+from eval_pipeline.sweeps.sweep import run_recorded
 
 GROUP = "evaluation"
-PAIRS_AT_ONCE = 16
-"""Pairs whose events are stored in one transaction: few enough that the UI waits a fraction of a second at most."""
 Loaded = TypeVar("Loaded")
-PAIR_ASSETS = (*STAGES, "failure_classes")
 _NO_OUTPUT: tuple[dg.AssetCheckResult, ...] = ()
 """What a step yields whose materializations and checks are logged one by one, each with its partition."""
 _DESCRIPTIONS = {
@@ -97,14 +84,6 @@ def _refresh(name: str) -> Refresh:
     raise UnknownName("refresh policy", name, policies)
 
 
-def _check_selection(pairs: Sequence[Pair], options: SweepOptions) -> None:
-    """Raises InputError for a case that is nowhere, and for ids and tags that select nothing."""
-    check_case_ids([pair.ready.suite for pair in pairs], options.cases.ids)
-    narrowed = options.cases.ids or options.cases.tags
-    if narrowed and not any(count_plans(pair, options, options.cases) for pair in pairs):
-        raise InputError("no case matches the selection")
-
-
 def suites_asset(session: ProjectSession, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """The asset `suites`: one partition per suite."""
 
@@ -128,21 +107,13 @@ def suites_asset(session: ProjectSession, partitions: dg.PartitionsDefinition[st
     def suites(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
         for key in context.partition_keys:
             ready = _or_fail(partial(session.suite, key))
-            session.store_suite(ready)
-            context.log_event(suite_materialization(session, key))
+            session.store.store_suites([ready])
+            context.log_event(suite_materialization(ready))
             context.log_event(suite_check(ready))
         session.warehouse.publish()
         yield from _NO_OUTPUT
 
     return suites
-
-
-def suite_materialization(session: ProjectSession, name: str) -> dg.AssetMaterialization:
-    """The event that says: this suite is loaded, at this revision."""
-    ready = session.suite(name)
-    return dg.AssetMaterialization(
-        "suites", partition=name, metadata=suite_metadata(ready), tags=provenance(suite_version(ready))
-    )
 
 
 def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
@@ -157,70 +128,19 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         can_subset=True,
     )
     def evaluate(context: dg.AssetExecutionContext, config: SweepConfig) -> Iterator[dg.AssetCheckResult]:
-        selected = [name for name in PAIR_ASSETS if dg.AssetKey(name) in context.selected_asset_keys]
-        stages = tuple(name for name in STAGES if name in selected)
+        stages = tuple(name for name in STAGES if dg.AssetKey(name) in context.selected_asset_keys)
         options = _or_fail(lambda: config.options(session.project, stages))
-        pairs, unusable = session.usable_pairs([pair_key(key) for key in context.partition_keys])
-        reporter = _Reporter(context, session, selected)
-        reporter.failed.update((str(partition_key(name)), reason) for name, reason in unusable.items())
-        pairs = _gradable(pairs, options, session, reporter.failed)
-        if not pairs:
-            raise _failure(reporter.failed, len(context.partition_keys))
-        _or_fail(lambda: _check_selection(pairs, options))
-        with session.alone(context.log.info) as killed:
-            end_killed_runs(context.instance, killed)
-            _sweep(session, pairs, options, context.run.run_id, reporter)
-        if reporter.failed:
-            raise _failure(reporter.failed, len(context.partition_keys))
+        names = [pair_key(key) for key in context.partition_keys]
+        selected = _or_fail(lambda: select_pairs(session, names, options))
+        reporter = PairReporter(context, session, selected.unusable)
+        if selected.pairs:
+            with session.store.exclusive(context.log.info) as killed:
+                end_killed_runs(context.instance, killed)
+                run_recorded(session, selected.pairs, options, context.run.run_id, reporter)
+        reporter.raise_failure()
         yield from _NO_OUTPUT
 
     return evaluate
-
-
-def _gradable(
-    pairs: Sequence[Pair], options: SweepOptions, session: ProjectSession, failed: dict[str, str]
-) -> list[Pair]:
-    """The cells whose graders are all there; why the others cannot be graded goes into `failed`."""
-    graders = make_graders(options, session.warehouse, session.runner)
-    errors = {
-        pair.name: ungradable(pair.ready.suite, pair.runner, graders, any_runner=options.any_runner) for pair in pairs
-    }
-    failed.update((str(partition_key(name)), str(error)) for name, error in errors.items() if error is not None)
-    return [pair for pair in pairs if errors[pair.name] is None]
-
-
-def _sweep(
-    session: ProjectSession, pairs: Sequence[Pair], options: SweepOptions, run_id: str, reporter: "_Reporter"
-) -> None:
-    """One sweep, written down from begin to end; what it stored is published even when it breaks off."""
-    sweep_id = session.begin_sweep(pairs, options, run_id)
-    status = "interrupted"
-    try:
-        carry_out(
-            pairs,
-            options,
-            warehouse=session.warehouse,
-            sweep_id=sweep_id,
-            observer=reporter,
-            runner_named=session.runner,
-        )
-        status = "finished"
-    finally:
-        session.end_sweep(sweep_id, status)
-        session.warehouse.publish()
-
-
-def _failure(failed: Mapping[str, str], partitions: int) -> dg.Failure:
-    """The one failure of a run: each reason once, with its partitions."""
-    by_reason: dict[str, list[str]] = {}
-    for key, reason in failed.items():
-        by_reason.setdefault(reason, []).append(key)
-    reasons = "\n".join(f"{', '.join(keys)}: {reason}" for reason, keys in by_reason.items())
-    return dg.Failure(
-        f"{len(failed)} of {partitions} partitions failed\n{reasons}",
-        metadata={"failed": dict(failed)},
-        allow_retries=False,
-    )
 
 
 def _pair_specs(partitions: dg.PartitionsDefinition[str]) -> Iterator[dg.AssetSpec]:
@@ -239,55 +159,6 @@ def _pair_specs(partitions: dg.PartitionsDefinition[str]) -> Iterator[dg.AssetSp
         upstream = dg.AssetDep(name)
 
 
-class _Reporter(ForwardingObserver):
-    """Turns finished cells into Dagster events, and passes everything on to the session's own observer.
-
-    A suite × runner with nothing to carry out is no event: a run in the grid is a box of both, and events cost time.
-    """
-
-    def __init__(self, context: dg.AssetExecutionContext, session: ProjectSession, selected: list[str]) -> None:
-        super().__init__(session.observer)
-        self.failed: dict[str, str] = {}
-        self._context = context
-        self._session = session
-        self._selected = selected
-        self._suite_events: dict[str, int | None] = {}
-
-    def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
-        for start in range(0, len(outcomes), PAIRS_AT_ONCE):
-            with events_together(self._context.instance):
-                for outcome in outcomes[start : start + PAIRS_AT_ONCE]:
-                    self._report(outcome)
-        super().pairs_finished(outcomes)
-
-    def _report(self, outcome: PairOutcome) -> None:
-        key = partition_key(outcome.pair.name)
-        if outcome.error is not None:
-            self.failed[str(key)] = outcome.error
-        elif outcome.counts.planned:
-            self._materialize(outcome, key)
-
-    def _materialize(self, outcome: PairOutcome, key: dg.MultiPartitionKey) -> None:
-        version, ready = pair_version(outcome.pair), outcome.pair.ready
-        upstream = made_from("suites", suite_version(ready), self._suite_event(ready.suite.name))
-        for asset in PAIR_ASSETS:
-            if asset in self._selected:
-                metadata, tags = pair_metadata(asset, outcome), provenance(version) | upstream
-                self._context.log_event(dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags))
-            upstream = made_from(asset, version)
-        for check in checks_of_pair(outcome, key, self._session.project.defaults):
-            if check.asset_check_key in self._context.selected_asset_check_keys:
-                self._context.log_event(check)
-
-    def _suite_event(self, suite: str) -> int | None:
-        """The newest materialization of a suite's partition, asked for once per suite."""
-        if suite not in self._suite_events:
-            wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey("suites"), asset_partitions=[suite])
-            records = self._context.instance.fetch_materializations(wanted, limit=1).records
-            self._suite_events[suite] = records[0].storage_id if records else None
-        return self._suite_events[suite]
-
-
 def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
     """The asset `leaderboards`: standings over everything current, recomputed when any score changed."""
 
@@ -303,7 +174,7 @@ def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
         description="Standings per suite and overall: pass rates with intervals, coverage, latency, tokens, cost.",
     )
     def leaderboards() -> dg.MaterializeResult[None]:
-        standings = session.update_leaderboards()
+        standings = session.store.update_leaderboards()
         session.warehouse.publish()
         return dg.MaterializeResult(metadata=board_metadata(standings))
 

@@ -42,13 +42,13 @@ def build_definitions(
     session = session_of(project)
     if runners is None:
         runners = [runner.name for runner in session.load_runners()] if session.project.runners else []
-    names = list(runners) or ["none"]
+    names = list(runners)
     jobs = make_jobs()
     side = suite_partitions(None if pairs is None else list(dict.fromkeys(pair.suite for pair in pairs)))
     return dg.Definitions(
         assets=[
             suites_asset(session, side),
-            pair_assets(session, grid(side, names) if pairs is None else exactly(pairs)),
+            pair_assets(session, grid(side, names or ["none"]) if pairs is None else exactly(pairs)),
             leaderboards_asset(session),
         ],
         jobs=list(jobs.values()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from eval_pipeline.orchestration.assets import PAIR_ASSETS
+from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 
 
 def make_jobs() -> dict[str, UnresolvedAssetJobDefinition]:

@@ -59,6 +59,14 @@ def suite_metadata(ready: ValidatedSuite) -> dict[str, Any]:
     }
 
 
+def suite_materialization(ready: ValidatedSuite) -> dg.AssetMaterialization:
+    """Return the event that reports a suite as loaded, at its revision."""
+    name = ready.suite.name
+    return dg.AssetMaterialization(
+        "suites", partition=name, metadata=suite_metadata(ready), tags=provenance(suite_version(ready))
+    )
+
+
 def pair_metadata(stage: str, outcome: PairOutcome) -> dict[str, Any]:
     """Return what the materialization of one stage shows about a pair."""
     counts = outcome.counts

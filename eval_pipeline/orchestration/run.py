@@ -12,8 +12,9 @@ from typing import Any
 import dagster as dg
 
 from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.event_storage import events_together
 from eval_pipeline.orchestration.instance import open_instance
-from eval_pipeline.orchestration.metadata import provenance, suite_metadata, suite_version
+from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES, between
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, ForwardingObserver, PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pairs import ValidatedSuite
@@ -52,21 +53,19 @@ def run_sweep(
 
 
 def _register(session: ProjectSession, suites: Sequence[ValidatedSuite], instance: dg.DagsterInstance) -> None:
-    """Makes suites known as partitions, and reports those whose revision is new."""
-    known = instance.get_dynamic_partitions(SUITES)
+    """Add suites as partitions; store and report those whose revision is new."""
+    known = set(instance.get_dynamic_partitions(SUITES))
     instance.add_dynamic_partitions(SUITES, [ready.suite.name for ready in suites])
-    stored = session.stored_revisions()
-    for ready in suites:
-        if stored.get(ready.suite.name) == ready.suite.revision and ready.suite.name in known:
-            continue
-        session.store_suite(ready)
-        event = dg.AssetMaterialization(
-            SUITES,
-            partition=ready.suite.name,
-            metadata=suite_metadata(ready),
-            tags=provenance(suite_version(ready)),
-        )
-        instance.report_runless_asset_event(event)
+    stored = session.store.stored_revisions()
+    new = [
+        ready
+        for ready in suites
+        if stored.get(ready.suite.name) != ready.suite.revision or ready.suite.name not in known
+    ]
+    session.store.store_suites(new)
+    with events_together(instance):
+        for ready in new:
+            instance.report_runless_asset_event(suite_materialization(ready))
 
 
 def _execute(

@@ -7,7 +7,7 @@ import json
 import dagster as dg
 
 from eval_pipeline.errors import EvalPipelineError
-from eval_pipeline.orchestration.assets import suite_materialization
+from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES, dynamic_suites
 from eval_pipeline.suites.load import read_suites
 from eval_pipeline.suites.model import Suite
@@ -39,13 +39,12 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
         if not changed and not gone:
             return dg.SkipReason("; ".join(broken) or "suites unchanged")
         session.suites = {name: session.validate_suite(found[name]) for name in changed}
-        for ready in session.suites.values():
-            session.store_suite(ready)
+        session.store.store_suites(list(session.suites.values()))
         added = dynamic_suites.build_add_request([name for name in changed if name not in there])
         removed = [dynamic_suites.build_delete_request(gone)] if gone else []
         return dg.SensorResult(
             dynamic_partitions_requests=[added, *removed],
-            asset_events=[suite_materialization(session, name) for name in changed],
+            asset_events=[suite_materialization(session.suite(name)) for name in changed],
             cursor=json.dumps((known if broken else {}) | {name: suite.revision for name, suite in found.items()}),
         )
 

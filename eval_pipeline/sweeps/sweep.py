@@ -26,6 +26,7 @@ from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pair_execution import PairExecution
 from eval_pipeline.sweeps.pairs import Pair, SweepOptions
+from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.storing import store_pairs
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.replies import Replies
@@ -61,6 +62,25 @@ def carry_out(
         raise
     running.end()
     return outcomes
+
+
+def run_recorded(
+    session: ProjectSession,
+    pairs: Sequence[Pair],
+    options: SweepOptions,
+    dagster_run_id: str | None,
+    observer: SweepObserver,
+) -> list[PairOutcome]:
+    """Carry out pairs as a sweep that is recorded from begin to end; what it stored is published at its end."""
+    with session.store.recorded(pairs, options, dagster_run_id) as sweep_id:
+        return carry_out(
+            pairs,
+            options,
+            warehouse=session.warehouse,
+            sweep_id=sweep_id,
+            observer=observer,
+            runner_named=session.runner,
+        )
 
 
 def _open_context(

@@ -18,10 +18,11 @@ import pytest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import CaseFilter
-from eval_pipeline.orchestration.assets import PAIR_ASSETS, SweepConfig
+from eval_pipeline.orchestration.assets import SweepConfig
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
+from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run import RunResult, run_sweep
 from eval_pipeline.sweeps.outcomes import INTERRUPTED
 from eval_pipeline.sweeps.pairs import STAGES, SweepOptions

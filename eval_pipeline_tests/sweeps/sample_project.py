@@ -16,8 +16,9 @@ from typing import Any
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts
 from eval_pipeline.sweeps.pairs import SweepOptions, ValidatedSuite
 from eval_pipeline.sweeps.project import load_project
-from eval_pipeline.sweeps.project_session import ProjectSession, new_id
+from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import carry_out
+from eval_pipeline.sweeps.sweep_store import new_id
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.published import open_results
 

@@ -64,11 +64,11 @@ def test_a_second_sweep_of_a_data_folder_says_that_it_waits_and_then_goes_on(fol
     told, went_on = threading.Event(), threading.Event()
 
     def second() -> None:
-        with folder.session().alone(lambda text: told.set()):
+        with folder.session().store.exclusive(lambda text: told.set()):
             went_on.set()
 
     thread = threading.Thread(target=second, daemon=True)
-    with folder.session().alone():
+    with folder.session().store.exclusive():
         thread.start()
         assert told.wait(60)
         assert not went_on.is_set()
@@ -79,41 +79,41 @@ def test_a_second_sweep_of_a_data_folder_says_that_it_waits_and_then_goes_on(fol
 
 def test_a_sweep_that_was_killed_is_written_down_as_interrupted_and_its_run_is_named(folder: ProjectFolder) -> None:
     session = folder.session()
-    session.begin_sweep([], SweepOptions(), "run-that-was-killed")
-    finished = session.begin_sweep([], SweepOptions(), "run-that-finished")
-    session.end_sweep(finished, "finished")
+    session.store.begin([], SweepOptions(), "run-that-was-killed")
+    finished = session.store.begin([], SweepOptions(), "run-that-finished")
+    session.store.end(finished, "finished")
 
-    with folder.session().alone() as killed:
+    with folder.session().store.exclusive() as killed:
         assert killed == ["run-that-was-killed"]
 
     assert folder.ask("SELECT dagster_run_id, status FROM sweeps ORDER BY 1") == [
         ("run-that-finished", "finished"),
         ("run-that-was-killed", "interrupted"),
     ]
-    with folder.session().alone() as killed:
+    with folder.session().store.exclusive() as killed:
         assert killed == []
 
 
 def test_the_newest_sweep_that_did_not_finish_can_be_resumed(folder: ProjectFolder) -> None:
     session = folder.session()
-    assert session.interrupted_sweep() is None
-    sweep_id = session.begin_sweep([], SweepOptions(), None)
-    assert session.interrupted_sweep() == sweep_id
+    assert session.store.interrupted_sweep() is None
+    sweep_id = session.store.begin([], SweepOptions(), None)
+    assert session.store.interrupted_sweep() == sweep_id
 
-    session.end_sweep(sweep_id, "finished")
+    session.store.end(sweep_id, "finished")
 
-    assert session.interrupted_sweep() is None
+    assert session.store.interrupted_sweep() is None
 
 
 def test_an_unchanged_suite_stored_again_is_one_row(folder: ProjectFolder) -> None:
     session = folder.session()
     ready = session.suite("sums")
-    session.store_suite(ready)
-    session.store_suite(ready)
+    session.store.store_suites([ready])
+    session.store.store_suites([ready])
     folder.write_suite(a_test("a"))
     newer = folder.session()
 
-    newer.store_suite(newer.suite("sums"))
+    newer.store.store_suites([newer.suite("sums")])
 
     assert folder.ask("SELECT case_count FROM suites ORDER BY loaded_at") == [(2,), (1,)]
-    assert newer.stored_revisions() == {"sums": newer.suite("sums").suite.revision}
+    assert newer.store.stored_revisions() == {"sums": newer.suite("sums").suite.revision}

@@ -483,12 +483,12 @@ def test_scoring_alone_never_calls_a_target_that_has_not_been_executed(folder: P
 
 def test_a_past_board_stays_as_it_was(folder: ProjectFolder) -> None:
     folder.sweep()
-    folder.session().update_leaderboards()
+    folder.session().store.update_leaderboards()
     past = folder.ask("SELECT * FROM leaderboards ORDER BY ALL")
     folder.write_suite(a_test("a", contains("9")), a_test("b"))
     folder.sweep()
 
-    folder.session().update_leaderboards()
+    folder.session().store.update_leaderboards()
 
     boards = folder.ask("SELECT DISTINCT board_id FROM leaderboard_history ORDER BY 1")
     assert len(boards) == 2
@@ -502,7 +502,7 @@ def test_a_runner_swept_at_an_older_revision_does_not_stand_beside_one_at_the_ne
     folder.write_suite(a_test("a", contains("9")), a_test("b"))
     folder.sweep()
 
-    folder.session().update_leaderboards()
+    folder.session().store.update_leaderboards()
 
     revision = folder.session().suite("sums").suite.revision
     assert folder.ask("SELECT runner, suite_revision, passed FROM leaderboard") == [("echo", revision, 1)]
@@ -513,7 +513,7 @@ def test_cells_of_an_older_revision_that_a_filter_left_out_are_not_counted_as_gr
     folder.write_suite(a_test("a", contains("9")), a_test("b"))
     folder.sweep(cases=only("a"))
 
-    folder.session().update_leaderboards()
+    folder.session().store.update_leaderboards()
 
     assert folder.ask("SELECT graded, planned, passed, coverage FROM leaderboard") == [(1, 2, 0, 0.5)]
 

@@ -1,0 +1,51 @@
+"""Which of the requested pairs a sweep can carry out, and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.executions.planning import check_case_ids
+from eval_pipeline.sweeps.grading import ungradable
+from eval_pipeline.sweeps.pairs import Pair, SweepOptions, count_plans
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.sweep import make_graders
+from eval_pipeline.warehouse.journal import PairKey
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedPairs:
+    """The usable ones of some pairs, and the reason of each unusable one."""
+
+    pairs: list[Pair]
+    unusable: dict[PairKey, str]
+
+
+def select_pairs(session: ProjectSession, names: Sequence[PairKey], options: SweepOptions) -> SelectedPairs:
+    """Return the pairs that can be carried out and graded; unusable ones do not stop the others.
+
+    Raises InputError for a case id that no suite has, and when ids and tags select nothing.
+    """
+    pairs, unusable = session.usable_pairs(names)
+    errors = grading_errors(session, pairs, options)
+    usable = [pair for pair in pairs if pair.name not in errors]
+    if usable:
+        _check_cases(usable, options)
+    return SelectedPairs(usable, unusable | {name: str(error) for name, error in errors.items()})
+
+
+def grading_errors(session: ProjectSession, pairs: Sequence[Pair], options: SweepOptions) -> dict[PairKey, InputError]:
+    """Return why pairs cannot be graded, for those that cannot."""
+    graders = make_graders(options, session.warehouse, session.runner)
+    errors = {
+        pair.name: ungradable(pair.ready.suite, pair.runner, graders, any_runner=options.any_runner) for pair in pairs
+    }
+    return {name: error for name, error in errors.items() if error is not None}
+
+
+def _check_cases(pairs: Sequence[Pair], options: SweepOptions) -> None:
+    check_case_ids([pair.ready.suite for pair in pairs], options.cases.ids)
+    narrowed = options.cases.ids or options.cases.tags
+    if narrowed and not any(count_plans(pair, options, options.cases) for pair in pairs):
+        raise InputError("no case matches the selection")

@@ -1,0 +1,121 @@
+"""What a project stores of its sweeps: suites, sweeps from begin to end, and boards; and one sweep at a time."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+from filelock import Timeout
+
+from eval_pipeline.leaderboards.standings import CELL_COLUMNS, VERDICT_COLUMNS, rank
+from eval_pipeline.sweeps.pairs import Pair, SweepOptions, ValidatedSuite
+from eval_pipeline.warehouse import queries, rows
+from eval_pipeline.warehouse.store import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class SweepStore:
+    """The sweeps and boards in a warehouse."""
+
+    warehouse: Warehouse
+
+    def store_suites(self, suites: Sequence[ValidatedSuite]) -> None:
+        """Store suites and their cases, each at its revision."""
+        if not suites:
+            return
+        now = datetime.now(UTC)
+        with self.warehouse.transaction():
+            self.warehouse.write("suites", [rows.suite_row(each.suite, list(each.errors), now) for each in suites])
+            self.warehouse.write("cases", (row for each in suites for row in rows.case_rows(each.suite)))
+
+    def stored_revisions(self) -> dict[str, str]:
+        """Return the newest stored revision of each suite."""
+        return queries.stored_revisions(self.warehouse)
+
+    @contextmanager
+    def exclusive(self, report: Callable[[str], object] = lambda text: None) -> Iterator[list[str]]:
+        """Let one sweep at a time run in a data folder: wait for the one under way. A killed process holds no lock.
+
+        Yields the Dagster run ids of sweeps whose process was killed; they are marked as interrupted.
+        """
+        lock = self.warehouse.storage.lock("sweep")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            report("another sweep of this data folder is under way: waiting for it")
+            lock.acquire()
+        try:
+            yield queries.interrupt_running_sweeps(self.warehouse)
+        finally:
+            lock.release()
+
+    @contextmanager
+    def recorded(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> Iterator[str]:
+        """Record a sweep from begin to end; yield its id. What it stored is published even when it breaks off."""
+        sweep_id = self.begin(pairs, options, dagster_run_id)
+        status = "interrupted"
+        try:
+            yield sweep_id
+            status = "finished"
+        finally:
+            self.end(sweep_id, status)
+            self.warehouse.publish()
+
+    def begin(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> str:
+        """Record that a sweep begins, and its runners; return its id (sortable by time)."""
+        now = datetime.now(UTC)
+        sweep_id = new_id(now)
+        used = {pair.runner.name: pair for pair in pairs}
+        row = {
+            "sweep_id": sweep_id,
+            "started_at": now,
+            "status": "running",
+            "dagster_run_id": dagster_run_id,
+            "refresh": options.refresh,
+            "selection": _selection(pairs, options),
+        }
+        with self.warehouse.transaction():
+            runners = [rows.runner_row(pair.runner, pair.revision, now) for pair in used.values()]
+            self.warehouse.write("runners", runners)
+            self.warehouse.write("sweeps", [row])
+        return sweep_id
+
+    def end(self, sweep_id: str, status: str) -> None:
+        """Record how a sweep ended: finished or interrupted."""
+        queries.end_sweep(self.warehouse, sweep_id, status)
+
+    def interrupted_sweep(self) -> str | None:
+        """Return the newest sweep if it did not finish, else None."""
+        return queries.interrupted_sweep(self.warehouse)
+
+    def update_leaderboards(self, sweep_id: str | None = None) -> pl.DataFrame:
+        """Compute all standings from the current verdicts, store them as a new board, and return them."""
+        now = datetime.now(UTC)
+        pairs = queries.pair_sizes(self.warehouse)
+        verdicts = queries.newest_verdicts(self.warehouse, VERDICT_COLUMNS).cast(VERDICT_COLUMNS)  # type: ignore[arg-type]
+        standings = rank(verdicts, pairs.cast(CELL_COLUMNS)).with_columns(  # type: ignore[arg-type]
+            board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
+        )
+        return queries.append_standings(self.warehouse, standings)
+
+
+def new_id(now: datetime) -> str:
+    """Return a name that sorts by time: `20261121T222501.123456-ab12`."""
+    return f"{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(2)}"
+
+
+def _selection(pairs: Sequence[Pair], options: SweepOptions) -> dict[str, Any]:
+    return {
+        "suites": sorted({pair.name.suite for pair in pairs}),
+        "runners": sorted({pair.name.runner for pair in pairs}),
+        "cases": sorted(options.cases.ids),
+        "tags": sorted(options.cases.tags),
+        "repetitions": options.repetitions,
+        "threshold": options.threshold,
+        "stages": options.stages,
+    }
