@@ -148,10 +148,10 @@ def test_traces_are_sent_to_a_collector_with_its_headers(copy: CliProject) -> No
         answer = copy("export", "--format", "otel", "--endpoint", collector.url, "--suite", "sums")
 
     ((path, headers, _),) = collector.received
-    given = {name.lower(): value for name, value in headers.items()}
+    lowered = {name.lower(): value for name, value in headers.items()}
     assert answer.code == 0
-    assert (path, given["authorization"], given["x-team"]) == ("/v1/traces", "Bearer key", "a")
-    assert given["content-type"] == "application/json"
+    assert (path, lowered["authorization"], lowered["x-team"]) == ("/v1/traces", "Bearer key", "a")
+    assert lowered["content-type"] == "application/json"
     assert [span["name"] for span in collector.spans if "parentSpanId" not in span] == ["invoke_agent parrot"] * 2
 
 

@@ -29,8 +29,8 @@ for line in open(sys.argv[1]):
 
 def a_batch_runner(folder: Path, command: Any, **settings: Any) -> Command:
     timeout_s = settings.pop("timeout_s", None)
-    given = {"command": command, "batch": True, **settings}
-    return Command(a_runner(adapter="command", settings=given, folder=folder, timeout_s=timeout_s))
+    result = {"command": command, "batch": True, **settings}
+    return Command(a_runner(adapter="command", settings=result, folder=folder, timeout_s=timeout_s))
 
 
 def calls(folder: Path, *ids: str, timeout_s: float = 30.0) -> list[Call]:
@@ -65,31 +65,31 @@ def writing(folder: Path, *rows: Any) -> str:
 def test_one_run_answers_all_cases_in_the_order_they_were_asked(tmp_path: Path, command: str) -> None:
     (tmp_path / "echo.py").write_text(ECHO, encoding="utf-8")
 
-    given = answers(tmp_path, command, "b", "a", "c")
+    result = answers(tmp_path, command, "b", "a", "c")
 
-    assert [report(one).final_output for one in given] == ["QUESTION B", "QUESTION A", "QUESTION C"]
+    assert [report(item).final_output for item in result] == ["QUESTION B", "QUESTION A", "QUESTION C"]
 
 
 def test_suites_and_repetitions_have_runs_of_their_own(tmp_path: Path) -> None:
     line = 'echo {SUITE} {REPETITION} >> runs; printf \'{"id": "a", "text": "%s %s"}\' {SUITE} {REPETITION}'
     cells = [("math", 1), ("math", 2), ("art", 1)]
-    asked = [
+    requests = [
         a_call(tmp_path / f"{suite}-{number}", a_plan(a_case("a"), suite=suite, repetition=number))
         for suite, number in cells
     ]
 
-    given = asyncio.run(a_batch_runner(tmp_path, line).execute_batch(asked))
+    result = asyncio.run(a_batch_runner(tmp_path, line).execute_batch(requests))
 
-    assert [report(one).final_output for one in given] == ["math 1", "math 2", "art 1"]
+    assert [report(item).final_output for item in result] == ["math 1", "math 2", "art 1"]
     assert (tmp_path / "runs").read_text().splitlines() == ["math 1", "math 2", "art 1"]
 
 
 def test_the_placeholders_of_a_batch_are_not_those_of_a_case(tmp_path: Path) -> None:
     line = 'printf \'{"id": "a", "text": "<%s> %s %s %s"}\' {PROMPT} {EVAL_ID} {SUITE} {ATTEMPT}'
 
-    (given,) = answers(tmp_path, line, "a")
+    (result,) = answers(tmp_path, line, "a")
 
-    assert report(given).final_output == "<> batch math 1"
+    assert report(result).final_output == "<> batch math 1"
 
 
 def test_a_batch_is_told_of_its_cases_only_what_makes_them_others(tmp_path: Path) -> None:
@@ -98,11 +98,11 @@ def test_a_batch_is_told_of_its_cases_only_what_makes_them_others(tmp_path: Path
         "for case in map(json.loads, open(sys.argv[1])):\n"
         "    print(json.dumps({'id': case['id'], 'text': ' '.join(case)}))\n"
     )
-    asked = a_call(tmp_path / "a", a_plan(a_case("a", metadata={"hint": "4"}, tags=("easy",))))
+    call = a_call(tmp_path / "a", a_plan(a_case("a", metadata={"hint": "4"}, tags=("easy",))))
 
-    (given,) = asyncio.run(a_batch_runner(tmp_path, "python3 keys.py {CASES_FILE}").execute_batch([asked]))
+    (result,) = asyncio.run(a_batch_runner(tmp_path, "python3 keys.py {CASES_FILE}").execute_batch([call]))
 
-    assert report(given).final_output == "id prompt input files"
+    assert report(result).final_output == "id prompt input files"
 
 
 KEY = "sk-1234567890"
@@ -140,7 +140,7 @@ def test_what_is_known_of_each_answer_is_kept_and_its_time_only_when_it_is_told(
     first, second = map(report, answers(tmp_path, writing(tmp_path, *rows), "a", "b"))
 
     assert (first.final_output, first.usage.input_tokens, first.usage.cost_usd) == ("4", 9, 0.5)
-    assert [one.tool for one in first.tool_calls] == ["add"]
+    assert [item.tool for item in first.tool_calls] == ["add"]
     assert (first.duration_ms, second.duration_ms) == (70, None)
 
 
@@ -160,7 +160,7 @@ def test_a_row_may_say_that_its_case_failed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "class_", "said"),
+    ("command", "class_", "message"),
     [
         pytest.param(["echo", '{"id": "a"}\n{"id": "a"}'], "malformed-reply", "two rows with the id 'a' (line 2)",
                      id="twice"),
@@ -173,12 +173,12 @@ def test_a_row_may_say_that_its_case_failed(tmp_path: Path) -> None:
         pytest.param(["no-such-program"], "target-crash", "cannot be started", id="no program"),
     ],
 )  # fmt: skip
-def test_a_batch_that_failed_as_a_whole_raises(tmp_path: Path, command: Any, class_: str, said: str) -> None:
+def test_a_batch_that_failed_as_a_whole_raises(tmp_path: Path, command: Any, class_: str, message: str) -> None:
     with pytest.raises(TargetFailure) as raised:
         answers(tmp_path, command, "a", "b")
 
     assert raised.value.failure.id == class_
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_batch_may_take_as_long_as_its_calls_together(tmp_path: Path) -> None:

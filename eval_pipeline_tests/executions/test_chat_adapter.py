@@ -162,8 +162,8 @@ def called(id_: str, name: str = "add", arguments: str = '{"a":2}') -> dict[str,
 def test_a_tools_answer_names_the_call_it_answers(
     calls: tuple[dict[str, Any], ...], answers: tuple[Message, ...], sent: list[tuple[str, str]]
 ) -> None:
-    asked = Message(role="assistant", content="", tool_calls=calls)
-    case = a_case(input=(Message(role="user", content="?"), asked, *answers, Message(role="user", content="So?")))
+    calling = Message(role="assistant", content="", tool_calls=calls)
+    case = a_case(input=(Message(role="user", content="?"), calling, *answers, Message(role="user", content="So?")))
 
     _, request = ask(chat_reply(), case)
 
@@ -244,7 +244,7 @@ def test_responses_of_openai_itself_are_kept_without_a_wire_as_they_always_were(
 
 
 @pytest.mark.parametrize(
-    ("given", "path"),
+    ("config", "path"),
     [
         pytest.param({"api_format": "chat"}, "/v1/chat/completions", id="openai"),
         pytest.param({"api_format": "responses"}, "/v1/responses", id="openai responses"),
@@ -252,10 +252,10 @@ def test_responses_of_openai_itself_are_kept_without_a_wire_as_they_always_were(
         pytest.param({"wire": "azure", "api_format": "responses"}, "/v1/openai/v1/responses", id="azure responses"),
     ],
 )
-def test_the_format_of_openai_and_azure_can_be_chosen(given: dict[str, Any], path: str) -> None:
+def test_the_format_of_openai_and_azure_can_be_chosen(config: dict[str, Any], path: str) -> None:
     format_ = RESPONSES if "responses" in path else OPENAI
 
-    _, request = ask(plain(format_.response), **given)
+    _, request = ask(plain(format_.response), **config)
 
     assert request.path == path
 
@@ -295,10 +295,10 @@ def test_a_system_setting_stands_where_the_provider_has_it() -> None:
     ],
 )  # fmt: skip
 def test_settings_that_cannot_be_used_are_found_before_anything_runs(fields: dict[str, Any], problem: str) -> None:
-    given = {"base_url": "http://127.0.0.1:1/v1", "model": "m", **fields}
+    config = {"base_url": "http://127.0.0.1:1/v1", "model": "m", **fields}
 
     with pytest.raises(InputError) as raised:
-        Chat(a_runner(adapter="chat", settings=given))
+        Chat(a_runner(adapter="chat", settings=config))
 
     assert problem in str(raised.value)
 
@@ -422,7 +422,7 @@ def test_an_endpoint_that_does_not_stream_when_asked_to_is_read_all_the_same() -
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streaming"])
 @pytest.mark.parametrize(
-    ("reply", "failure_class", "retryable", "said"),
+    ("reply", "failure_class", "retryable", "message"),
     [
         pytest.param(json_reply({"error": {"message": "no such field"}}, 400), "bad-request", False,
                      "HTTP 400: no such field", id="400"),
@@ -459,17 +459,17 @@ def test_an_endpoint_that_does_not_stream_when_asked_to_is_read_all_the_same() -
     ],
 )  # fmt: skip
 def test_what_is_no_answer_has_a_failure_class(
-    reply: Reply, failure_class: str, retryable: bool, said: str, stream: bool
+    reply: Reply, failure_class: str, retryable: bool, message: str, stream: bool
 ) -> None:
     failure = failure_of(reply, stream=stream)
 
     assert (failure.failure.id, failure.retryable) == (failure_class, retryable)
-    assert said in str(failure)
+    assert message in str(failure)
     assert len(str(failure)) < 2_100
 
 
 @pytest.mark.parametrize(
-    ("reply", "failure_class", "said"),
+    ("reply", "failure_class", "message"),
     [
         pytest.param(stream_reply(chunk(content="Fo"), done=False), "connection", "the stream ended before the answer"
                      " did", id="ended early"),
@@ -490,12 +490,12 @@ def test_what_is_no_answer_has_a_failure_class(
     ],
 )  # fmt: skip
 def test_a_broken_stream_has_a_failure_class_and_may_be_tried_again(
-    reply: Reply, failure_class: str, said: str
+    reply: Reply, failure_class: str, message: str
 ) -> None:
     failure = failure_of(reply, stream=True)
 
     assert (failure.failure.id, failure.retryable) == (failure_class, True)
-    assert said in str(failure)
+    assert message in str(failure)
 
 
 def test_what_a_server_said_to_a_refused_request_is_kept() -> None:

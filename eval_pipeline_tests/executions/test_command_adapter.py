@@ -126,10 +126,10 @@ def test_a_program_in_a_workspace_is_told_where_that_is_and_another_nothing(tmp_
     workspace = tmp_path / "workspace"
     workspace.mkdir()
 
-    told = asyncio.run(adapter.execute(replace(a_call(tmp_path / "one"), workspace=workspace)))
+    result = asyncio.run(adapter.execute(replace(a_call(tmp_path / "one"), workspace=workspace)))
     untold = asyncio.run(adapter.execute(a_call(tmp_path / "two")))
 
-    assert told.files["stdout"].read_text() == str(workspace)
+    assert result.files["stdout"].read_text() == str(workspace)
     assert untold.files["stdout"].read_text() == ""
 
 
@@ -188,7 +188,7 @@ def test_an_answer_left_by_an_interrupted_run_is_no_answer(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         pytest.param("exit 3", "exit code 3", id="exit code"),
         pytest.param("echo out; echo no model >&2; exit 1", "exit code 1: no model", id="what it said"),
@@ -197,11 +197,11 @@ def test_an_answer_left_by_an_interrupted_run_is_no_answer(tmp_path: Path) -> No
         pytest.param("printf '\\377' >&2; exit 1", "exit code 1: \ufffd", id="no text"),
     ],
 )
-def test_a_program_that_fails_is_a_crash_of_the_target(tmp_path: Path, command: str, said: str) -> None:
+def test_a_program_that_fails_is_a_crash_of_the_target(tmp_path: Path, command: str, message: str) -> None:
     failure = failure_of(tmp_path, command)
 
     assert (failure.failure.id, failure.retryable) == ("target-crash", False)
-    assert said in str(failure)
+    assert message in str(failure)
     assert len(str(failure)) < 2_100
     assert failure.raw is not None
     assert "stdout" in failure.raw.files
@@ -213,7 +213,7 @@ def test_other_exit_codes_may_be_fine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "prompt", "settings", "said"),
+    ("command", "prompt", "settings", "message"),
     [
         pytest.param(["no-such-program"], "", {}, "No such file or directory: 'no-such-program'", id="no program"),
         pytest.param(["./notes.txt"], "", {}, "Permission denied: './notes.txt'", id="no program, but a file"),
@@ -224,7 +224,7 @@ def test_other_exit_codes_may_be_fine(tmp_path: Path) -> None:
     ],
 )
 def test_a_program_that_cannot_be_started_says_why(
-    tmp_path: Path, command: Any, prompt: str, settings: Any, said: str
+    tmp_path: Path, command: Any, prompt: str, settings: Any, message: str
 ) -> None:
     (tmp_path / "notes.txt").write_text("no program")
 
@@ -232,7 +232,7 @@ def test_a_program_that_cannot_be_started_says_why(
 
     assert failure.failure.id == "target-crash"
     assert str(failure).startswith("cannot be started: ")
-    assert said in str(failure)
+    assert message in str(failure)
 
 
 def test_a_program_runs_beside_the_runners_file_or_where_it_is_told(tmp_path: Path) -> None:

@@ -61,10 +61,10 @@ def test_attached_files_are_given_as_the_format_says(
 ) -> None:
     case = a_case_with_files(tmp_path, *FILES)
 
-    said = printed(tmp_path, command, case, **settings)
+    message = printed(tmp_path, command, case, **settings)
 
     paths = [str(tmp_path / name) for name in FILES]
-    assert said.splitlines() == [f"<{word.format(*paths)}>" for word in words]
+    assert message.splitlines() == [f"<{word.format(*paths)}>" for word in words]
     assert not (tmp_path / "hacked").exists()
 
 
@@ -85,9 +85,9 @@ def test_the_first_attempt_is_no_retry(tmp_path: Path) -> None:
     adapter = Command(a_runner(settings={"command": ["echo", "{ATTEMPT} {RETRY}"]}, folder=tmp_path))
     calls = [a_call(tmp_path / "files", attempt=attempt) for attempt in (1, 2)]
 
-    said = [asyncio.run(adapter.execute(call)).files["stdout"].read_text() for call in calls]
+    message = [asyncio.run(adapter.execute(call)).files["stdout"].read_text() for call in calls]
 
-    assert said == ["1 0\n", "2 1\n"]
+    assert message == ["1 0\n", "2 1\n"]
 
 
 # The workspace.
@@ -143,13 +143,13 @@ def test_a_programs_time_is_its_own_however_busy_the_loop_is(tmp_path: Path) -> 
     busy_s = 0.5
 
     async def busy() -> tuple[RawExecution, float]:
-        begun = time.monotonic()
+        started = time.monotonic()
         work = asyncio.ensure_future(adapter.execute(a_call(tmp_path / "files")))
         await asyncio.sleep(0)
         while not (tmp_path / "done").exists():
             time.sleep(0.001)
         time.sleep(busy_s)
-        return await work, (time.monotonic() - begun) * 1000
+        return await work, (time.monotonic() - started) * 1000
 
     raw, took_ms = asyncio.run(busy())
 

@@ -37,10 +37,10 @@ class Says:
     texts: Sequence[str | TargetFailure]
 
     async def next(self, so_far: Sequence[Exchange]) -> tuple[Message, ...] | None:
-        said = self.texts[len(so_far)] if len(so_far) < len(self.texts) else None
-        if isinstance(said, TargetFailure):
-            raise said
-        return user(said) if said is not None else None
+        message = self.texts[len(so_far)] if len(so_far) < len(self.texts) else None
+        if isinstance(message, TargetFailure):
+            raise message
+        return user(message) if message is not None else None
 
 
 class Target:
@@ -152,7 +152,7 @@ def test_files_of_turns_are_kept_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("on_failure", "passes", "said", "judged"),
+    ("on_failure", "passes", "message", "judged"),
     [
         ("continue", False, ["one", "two", "three"], []),
         ("stop", True, ["one", "two", "three"], [1, 2]),
@@ -160,12 +160,12 @@ def test_files_of_turns_are_kept_apart() -> None:
     ],
 )
 def test_the_turns_of_a_suite_are_said_in_order_and_a_failed_one_may_end_them(
-    on_failure: Any, passes: bool, said: list[str], judged: list[int]
+    on_failure: Any, passes: bool, message: list[str], judged: list[int]
 ) -> None:
-    asked: list[int] = []
+    requests: list[int] = []
 
     async def passed(so_far: RawExecution) -> bool:
-        asked.append(len(turns_of(so_far)))
+        requests.append(len(turns_of(so_far)))
         return passes
 
     target = Target()
@@ -173,5 +173,5 @@ def test_the_turns_of_a_suite_are_said_in_order_and_a_failed_one_may_end_them(
 
     hold(ScriptedSpeaker(script, passed), target)
 
-    assert [heard[-1] for heard in target.heard] == said
-    assert asked == judged
+    assert [heard[-1] for heard in target.heard] == message
+    assert requests == judged

@@ -192,10 +192,10 @@ def test_an_attempt_has_a_time_limit(case_s: float | None, runner_s: float | Non
 
 
 def test_an_attempt_is_told_its_time_limit() -> None:
-    told: list[float] = []
-    run(lambda call: told.append(call.timeout_s) or 1.0, timeout_s=7.0)  # type: ignore[func-returns-value]
+    limits_s: list[float] = []
+    run(lambda call: limits_s.append(call.timeout_s) or 1.0, timeout_s=7.0)  # type: ignore[func-returns-value]
 
-    assert told == [7.0]
+    assert limits_s == [7.0]
 
 
 @pytest.mark.parametrize(("retries_timeouts", "attempts"), [(True, 6), (False, 1)])
@@ -211,7 +211,7 @@ def test_whether_time_that_ran_out_is_tried_again_is_the_adapters_choice(
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         pytest.param(KeyError("x"), "adapter 'replay' failed: KeyError: 'x'", id="any error"),
         pytest.param(TimeoutError("too slow"), "adapter 'replay' failed: TimeoutError: too slow", id="its own timeout"),
@@ -223,12 +223,12 @@ def test_whether_time_that_ran_out_is_tried_again_is_the_adapters_choice(
         pytest.param(ExceptionGroup("both", [KeyError("x")]), "ExceptionGroup: both (1 sub-exception)", id="several"),
     ],
 )
-def test_an_adapter_that_breaks_is_a_row_and_the_others_go_on(error: BaseException, said: str) -> None:
+def test_an_adapter_that_breaks_is_a_row_and_the_others_go_on(error: BaseException, message: str) -> None:
     adapter, sink = run(lambda call: error if call.plan.case.id == "c1" else 1.0, 2)
 
     broken, fine = sink.kept
     assert broken.failure_class == "adapter"
-    assert said in (broken.error or "")
+    assert message in (broken.error or "")
     assert fine.completed
     assert adapter.closed == 1
 
@@ -501,17 +501,17 @@ def raising(error: BaseException) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         pytest.param(KeyError("x"), "KeyError: 'x'", id="any error"),
         pytest.param(StopIteration(), "RuntimeError: coroutine raised StopIteration", id="the end of an iterator"),
         pytest.param(SystemExit(3), "SystemExit: 3", id="an exit"),
     ],
 )
-def test_a_plain_function_that_breaks_is_a_row(error: BaseException, said: str) -> None:
+def test_a_plain_function_that_breaks_is_a_row(error: BaseException, message: str) -> None:
     (execution,) = carry_out_plain(raising(error))
 
-    assert (execution.failure_class, execution.error) == ("adapter", f"adapter 'replay' failed: {said}")
+    assert (execution.failure_class, execution.error) == ("adapter", f"adapter 'replay' failed: {message}")
 
 
 def test_a_plain_function_that_never_returns_runs_out_of_time_and_holds_nothing_up() -> None:
@@ -609,7 +609,7 @@ def test_when_a_batch_breaks_its_cases_are_asked_one_by_one_and_no_others() -> N
 
 
 @pytest.mark.parametrize(
-    ("runner_s", "told"),
+    ("runner_s", "limits_s"),
     [
         pytest.param(3.0, [2.0, 3.0, 3.0], id="the runner's"),
         pytest.param(None, [2.0, 600.0, 600.0], id="the adapter's"),
@@ -617,14 +617,14 @@ def test_when_a_batch_breaks_its_cases_are_asked_one_by_one_and_no_others() -> N
 )
 @pytest.mark.parametrize(("over_s", "one_by_one"), [(-0.5, 0), (0.5, 3)], ids=["in time", "too late"])
 def test_a_batch_has_the_time_that_its_cases_have_together(
-    runner_s: float | None, told: list[float], over_s: float, one_by_one: int
+    runner_s: float | None, limits_s: list[float], over_s: float, one_by_one: int
 ) -> None:
-    adapter, runner = Batching(takes_s=sum(told) + over_s), a_runner(timeout_s=runner_s)
+    adapter, runner = Batching(takes_s=sum(limits_s) + over_s), a_runner(timeout_s=runner_s)
     cases = [a_case("c1", timeout_s=2.0), a_case("c3"), a_case("c4")]
 
     sink = carry_out(lane(runner, adapter, [a_plan(case, runner) for case in cases]))
 
-    assert adapter.told == told
+    assert adapter.told == limits_s
     assert len(adapter.begun) == one_by_one
     assert [execution.completed for execution in sink.kept] == [True] * 3
 

@@ -47,12 +47,12 @@ def test_a_case_may_have_an_answer_of_its_own() -> None:
 
 def test_a_mock_may_use_tools_and_cost_something() -> None:
     call = {"tool": "add", "input": {"a": 2}, "output": 4}
-    said = {"messages": [{"role": "assistant", "content": "4", "tool_calls": [call]}], "cost_usd": 0.5}
+    response = {"messages": [{"role": "assistant", "content": "4", "tool_calls": [call]}], "cost_usd": 0.5}
 
-    given = report(response=said)
+    normalized = report(response=response)
 
-    assert [one.tool for one in given.tool_calls] == ["add"]
-    assert given.usage.cost_usd == 0.5
+    assert [item.tool for item in normalized.tool_calls] == ["add"]
+    assert normalized.usage.cost_usd == 0.5
 
 
 def test_how_long_a_mock_takes_says_nothing() -> None:

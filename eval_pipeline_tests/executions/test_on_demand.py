@@ -19,16 +19,16 @@ NOWHERE = AttemptEnvironment(folder_of=lambda plan: Path("nowhere"))
 def ask_all(adapter: Simulated, count: int, concurrency: int) -> list[Execution]:
     """The executions of `count` questions put at once."""
     runner = a_runner(retries=PATIENT, concurrency=concurrency)
-    found: list[Execution] = []
+    result: list[Execution] = []
 
     async def main() -> None:
         on_demand = OnDemand(runner, adapter, NOWHERE, virtual_clock())
-        asked = (on_demand.execute(a_plan(a_case(f"c{number}"), runner)) for number in range(count))
-        found.extend(await asyncio.gather(*asked))
+        requests = (on_demand.execute(a_plan(a_case(f"c{number}"), runner)) for number in range(count))
+        result.extend(await asyncio.gather(*requests))
         await on_demand.close()
 
     run_virtually(main())
-    return found
+    return result
 
 
 def test_a_question_is_asked_again_until_it_is_answered() -> None:
@@ -50,6 +50,6 @@ def test_no_more_questions_are_under_way_than_the_runner_allows() -> None:
 
     executions = ask_all(adapter, 6, 2)
 
-    begun = sorted(execution.started_at for execution in executions)
-    assert [(moment - begun[0]).total_seconds() for moment in begun] == [0, 0, 1, 1, 2, 2]
+    started = sorted(execution.started_at for execution in executions)
+    assert [(moment - started[0]).total_seconds() for moment in started] == [0, 0, 1, 1, 2, 2]
     assert adapter.closed == 1

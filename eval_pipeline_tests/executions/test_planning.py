@@ -28,17 +28,17 @@ def key(case: Case, *, suite: str = "suite", revision: str = "r") -> str:
 
 
 def test_a_plan_is_made_for_every_case_and_repetition_in_order() -> None:
-    found = planned(a_suite(a_case("b"), a_case("a")), repetitions=lambda case: 2)
+    result = planned(a_suite(a_case("b"), a_case("a")), repetitions=lambda case: 2)
 
-    assert [(plan.case.id, plan.repetition) for plan in found] == [("b", 1), ("b", 2), ("a", 1), ("a", 2)]
-    assert {plan.suite for plan in found} == {"suite"}
+    assert [(plan.case.id, plan.repetition) for plan in result] == [("b", 1), ("b", 2), ("a", 1), ("a", 2)]
+    assert {plan.suite for plan in result} == {"suite"}
 
 
 def test_every_plan_has_a_key_of_its_own() -> None:
-    found = planned(a_suite(a_case("c1"), a_case("c11"), a_case("c1", text="c1")), repetitions=lambda case: 12)
+    result = planned(a_suite(a_case("c1"), a_case("c11"), a_case("c1", text="c1")), repetitions=lambda case: 12)
 
-    assert len({plan.key for plan in found}) == 36
-    assert {len(plan.key) for plan in found} == {64}
+    assert len({plan.key for plan in result}) == 36
+    assert {len(plan.key) for plan in result} == {64}
 
 
 def test_planning_again_gives_the_same_keys() -> None:

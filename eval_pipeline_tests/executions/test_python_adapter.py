@@ -139,7 +139,7 @@ def test_a_function_returns_an_answer_or_a_mapping_with_output(
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         ("raises", "ValueError: no idea"),
         ("raises_later", "ValueError: no idea"),
@@ -151,12 +151,12 @@ def test_a_function_returns_an_answer_or_a_mapping_with_output(
         ("a_typo", "returned unknown keys ['usgae']; there are: output, messages, usage, cost_usd, latency_ms"),
     ],
 )
-def test_a_function_that_fails_is_a_crash_of_the_target(call: Caller, function: str, said: str) -> None:
+def test_a_function_that_fails_is_a_crash_of_the_target(call: Caller, function: str, message: str) -> None:
     with pytest.raises(TargetFailure) as raised:
         call(function)
 
     assert (raised.value.failure.id, raised.value.retryable) == ("target-crash", False)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_function_that_returns_nothing_gave_no_output(call: Caller) -> None:

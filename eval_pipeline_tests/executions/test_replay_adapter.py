@@ -126,7 +126,7 @@ def test_a_case_without_a_row_has_no_recording() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "class_", "said"),
+    ("error", "class_", "message"),
     [
         pytest.param("it broke", "target-error", "it broke", id="text"),
         pytest.param({"class": "timeout", "message": "too slow"}, "timeout", "too slow", id="class"),
@@ -135,10 +135,10 @@ def test_a_case_without_a_row_has_no_recording() -> None:
         pytest.param({"class": "made-up", "message": "odd"}, "target-error", "odd", id="unknown class"),
     ],
 )
-def test_a_recorded_error_fails_again(error: Any, class_: str, said: str) -> None:
+def test_a_recorded_error_fails_again(error: Any, class_: str, message: str) -> None:
     failure = failure_of(record({"case": "a", "output": "half", "error": error}))
 
-    assert (failure.failure.id, failure.retryable, str(failure)) == (class_, False, said)
+    assert (failure.failure.id, failure.retryable, str(failure)) == (class_, False, message)
     assert failure.raw is not None
     assert failure.raw.payload["output"] == "half"
 
@@ -266,9 +266,9 @@ def test_agentvs_fixture_answers_with_its_messages_and_what_they_cost() -> None:
 def test_agentvs_attempts_count_from_nought_and_a_row_without_one_answers_for_any() -> None:
     replay = record(fixture(text="any"), fixture(text="second", attempt=1))
 
-    said = [answer(replay, repetition=number).payload["output"][0]["content"] for number in (1, 2, 3)]
+    texts = [answer(replay, repetition=number).payload["output"][0]["content"] for number in (1, 2, 3)]
 
-    assert said == ["any", "second", "any"]
+    assert texts == ["any", "second", "any"]
 
 
 @pytest.mark.parametrize(
@@ -294,10 +294,10 @@ def test_a_runner_says_whose_recordings_and_which_suites_it_wants() -> None:
     replays = [a_replay("recording.jsonl", source_target=name) for name in ("live", "old")]
     replays.append(a_replay("recording.jsonl", source_target="live", variant="v2", suite="math"))
 
-    said = [answer(replay, suite=suite).payload["output"][0]["content"]
+    texts = [answer(replay, suite=suite).payload["output"][0]["content"]
             for replay, suite in zip(replays, ("math", "math", "renamed"), strict=True)]  # fmt: skip
 
-    assert said == ["a", "b", "4"]
+    assert texts == ["a", "b", "4"]
 
 
 def test_recordings_of_several_targets_have_to_be_told_apart() -> None:
@@ -334,12 +334,12 @@ TRANSCRIPT = {
     ],
 )
 def test_a_transcript_answers_for_the_case_that_it_names_or_whose_input_it_has(row: Any) -> None:
-    asked = a_case(
+    case_ = a_case(
         "a", input=(Message(role="system", content="Be brief."), Message(role="user", content="What is 2 + 2?"))
     )
     replay = record({**TRANSCRIPT, "input": "Who are you?"}, row)
 
-    report = normalize(an_execution(raw=answer(replay, asked)), asked, a_runner())
+    report = normalize(an_execution(raw=answer(replay, case_)), case_, a_runner())
 
     assert (report.final_output, report.duration_ms, report.usage.input_tokens) == ("4", 70, 9)
 

@@ -278,9 +278,9 @@ def test_a_runner_that_is_not_there_says_which_are() -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_a_runners_file_is_said(text: str, problem: str) -> None:
-    (said,) = errors_of(text)
+    (message,) = errors_of(text)
 
-    assert problem in said
+    assert problem in message
 
 
 def test_every_bad_entry_is_named_at_once() -> None:
@@ -291,7 +291,7 @@ def test_every_bad_entry_is_named_at_once() -> None:
           - {name: a, adapter: command, command: cat}
         """
 
-    assert [said.partition(";")[0] for said in errors_of(text)] == [
+    assert [message.partition(";")[0] for message in errors_of(text)] == [
         "runners.yaml:3: runners[1].adapter: no adapter 'nothing'",
         "runners.yaml:4: runners[2].name: two runners are named 'a'",
     ]
@@ -321,12 +321,12 @@ CAT = "{name: cat, adapter: command, command: cat, tags: [small]}"
 
 
 def runners_of(*entries: str, **environment: str) -> dict[str, Runner]:
-    lines = "".join(f"  - {one}\n" for one in entries)
+    lines = "".join(f"  - {item}\n" for item in entries)
     return {runner.name: runner for runner in load(f"runners:\n{lines}", **environment)}
 
 
 def problems_of(*entries: str, **environment: str) -> list[str]:
-    lines = "".join(f"  - {one}\n" for one in entries)
+    lines = "".join(f"  - {item}\n" for item in entries)
     return errors_of(f"runners:\n{lines}", **environment)
 
 

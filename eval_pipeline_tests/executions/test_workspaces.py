@@ -72,8 +72,8 @@ def test_a_workspace_for_each_case_has_every_hook_for_each_case(samples: SampleW
         lambda workspaces: worked(workspaces, plan_for(spec, "c2")),
     )
 
-    one = ["before_all before_all", "before_each {}", "after_each {}", "after_all after_all"]
-    assert samples.order == [name.format(case) for case in ("c1", "c2") for name in one]
+    item = ["before_all before_all", "before_each {}", "after_each {}", "after_all after_all"]
+    assert samples.order == [name.format(case) for case in ("c1", "c2") for name in item]
     assert len({entry["stdin"]["workspace_path"] for entry in samples.logged}) == 2
 
 
@@ -87,13 +87,13 @@ def test_hooks_are_told_what_they_work_on(samples: SampleWorkspaces) -> None:
         "{{other}}",
     )
     spec = samples.spec(hooks={name: samples.recorder(name, *arguments) for name in ("before_all", "before_each")})
-    said = (
+    message = (
         Message(role="system", content="Be brief"),
         Message(role="user", content=" one "),
         Message(role="user", content="two"),
     )
 
-    trace = one_case(samples.workspaces(), plan_for(spec, "t1", input=said, metadata={"k": "v", "n": 3}))
+    trace = one_case(samples.workspaces(), plan_for(spec, "t1", input=message, metadata={"k": "v", "n": 3}))
 
     of_all, of_case = samples.logged
     folder = str(trace.path)
@@ -312,7 +312,7 @@ def test_graders_see_the_workspace_before_it_is_reset_and_tidied(samples: Sample
 
 
 @pytest.mark.parametrize(
-    ("hook", "said"),
+    ("hook", "message"),
     [
         pytest.param(
             a_shell("echo no disk >&2; exit 3"), "before_each hook failed: exit code 3: no disk", id="exit code"
@@ -332,11 +332,11 @@ def test_graders_see_the_workspace_before_it_is_reset_and_tidied(samples: Sample
         ),
     ],
 )
-def test_a_before_hook_that_fails_is_a_workspace_failure(samples: SampleWorkspaces, hook: Hook, said: str) -> None:
+def test_a_before_hook_that_fails_is_a_workspace_failure(samples: SampleWorkspaces, hook: Hook, message: str) -> None:
     failure = failure_of(samples.workspaces(), plan_for(samples.spec(hooks={"before_each": hook})))
 
     assert failure.failure is WORKSPACE
-    assert str(failure).startswith(said)
+    assert str(failure).startswith(message)
 
 
 def test_a_before_all_that_fails_fails_every_case_and_runs_once(samples: SampleWorkspaces) -> None:
@@ -347,9 +347,9 @@ def test_a_before_all_that_fails_fails_every_case_and_runs_once(samples: SampleW
             await workspaces.open(plan_for(spec))
         return str(raised.value)
 
-    said = in_sweep(samples.workspaces(), step, step)
+    message = in_sweep(samples.workspaces(), step, step)
 
-    assert said == ["before_all hook failed: exit code 1"] * 2
+    assert message == ["before_all hook failed: exit code 1"] * 2
     assert samples.order == ["before_all before_all"]
 
 
@@ -588,13 +588,13 @@ def test_a_sweep_that_ends_by_an_error_of_ours_is_tidied_as_any_other(samples: S
 
 
 def test_a_hook_under_way_ends_when_the_sweep_is_cancelled(samples: SampleWorkspaces) -> None:
-    begun = samples.folder / "begun"
-    spec = samples.spec(hooks={"before_each": a_shell(f"echo $$ > {begun}; sleep 60")})
+    started = samples.folder / "begun"
+    spec = samples.spec(hooks={"before_each": a_shell(f"echo $$ > {started}; sleep 60")})
 
     async def sweep() -> None:
         async with samples.workspaces() as workspaces:
             opening = asyncio.create_task(workspaces.open(plan_for(spec)))
-            while not begun.exists() or not begun.read_text():
+            while not started.exists() or not started.read_text():
                 await asyncio.sleep(0.01)
             opening.cancel()
             await asyncio.gather(opening, return_exceptions=True)
@@ -602,7 +602,7 @@ def test_a_hook_under_way_ends_when_the_sweep_is_cancelled(samples: SampleWorksp
     asyncio.run(sweep())
 
     with pytest.raises(ProcessLookupError):
-        os.kill(int(begun.read_text()), 0)
+        os.kill(int(started.read_text()), 0)
     assert left_in(samples.root) == []
 
 
@@ -649,10 +649,10 @@ def test_keeping_a_workspace_does_not_write_of_those_kept_before(tmp_path: Path)
         return int(re.findall(r"wchar: (\d+)", Path("/proc/self/io").read_text())[0])
 
     sweep = SweepFolder(tmp_path, SWEEP)
-    begun = written()
+    started = written()
     for number in range(1_000):
         sweep.keep(sweep.path / f"case-{number:04}")
-    spent = written() - begun
+    spent = written() - started
     kept, other = sweep.new("case-0999"), sweep.new("case-1000")
     sweep.close()
 
@@ -691,9 +691,9 @@ def test_a_target_finds_no_repository_above_its_workspace(samples: SampleWorkspa
 def test_a_cancelled_case_runs_no_hook_any_more_and_frees_its_workspace(samples: SampleWorkspaces) -> None:
     spec = samples.spec(hooks=samples.recorders("before_each", "after_each"))
 
-    async def one(workspaces: Workspaces, begun: asyncio.Event) -> None:
+    async def one(workspaces: Workspaces, started: asyncio.Event) -> None:
         workspace = await workspaces.open(plan_for(spec, "c1"))
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -701,9 +701,9 @@ def test_a_cancelled_case_runs_no_hook_any_more_and_frees_its_workspace(samples:
 
     async def sweep() -> None:
         async with samples.workspaces() as workspaces:
-            begun = asyncio.Event()
-            case = asyncio.create_task(one(workspaces, begun))
-            await begun.wait()
+            started = asyncio.Event()
+            case = asyncio.create_task(one(workspaces, started))
+            await started.wait()
             case.cancel()
             await asyncio.gather(case, return_exceptions=True)
             await worked(workspaces, plan_for(spec, "c2"))

@@ -60,7 +60,7 @@ def test_a_diff_as_git_prints_it(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "said"),
+    ("work", "message"),
     [
         pytest.param(lambda at: (at / "new").write_text("new\n"), "new file mode 100644\n", id="new file"),
         pytest.param(lambda at: (at / "text").unlink(), "deleted file mode 100644\n", id="deleted file"),
@@ -79,8 +79,8 @@ def test_a_diff_as_git_prints_it(folder: Path) -> None:
         pytest.param(lambda at: (at / "text").write_bytes(b"\xe9\n"), "+\N{REPLACEMENT CHARACTER}\n", id="not UTF-8"),
     ],
 )
-def test_every_kind_of_change_is_in_the_diff(folder: Path, work: Work, said: str) -> None:
-    assert said in changes(folder, work)
+def test_every_kind_of_change_is_in_the_diff(folder: Path, work: Work, message: str) -> None:
+    assert message in changes(folder, work)
 
 
 def test_nothing_done_is_no_change(folder: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_sparse_checkout(origin: Path, tmp_path: Path, sparse: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         pytest.param({"ref": "nope"}, "no 'nope' in it", id="unknown ref"),
         pytest.param({"ancestor": 9}, "does not have 9 ancestors", id="too far back"),
@@ -110,14 +110,14 @@ def test_a_sparse_checkout(origin: Path, tmp_path: Path, sparse: tuple[str, ...]
     ],
 )
 def test_a_repository_that_cannot_be_had_is_named_with_gits_last_words(
-    samples: SampleWorkspaces, origin: Path, fields: dict[str, Any], said: str
+    samples: SampleWorkspaces, origin: Path, fields: dict[str, Any], message: str
 ) -> None:
     repository = Repository(**{"path": "repo", "url": str(origin), "local": True, **fields})
 
     failure = failure_of(samples.workspaces(), plan_for(samples.spec(repositories=(repository,))))
 
     assert failure.failure is WORKSPACE
-    assert said in str(failure)
+    assert message in str(failure)
     assert repository.url in str(failure)
 
 
@@ -288,7 +288,7 @@ def test_what_the_caller_set_for_git_does_not_reach_it(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("message", "words"),
     [
         pytest.param(
             b"Cloning into 'x'...\nfatal: no access\n", "fatal: no access", id="without what it was about to do"
@@ -298,8 +298,8 @@ def test_what_the_caller_set_for_git_does_not_reach_it(tmp_path: Path, monkeypat
         pytest.param(b"", "", id="nothing"),
     ],
 )
-def test_the_last_words_of_git(said: bytes, words: str) -> None:
-    assert error_tail(said) == words
+def test_the_last_words_of_git(message: bytes, words: str) -> None:
+    assert error_tail(message) == words
 
 
 def test_passwords_in_urls_are_not_repeated() -> None:

@@ -65,9 +65,11 @@ def without(response: dict[str, Any], *keys: str) -> dict[str, Any]:
     [(OPENAI, "usage"), (RESPONSES, "usage"), (ANTHROPIC, "usage"), (GEMINI, "usageMetadata")],
     ids=lambda value: value.wire if isinstance(value, Provider) else "",
 )
-@pytest.mark.parametrize("said", [None, {}, [1], {"input_tokens": "9", "prompt_tokens": True, "promptTokenCount": -1}])
-def test_what_a_provider_does_not_count_is_not_known(provider: Provider, usage: str, said: Any) -> None:
-    assert read_response(provider.wire, {**provider.response, usage: said}).usage == TokenUsage()
+@pytest.mark.parametrize(
+    "value_", [None, {}, [1], {"input_tokens": "9", "prompt_tokens": True, "promptTokenCount": -1}]
+)
+def test_what_a_provider_does_not_count_is_not_known(provider: Provider, usage: str, value_: Any) -> None:
+    assert read_response(provider.wire, {**provider.response, usage: value_}).usage == TokenUsage()
 
 
 def chat(message: dict[str, Any], finish: str | None = "stop", **usage: Any) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def test_a_provider_without_embeddings_says_who_has_them(wire: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "message"),
     [
         pytest.param({"data": TWO["data"], "error": {"message": "busy"}}, "busy", id="an error"),
         pytest.param({"data": [{"index": 0, "embedding": [1]}]}, "2 texts returned 1 embeddings", id="too few"),
@@ -77,9 +77,9 @@ def test_a_provider_without_embeddings_says_who_has_them(wire: str) -> None:
         pytest.param({"data": [{"index": 0, "embedding": "AAAA"}]}, "embeddings of another shape: ", id="base64"),
     ],
 )
-def test_vectors_that_are_not_there_are_never_made_up(reply: Any, said: str) -> None:
+def test_vectors_that_are_not_there_are_never_made_up(reply: Any, message: str) -> None:
     with pytest.raises(ModelError) as raised:
         embed(json_reply(reply))
 
-    assert str(raised.value).startswith(said)
+    assert str(raised.value).startswith(message)
     assert raised.value.retryable

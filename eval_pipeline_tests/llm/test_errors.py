@@ -39,7 +39,7 @@ WAIT = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streaming"])
 @pytest.mark.parametrize(
-    ("wire", "reply", "failure_class", "retryable", "said"),
+    ("wire", "reply", "failure_class", "retryable", "message"),
     [
         pytest.param("openai", json_reply(openai("Incorrect API key", "invalid_api_key"), 401), "authentication", False,
                      "HTTP 401: Incorrect API key", id="openai: key"),
@@ -98,12 +98,12 @@ WAIT = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5
     ],
 )  # fmt: skip
 def test_a_refusal_has_the_failure_class_that_it_means(
-    wire: str, reply: Reply, failure_class: str, retryable: bool, said: str, stream: bool
+    wire: str, reply: Reply, failure_class: str, retryable: bool, message: str, stream: bool
 ) -> None:
     error = error_of(wire, reply, stream=stream)
 
     assert (error.failure.id, error.retryable) == (failure_class, retryable)
-    assert str(error).startswith(said)
+    assert str(error).startswith(message)
     assert error.status == reply.status
 
 
@@ -113,7 +113,7 @@ def during(provider: Provider, event: dict[str, Any]) -> Reply:
 
 
 @pytest.mark.parametrize(
-    ("wire", "reply", "failure_class", "retryable", "status", "said"),
+    ("wire", "reply", "failure_class", "retryable", "status", "message"),
     [
         pytest.param("openai", during(OPENAI, openai("The server had an error", None, "server_error")), "server-error",
                      True, 500, "The server had an error", id="openai"),
@@ -139,12 +139,12 @@ def during(provider: Provider, event: dict[str, Any]) -> Reply:
     ],
 )  # fmt: skip
 def test_an_error_in_the_middle_of_a_stream_is_an_error(
-    wire: str, reply: Reply, failure_class: str, retryable: bool, status: int, said: str
+    wire: str, reply: Reply, failure_class: str, retryable: bool, status: int, message: str
 ) -> None:
     error = error_of(wire, reply, stream=True)
 
     assert (error.failure.id, error.retryable, error.status) == (failure_class, retryable, status)
-    assert str(error) == said
+    assert str(error) == message
 
 
 @pytest.mark.parametrize(

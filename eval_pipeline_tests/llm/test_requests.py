@@ -37,7 +37,7 @@ def body(wire: str, *args: Any, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("wire", "path", "endpoint", "asked"),
+    ("wire", "path", "endpoint", "address"),
     [
         pytest.param("openai", "/v1", {}, "/v1/chat/completions", id="openai"),
         pytest.param("openai", "/api/v1/", {}, "/api/v1/chat/completions", id="openai: a slash at the end"),
@@ -62,10 +62,10 @@ def body(wire: str, *args: Any, **options: Any) -> dict[str, Any]:
         pytest.param("gemini", "/v1beta", {}, "/v1beta/models/m:generateContent", id="gemini"),
     ],
 )  # fmt: skip
-def test_a_wire_knows_its_address(wire: str, path: str, endpoint: Mapping[str, Any], asked: str) -> None:
+def test_a_wire_knows_its_address(wire: str, path: str, endpoint: Mapping[str, Any], address: str) -> None:
     request = sent(wire, path=path, endpoint=endpoint)
 
-    assert (request.method, request.path) == ("POST", asked)
+    assert (request.method, request.path) == ("POST", address)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_the_key_goes_where_the_provider_looks_for_it(wire: str, headers: Mappin
 
 
 def test_headers_of_the_users_own_go_before_the_wires() -> None:
-    given = {"api_key": "k-1", "headers": {"Anthropic-Version": "2030-01-01", "Host": "models.test"}}
+    fields = {"api_key": "k-1", "headers": {"Anthropic-Version": "2030-01-01", "Host": "models.test"}}
 
-    request = sent("anthropic", endpoint=given)
+    request = sent("anthropic", endpoint=fields)
 
     assert request.headers["anthropic-version"] == "2030-01-01"
     assert request.headers["host"] == "models.test"
@@ -211,9 +211,10 @@ TUNED = {"temperature": 0, "top_p": 0.5, "max_output_tokens": 100}
 def test_settings_stand_where_the_provider_has_them(
     wire: str, settings: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    asked = body(wire, **settings)
+    request_body = body(wire, **settings)
 
-    assert {key: asked[key] for key in asked if key not in ("model", "messages", "input", "contents")} == expected
+    left_out = ("model", "messages", "input", "contents")
+    assert {key: value for key, value in request_body.items() if key not in left_out} == expected
 
 
 @pytest.mark.parametrize(
@@ -230,10 +231,10 @@ def test_the_limit_on_tokens_has_a_newer_name_at_openai_itself(base_url: str | N
 
 
 def test_extra_fields_of_the_body_go_last_and_deep() -> None:
-    asked = body("gemini", temperature=0, extra={"generationConfig": {"topK": 3}, "safetySettings": []})
+    request_body = body("gemini", temperature=0, extra={"generationConfig": {"topK": 3}, "safetySettings": []})
 
-    assert asked["generationConfig"] == {"temperature": 0, "topK": 3}
-    assert asked["safetySettings"] == []
+    assert request_body["generationConfig"] == {"temperature": 0, "topK": 3}
+    assert request_body["safetySettings"] == []
 
 
 CONVERSATION = (
@@ -257,9 +258,9 @@ def test_chat_completions_take_the_messages_as_they_are() -> None:
 
 
 def test_responses_take_messages_calls_and_their_outputs_as_items() -> None:
-    asked = body("openai-responses", CONVERSATION)
+    request_body = body("openai-responses", CONVERSATION)
 
-    assert asked["input"] == [
+    assert request_body["input"] == [
         {"role": "system", "content": "Be brief"},
         {"role": "system", "content": "Be kind"},
         {"role": "user", "content": [{"type": "input_text", "text": "See"},
@@ -275,10 +276,10 @@ def test_responses_take_messages_calls_and_their_outputs_as_items() -> None:
 
 
 def test_anthropic_takes_turns_and_the_system_beside_them() -> None:
-    asked = body("anthropic", CONVERSATION)
+    request_body = body("anthropic", CONVERSATION)
 
-    assert asked["system"] == "Be brief\n\nBe kind"
-    assert asked["messages"] == [
+    assert request_body["system"] == "Be brief\n\nBe kind"
+    assert request_body["messages"] == [
         {"role": "user", "content": [
             {"type": "text", "text": "See"},
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}]},
@@ -302,10 +303,10 @@ def test_anthropic_takes_turns_and_the_system_beside_them() -> None:
     ],
 )
 def test_gemini_takes_contents_and_a_sign_for_calls_it_did_not_make(model: str, sign: dict[str, str]) -> None:
-    asked = body("gemini", CONVERSATION, model=model)
+    request_body = body("gemini", CONVERSATION, model=model)
 
-    assert asked["systemInstruction"] == {"parts": [{"text": "Be brief\n\nBe kind"}]}
-    assert asked["contents"] == [
+    assert request_body["systemInstruction"] == {"parts": [{"text": "Be brief\n\nBe kind"}]}
+    assert request_body["contents"] == [
         {"role": "user", "parts": [{"text": "See"},
                                    {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}]},
         {"role": "model", "parts": [{"functionCall": {"name": "add", "args": {"a": 2}}, **sign},
@@ -329,16 +330,20 @@ IMAGE = ({"role": "user", "content": [{"type": "image_url", "image_url": {"url":
     ],
 )
 def test_an_image_elsewhere_is_sent_by_its_address(wire: str, part: dict[str, Any]) -> None:
-    asked = body(wire, IMAGE)
+    request_body = body(wire, IMAGE)
 
-    (turn,) = asked.get("messages") or asked.get("input") or asked["contents"]
+    (turn,) = request_body.get("messages") or request_body.get("input") or request_body["contents"]
     assert turn.get("content", turn.get("parts")) == [part]
 
 
 def test_a_turn_that_says_nothing_is_left_out_where_providers_refuse_it() -> None:
-    said = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": ""}, {"role": "user", "content": "Hm"})
+    turns = (
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": ""},
+        {"role": "user", "content": "Hm"},
+    )
 
-    assert body("anthropic", said)["messages"] == [
+    assert body("anthropic", turns)["messages"] == [
         {"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "text", "text": "Hm"}]}
     ]
 
@@ -351,9 +356,9 @@ def test_a_turn_that_says_nothing_is_left_out_where_providers_refuse_it() -> Non
     ],
 )
 def test_instructions_alone_are_what_the_user_says(wire: str, turns: dict[str, Any]) -> None:
-    asked = body(wire, ({"role": "system", "content": "Say hello"},))
+    request_body = body(wire, ({"role": "system", "content": "Say hello"},))
 
-    assert {key: asked[key] for key in asked if key not in ("model", "max_tokens")} == turns
+    assert {key: request_body[key] for key in request_body if key not in ("model", "max_tokens")} == turns
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ class MembersDesk(FakeGraderClient):
     """Grader replies by script, members by their own evaluators."""
 
     async def score(self, spec: EvaluatorSpec, subject: Subject) -> Score:
-        (found,) = await evaluate_with(self, subject, [bind(spec, subject.case, subject.folder)])
-        return found
+        (score,) = await evaluate_with(self, subject, [bind(spec, subject.case, subject.folder)])
+        return score
 
 
 def graded(
@@ -34,7 +34,7 @@ def graded(
 ) -> Score:
     """The score that a spec gives a report, the outside being a desk."""
     case = case or a_case()
-    asked = bind(spec, case, folder)
+    bound = bind(spec, case, folder)
     subject = Subject(case, report, folder, workspace)
-    (found,) = asyncio.run(evaluate_with(client or MembersDesk(), subject, [asked]))
-    return found
+    (score,) = asyncio.run(evaluate_with(client or MembersDesk(), subject, [bound]))
+    return score

@@ -23,9 +23,9 @@ def score(
 ) -> Score:
     """The score that a spec (with `changes`, such as `negate=True`) gives a report."""
     case = case or a_case()
-    asked = bind(replace(spec, **changes), case, folder)
-    (found,) = evaluate(Subject(case, report, folder), [asked])
-    return found
+    bound = bind(replace(spec, **changes), case, folder)
+    (result,) = evaluate(Subject(case, report, folder), [bound])
+    return result
 
 
 def score_text(type_: str, output: str | None, **config: Any) -> Score:

@@ -74,12 +74,14 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "config", "said"), WRONG)
-def test_a_wrong_argument_names_the_field_and_what_was_expected(type_: str, config: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("type_", "config", "message"), WRONG)
+def test_a_wrong_argument_names_the_field_and_what_was_expected(
+    type_: str, config: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError) as raised:
         build(an_evaluator(type_, **config))
 
-    assert str(raised.value).startswith(said)
+    assert str(raised.value).startswith(message)
 
 
 def test_an_unknown_evaluator_lists_the_known_and_the_nearest() -> None:
@@ -103,18 +105,18 @@ def test_an_evaluator_that_cases_share_is_built_once() -> None:
     first, second = a_case("c1", evaluators=(spec,)), a_case("c2", evaluators=(spec,))
     panel = EvaluatorSet(a_suite(first, second))
 
-    ((one,), (other,)) = panel.of(first), panel.of(second)
+    ((item,), (other,)) = panel.of(first), panel.of(second)
 
-    assert one.evaluator is other.evaluator
+    assert item.evaluator is other.evaluator
 
 
 def test_every_case_of_a_large_suite_gets_its_own_evaluators() -> None:
     cases = [a_case(f"c{number}", evaluators=(an_evaluator("equals", value=str(number)),)) for number in range(1_000)]
     panel = EvaluatorSet(a_suite(*cases))
 
-    asked = [panel.of(case)[0].evaluator for case in (*cases, *cases)]
+    bound = [panel.of(case)[0].evaluator for case in (*cases, *cases)]
 
-    assert asked == [build(case.evaluators[0]) for case in (*cases, *cases)]
+    assert bound == [build(case.evaluators[0]) for case in (*cases, *cases)]
 
 
 def key_of(spec: EvaluatorSpec, **case_fields: Any) -> str:
@@ -134,9 +136,9 @@ def key_of(spec: EvaluatorSpec, **case_fields: Any) -> str:
     ],
 )
 def test_every_part_of_a_spec_is_part_of_its_scores_identity(change: dict[str, Any]) -> None:
-    given: dict[str, Any] = {"type": "contains", "name": "contains", "config": {"value": "a"}}
+    answers: dict[str, Any] = {"type": "contains", "name": "contains", "config": {"value": "a"}}
 
-    assert key_of(EvaluatorSpec(**{**given, **change})) != key_of(EvaluatorSpec(**given))
+    assert key_of(EvaluatorSpec(**{**answers, **change})) != key_of(EvaluatorSpec(**answers))
 
 
 def test_what_an_evaluator_does_not_read_of_a_case_is_no_part_of_its_scores_identity() -> None:

@@ -32,9 +32,9 @@ USED = Usage(input_tokens=150, cached_input_tokens=50, output_tokens=25, cost_us
     ],
 )
 def test_a_limit_is_kept_or_broken(type_: str, limits: dict[str, float], expected: int) -> None:
-    found = score(an_evaluator(type_, **limits), a_report(duration_ms=1500.0, usage=USED))
+    result = score(an_evaluator(type_, **limits), a_report(duration_ms=1500.0, usage=USED))
 
-    assert found.value == expected
+    assert result.value == expected
 
 
 @pytest.mark.parametrize(
@@ -53,46 +53,46 @@ def test_what_was_not_measured_is_unknown_unless_missing_means_failing(
 ) -> None:
     spec = an_evaluator(type_, **limits, on_missing=on_missing)
 
-    found = score(spec, a_report(usage=usage))
+    result = score(spec, a_report(usage=usage))
 
-    assert found.value == expected
-    assert "not measured" in found.reason
+    assert result.value == expected
+    assert "not measured" in result.reason
 
 
 def test_a_broken_limit_decides_although_another_count_is_missing() -> None:
     spec = an_evaluator("token-usage", max_input=1, max_output=1)
 
-    found = score(spec, a_report(usage=Usage(input_tokens=2)))
+    result = score(spec, a_report(usage=Usage(input_tokens=2)))
 
-    assert found.value == 0
-    assert "exceeds" in found.reason
+    assert result.value == 0
+    assert "exceeds" in result.reason
 
 
 def test_nothing_measured_stays_unknown_when_negated() -> None:
-    found = score(an_evaluator("latency", threshold=10), a_report(), negate=True)
+    result = score(an_evaluator("latency", threshold=10), a_report(), negate=True)
 
-    assert found.value is None
+    assert result.value is None
 
 
 def test_each_token_limit_is_a_finding_of_its_own() -> None:
     spec = an_evaluator("token-usage", max_total=174, max_output=25)
 
-    found = score(spec, a_report(usage=USED))
+    result = score(spec, a_report(usage=USED))
 
-    assert [(finding.text.split()[0], finding.passed) for finding in found.findings] == [
+    assert [(finding.text.split()[0], finding.passed) for finding in result.findings] == [
         ("total", False),
         ("output", True),
     ]
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         pytest.param({"duration_ms": 1500.0}, "duration 1500 ms exceeds 10 ms", id="measured"),
         pytest.param({}, "duration was not measured", id="not-measured"),
     ],
 )
-def test_the_reason_names_amount_limit_and_unit(fields: dict[str, Any], said: str) -> None:
-    found = score(an_evaluator("latency", threshold=10), a_report(**fields))
+def test_the_reason_names_amount_limit_and_unit(fields: dict[str, Any], message: str) -> None:
+    result = score(an_evaluator("latency", threshold=10), a_report(**fields))
 
-    assert found.reason == said
+    assert result.reason == message

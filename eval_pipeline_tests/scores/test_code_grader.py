@@ -62,8 +62,8 @@ def given(folder: Path, report: SessionReport, kind: str = "code-grader", **fiel
     graded(
         an_evaluator(kind, command=[sys.executable, "-c", KEEP, str(kept)], **config), report, folder=folder, **fields
     )
-    found: dict[str, Any] = json.loads(kept.read_text("utf-8"))
-    return found
+    score: dict[str, Any] = json.loads(kept.read_text("utf-8"))
+    return score
 
 
 def printed(text: str, *, exit_code: int = 0, kind: str = "code-grader", stderr: str = "", **config: Any) -> Score:
@@ -143,10 +143,10 @@ def test_a_long_output_comes_as_the_path_of_a_file(tmp_path: Path, length: int, 
         " 'path': path, 'both': path is not None and given['output'] is not None}}))"
     )
 
-    found = graded(an_evaluator("code-grader", command=[sys.executable, "-c", program]), a_report("x" * length))
+    score = graded(an_evaluator("code-grader", command=[sys.executable, "-c", program]), a_report("x" * length))
 
-    assert (found.details["chars"], found.details["inline"], found.details["both"]) == (length, inline, False)
-    assert inline or not Path(found.details["path"]).exists()
+    assert (score.details["chars"], score.details["inline"], score.details["both"]) == (length, inline, False)
+    assert inline or not Path(score.details["path"]).exists()
 
 
 def test_an_image_in_the_input_comes_as_a_file_and_an_attachment_by_its_path(tmp_path: Path) -> None:
@@ -162,9 +162,9 @@ def test_an_image_in_the_input_comes_as_a_file_and_an_attachment_by_its_path(tmp
     )
     case = a_case(input=(Message(role="user", content=parts),))
 
-    found = graded(an_evaluator("code-grader", command=[sys.executable, "-c", program]), a_report("4"), case=case)
+    score = graded(an_evaluator("code-grader", command=[sys.executable, "-c", program]), a_report("4"), case=case)
 
-    assert (found.value, found.details["files"]) == (1.0, ["/there/a.txt"])
+    assert (score.value, score.details["files"]) == (1.0, ["/there/a.txt"])
     assert "path" not in parts[0]
 
 
@@ -180,28 +180,28 @@ def test_a_grader_runs_in_the_suites_folder_and_is_told_the_workspace(tmp_path: 
     workspace = tmp_path / "work"
     (tmp_path / "graders").mkdir()
 
-    found = given(tmp_path, a_report("4"), workspace=workspace)
+    score = given(tmp_path, a_report("4"), workspace=workspace)
     elsewhere = given(tmp_path, a_report("4"), config={"cwd": "graders"})
 
-    assert found["cwd"] == str(tmp_path)
-    assert found["env"]["AGENTV_WORKSPACE_PATH"] == found["stdin"]["workspace_path"] == str(workspace)
-    assert found["env"]["EVAL_PIPELINE_WORKSPACE"] == str(workspace)
+    assert score["cwd"] == str(tmp_path)
+    assert score["env"]["AGENTV_WORKSPACE_PATH"] == score["stdin"]["workspace_path"] == str(workspace)
+    assert score["env"]["EVAL_PIPELINE_WORKSPACE"] == str(workspace)
     assert elsewhere["cwd"] == str(tmp_path / "graders")
     assert "AGENTV_WORKSPACE_PATH" not in elsewhere["env"]
 
 
 @pytest.mark.parametrize("name", ["command", "script"])
 def test_a_text_is_a_line_for_the_shell(name: str) -> None:
-    found = graded(an_evaluator("code-grader", **{name: "cat > /dev/null; echo '{\"score\":' 0.25 '}'"}), a_report("4"))
+    score = graded(an_evaluator("code-grader", **{name: "cat > /dev/null; echo '{\"score\":' 0.25 '}'"}), a_report("4"))
 
-    assert found.value == 0.25
+    assert score.value == 0.25
 
 
 # What is made of what it prints.
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "passes", "said"),
+    ("text", "value", "passes", "message"),
     [
         ('{"score": 0.75}', 0.75, None, "scores 0.75"),
         ('{"score": 1.5}', 1.0, None, "scores 1"),
@@ -220,51 +220,51 @@ def test_a_text_is_a_line_for_the_shell(name: str) -> None:
     ],
 )  # fmt: skip
 def test_what_a_grader_prints_is_its_score_or_leaves_it_open(
-    text: str, value: float | None, passes: bool | None, said: str
+    text: str, value: float | None, passes: bool | None, message: str
 ) -> None:
-    found = printed(text)
+    score = printed(text)
 
-    assert (found.value, found.passes) == (value, passes)
-    assert said in found.reason
+    assert (score.value, score.passes) == (value, passes)
+    assert message in score.reason
 
 
 def test_assertions_become_findings_and_details_are_kept() -> None:
     listed = [{"text": "a", "passed": True, "evidence": "line 1"}, {"text": 5, "passed": True}, {"passed": True}, "x"]
 
-    found = printed(json.dumps({"score": 1, "assertions": listed, "details": {"tp": 2}}))
+    score = printed(json.dumps({"score": 1, "assertions": listed, "details": {"tp": 2}}))
 
-    ((text, passed, evidence),) = [(one.text, one.passed, one.evidence) for one in found.findings]
+    ((text, passed, evidence),) = [(item.text, item.passed, item.evidence) for item in score.findings]
     assert (text, passed, evidence) == ("a", True, "line 1")
-    assert found.details == {"tp": 2}
+    assert score.details == {"tp": 2}
 
 
 @pytest.mark.parametrize(
     ("config", "value"), [({}, None), ({"on_error": "fail"}, 0.0)], ids=["by default", "on_error: fail"]
 )
 @pytest.mark.parametrize(
-    ("text", "exit_code", "said"),
+    ("text", "exit_code", "message"),
     [("", 3, "ended with 3: it broke"), ('{"score": 1}', 1, "ended with 1"), ("words", 0, "no JSON object")],
     ids=["a crash", "a score and a crash", "no answer"],
 )
 def test_a_grader_that_breaks_leaves_the_score_open_unless_that_is_to_count(
-    config: dict[str, Any], value: float | None, text: str, exit_code: int, said: str
+    config: dict[str, Any], value: float | None, text: str, exit_code: int, message: str
 ) -> None:
-    found = printed(text, exit_code=exit_code, stderr="it broke", **config)
+    score = printed(text, exit_code=exit_code, stderr="it broke", **config)
 
-    assert found.value == value
-    assert said in found.reason
+    assert score.value == value
+    assert message in score.reason
 
 
 def test_only_the_end_of_a_long_complaint_is_kept() -> None:
-    found = printed("", exit_code=1, stderr="x" * 5_000 + "the cause")
+    score = printed("", exit_code=1, stderr="x" * 5_000 + "the cause")
 
-    assert found.reason.endswith("the cause")
-    assert len(found.reason) < 2_200
+    assert score.reason.endswith("the cause")
+    assert len(score.reason) < 2_200
 
 
 @pytest.mark.parametrize("kind", ["code-grader", "script"])
 @pytest.mark.parametrize(
-    ("text", "exit_code", "value", "said"),
+    ("text", "exit_code", "value", "message"),
     [
         ("14 pages", 0, 1.0, "14 pages"),
         ("", 0, 1.0, "exit code 0"),
@@ -275,16 +275,16 @@ def test_only_the_end_of_a_long_complaint_is_kept() -> None:
     ],
 )
 def test_a_plain_program_answers_by_its_exit_code(
-    kind: str, text: str, exit_code: int, value: float | None, said: str
+    kind: str, text: str, exit_code: int, value: float | None, message: str
 ) -> None:
     stderr = "it says" if exit_code == 2 else ""
 
-    found = printed(
+    score = printed(
         text, exit_code=exit_code, kind=kind, stderr=stderr, **({"plain": True} if kind != "script" else {})
     )
 
-    assert found.value == value
-    assert said in found.reason
+    assert score.value == value
+    assert message in score.reason
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found by /proc")
@@ -292,10 +292,10 @@ def test_a_grader_that_takes_too_long_is_ended_with_everything_it_started(tmp_pa
     child = tmp_path / "child"
     spec = an_evaluator("code-grader", command=f"sleep 60 & echo $! > {child}; wait", timeout_s=0.5)
 
-    found = graded(spec, a_report("4"))
+    score = graded(spec, a_report("4"))
 
-    assert found.value is None
-    assert "took longer than 0.5 s" in found.reason
+    assert score.value is None
+    assert "took longer than 0.5 s" in score.reason
     assert not is_running(int(child.read_text()))
 
 
@@ -310,16 +310,16 @@ def is_running(pid: int) -> bool:
 def test_the_desks_time_limit_is_that_of_a_grader_without_one() -> None:
     spec = an_evaluator("code-grader", command=[sys.executable, "-c", "import time; time.sleep(30)"])
 
-    found = graded(spec, a_report("4"), client=FakeGraderClient(timeout_s=0.1))
+    score = graded(spec, a_report("4"), client=FakeGraderClient(timeout_s=0.1))
 
-    assert "took longer than 0.1 s" in found.reason
+    assert "took longer than 0.1 s" in score.reason
 
 
 def test_a_program_that_is_not_there_leaves_the_score_open() -> None:
-    found = graded(an_evaluator("code-grader", command=["no-such-program-anywhere"]), a_report("4"))
+    score = graded(an_evaluator("code-grader", command=["no-such-program-anywhere"]), a_report("4"))
 
-    assert found.value is None
-    assert "cannot be started" in found.reason
+    assert score.value is None
+    assert "cannot be started" in score.reason
 
 
 # What its scores depend on.
@@ -340,7 +340,7 @@ def test_editing_a_script_makes_its_scores_new_and_an_interpreter_does_not_count
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         ({}, "command: required"),
         ({"command": ""}, "command: expected a command line"),
@@ -355,14 +355,14 @@ def test_editing_a_script_makes_its_scores_new_and_an_interpreter_does_not_count
     ],
 )  # fmt: skip
 def test_a_command_that_cannot_be_used_is_said_before_anything_runs(
-    tmp_path: Path, config: dict[str, Any], said: str
+    tmp_path: Path, config: dict[str, Any], message: str
 ) -> None:
     (tmp_path / "a-file").touch()
 
     with pytest.raises(InputError) as raised:
         bind(an_evaluator("code-grader", **config), a_case(), tmp_path)
 
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 # The models it may ask.
@@ -396,7 +396,7 @@ def requires_client(
 def test_a_grader_may_ask_a_model_and_what_it_asked_is_kept(tmp_path: Path) -> None:
     client = FakeGraderClient(replies=["a cat", "a dog"])
 
-    found = requires_client(
+    score = requires_client(
         tmp_path,
         ["/invoke", {"question": "What is it?", "systemPrompt": "Be short", "target": "judge"}],
         ["/invokeBatch", {"requests": [{"question": "And this?"}, {"question": ""}]}],
@@ -404,20 +404,20 @@ def test_a_grader_may_ask_a_model_and_what_it_asked_is_kept(tmp_path: Path) -> N
         client=client,
     )
 
-    first, batch, info = found.details["said"]
+    first, batch, info = score.details["said"]
     assert first == [200, {"output": [{"role": "assistant", "content": "a cat"}], "rawText": "a cat"}]
-    assert [one["rawText"] for one in batch[1]["responses"]] == ["a dog", "Error: expected a text 'question'"]
+    assert [item["rawText"] for item in batch[1]["responses"]] == ["a dog", "Error: expected a text 'question'"]
     assert info == [200, {"targetName": "default", "maxCalls": 50, "callCount": 2, "availableTargets": ["default"]}]
-    assert [[message.text for message in asked] for asked in client.requests] == [
+    assert [[message.text for message in requests] for requests in client.requests] == [
         ["Be short", "What is it?"],
         ["And this?"],
     ]
-    assert [call["reply"] for call in found.details["grader_calls"]] == ["a cat", "a dog"]
-    assert found.details["grader_calls"][0]["grader"] == "judge"
+    assert [call["reply"] for call in score.details["grader_calls"]] == ["a cat", "a dog"]
+    assert score.details["grader_calls"][0]["grader"] == "judge"
 
 
 @pytest.mark.parametrize(
-    ("call", "status", "said"),
+    ("call", "status", "message"),
     [
         (["/info", None, "guessed"], 401, "token"),
         (["/invoke", {"question": ""}], 400, "question"),
@@ -429,22 +429,22 @@ def test_a_grader_may_ask_a_model_and_what_it_asked_is_kept(tmp_path: Path) -> N
     ],
     ids=lambda value: None if isinstance(value, list) else str(value),
 )
-def test_a_proxy_refuses_what_it_cannot_answer(tmp_path: Path, call: list[Any], status: int, said: str) -> None:
-    found = requires_client(tmp_path, call, target={"max_calls": 2})
+def test_a_proxy_refuses_what_it_cannot_answer(tmp_path: Path, call: list[Any], status: int, message: str) -> None:
+    score = requires_client(tmp_path, call, target={"max_calls": 2})
 
-    ((code, body),) = found.details["said"]
+    ((code, body),) = score.details["said"]
     assert code == status
-    assert said in body["error"]
+    assert message in body["error"]
 
 
 def test_a_proxy_answers_no_more_often_than_allowed(tmp_path: Path) -> None:
     question = ["/invoke", {"question": "x"}]
 
-    found = requires_client(
+    score = requires_client(
         tmp_path, question, question, target={"max_calls": 1}, client=FakeGraderClient(replies=["a", "b"])
     )
 
-    assert [code for code, _ in found.details["said"]] == [200, 429]
+    assert [code for code, _ in score.details["said"]] == [200, 429]
 
 
 def test_an_unknown_grader_is_the_scripts_mistake(tmp_path: Path) -> None:
@@ -452,9 +452,9 @@ def test_an_unknown_grader_is_the_scripts_mistake(tmp_path: Path) -> None:
         async def complete(self, *args: Any, grader: str | None = None, **kwargs: Any) -> GraderReply:
             raise InputError(f"no runner '{grader}'")
 
-    found = requires_client(tmp_path, ["/invoke", {"question": "x", "target": "nobody"}], client=Strict())
+    score = requires_client(tmp_path, ["/invoke", {"question": "x", "target": "nobody"}], client=Strict())
 
-    assert found.details["said"] == [[400, {"error": "no runner 'nobody'"}]]
+    assert score.details["said"] == [[400, {"error": "no runner 'nobody'"}]]
 
 
 def test_a_grader_without_a_target_is_told_of_no_proxy(tmp_path: Path) -> None:
@@ -490,7 +490,7 @@ def test_a_script_under_agentv_assertions_is_an_evaluator_of_its_name(tmp_path: 
 
     scores = asyncio.run(evaluate_with(MembersDesk(), subject, EvaluatorSet(suite).of(suite.cases[0])))
 
-    assert [(one.evaluator, one.value) for one in scores] == [("word-count", 1.0), ("is-json", 0.0)]
+    assert [(item.evaluator, item.value) for item in scores] == [("word-count", 1.0), ("is-json", 0.0)]
 
 
 @pytest.mark.parametrize(
@@ -515,6 +515,6 @@ def test_a_script_is_run_by_the_interpreter_that_is_installed(
     (tmp_path / "grade.ts").touch()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
-    found = graded(an_evaluator("code-grader", command=command), a_report("yes"), folder=tmp_path)
+    score = graded(an_evaluator("code-grader", command=command), a_report("yes"), folder=tmp_path)
 
-    assert (found.value, found.reason) == ((1.0, runs) if runs else (None, found.reason))
+    assert (score.value, score.reason) == ((1.0, runs) if runs else (None, score.reason))

@@ -60,16 +60,16 @@ SAME_IN_BOTH: list[Any] = [
 def test_an_expression_says_what_an_answer_is_worth(
     kind: str, value: str, config: dict[str, Any], score: float | None, passes: bool | None
 ) -> None:
-    found = of(kind, value, **config)
+    result = of(kind, value, **config)
 
-    assert (found.value, found.passes) == (score, passes)
-    assert found.reason
+    assert (result.value, result.passes) == (score, passes)
+    assert result.reason
 
 
 def test_a_reason_and_assertions_are_kept() -> None:
-    found = of("python", "{'pass': True, 'reason': 'fine', 'assertions': [{'text': 'a', 'passed': True}]}")
+    score = of("python", "{'pass': True, 'reason': 'fine', 'assertions': [{'text': 'a', 'passed': True}]}")
 
-    assert (found.reason, [one.text for one in found.findings]) == ("fine", ["a"])
+    assert (score.reason, [item.text for item in score.findings]) == ("fine", ["a"])
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_javascript_may_stand_in_a_file(tmp_path: Path, name: str, text: str, fu
 
 @needs_node
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         ("output.nothing.here", "threw TypeError"),
         ("throw new Error('no')\n", "threw Error: no"),
@@ -142,28 +142,28 @@ def test_javascript_may_stand_in_a_file(tmp_path: Path, name: str, text: str, fu
         ("process.exit(3)", "ended with 3"),
     ],
 )
-def test_javascript_that_breaks_leaves_the_score_open(code: str, said: str) -> None:
-    found = of("javascript", code)
+def test_javascript_that_breaks_leaves_the_score_open(code: str, message: str) -> None:
+    score = of("javascript", code)
 
-    assert found.value is None
-    assert said in found.reason
+    assert score.value is None
+    assert message in score.reason
 
 
 @needs_node
 def test_javascript_without_an_end_is_ended() -> None:
-    found = of("javascript", "while (true) {}\n", timeout_s=0.3)
+    score = of("javascript", "while (true) {}\n", timeout_s=0.3)
 
-    assert found.value is None
-    assert "took longer than 0.3 s" in found.reason
+    assert score.value is None
+    assert "took longer than 0.3 s" in score.reason
 
 
 def test_without_node_javascript_leaves_the_score_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(javascript, "RUNTIME", "no-such-node")
 
-    found = of("javascript", "true")
+    score = of("javascript", "true")
 
-    assert found.value is None
-    assert "no-such-node is not installed" in found.reason
+    assert score.value is None
+    assert "no-such-node is not installed" in score.reason
 
 
 # Python.
@@ -198,14 +198,14 @@ def test_python_may_stand_in_a_file_and_be_async(tmp_path: Path, function: str) 
 
 
 def test_python_that_breaks_leaves_the_score_open() -> None:
-    found = of("python", "output.nothing")
+    score = of("python", "output.nothing")
 
-    assert found.value is None
-    assert "AttributeError" in found.reason
+    assert score.value is None
+    assert "AttributeError" in score.reason
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         ({}, "needs function"),
         ({"function": "a:b", "value": "1"}, "needs function"),
@@ -214,11 +214,11 @@ def test_python_that_breaks_leaves_the_score_open() -> None:
         ({"value": "1", "threshold": 2}, "threshold"),
     ],
 )
-def test_python_that_cannot_be_read_is_refused(config: dict[str, Any], said: str) -> None:
+def test_python_that_cannot_be_read_is_refused(config: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
         build(an_evaluator("python", **config))
 
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("python", "check.py"), ("javascript", "check.js")])
@@ -238,17 +238,17 @@ def test_editing_a_file_makes_its_scores_new_and_a_missing_one_is_refused(tmp_pa
 
 def test_a_webhook_is_sent_output_and_context_and_says_what_an_answer_is_worth() -> None:
     with serve(json_reply({"pass": False, "score": 0.4, "reason": "half true"})) as server:
-        found = of("webhook", f"{server.url}/check", config={"city": "Paris"})
+        score = of("webhook", f"{server.url}/check", config={"city": "Paris"})
 
     (request,) = server.requests
-    assert (found.value, found.passes, found.reason) == (0.4, False, "half true")
+    assert (score.value, score.passes, score.reason) == (0.4, False, "half true")
     assert (request.method, request.path, request.json["output"]) == ("POST", "/check", "Paris")
     assert request.json["context"]["config"] == {"city": "Paris"}
     assert request.json["context"]["metadata"] == {"limit": 5}
 
 
 @pytest.mark.parametrize(
-    ("reply", "config", "value", "said"),
+    ("reply", "config", "value", "message"),
     [
         (json_reply(True), {}, 1.0, "returned true"),
         (json_reply({"score": 0}), {}, 0.0, "0"),
@@ -262,20 +262,20 @@ def test_a_webhook_is_sent_output_and_context_and_says_what_an_answer_is_worth()
     ids=["yes", "nothing", "a threshold", "an error", "no JSON", "no score", "a cut answer", "no answer"],
 )
 def test_what_a_webhook_answers_is_its_score_or_leaves_it_open(
-    reply: Reply, config: dict[str, Any], value: float | None, said: str
+    reply: Reply, config: dict[str, Any], value: float | None, message: str
 ) -> None:
     with serve(reply) as server:
-        found = of("webhook", server.url, **config)
+        score = of("webhook", server.url, **config)
 
-    assert found.value == value
-    assert said in found.reason
+    assert score.value == value
+    assert message in score.reason
 
 
 def test_a_webhook_that_nobody_answers_leaves_the_score_open() -> None:
-    found = of("webhook", "http://127.0.0.1:9/")
+    score = of("webhook", "http://127.0.0.1:9/")
 
-    assert found.value is None
-    assert "did not answer" in found.reason
+    assert score.value is None
+    assert "did not answer" in score.reason
 
 
 @pytest.mark.parametrize("value", ["ftp://host/x", "check", "http://", "http://host:x/"])

@@ -34,9 +34,9 @@ def combined(
 
     def found(spec: EvaluatorSpec, subject: Subject) -> Score:
         value = values[spec.name]
-        said = "no reply" if value is None else "as told"
+        message = "no reply" if value is None else "as told"
         return Score(
-            "e1", "key", spec.name, spec.type, value, said, weight=spec.weight, minimum=spec.minimum,
+            "e1", "key", spec.name, spec.type, value, message, weight=spec.weight, minimum=spec.minimum,
             findings=(Finding("seen", True),) if value else (),
         )  # fmt: skip
 
@@ -63,32 +63,32 @@ def combined(
 def test_an_aggregator_makes_one_score_of_the_members_that_could_tell(
     values: dict[str, float | None], aggregator: dict[str, Any], value: float | None, passes: bool | None
 ) -> None:
-    found = combined(values, aggregator=aggregator)
+    score = combined(values, aggregator=aggregator)
 
-    assert found.value == (None if value is None else pytest.approx(value))
-    assert found.passes is passes
-    assert all(f"{name} has no score: no reply" in found.reason for name, one in values.items() if one is None)
+    assert score.value == (None if value is None else pytest.approx(value))
+    assert score.passes is passes
+    assert all(f"{name} has no score: no reply" in score.reason for name, item in values.items() if item is None)
 
 
 def test_each_member_is_a_row_with_its_weight_and_its_findings_are_named_after_it() -> None:
-    found = combined({"a": 1.0, "b": None}, aggregator={**MEAN, "weights": {"a": 2}})
+    score = combined({"a": 1.0, "b": None}, aggregator={**MEAN, "weights": {"a": 2}})
 
-    assert [(one.name, one.type, one.value, one.reason, one.weight) for one in found.members] == [
+    assert [(item.name, item.type, item.value, item.reason, item.weight) for item in score.members] == [
         ("a", "latency", 1.0, "as told", 2.0),
         ("b", "latency", None, "no reply", 1.0),
     ]
-    assert [(one.text, one.passed) for one in found.findings] == [("[a] seen", True)]
+    assert [(item.text, item.passed) for item in score.findings] == [("[a] seen", True)]
 
 
 def test_a_member_that_found_nothing_in_particular_is_a_finding_itself() -> None:
-    found = combined({"a": 0.0, "b": 1.0}, aggregator=MEAN)
+    score = combined({"a": 0.0, "b": 1.0}, aggregator=MEAN)
 
-    assert [(one.text, one.passed) for one in found.findings] == [("[a] as told", False), ("[b] seen", True)]
+    assert [(item.text, item.passed) for item in score.findings] == [("[a] as told", False), ("[b] seen", True)]
 
 
 @pytest.mark.parametrize("kind", ["composite", "assert-set"])
 @pytest.mark.parametrize(
-    ("values", "value", "passes", "said"),
+    ("values", "value", "passes", "message"),
     [
         ({"must": 0.5, "nice": 1.0}, 0.0, False, "required must failed with 0.5"),
         ({"must": 0.9, "nice": 0.9}, 0.9, None, "0.9"),
@@ -97,16 +97,16 @@ def test_a_member_that_found_nothing_in_particular_is_a_finding_itself() -> None
     ids=["failed", "held", "open"],
 )
 def test_a_required_member_that_fails_makes_the_whole_0(
-    kind: str, values: dict[str, float | None], value: float | None, passes: bool | None, said: str
+    kind: str, values: dict[str, float | None], value: float | None, passes: bool | None, message: str
 ) -> None:
     members = [{"name": "must", "type": "is-json", "required": True}, {"name": "nice", "type": "is-json"}]
     config = {"aggregator": MEAN} if kind == "composite" else {}
 
-    found = combined(values, kind, members=members, **config)
+    score = combined(values, kind, members=members, **config)
 
-    assert found.value == value
-    assert found.passes is (True if kind == "assert-set" and value else passes)
-    assert said in found.reason or kind == "assert-set"
+    assert score.value == value
+    assert score.passes is (True if kind == "assert-set" and value else passes)
+    assert message in score.reason or kind == "assert-set"
 
 
 def test_members_are_weighted_and_negated_as_they_say() -> None:
@@ -115,10 +115,10 @@ def test_members_are_weighted_and_negated_as_they_say() -> None:
         {"type": "contains", "value": "yes", "negate": True},
     ]
 
-    found = graded(an_evaluator("composite", assertions=members, aggregator=MEAN), a_report("yes"))
+    score = graded(an_evaluator("composite", assertions=members, aggregator=MEAN), a_report("yes"))
 
-    assert found.value == 0.75
-    assert [(one.name, one.value) for one in found.members] == [("contains-yes", 1.0), ("contains-yes-2", 0.0)]
+    assert score.value == 0.75
+    assert [(item.name, item.value) for item in score.members] == [("contains-yes", 1.0), ("contains-yes-2", 0.0)]
 
 
 def test_a_composite_may_stand_inside_another_and_keeps_its_own_members() -> None:
@@ -126,10 +126,10 @@ def test_a_composite_may_stand_inside_another_and_keeps_its_own_members() -> Non
         {"type": "contains", "value": "yes"}, {"type": "contains", "value": "no"},
     ]}  # fmt: skip
 
-    found = graded(an_evaluator("composite", assertions=[inner, {"type": "is-json"}], aggregator=MEAN), a_report("yes"))
+    score = graded(an_evaluator("composite", assertions=[inner, {"type": "is-json"}], aggregator=MEAN), a_report("yes"))
 
-    assert found.value == 0.25
-    assert [member["value"] for member in found.members[0].details["members"]] == [1.0, 0.0]
+    assert score.value == 0.25
+    assert [member["value"] for member in score.members[0].details["members"]] == [1.0, 0.0]
 
 
 # Programs and models that put members together.
@@ -146,25 +146,25 @@ def test_a_program_is_given_the_members_results_and_its_verdict_counts() -> None
         " 'details': {name: [one['score'], one['verdict'], one['assertions']] for name, one in results.items()}}))"
     )
 
-    found = combined({"a": 1.0, "b": 0.2, "c": None}, aggregator=program(text))
+    score = combined({"a": 1.0, "b": 0.2, "c": None}, aggregator=program(text))
 
-    assert (found.value, found.passes) == (0.6, True)
-    assert found.details["a"] == [1.0, "pass", [{"text": "seen", "passed": True, "evidence": None}]]
-    assert found.details["b"][:2] == [0.2, "fail"]
-    assert "c" not in found.details
-    assert found.findings[0].text == "all read"
+    assert (score.value, score.passes) == (0.6, True)
+    assert score.details["a"] == [1.0, "pass", [{"text": "seen", "passed": True, "evidence": None}]]
+    assert score.details["b"][:2] == [0.2, "fail"]
+    assert "c" not in score.details
+    assert score.findings[0].text == "all read"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("import sys; sys.exit('no idea')", "ended with 1: no idea"), ("print('words')", "no JSON object: words")],
 )
-def test_a_program_that_cannot_put_members_together_leaves_the_score_open(text: str, said: str) -> None:
-    found = combined({"a": 1.0}, aggregator=program(text))
+def test_a_program_that_cannot_put_members_together_leaves_the_score_open(text: str, message: str) -> None:
+    score = combined({"a": 1.0}, aggregator=program(text))
 
-    assert found.value is None
-    assert said in found.reason
-    assert len(found.members) == 1
+    assert score.value is None
+    assert message in score.reason
+    assert len(score.members) == 1
 
 
 def test_a_model_is_shown_the_members_results_where_the_prompt_says(tmp_path: Path) -> None:
@@ -173,20 +173,20 @@ def test_a_model_is_shown_the_members_results_where_the_prompt_says(tmp_path: Pa
     aggregator = {"type": "llm-grader", "prompt": "file://sum.md", "target": "judge"}
     spec = an_evaluator("composite", assertions=[{"type": "is-json", "name": "json"}], aggregator=aggregator)
 
-    found = graded(spec, a_report("[1]"), client=client, folder=tmp_path)
+    score = graded(spec, a_report("[1]"), client=client, folder=tmp_path)
 
     shown = "\n".join(message.text for message in client.requests[0])
     assert "Sum up:" in shown
     assert '"json":{' in shown
-    assert (found.value, found.findings[0].text) == (0.4, "uneven")
+    assert (score.value, score.findings[0].text) == (0.4, "uneven")
     assert build(spec).graders == ("judge",)  # type: ignore[union-attr]
 
 
 def test_a_model_that_does_not_answer_leaves_the_score_open() -> None:
-    found = combined({"a": 1.0}, aggregator={"type": "llm-grader"})
+    score = combined({"a": 1.0}, aggregator={"type": "llm-grader"})
 
-    assert found.value is None
-    assert "could not be combined" in found.reason
+    assert score.value is None
+    assert "could not be combined" in score.reason
 
 
 # Sets.
@@ -205,18 +205,18 @@ def test_a_model_that_does_not_answer_leaves_the_score_open() -> None:
 def test_a_set_passes_by_its_threshold_or_when_every_member_does(
     values: dict[str, float | None], threshold: float | None, value: float, passes: bool
 ) -> None:
-    found = combined(values, "assert-set", **({} if threshold is None else {"threshold": threshold}))
+    score = combined(values, "assert-set", **({} if threshold is None else {"threshold": threshold}))
 
-    assert found.value == pytest.approx(value)
-    assert found.passes is passes
+    assert score.value == pytest.approx(value)
+    assert score.passes is passes
 
 
 def test_a_member_without_weight_does_not_keep_a_set_from_passing() -> None:
     members = [*members_of({"a": 1}), *members_of({"b": 0}, weight=0)]
 
-    found = combined({"a": 1.0, "b": 0.0}, "assert-set", members=members)
+    score = combined({"a": 1.0, "b": 0.0}, "assert-set", members=members)
 
-    assert (found.value, found.passes) == (1.0, True)
+    assert (score.value, score.passes) == (1.0, True)
 
 
 def test_texts_among_members_are_the_criteria_of_one_rubric() -> None:
@@ -257,7 +257,7 @@ def test_editing_a_members_script_or_naming_another_grader_makes_the_scores_new(
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         ({}, "composite assertions: required"),
         ({"assertions": []}, "at least one member"),
@@ -279,15 +279,15 @@ def test_editing_a_members_script_or_naming_another_grader_makes_the_scores_new(
     ],
 )  # fmt: skip
 def test_a_composite_that_cannot_be_used_is_refused_naming_the_member_or_argument(
-    config: dict[str, Any], said: str
+    config: dict[str, Any], message: str
 ) -> None:
     whole = {"assertions": [{"type": "is-json", "name": "json"}], "aggregator": MEAN}
-    given = {**whole, **config} if config else {"aggregator": MEAN}
+    arguments = {**whole, **config} if config else {"aggregator": MEAN}
 
     with pytest.raises(InputError) as raised:
-        bind(an_evaluator("composite", **given), a_case(), Path())
+        bind(an_evaluator("composite", **arguments), a_case(), Path())
 
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_evaluators_inside_each_other_without_end_are_refused() -> None:
@@ -303,7 +303,7 @@ def test_a_member_that_measures_nothing_is_left_out_and_said() -> None:
     members = [{"type": "latency", "threshold": 100}, {"type": "token-usage", "max_total": 10}]
     report = a_report("yes", usage=Usage(input_tokens=4, output_tokens=4))
 
-    found = graded(an_evaluator("composite", assertions=members, aggregator=MEAN), report)
+    score = graded(an_evaluator("composite", assertions=members, aggregator=MEAN), report)
 
-    assert found.value == 1.0
-    assert "left out: latency has no score" in found.reason
+    assert score.value == 1.0
+    assert "left out: latency has no score" in score.reason

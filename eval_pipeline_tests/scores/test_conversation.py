@@ -70,10 +70,10 @@ def test_a_turn_is_scored_by_what_the_target_said_in_it(number: int, answer: str
 
 
 def test_a_turn_is_the_weighted_mean_of_its_evaluators_each_a_row() -> None:
-    found = turn(1, contains("Hello", weight=3), contains("Bye"))
+    score = turn(1, contains("Hello", weight=3), contains("Bye"))
 
-    assert found.value == 0.75
-    assert [(one.name, one.value, one.weight) for one in found.members] == [
+    assert score.value == 0.75
+    assert [(item.name, item.value, item.weight) for item in score.members] == [
         ("contains-Hello", 1.0, 3.0),
         ("contains-Bye", 0.0, 1.0),
     ]
@@ -81,9 +81,9 @@ def test_a_turn_is_the_weighted_mean_of_its_evaluators_each_a_row() -> None:
 
 def test_a_turns_tool_calls_are_its_own_and_what_is_measured_of_the_whole_is_not_known_of_it() -> None:
     none = {"type": "tool-trajectory", "mode": "exact", "expected": []}
-    one = {"type": "tool-trajectory", "mode": "exact", "expected": [{"tool": "count"}]}
+    item = {"type": "tool-trajectory", "mode": "exact", "expected": [{"tool": "count"}]}
 
-    assert [turn(number, calls).value for number, calls in ((1, none), (2, one), (3, none))] == [1.0, 1.0, 1.0]
+    assert [turn(number, calls).value for number, calls in ((1, none), (2, item), (3, none))] == [1.0, 1.0, 1.0]
     assert turn(2, {"type": "latency", "threshold": 1}).value is None
     assert turn(2, {"type": "token-usage", "max_output": 1}).value is None
 
@@ -112,17 +112,17 @@ def test_a_turn_is_judged_in_the_light_of_what_was_said_before_and_of_its_own_ex
 
     turn(2, program, criteria="counts", expected_output=[{"role": "assistant", "content": "2"}])
 
-    given = json.loads(kept.read_text())
-    assert [(one["role"], one["content"]) for one in given["input"]] == [
+    answers = json.loads(kept.read_text())
+    assert [(item["role"], item["content"]) for item in answers["input"]] == [
         ("system", "Be kind"), ("user", "Hi"), ("assistant", "Hello"), ("user", "A list:"), ("user", "a, b"),
     ]  # fmt: skip
-    assert (given["criteria"], given["expected_output"]) == ("counts", [{"role": "assistant", "content": "2"}])
-    assert given["output"] == [{"role": "assistant", "content": "", "tool_calls": [{"tool": "count"}]},
+    assert (answers["criteria"], answers["expected_output"]) == ("counts", [{"role": "assistant", "content": "2"}])
+    assert answers["output"] == [{"role": "assistant", "content": "", "tool_calls": [{"tool": "count"}]},
                                {"role": "assistant", "content": "two"}]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("number", "assertions", "report", "value", "said"),
+    ("number", "assertions", "report", "value", "message"),
     [
         (1, [], SESSION, 1.0, "nothing to check"),
         (2, [contains("Hello")], CUT, 0.0, "ended before turn 2"),
@@ -139,12 +139,12 @@ def test_a_turn_is_judged_in_the_light_of_what_was_said_before_and_of_its_own_ex
     ],
 )  # fmt: skip
 def test_a_turn_that_is_not_a_plain_mean(
-    number: int, assertions: list[Any], report: SessionReport, value: float | None, said: str
+    number: int, assertions: list[Any], report: SessionReport, value: float | None, message: str
 ) -> None:
-    found = turn(number, *assertions, report=report)
+    score = turn(number, *assertions, report=report)
 
-    assert found.value == value
-    assert said in found.reason
+    assert score.value == value
+    assert message in score.reason
 
 
 def test_a_turn_that_was_answered_with_nothing_said_the_empty_text() -> None:
@@ -159,18 +159,18 @@ def test_a_case_without_turns_cannot_be_scored_by_turn() -> None:
 
 
 def test_a_conversation_is_scored_on_the_whole_session() -> None:
-    found = graded(
+    score = graded(
         an_evaluator("conversation", assertions=[contains("Bye"), {"type": "latency", "threshold": 1}]),
         SESSION,
         case=TALK,
     )
 
-    assert found.value == 0.5
-    assert len(found.members) == 2
+    assert score.value == 0.5
+    assert len(score.members) == 2
 
 
 @pytest.mark.parametrize(
-    ("aggregation", "whole", "report", "value", "said"),
+    ("aggregation", "whole", "report", "value", "message"),
     [
         ("min", [], SESSION, 0.0, "turn-2"),
         ("max", [], SESSION, 1.0, "turn-1"),
@@ -180,16 +180,16 @@ def test_a_conversation_is_scored_on_the_whole_session() -> None:
     ],
 )
 def test_the_worst_or_best_of_the_turns_and_the_whole(
-    aggregation: str, whole: list[Any], report: SessionReport, value: float | None, said: str
+    aggregation: str, whole: list[Any], report: SessionReport, value: float | None, message: str
 ) -> None:
     turns = [{"turn": 1, "assertions": [contains("Hello")]}, {"turn": 2, "assertions": [contains("three")]}]
     spec = an_evaluator("conversation", aggregation=aggregation, turns=turns, assertions=whole)
 
-    found = graded(spec, report, case=TALK)
+    score = graded(spec, report, case=TALK)
 
-    assert found.value == value
-    assert said in found.reason
-    assert [one.name for one in found.members] == ["turn-1", "turn-2", *(["conversation"] if whole else [])]
+    assert score.value == value
+    assert message in score.reason
+    assert [item.name for item in score.members] == ["turn-1", "turn-2", *(["conversation"] if whole else [])]
 
 
 def test_a_suite_of_turns_is_scored_as_its_loader_hands_it_over(tmp_path: Path) -> None:
@@ -207,11 +207,15 @@ def test_a_suite_of_turns_is_scored_as_its_loader_hands_it_over(tmp_path: Path) 
 
     scores = asyncio.run(evaluate_with(MembersDesk(), Subject(case, report), EvaluatorSet(suite).of(case)))
 
-    assert [(one.evaluator, one.value) for one in scores] == [("turn-1", 1.0), ("turn-2", 1.0), ("conversation", 1.0)]
+    assert [(item.evaluator, item.value) for item in scores] == [
+        ("turn-1", 1.0),
+        ("turn-2", 1.0),
+        ("conversation", 1.0),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("kind", "config", "said"),
+    ("kind", "config", "message"),
     [
         ("turn", {"assertions": []}, "turn turn: required"),
         ("turn", {"turn": 0, "assertions": []}, "at least 1"),
@@ -223,11 +227,11 @@ def test_a_suite_of_turns_is_scored_as_its_loader_hands_it_over(tmp_path: Path) 
         ("conversation", {"aggregation": "min", "turns": [{"turn": 1}]}, "turns: turn assertions: required"),
     ],
 )
-def test_arguments_that_cannot_be_used_are_refused(kind: str, config: dict[str, Any], said: str) -> None:
+def test_arguments_that_cannot_be_used_are_refused(kind: str, config: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
         build(an_evaluator(kind, **config))
 
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_the_files_and_graders_of_turns_are_part_of_what_a_conversations_scores_depend_on(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ LARGEST = 1.7976931348623157e308
 
 
 def a_score(value: float | None, weight: float = 1.0, minimum: float | None = None, **fields: Any) -> Score:
-    given = {"execution_id": "e1", "spec_key": "k", "evaluator": "check", "type": "contains", "reason": "because"}
-    return Score(**{**given, **fields}, value=value, weight=weight, minimum=minimum)
+    defaults = {"execution_id": "e1", "spec_key": "k", "evaluator": "check", "type": "contains", "reason": "because"}
+    return Score(**{**defaults, **fields}, value=value, weight=weight, minimum=minimum)
 
 
 def verdict_on(*scores: Score, report: Any = None, threshold: float = DEFAULT_THRESHOLD, **case_fields: Any) -> Verdict:
@@ -142,7 +142,7 @@ def test_an_expected_failure_counts_as_passed_and_an_unexpected_pass_does_not(
 
 
 @pytest.mark.parametrize(
-    ("scores", "fields", "failure_class", "said"),
+    ("scores", "fields", "failure_class", "message"),
     [
         pytest.param([GOOD], {}, None, "reaches 0.8", id="passed"),
         pytest.param([BAD], {}, "assertion", "check: because", id="failed"),
@@ -160,11 +160,13 @@ def test_an_expected_failure_counts_as_passed_and_an_unexpected_pass_does_not(
         pytest.param([GOOD], {"expected_fail": True}, "unexpected-passed", "reaches", id="unexpected-passed"),
     ],
 )
-def test_a_verdict_says_why(scores: list[Score], fields: dict[str, Any], failure_class: str | None, said: str) -> None:
+def test_a_verdict_says_why(
+    scores: list[Score], fields: dict[str, Any], failure_class: str | None, message: str
+) -> None:
     verdict = verdict_on(*scores, **fields)
 
     assert verdict.failure_class == failure_class
-    assert said in verdict.reason
+    assert message in verdict.reason
 
 
 def test_what_could_not_be_graded_has_no_score_at_all() -> None:

@@ -26,18 +26,18 @@ class Fake:
     answer: Callable[[], Any]
 
     def evaluate(self, subject: Subject) -> Outcome:
-        found: Outcome = self.answer()
-        return found
+        result: Outcome = self.answer()
+        return result
 
 
 def score_of(answer: Callable[[], Any]) -> Score:
-    (found,) = evaluate(Subject(a_case(), a_report()), [BoundEvaluator(an_evaluator("fake"), Fake(answer), "key")])
-    return found
+    (result,) = evaluate(Subject(a_case(), a_report()), [BoundEvaluator(an_evaluator("fake"), Fake(answer), "key")])
+    return result
 
 
-@pytest.mark.parametrize(("given", "kept"), [(0, 0), (1, 1), (0.5, 0.5), (7.0, 1), (-1, 0), (float("inf"), 1)])
-def test_a_value_is_kept_within_zero_and_one(given: float, kept: float) -> None:
-    assert score_of(lambda: Outcome(given, "so")).value == kept
+@pytest.mark.parametrize(("value", "kept"), [(0, 0), (1, 1), (0.5, 0.5), (7.0, 1), (-1, 0), (float("inf"), 1)])
+def test_a_value_is_kept_within_zero_and_one(value: float, kept: float) -> None:
+    assert score_of(lambda: Outcome(value, "so")).value == kept
 
 
 @pytest.mark.parametrize(
@@ -50,34 +50,34 @@ def test_a_value_is_kept_within_zero_and_one(given: float, kept: float) -> None:
     ],
 )
 def test_an_evaluator_that_breaks_or_finds_no_number_could_not_tell(answer: Callable[[], Any]) -> None:
-    found = score_of(answer)
+    result = score_of(answer)
 
-    assert found.value is None
-    assert found.reason.startswith("evaluator failed: ")
+    assert result.value is None
+    assert result.reason.startswith("evaluator failed: ")
 
 
 def test_one_that_breaks_leaves_the_others_their_scores_in_order() -> None:
     specs = [an_evaluator("first"), an_evaluator("second"), an_evaluator("third")]
     answers = [lambda: Outcome(1.0, "so"), lambda: 1 / 0, lambda: Outcome(0.0, "so")]
-    asked = [BoundEvaluator(spec, Fake(answer), spec.name) for spec, answer in zip(specs, answers, strict=True)]
+    bound = [BoundEvaluator(spec, Fake(answer), spec.name) for spec, answer in zip(specs, answers, strict=True)]
 
-    found = evaluate(Subject(a_case(), a_report()), asked)
+    result = evaluate(Subject(a_case(), a_report()), bound)
 
-    assert [(each.evaluator, each.value) for each in found] == [("first", 1.0), ("second", None), ("third", 0.0)]
+    assert [(each.evaluator, each.value) for each in result] == [("first", 1.0), ("second", None), ("third", 0.0)]
 
 
 def test_negating_turns_value_and_findings_round() -> None:
     used = a_report(usage=Usage(input_tokens=3, output_tokens=4))
 
-    found = score(an_evaluator("token-usage", max_total=10), used, negate=True)
+    result = score(an_evaluator("token-usage", max_total=10), used, negate=True)
 
-    assert found.value == 0
-    assert found.findings == (Finding("total tokens 7 is within 10", False),)
-    assert found.reason == "not: total tokens 7 is within 10"
+    assert result.value == 0
+    assert result.findings == (Finding("total tokens 7 is within 10", False),)
+    assert result.reason == "not: total tokens 7 is within 10"
 
 
 def test_a_score_carries_what_the_suite_asked_for() -> None:
-    found = score(
+    result = score(
         an_evaluator("contains", value="a"),
         a_report("a"),
         name="says a",
@@ -86,7 +86,7 @@ def test_a_score_carries_what_the_suite_asked_for() -> None:
         failure_class="silent",
     )
 
-    assert (found.evaluator, found.type, found.weight, found.minimum, found.failure_class) == (
+    assert (result.evaluator, result.type, result.weight, result.minimum, result.failure_class) == (
         "says a", "contains", 2.0, 0.5, "silent",
     )  # fmt: skip
 
@@ -116,25 +116,25 @@ tests:
 
 def keys_in(folder: Path, **files: str) -> dict[str, str]:
     """The score keys of the suite, by case and evaluator, in a checkout in this folder."""
-    own = folder / "evals" / ".agentv" / "assertions" / "word_count.py"
-    own.parent.mkdir(parents=True)
-    own.write_text("print()")
+    local = folder / "evals" / ".agentv" / "assertions" / "word_count.py"
+    local.parent.mkdir(parents=True)
+    local.write_text("print()")
     written = {"suite.yaml": CHECKED_OUT, "note.txt": "note", "a.png": "png", "grade.py": "print(1)", **files}
     for name, text in written.items():
         (folder / "evals" / name).write_text(text)
     suite = load_suite(folder / "evals" / "suite.yaml", LoadOptions({}, frozenset(EVALUATORS.names())))
     assert suite.errors == ()
-    return {f"{case.id} {asked.spec.name}": asked.key for case in suite.cases for asked in EvaluatorSet(suite).of(case)}
+    return {f"{case.id} {bound.spec.name}": bound.key for case in suite.cases for bound in EvaluatorSet(suite).of(case)}
 
 
 def test_a_suite_has_the_same_score_keys_wherever_it_lies(tmp_path: Path) -> None:
-    one, two = keys_in(tmp_path / "one"), keys_in(tmp_path / "two")
+    item, two = keys_in(tmp_path / "one"), keys_in(tmp_path / "two")
 
-    assert len(one) == 6
-    assert one == two
+    assert len(item) == 6
+    assert item == two
 
 
 def test_what_an_attached_file_says_is_part_of_a_score_key(tmp_path: Path) -> None:
-    one, two = keys_in(tmp_path / "one"), keys_in(tmp_path / "two", **{"note.txt": "another"})
+    item, two = keys_in(tmp_path / "one"), keys_in(tmp_path / "two", **{"note.txt": "another"})
 
-    assert not set(one.values()) & set(two.values())
+    assert not set(item.values()) & set(two.values())

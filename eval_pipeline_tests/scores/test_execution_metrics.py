@@ -43,18 +43,18 @@ def a_session(*tools: str, **fields: Any) -> SessionReport:
     ],
 )
 def test_the_value_is_the_share_of_limits_that_hold(limits: dict[str, float], value: float) -> None:
-    found = score(an_evaluator("execution-metrics", **limits), a_session("Read", "grep", "Edit", "Bash"))
+    result = score(an_evaluator("execution-metrics", **limits), a_session("Read", "grep", "Edit", "Bash"))
 
-    assert found.value == pytest.approx(value)
+    assert result.value == pytest.approx(value)
 
 
 def test_a_session_without_tool_calls_has_none_and_no_exploration_ratio() -> None:
     spec = an_evaluator("execution-metrics", max_tool_calls=0, target_exploration_ratio=0)
 
-    found = score(spec, a_session())
+    result = score(spec, a_session())
 
-    assert [finding.passed for finding in found.findings] == [True, False]
-    assert found.value == 0.5
+    assert [finding.passed for finding in result.findings] == [True, False]
+    assert result.value == 0.5
 
 
 NOT_MEASURED = [
@@ -89,26 +89,26 @@ def test_what_was_not_measured_is_unknown_unless_missing_means_failing(
 ) -> None:
     spec = an_evaluator("execution-metrics", **limits, on_missing=on_missing)
 
-    found = score(spec, a_session("Read", **fields))
+    result = score(spec, a_session("Read", **fields))
 
-    assert found.value == (failing if on_missing == "fail" else None)
-    assert found.reason == reason
+    assert result.value == (failing if on_missing == "fail" else None)
+    assert result.reason == reason
 
 
 def test_each_limit_is_a_finding_that_names_amount_limit_and_unit() -> None:
     spec = an_evaluator("execution-metrics", max_tool_calls=1, max_cost_usd=0.01)
 
-    found = score(spec, a_session("Read"))
+    result = score(spec, a_session("Read"))
 
-    assert [(finding.text, finding.passed) for finding in found.findings] == [
+    assert [(finding.text, finding.passed) for finding in result.findings] == [
         ("tool calls 1 is within 1", True),
         ("cost 0.02 USD exceeds 0.01 USD", False),
     ]
-    assert found.reason == "cost 0.02 USD exceeds 0.01 USD"
+    assert result.reason == "cost 0.02 USD exceeds 0.01 USD"
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         pytest.param({}, ": needs at least one of max_tool_calls", id="no-limit"),
         pytest.param({"exploration_tolerance": 0.1}, ": needs at least one of max_tool_calls", id="only-a-tolerance"),
@@ -117,8 +117,8 @@ def test_each_limit_is_a_finding_that_names_amount_limit_and_unit() -> None:
         pytest.param({"max_tool_call": 1}, " max_tool_call: unknown argument; there are: max_tool_calls", id="unknown"),
     ],
 )
-def test_a_wrong_argument_is_named(config: dict[str, Any], said: str) -> None:
+def test_a_wrong_argument_is_named(config: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
         build(an_evaluator("execution-metrics", **config))
 
-    assert str(raised.value).startswith(f"execution-metrics{said}")
+    assert str(raised.value).startswith(f"execution-metrics{message}")

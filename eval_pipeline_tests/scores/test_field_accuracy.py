@@ -89,10 +89,10 @@ def test_dates_are_compared_by_calendar_day(text: str, formats: list[str] | None
 
 @pytest.mark.parametrize("text", ["soon", "2025-02-30", "31/31/2025", "", 20250201, None])
 def test_what_is_no_date_is_wrong(text: object) -> None:
-    found = compare_one(text, "2025-02-01", match="date")
+    result = compare_one(text, "2025-02-01", match="date")
 
-    assert found.value == 0
-    assert found.reason == f"v: {text!r} is not a date"
+    assert result.value == 0
+    assert result.reason == f"v: {text!r} is not a date"
 
 
 @pytest.mark.parametrize(
@@ -139,19 +139,19 @@ A, B = {"path": "a", "match": "exact", "weight": 3}, {"path": "b", "match": "exa
     ],
 )
 def test_fields_count_by_their_weight(answer: object, b: dict[str, Any], config: dict[str, Any], value: float) -> None:
-    found = compare(json.dumps(answer), {"a": 1, "b": 2}, A, b, **config)
+    result = compare(json.dumps(answer), {"a": 1, "b": 2}, A, b, **config)
 
-    assert found.value == value
-    assert len(found.findings) == 2
+    assert result.value == value
+    assert len(result.findings) == 2
 
 
 @pytest.mark.parametrize("expected", [None, "no JSON", "[1]", [1, 2]], ids=["none", "text", "list-as-text", "list"])
 @pytest.mark.parametrize(("on_missing", "value"), [("unscored", None), ("fail", 0.0)])
 def test_without_expected_data_the_score_is_unknown(expected: object, on_missing: str, value: float | None) -> None:
-    found = compare('{"a": 1}', expected, B, on_missing=on_missing)
+    result = compare('{"a": 1}', expected, B, on_missing=on_missing)
 
-    assert found.value == value
-    assert found.reason == "the expected output of the case is no JSON object"
+    assert result.value == value
+    assert result.reason == "the expected output of the case is no JSON object"
 
 
 def test_the_last_object_of_the_assistant_is_expected_even_as_text() -> None:
@@ -161,11 +161,11 @@ def test_the_last_object_of_the_assistant_is_expected_even_as_text() -> None:
         Message(role="user", content={"b": 3}),
     )
 
-    found = score(
+    result = score(
         an_evaluator("field-accuracy", fields=[B]), a_report('{"b": 2}'), case=a_case(expected_output=messages)
     )
 
-    assert found.value == 1
+    assert result.value == 1
 
 
 def test_the_expected_output_is_part_of_the_scores_identity(tmp_path: Any) -> None:
@@ -176,7 +176,7 @@ def test_the_expected_output_is_part_of_the_scores_identity(tmp_path: Any) -> No
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         pytest.param({}, "fields: required", id="no-fields"),
         pytest.param({"fields": []}, "fields: expected a list that is not empty", id="empty"),
@@ -191,8 +191,8 @@ def test_the_expected_output_is_part_of_the_scores_identity(tmp_path: Any) -> No
         pytest.param({"fields": [B], "aggregation": "mean"}, "aggregation: expected one of 'weighted_", id="aggregate"),
     ],
 )
-def test_a_wrong_argument_is_named(config: dict[str, Any], said: str) -> None:
+def test_a_wrong_argument_is_named(config: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
         build(an_evaluator("field-accuracy", **config))
 
-    assert str(raised.value).startswith(f"field-accuracy {said}")
+    assert str(raised.value).startswith(f"field-accuracy {message}")

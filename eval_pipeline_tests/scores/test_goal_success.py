@@ -31,12 +31,12 @@ def test_the_grader_is_shown_the_goal_and_what_happened(value: object) -> None:
 
     score = graded(an_evaluator(NAME, value=value), SESSION, client=client)
 
-    told = client.requests[0][1].text
+    payload = client.requests[0][1].text
     assert (score.value, score.reason) == (0.9, "done")
-    assert "Refund order 7" in told
-    assert '(call) find_order({"id":7})\n(result) found\n(command) make refund → exit code 0' in told
-    assert "\nRefunded.\nEND output" in told
-    assert "secret plan" not in told
+    assert "Refund order 7" in payload
+    assert '(call) find_order({"id":7})\n(result) found\n(command) make refund → exit code 0' in payload
+    assert "\nRefunded.\nEND output" in payload
+    assert "secret plan" not in payload
 
 
 def test_without_a_goal_of_its_own_the_cases_criteria_are_the_goal() -> None:

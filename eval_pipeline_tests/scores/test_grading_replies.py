@@ -54,16 +54,16 @@ OBJECTS = [
 
 @pytest.mark.parametrize(("text", "values"), OBJECTS)
 def test_the_objects_in_a_text_are_found_however_they_are_written(text: str, values: list[Any] | None) -> None:
-    found = list(objects_in(text))
+    score = list(objects_in(text))
 
-    assert all(text[one.begin] == "{" and text[one.end - 1] == "}" for one in found)
-    assert values is None or [one.value for one in found] == values
+    assert all(text[item.begin] == "{" and text[item.end - 1] == "}" for item in score)
+    assert values is None or [item.value for item in score] == values
 
 
 def test_a_flood_of_braces_costs_little_and_hides_nothing_after_it() -> None:
     flood = "function f() {" * 5_000 + '{"' * 5_000
 
-    assert [one.value for one in objects_in(f'{flood}" {{"score": 1}}')] == [{"score": 1}]
+    assert [item.value for item in objects_in(f'{flood}" {{"score": 1}}')] == [{"score": 1}]
 
 
 _PIECES = st.sampled_from([

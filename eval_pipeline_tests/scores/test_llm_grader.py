@@ -62,9 +62,9 @@ def test_the_usual_prompt_shows_criteria_question_reference_and_answer() -> None
 
 
 def test_equal_questions_are_told_in_equal_words() -> None:
-    asked = [grade(FINE)[1].requests[0], grade(FINE)[1].requests[0]]
+    requests = [grade(FINE)[1].requests[0], grade(FINE)[1].requests[0]]
 
-    assert asked[0] == asked[1]
+    assert requests[0] == requests[1]
 
 
 def test_an_answer_that_poses_as_instructions_stays_within_its_fence() -> None:
@@ -146,7 +146,7 @@ def test_tool_calls_and_changes_are_shown_where_a_template_asks_for_them() -> No
     graded(an_evaluator("llm-grader", prompt="{{tool_calls}} {{file_changes}}"), report, client=client)
     graded(an_evaluator("llm-grader", prompt="{{transcript}}"), report, client=client)
 
-    calls, session = (asked[1].text for asked in client.requests)
+    calls, session = (requests[1].text for requests in client.requests)
     assert '(call) search({"q":"2+2"})\n(result failed) no hits\nEND tool_calls' in calls
     assert "+ new line\nEND file_changes" in calls
     assert "I look." not in calls
@@ -380,7 +380,7 @@ def test_an_agent_that_grades_is_told_where_the_workspace_lies(tmp_path: Path) -
             an_evaluator(name, **config), a_report("x"), case=a_case(criteria="C"), workspace=tmp_path, client=client
         )
 
-    by_agent, by_model, by_template = (asked[1].text for asked in client.requests)
+    by_agent, by_model, by_template = (requests[1].text for requests in client.requests)
     assert f"C\n\nThe files that the answer left behind lie in {tmp_path}." in by_agent
     assert str(tmp_path) not in by_model
     assert by_template.startswith(f"{tmp_path}|")
@@ -400,9 +400,9 @@ def test_which_grader_is_asked_is_part_of_a_scores_identity() -> None:
 
 
 def test_many_answers_are_graded_side_by_side() -> None:
-    asked = [bind(an_evaluator("llm-grader"), a_case(), Path())] * 3
+    requests = [bind(an_evaluator("llm-grader"), a_case(), Path())] * 3
     subject = Subject(a_case(), a_report("four"))
 
-    scores = asyncio.run(evaluate_with(FakeGraderClient([FINE] * 3), subject, asked))
+    scores = asyncio.run(evaluate_with(FakeGraderClient([FINE] * 3), subject, requests))
 
     assert [score.value for score in scores] == [0.8, 0.8, 0.8]

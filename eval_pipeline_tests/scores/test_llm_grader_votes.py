@@ -25,10 +25,10 @@ class PanelDesk(FakeGraderClient):
         self, messages: Any, *, grader: Any = None, settings: Any = None, sample: int = 0
     ) -> GraderReply:
         self.samples.append((grader, sample))
-        said = self.says[grader]
-        if said is None:
+        message = self.says[grader]
+        if message is None:
             raise GraderFailure(f"{grader} is away", "connection")
-        return GraderReply(text=said if isinstance(said, str) else f'{{"score": {said}}}', grader=grader)
+        return GraderReply(text=message if isinstance(message, str) else f'{{"score": {message}}}', grader=grader)
 
 
 def panel(says: dict[str, float | str | None], **config: Any) -> tuple[Score, PanelDesk]:
@@ -61,11 +61,11 @@ def test_several_graders_make_one_value(
 def test_every_grader_is_a_member_with_its_own_words() -> None:
     score, _ = panel({"a": 1.0, "b": 0.5})
 
-    assert [(one.name, one.grader, one.value, one.type) for one in score.members] == [
+    assert [(item.name, item.grader, item.value, item.type) for item in score.members] == [
         ("a", "a", 1.0, "llm-grader"),
         ("b", "b", 0.5, "llm-grader"),
     ]
-    assert [one.details["reply"] for one in score.members] == ['{"score": 1.0}', '{"score": 0.5}']
+    assert [item.details["reply"] for item in score.members] == ['{"score": 1.0}', '{"score": 0.5}']
     assert score.details["prompt"][0]["role"] == "system"
     assert [(finding.text, finding.passed) for finding in score.findings] == [
         ("a scores 1", True),
@@ -76,14 +76,17 @@ def test_every_grader_is_a_member_with_its_own_words() -> None:
 def test_votes_of_one_grader_are_samples_of_their_own() -> None:
     score, client = panel({"a": 1.0}, votes=3)
 
-    assert [one.name for one in score.members] == ["a", "a #2", "a #3"]
+    assert [item.name for item in score.members] == ["a", "a #2", "a #3"]
     assert sorted(client.samples) == [("a", 0), ("a", 3), ("a", 6)]
 
 
 def test_votes_of_the_default_grader_are_called_by_its_name() -> None:
     score = graded(an_evaluator("llm-grader", votes=2), a_report("x"), client=FakeGraderClient(['{"score": 1}'] * 2))
 
-    assert [(one.name, one.grader) for one in score.members] == [("scripted", "scripted"), ("scripted #2", "scripted")]
+    assert [(item.name, item.grader) for item in score.members] == [
+        ("scripted", "scripted"),
+        ("scripted #2", "scripted"),
+    ]
 
 
 def test_a_single_opinion_has_no_members() -> None:
@@ -97,7 +100,7 @@ def test_a_grader_that_could_not_tell_is_left_out_and_that_is_said() -> None:
 
     assert score.value == 0.75
     assert "left out: b: b is away; c: the grader's reply could not be read after 4 tries" in score.reason
-    assert [one.value for one in score.members] == [1.0, None, None, 0.5]
+    assert [item.value for item in score.members] == [1.0, None, None, 0.5]
 
 
 def test_too_few_who_can_tell_leave_the_score_open() -> None:
@@ -105,7 +108,7 @@ def test_too_few_who_can_tell_leave_the_score_open() -> None:
 
     assert score.value is None
     assert score.reason == "1 of 3 graders returned a score; b: b is away; c: c is away"
-    assert [one.value for one in score.members] == [1.0, None, None]
+    assert [item.value for item in score.members] == [1.0, None, None]
 
 
 def test_when_no_grader_can_be_reached_the_failure_is_the_scores() -> None:
@@ -116,8 +119,8 @@ def test_when_no_grader_can_be_reached_the_failure_is_the_scores() -> None:
 
 def test_a_gate_fails_when_most_graders_say_so() -> None:
     unmet, met = (
-        f'{{"checks": [{{"id": "rubric-1", "satisfied": {said}}}, {{"id": "rubric-2", "satisfied": true}}]}}'
-        for said in ("false", "true")
+        f'{{"checks": [{{"id": "rubric-1", "satisfied": {message}}}, {{"id": "rubric-2", "satisfied": true}}]}}'
+        for message in ("false", "true")
     )
 
     mostly, _ = panel({"a": unmet, "b": unmet, "c": met}, rubrics=["x", "y"])

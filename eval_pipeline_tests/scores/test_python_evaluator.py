@@ -55,7 +55,7 @@ def call(folder: Path, function: str, output: str = "yes", **arguments: object) 
 
 
 @pytest.mark.parametrize(
-    ("function", "value", "said"),
+    ("function", "value", "message"),
     [
         ("yes", 1.0, "the function returned true"),
         ("share", 0.3, "the function scores 0.3"),
@@ -68,14 +68,14 @@ def call(folder: Path, function: str, output: str = "yes", **arguments: object) 
         ("Nested.check", 1.0, "the function returned true"),
     ],
 )
-def test_a_function_may_answer_in_many_ways(folder: Path, function: str, value: float | None, said: str) -> None:
-    found = call(folder, function)
+def test_a_function_may_answer_in_many_ways(folder: Path, function: str, value: float | None, message: str) -> None:
+    result = call(folder, function)
 
-    assert (found.value, found.reason) == (value, said)
+    assert (result.value, result.reason) == (value, message)
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         ("breaks", "ZeroDivisionError"),
         ("text", "expected a truth value"),
@@ -89,14 +89,14 @@ def test_a_function_may_answer_in_many_ways(folder: Path, function: str, value: 
 )
 @pytest.mark.parametrize("negate", [False, True])
 def test_a_function_that_breaks_or_gives_no_score_leaves_the_answer_unscored(
-    folder: Path, function: str, said: str, negate: bool
+    folder: Path, function: str, message: str, negate: bool
 ) -> None:
     spec = an_evaluator("python", function=f"checks:{function}")
 
-    found = score(spec, a_report("yes"), folder=folder, negate=negate)
+    result = score(spec, a_report("yes"), folder=folder, negate=negate)
 
-    assert found.value is None
-    assert said in found.reason
+    assert result.value is None
+    assert message in result.reason
 
 
 def test_a_function_is_given_what_its_parameters_name(folder: Path) -> None:
@@ -105,10 +105,10 @@ def test_a_function_is_given_what_its_parameters_name(folder: Path) -> None:
 
 
 def test_findings_and_details_are_kept(folder: Path) -> None:
-    found = call(folder, "outcome")
+    result = call(folder, "outcome")
 
-    assert [finding.text for finding in found.findings] == ["half of it"]
-    assert found.details == {"parts": 2}
+    assert [finding.text for finding in result.findings] == ["half of it"]
+    assert result.details == {"parts": 2}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_an_installed_function_may_be_named(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         ("checks", "expected module:callable, got 'checks'"),
         ("checks:missing", "has no attribute 'missing'"),
@@ -135,14 +135,14 @@ def test_an_installed_function_may_be_named(folder: Path) -> None:
     ],
 )
 def test_a_function_that_cannot_be_imported_is_an_error_before_anything_runs(
-    folder: Path, function: str, said: str
+    folder: Path, function: str, message: str
 ) -> None:
     (folder / "broken.py").write_text("1 / 0", encoding="utf-8")
     case = a_case(evaluators=(an_evaluator("python", function=function),), line=3)
 
     errors = EvaluatorSet(a_suite(case, path=folder / "suite.yaml")).check()
 
-    assert said in str(errors["c1"])
+    assert message in str(errors["c1"])
     assert errors["c1"].place.line == 3
 
 

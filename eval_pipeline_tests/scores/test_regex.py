@@ -32,9 +32,9 @@ def matches(pattern: str, flags: str, text: str) -> bool:
 def test_a_pattern_matches_what_it_matches_in_javascript(
     pattern: str, flags: str, texts: list[str], others: list[str]
 ) -> None:
-    found = [text for text in (*texts, *others) if matches(pattern, flags, text)]
+    result = [text for text in (*texts, *others) if matches(pattern, flags, text)]
 
-    assert found == texts
+    assert result == texts
 
 
 @pytest.mark.parametrize(("pattern", "flags"), [pytest.param(*row[1:], id=row[0]) for row in REFUSED])
@@ -63,26 +63,26 @@ def test_any_text_is_a_pattern_or_a_pattern_error(pattern: str, flags: str, text
 def test_a_text_escaped_by_code_points_matches_itself(text: str) -> None:
     pattern = "".join(f"\\u{{{ord(char):x}}}" for char in text)
 
-    found = compile_javascript(f"^{pattern}$", "u").search(text, PLENTY_S)
+    result = compile_javascript(f"^{pattern}$", "u").search(text, PLENTY_S)
 
-    assert found == text
+    assert result == text
 
 
 @STEADY
 @given(text=st.text(max_size=20))
 def test_the_matched_text_is_given_back_whole_although_it_was_read_by_units(text: str) -> None:
-    found = compile_javascript("^[^]*$").search(text, PLENTY_S)
+    result = compile_javascript("^[^]*$").search(text, PLENTY_S)
 
-    assert found == text
+    assert result == text
 
 
 def test_a_pattern_that_takes_forever_ends_without_a_score_within_seconds() -> None:
     endless = an_evaluator("regex", value="^(a|aa)+$")
 
-    found = score(endless, a_report("a" * 60 + "b"), negate=True)
+    result = score(endless, a_report("a" * 60 + "b"), negate=True)
 
-    assert found.value is None
-    assert "longer than" in found.reason
+    assert result.value is None
+    assert "longer than" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_a_pattern_that_takes_forever_ends_without_a_score_within_seconds() -> N
     ],
 )
 def test_the_evaluator_searches_the_answer_with_its_flags(config: dict[str, str], output: str, expected: float) -> None:
-    found = score_text("regex", output, **config)
+    result = score_text("regex", output, **config)
 
-    assert found.value == expected
+    assert result.value == expected
 
 
 def test_a_wrong_pattern_is_an_input_error_even_when_negated() -> None:
@@ -105,9 +105,9 @@ def test_a_wrong_pattern_is_an_input_error_even_when_negated() -> None:
 
 
 def test_the_reason_shows_pattern_flags_and_what_matched() -> None:
-    found = score_text("regex", "The Answer is 42.", value="answer is \\d+", flags="i")
+    result = score_text("regex", "The Answer is 42.", value="answer is \\d+", flags="i")
 
-    assert found.reason == "/answer is \\d+/i matches 'Answer is 42'"
+    assert result.reason == "/answer is \\d+/i matches 'Answer is 42'"
 
 
 def test_the_same_arguments_build_the_same_evaluator() -> None:

@@ -46,9 +46,9 @@ READ = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "criteria"), READ)
-def test_criteria_are_read_in_any_of_their_forms(given: list[Any], criteria: list[Criterion]) -> None:
-    assert list(read_criteria(given)) == criteria
+@pytest.mark.parametrize(("raw", "criteria"), READ)
+def test_criteria_are_read_in_any_of_their_forms(raw: list[Any], criteria: list[Criterion]) -> None:
+    assert list(read_criteria(raw)) == criteria
 
 
 def bands(*limits: tuple[Any, Any]) -> list[dict[str, Any]]:
@@ -84,10 +84,10 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("given", "problem"), WRONG)
-def test_a_wrong_criterion_is_named_with_what_was_expected(given: Any, problem: str) -> None:
+@pytest.mark.parametrize(("raw", "problem"), WRONG)
+def test_a_wrong_criterion_is_named_with_what_was_expected(raw: Any, problem: str) -> None:
     with pytest.raises(InputError) as raised:
-        build(an_evaluator("rubrics", criteria=given))
+        build(an_evaluator("rubrics", criteria=raw))
 
     assert str(raised.value).startswith("rubrics: ")
     assert problem in str(raised.value)
@@ -100,8 +100,8 @@ def test_a_rubric_shows_its_criteria_and_scores_what_is_met() -> None:
     score = graded(an_evaluator("rubrics", criteria=criteria), a_report("four"), client=client)
 
     assert (score.value, score.passes) == (0.75, False)
-    told = client.requests[0][1].content
-    assert "- a, weight 3: says four\n- rubric-2: is polite (met unless the answer contradicts this)" in told
+    payload = client.requests[0][1].content
+    assert "- a, weight 3: says four\n- rubric-2: is polite (met unless the answer contradicts this)" in payload
     assert "One check for each criterion: a, rubric-2." in client.requests[0][0].content
 
 

@@ -76,10 +76,10 @@ NOT_USED = [
 def test_a_skill_that_was_used_is_seen(events: list[Event], should_trigger: bool) -> None:
     spec = an_evaluator("skill-trigger", skill="csv", should_trigger=should_trigger)
 
-    found = score(spec, a_report(events=(ASKED, *events)))
+    result = score(spec, a_report(events=(ASKED, *events)))
 
-    assert found.value == should_trigger
-    assert found.reason.startswith("skill csv was used: ")
+    assert result.value == should_trigger
+    assert result.reason.startswith("skill csv was used: ")
 
 
 @pytest.mark.parametrize("should_trigger", [True, False])
@@ -87,18 +87,18 @@ def test_a_skill_that_was_used_is_seen(events: list[Event], should_trigger: bool
 def test_a_skill_that_was_not_used_is_not_seen(events: list[Event], should_trigger: bool) -> None:
     spec = an_evaluator("skill-trigger", skill="csv", should_trigger=should_trigger)
 
-    found = score(spec, a_report(events=(ASKED, *events)))
+    result = score(spec, a_report(events=(ASKED, *events)))
 
-    assert found.value == (not should_trigger)
-    assert found.reason == "skill csv was not used"
+    assert result.value == (not should_trigger)
+    assert result.reason == "skill csv was not used"
 
 
 def test_what_the_normalizer_detected_is_the_evidence() -> None:
     detected = DetectedSkill(skill="csv", confidence="strong", evidence=("read /s/csv/SKILL.md",))
 
-    found = score(an_evaluator("skill-trigger", skill="csv"), a_report(skills=(detected,)))
+    result = score(an_evaluator("skill-trigger", skill="csv"), a_report(skills=(detected,)))
 
-    assert [(finding.passed, finding.evidence) for finding in found.findings] == [(True, "read /s/csv/SKILL.md")]
+    assert [(finding.passed, finding.evidence) for finding in result.findings] == [(True, "read /s/csv/SKILL.md")]
 
 
 @pytest.mark.parametrize("should_trigger", [True, False])
@@ -108,22 +108,22 @@ def test_a_report_that_shows_no_session_says_nothing_about_skills(
 ) -> None:
     spec = an_evaluator("skill-trigger", skill="csv", should_trigger=should_trigger, on_missing=on_missing)
 
-    found = score(spec, a_report("done"))
+    result = score(spec, a_report("done"))
 
-    assert found.value == value
-    assert "unknown" in found.reason
+    assert result.value == value
+    assert "unknown" in result.reason
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         pytest.param({}, "skill: required", id="no-skill"),
         pytest.param({"skill": ""}, "skill: expected a text that is not empty", id="empty"),
         pytest.param({"skill": "a", "should_trigger": "no"}, "should_trigger: expected true or false", id="text"),
     ],
 )
-def test_a_wrong_argument_is_named(config: dict[str, Any], said: str) -> None:
+def test_a_wrong_argument_is_named(config: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
         build(an_evaluator("skill-trigger", **config))
 
-    assert str(raised.value).startswith(f"skill-trigger {said}")
+    assert str(raised.value).startswith(f"skill-trigger {message}")

@@ -77,40 +77,40 @@ ABOUT_JSON = [
 
 @pytest.mark.parametrize(("type_", "value", "output", "expected"), ABOUT_VALUES)
 def test_an_answer_is_compared_with_the_value(type_: str, value: str | list[str], output: str, expected: int) -> None:
-    found = score_text(type_, output, value=value)
+    result = score_text(type_, output, value=value)
 
-    assert found.value == expected
+    assert result.value == expected
 
 
 @pytest.mark.parametrize(("output", "expected"), ABOUT_JSON)
 def test_an_answer_is_json_or_is_not(output: str, expected: int) -> None:
-    found = score_text("is-json", output)
+    result = score_text("is-json", output)
 
-    assert found.value == expected
+    assert result.value == expected
 
 
 def test_json_nested_too_deeply_to_read_is_not_called_wrong() -> None:
-    found = score_text("is-json", "[" * 100_000 + "]" * 100_000)
+    result = score_text("is-json", "[" * 100_000 + "]" * 100_000)
 
-    assert found.value is None
-    assert "too deeply" in found.reason
+    assert result.value is None
+    assert "too deeply" in result.reason
 
 
 @pytest.mark.parametrize(("type_", "value", "output", "expected"), ABOUT_VALUES)
 def test_negating_turns_every_answer_round(type_: str, value: str | list[str], output: str, expected: int) -> None:
-    found = score(an_evaluator(type_, value=value), a_report(output), negate=True)
+    result = score(an_evaluator(type_, value=value), a_report(output), negate=True)
 
-    assert found.value == 1 - expected
+    assert result.value == 1 - expected
 
 
 def test_a_target_that_finished_without_words_said_the_empty_text() -> None:
-    found = score_text("equals", None, value="")
+    result = score_text("equals", None, value="")
 
-    assert found.value == 1
+    assert result.value == 1
 
 
 @pytest.mark.parametrize(
-    ("type_", "value", "output", "said"),
+    ("type_", "value", "output", "message"),
     [
         pytest.param("contains-all", ["a", "y", "z"], "a", "['y', 'z']", id="all-names-what-is-missing"),
         pytest.param("contains-any", ["n", "b", "a"], "a b", "'b'", id="any-names-the-first-hit"),
@@ -118,10 +118,10 @@ def test_a_target_that_finished_without_words_said_the_empty_text() -> None:
         pytest.param("equals", "x", "y" * 100, "…", id="equals-shortens-a-long-answer"),
     ],
 )
-def test_the_reason_says_what_was_found(type_: str, value: str | list[str], output: str, said: str) -> None:
-    found = score_text(type_, output, value=value)
+def test_the_reason_says_what_was_found(type_: str, value: str | list[str], output: str, message: str) -> None:
+    result = score_text(type_, output, value=value)
 
-    assert said in found.reason
+    assert message in result.reason
 
 
 @pytest.mark.parametrize("name", ["is_json", "contains_any", "icontains_all", "starts_with", "ends_with"])

@@ -49,9 +49,9 @@ def call(tool: str, **arguments: Any) -> ToolCallEvent:
 def test_the_value_is_the_share_that_came_true(mode: str, expected: str, made: str, value: float) -> None:
     spec = an_evaluator("tool-trajectory", mode=mode, expected=[{"tool": tool} for tool in expected.split()])
 
-    found = score(spec, a_session(*made.split()))
+    result = score(spec, a_session(*made.split()))
 
-    assert found.value == pytest.approx(value)
+    assert result.value == pytest.approx(value)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_the_value_is_the_share_that_came_true(mode: str, expected: str, made: s
 def test_any_order_counts_the_calls_of_each_tool(minimums: dict[str, int], value: float) -> None:
     spec = an_evaluator("tool-trajectory", mode="any_order", minimums=minimums)
 
-    found = score(spec, a_session("a", "b", "a"))
+    result = score(spec, a_session("a", "b", "a"))
 
-    assert found.value == value
+    assert result.value == value
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,18 @@ def test_arguments_are_compared_as_asked(
     item = {"tool": "t", "args": args} | ({"args_match": args_match} if args_match is not None else {})
     spec = an_evaluator("tool-trajectory", mode=mode, expected=[item])
 
-    found = score(spec, a_session(ToolCallEvent(tool="t", arguments=arguments)))
+    result = score(spec, a_session(ToolCallEvent(tool="t", arguments=arguments)))
 
-    assert found.value == value
+    assert result.value == value
 
 
 def test_an_items_way_of_matching_overrides_the_evaluators() -> None:
     items = [{"tool": "t", "args": {"q": 1}}, {"tool": "t", "args": {"q": 1}, "argsMatch": "exact"}]
     spec = an_evaluator("tool-trajectory", mode="exact", args_match="superset", expected=items)
 
-    found = score(spec, a_session(call("t", q=1, x=2), call("t", q=1, x=2)))
+    result = score(spec, a_session(call("t", q=1, x=2), call("t", q=1, x=2)))
 
-    assert [finding.passed for finding in found.findings] == [True, False]
+    assert [finding.passed for finding in result.findings] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_in_order_an_item_takes_the_next_call_with_its_arguments(made: list[Tool
     items = [{"tool": "t", "args": {"q": 1}}, {"tool": "u"}]
     spec = an_evaluator("tool-trajectory", mode="in_order", expected=items)
 
-    found = score(spec, a_session(*made))
+    result = score(spec, a_session(*made))
 
-    assert [finding.passed for finding in found.findings] == passed
+    assert [finding.passed for finding in result.findings] == passed
 
 
 @pytest.mark.parametrize("mode", ["exact", "in_order"])
@@ -148,10 +148,10 @@ def test_a_limit_of_duration_is_one_more_thing_expected(
     spec = an_evaluator("tool-trajectory", mode=mode, expected=[{"tool": "t", "maxDurationMs": 100}])
     events = (ToolCallEvent(tool=tool), ToolResultEvent(tool=tool, duration_ms=duration_ms))
 
-    found = score(spec, a_report(events=events))
+    result = score(spec, a_report(events=events))
 
-    assert [finding.passed for finding in found.findings] == passed
-    assert found.value == sum(passed) / len(passed)
+    assert [finding.passed for finding in result.findings] == passed
+    assert result.value == sum(passed) / len(passed)
 
 
 def test_results_belong_to_the_calls_they_name() -> None:
@@ -163,9 +163,9 @@ def test_results_belong_to_the_calls_they_name() -> None:
         ToolResultEvent(call_id="2", duration_ms=50),
     )
 
-    found = score(spec, a_report(events=events))
+    result = score(spec, a_report(events=events))
 
-    assert [finding.passed for finding in found.findings] == [True, True, True, False]
+    assert [finding.passed for finding in result.findings] == [True, True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -177,23 +177,23 @@ def test_a_report_that_shows_no_session_says_nothing_about_calls(
 ) -> None:
     spec = an_evaluator("tool-trajectory", mode="subset", expected=[], on_missing=on_missing)
 
-    found = score(spec, a_report("4", events=events))
+    result = score(spec, a_report("4", events=events))
 
-    assert found.value == value
-    assert "calls are unknown" in found.reason
+    assert result.value == value
+    assert "calls are unknown" in result.reason
 
 
 def test_a_model_that_was_called_and_only_answered_made_no_calls() -> None:
     spec = an_evaluator("tool-trajectory", mode="any_order", minimums={"a": 1})
     events = (MessageEvent(role="assistant", phase="final", text="4"),)
 
-    found = score(spec, a_report("4", events=events, model_calls=1))
+    result = score(spec, a_report("4", events=events, model_calls=1))
 
-    assert (found.value, found.reason) == (0, "a was called 0 times, at least 1 expected")
+    assert (result.value, result.reason) == (0, "a was called 0 times, at least 1 expected")
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         pytest.param({}, " mode: required", id="no-mode"),
         pytest.param({"mode": "any"}, " mode: expected one of 'any_order', 'in_order'", id="unknown-mode"),
@@ -225,11 +225,11 @@ def test_a_model_that_was_called_and_only_answered_made_no_calls() -> None:
         ),
     ],
 )
-def test_a_wrong_argument_is_named(config: dict[str, Any], said: str) -> None:
+def test_a_wrong_argument_is_named(config: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
         build(an_evaluator("tool-trajectory", **config))
 
-    assert str(raised.value).startswith(f"tool-trajectory{said}")
+    assert str(raised.value).startswith(f"tool-trajectory{message}")
 
 
 @pytest.mark.parametrize(

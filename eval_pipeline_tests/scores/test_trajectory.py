@@ -166,7 +166,7 @@ def test_what_was_found_is_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "said"),
+    ("kind", "value", "message"),
     [
         ("trajectory:tool-used", 5, "expected a name"),
         ("trajectory:tool-used", [], "expected names"),
@@ -193,11 +193,11 @@ def test_what_was_found_is_the_reason() -> None:
         ("not-skill-used", {"name": "x", "min": 1}, "takes no min or max"),
     ],
 )  # fmt: skip
-def test_a_value_that_cannot_be_looked_for_is_refused(kind: str, value: Any, said: str) -> None:
+def test_a_value_that_cannot_be_looked_for_is_refused(kind: str, value: Any, message: str) -> None:
     with pytest.raises(InputError) as raised:
         build(an_evaluator(kind, value=value))
 
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 SKILLS = SessionReport(
