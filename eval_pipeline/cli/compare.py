@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,11 @@ from eval_pipeline.leaderboards.comparisons import (
     check_names,
     compare,
     details,
+    fell_relatively,
     got_worse,
     matrix,
     one_per_runner,
+    ratings,
 )
 from eval_pipeline.leaderboards.results import CELL, Results
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, percent
@@ -51,6 +53,10 @@ _LEGEND = (
     help="Exit 1 when N or more cases lost, regardless of the mean (default N: 1).",
 )  # fmt: skip
 @click.option("--max-drop", type=click.FloatRange(0, 1), default=0.0, help="Maximum drop of the mean without exit 1.")
+@click.option(
+    "--max-relative-drop", type=click.FloatRange(0, 1), help="Maximum share of the baseline's mean lost without exit 1."
+)
+@click.option("--ratings", "rated", is_flag=True, help="Rate all sides by their wins over each other (Bradley-Terry).")
 @click.option("--allow-changed", is_flag=True, help="Also pair cases whose content differs between the sides.")
 @click.option("--most", type=click.IntRange(0), default=20, help="Changed cases to show (default 20).")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON on stdout.")
@@ -64,6 +70,8 @@ def compare_command(
     baseline: str | None,
     most_losses: int | None,
     max_drop: float,
+    max_relative_drop: float | None,
+    rated: bool,
     allow_changed: bool,
     most: int,
     as_json: bool,
@@ -74,8 +82,8 @@ def compare_command(
     board:ID, current, an AgentV run folder or index.jsonl, or a json or jsonl export. A single side with several
     runners compares those with each other. Ungraded cases are left out and counted.
 
-    Exit codes: 1 when a candidate's mean is below the baseline's (by more than --max-drop), or by --fail-on-regression;
-    3 when no case could be paired.
+    Exit codes: 1 when a candidate's mean is below the baseline's (by more than --max-drop), or by
+    --max-relative-drop or --fail-on-regression; 3 when no case could be paired.
     """
     with ResultSources(project, data, suites, runners) as sources:
         results = _sides([sources.find(name) for name in sides])
@@ -83,11 +91,14 @@ def compare_command(
     if most_losses is not None and reference is None:
         raise InputError("--fail-on-regression needs a baseline: --baseline NAME")
     pairs = [_pair(a, b, reference, threshold, allow_changed) for a, b in _pairs(results, reference)]
-    code = _exit_code(pairs, reference, most_losses, max_drop)
+    code = _exit_code(pairs, reference, _Limits(most_losses, max_drop, max_relative_drop))
+    strengths = ratings(pairs) if rated else None
     if as_json:
-        click.echo(to_json(_document(results, pairs, code)).decode())
+        rating = {"ratings": strengths} if strengths is not None else {}
+        click.echo(to_json(_document(results, pairs, code) | rating).decode())
     else:
         _show(table_console(), results, pairs, most)
+        _show_ratings(table_console(), strengths)
     sys.exit(code)
 
 
@@ -120,14 +131,37 @@ def _pair(first: Results, second: Results, baseline: str | None, threshold: floa
     return comparison if baseline in (first.name, None) else replace(comparison, cases=comparison.cases.head(0))
 
 
-def _exit_code(pairs: Sequence[Comparison], baseline: str | None, most_losses: int | None, max_drop: float) -> int:
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What a candidate may lose: cases, points of the mean, a share of the mean."""
+
+    most_losses: int | None
+    max_drop: float
+    max_relative_drop: float | None
+
+
+def _exit_code(pairs: Sequence[Comparison], baseline: str | None, limits: _Limits) -> int:
     if not any(pair.summary.paired for pair in pairs):
         return NOTHING_PAIRED
     if baseline is None:
         return 0
     deltas = [(pair.baseline, pair.candidate, pair.summary.mean_delta) for pair in pairs]
     losses = max(pair.summary.losses for pair in pairs if pair.baseline == baseline)
-    return int(got_worse(deltas, baseline, max_drop) or (most_losses is not None and losses >= most_losses))
+    share = limits.max_relative_drop
+    return int(
+        got_worse(deltas, baseline, limits.max_drop)
+        or (limits.most_losses is not None and losses >= limits.most_losses)
+        or (share is not None and any(fell_relatively(pair, share) for pair in pairs if pair.baseline == baseline))
+    )
+
+
+def _show_ratings(console: Console, strengths: Mapping[str, float] | None) -> None:
+    if strengths is None:
+        return
+    console.print()
+    print_line(console, "ratings by wins over each other (Bradley-Terry, geometric mean 1)", style="bold")
+    ordered = sorted(strengths.items(), key=lambda entry: (-entry[1], entry[0]))
+    print_rows(console, ("side", "strength"), [(name, amount(strength, 3)) for name, strength in ordered])
 
 
 def _show(console: Console, sides: Sequence[Results], pairs: Sequence[Comparison], most: int) -> None:

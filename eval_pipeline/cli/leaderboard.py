@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,7 +14,11 @@ from eval_pipeline.cli.tables import print_boards, print_rows, table_console
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.board_svg import board_svg
+from eval_pipeline.leaderboards.repetitions import Reliability, reliability
+from eval_pipeline.leaderboards.show import amount, interval, percent
+from eval_pipeline.statistics.repetitions import REDUCERS
 from eval_pipeline.warehouse.queries import published_boards, published_standings
+from eval_pipeline.warehouse.selections import read_results, select
 from eval_pipeline.warehouse.store import Connection
 
 
@@ -27,6 +32,11 @@ from eval_pipeline.warehouse.store import Connection
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw the pass rates: SVG for a .svg file, else PNG.",
 )
+@click.option("--repetitions", is_flag=True, help="Show pass@k, pass^k and the error of repeating, of current results.")
+@click.option("--k", "tries", type=click.IntRange(1), help="Tries of pass@k (default: the fewest graded repetitions).")
+@click.option(
+    "--reducer", type=click.Choice(list(REDUCERS)), default="mean", help="How repetitions become one score of a case."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the standings as JSON on stdout.")
 def leaderboard_command(
     project: Path | None,
@@ -35,10 +45,17 @@ def leaderboard_command(
     board: str | None,
     list_boards: bool,
     plot: Path | None,
+    repetitions: bool,
+    tries: int | None,
+    reducer: str,
     as_json: bool,
 ) -> None:
     """Show the standings: pass rate with its 95 % interval, mean score, coverage, latency, tokens, cost."""
     with open_project(project, data).open_warehouse().published() as connection:
+        if repetitions:
+            results = read_results(connection, select(connection, suites=suites))
+            _show_reliability(reliability(results, k=tries, reducer=reducer), as_json)
+            return
         boards = published_boards(connection)
         if list_boards:
             print_rows(table_console(), ("board", "computed at", "standings"), boards)
@@ -55,6 +72,31 @@ def leaderboard_command(
         sys.exit(3)
     else:
         print_boards(table_console(), standings)
+
+
+def _show_reliability(rows: Sequence[Reliability], as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json(rows).decode())
+        return
+    lines = [
+        (row.suite, row.runner, row.cases, row.repetitions, percent(row.pass_rate), interval(row.low, row.high), row.k,
+         percent(row.pass_at_k), percent(row.pass_all_k), amount(row.score, 3))
+        for row in rows
+    ]  # fmt: skip
+    reducer = rows[0].reducer if rows else "mean"
+    head = (
+        "suite",
+        "runner",
+        "cases",
+        "repetitions",
+        "pass rate",
+        "95 %",
+        "k",
+        "pass@k",
+        "pass^k",
+        f"score ({reducer})",
+    )
+    print_rows(table_console(), head, lines)
 
 
 def _standings(connection: Connection, board: str | None, known: list[str]) -> pl.DataFrame:

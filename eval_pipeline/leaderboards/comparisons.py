@@ -15,12 +15,16 @@ import polars as pl
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.results import CASE, CELL, Results, by_case
-from eval_pipeline.statistics.intervals import Interval, SignTest, mean, sign_test, student_interval
+from eval_pipeline.statistics.intervals import Interval, student_interval
+from eval_pipeline.statistics.limits import drop_breach
+from eval_pipeline.statistics.paired_tests import SignTest, sign_test
+from eval_pipeline.statistics.ratings import bradley_terry
+from eval_pipeline.statistics.summaries import mean
 
 THRESHOLD = 0.1
 SIGNIFICANT = 0.05
 UNPAIRED = ("ungraded", "changed", "only-baseline", "only-candidate")
-Evidence = Literal["regressed", "slightly worse", "none"]
+Evidence = Literal["regressed", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,26 +186,48 @@ def one_per_runner(results: Results) -> list[Results]:
 
 
 def got_worse(mean_deltas: Iterable[tuple[str, str, float | None]], baseline: str, tolerated: float = 0.0) -> bool:
-    """Whether any side is worse on average than the side `baseline`, by more than is tolerated.
+    """Return whether any side is worse on average than the side `baseline`, by more than is tolerated.
 
-    Each entry is (baseline, candidate, mean delta) of a pair; pairs without that side, or with nothing paired, say
-    nothing.
+    Each entry is (baseline, candidate, mean delta) of a pair. Pairs without that side or a delta do not count.
     """
-    falls = (
+    deltas = (
         delta if first == baseline else -delta
         for first, second, delta in mean_deltas
         if delta is not None and baseline in (first, second)
     )
-    return any(fall < -tolerated - 1e-12 for fall in falls)
+    return any(drop_breach(0.0, delta, max_drop=tolerated) for delta in deltas)
 
 
-def evidence(passes: SignTest, *, least_effect: float = 0.0, significant: float = SIGNIFICANT) -> Evidence:
-    """What a sign test says of a regression: `regressed` when more cases fell than chance explains and their surplus
-    is at least `least_effect` of all cases, `slightly worse` when it is smaller than that."""
-    cases = passes.ups + passes.downs + passes.ties
-    if passes.p_worse >= significant or not cases:
-        return "none"
-    return "regressed" if (passes.downs - passes.ups) / cases >= least_effect else "slightly worse"
+def fell_relatively(comparison: Comparison, max_relative_drop: float) -> bool:
+    """Return whether the candidate's mean is below the baseline's by more than a share of the baseline's."""
+    before, after = comparison.summary.mean_baseline, comparison.summary.mean_candidate
+    if before is None or after is None:
+        return False
+    return drop_breach(before, after, max_relative_drop=max_relative_drop) is not None
+
+
+def evidence(passes: SignTest, *, significant: float = SIGNIFICANT) -> Evidence:
+    """Return `regressed` when more cases fell than chance explains, else `none`."""
+    return "regressed" if passes.p_worse < significant else "none"
+
+
+def ratings(comparisons: Sequence[Comparison]) -> dict[str, float]:
+    """Return the strength of each side from the wins of all pairs of sides (Bradley and Terry 1952, Biometrika 39).
+
+    A case that a side wins counts 1, a tie counts 1/2 for both; strengths have geometric mean 1, and a side beats
+    another with probability a / (a + b). Raises InputError when the wins do not determine them.
+    """
+    wins = [entry for comparison in comparisons for entry in _wins(comparison)]
+    try:
+        return bradley_terry(wins)
+    except ValueError as error:
+        raise InputError(f"ratings: {error}") from None
+
+
+def _wins(comparison: Comparison) -> Iterator[tuple[str, str, float]]:
+    summary = comparison.summary
+    yield comparison.candidate, comparison.baseline, summary.wins + summary.ties / 2
+    yield comparison.baseline, comparison.candidate, summary.losses + summary.ties / 2
 
 
 def details(comparison: Comparison) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import polars as pl
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.results import CELL, Results, by_case
-from eval_pipeline.statistics.intervals import Line, fit_line, mean
+from eval_pipeline.statistics.lines import Line, fit_line
+from eval_pipeline.statistics.summaries import mean
 
 SLOPE_THRESHOLD = 0.01
 Direction = Literal["improving", "degrading", "stable"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eval_pipeline.scores.model import at_least
-from eval_pipeline.statistics.intervals import mean, quantile, variance
+from eval_pipeline.statistics.summaries import mean, quantile, variance
 
 BUCKETS = 5
 ENDS = 3

@@ -1,4 +1,4 @@
-"""Wins between pairs → strengths of all."""
+"""Wins between two sides each → strengths of all sides."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _SETTLED = 1e-12
 
 
 def bradley_terry(wins: Iterable[tuple[str, str, float]]) -> dict[str, float]:
-    """Strengths from (winner, loser, how often), with geometric mean 1: a beats b with chance a / (a + b).
+    """Return strengths from (winner, loser, count), with geometric mean 1: a beats b with probability a / (a + b).
 
     The maximum of the likelihood by Zermelo's iteration (Hunter 2004, Annals of Statistics 32). Raises ValueError
-    when it has none: somebody never won, or never lost, against all others together.
+    when it has none: a side never won, or never lost, against all others together.
     """
     won: dict[str, dict[str, float]] = {}
     for winner, loser, count in wins:

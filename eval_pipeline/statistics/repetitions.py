@@ -1,4 +1,4 @@
-"""Repetitions of a case → one answer about it: reducers, the chances of passing in k tries, and their error.
+"""Repetitions of a case → one result: reducers, the probability of passing in k tries, and its error.
 
 Missing values (None or NaN: could not be graded) are left out; where too few are left, the answer is None.
 """
@@ -9,19 +9,22 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from eval_pipeline.statistics.intervals import Z95, mean, student_interval
+from eval_pipeline.statistics.intervals import Z95, student_interval
+from eval_pipeline.statistics.summaries import mean
 
 
 def pass_at_k(count: int, passed: int, k: int) -> float:
-    """The chance that at least one of k tries passes, from `passed` of `count` (Chen et al. 2021, arXiv 2107.03374)."""
+    """Return the probability that at least one of k tries passes, from `passed` of `count`.
+
+    Chen et al. 2021, arXiv 2107.03374.
+    """
     _check_counts(count, passed, k)
     return 1 - math.comb(count - passed, k) / math.comb(count, k)
 
 
 def pass_all_k(count: int, passed: int, k: int) -> float:
-    """The chance that all of k tries pass (pass^k of Yao et al. 2024, arXiv 2406.12045)."""
+    """Return the probability that all of k tries pass (pass^k of Yao et al. 2024, arXiv 2406.12045)."""
     _check_counts(count, passed, k)
     return math.comb(passed, k) / math.comb(count, k)
 
@@ -34,13 +37,13 @@ def _check_counts(count: int, passed: int, k: int) -> None:
 
 
 def mean_pass_at_k(cases: Sequence[tuple[int, int]], k: int) -> float | None:
-    """The mean of pass@k over cases, each (repetitions, passed); None without cases."""
+    """Return the mean of pass@k over cases, each (repetitions, passed); None without cases."""
     return mean([pass_at_k(count, passed, k) for count, passed in cases])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepetitionError:
-    """A pass rate with the part of its error that repeating the same cases would show again."""
+    """A pass rate over fixed cases with the error that comes from repetitions that differ."""
 
     mean: float
     error: float
@@ -49,7 +52,7 @@ class RepetitionError:
 
 
 def repetition_error(cases: Sequence[tuple[int, int]]) -> RepetitionError | None:
-    """The error of a pass rate over fixed cases that only comes from repetitions differing, 95 % (normal).
+    """Return a pass rate over fixed cases and the 95 % interval (normal) of its error from repetitions that differ.
 
     Each case is (repetitions, passed). The variance of each case's mean is added up (Miller 2024, arXiv 2411.00640,
     the within-question part). None without cases or with a case of fewer than two repetitions.
@@ -82,8 +85,8 @@ def _pass_all(values: Sequence[float], k: int, mark: float) -> float | None:
 
 def _lower_bound(values: Sequence[float], _k: int, _mark: float) -> float:
     """The low end of the mean's 95 % interval by Student's t, in [0, 1]; of a single value, the value."""
-    found = student_interval(values)
-    return max(0.0, min(1.0, found[0] if found is not None else values[0]))
+    interval = student_interval(values)
+    return max(0.0, min(1.0, interval[0] if interval is not None else values[0]))
 
 
 def _passed(values: Sequence[float], mark: float) -> int:
@@ -101,29 +104,14 @@ REDUCERS: Mapping[str, Reducer] = {
     "pass_k": _pass_all,
     "lower_bound": _lower_bound,
 }
-"""How repetitions become one value: (values, k, mark). `mode` takes the first of equals."""
+"""How repetitions become one value: (values, k, mark). `mode` returns the first of equally frequent values."""
 
 
-def reduce_repetitions(values: Sequence[Any], reducer: str, *, k: int = 1, mark: float = 1.0) -> Any:
-    """One value for several repetitions: numbers, or lists or mappings of numbers, which are reduced part by part.
+def reduce_repetitions(values: Sequence[float | None], reducer: str, *, k: int = 1, mark: float = 1.0) -> float | None:
+    """Return one value for several repetitions.
 
-    `mark` is the least value that passes (`at_least`, `pass_at`, `pass_k`). None when no repetition has a value, or
-    fewer than `k` have for `pass_at` and `pass_k`. Raises ValueError for parts that do not match.
+    `mark` is the lowest value that passes (`at_least`, `pass_at`, `pass_k`). None when no repetition has a value, or
+    fewer than `k` have for `pass_at` and `pass_k`.
     """
-    known = [value for value in values if not _missing(value)]
-    if not known:
-        return None
-    first = known[0]
-    if isinstance(first, Mapping):
-        if any(set(value) != set(first) for value in known):
-            raise ValueError("repetitions have mismatched keys")
-        return {key: reduce_repetitions([value[key] for value in known], reducer, k=k, mark=mark) for key in first}
-    if isinstance(first, (list, tuple)):
-        if any(len(value) != len(first) for value in known):
-            raise ValueError("repetitions have mismatched lengths")
-        return [reduce_repetitions(part, reducer, k=k, mark=mark) for part in zip(*known, strict=True)]
-    return REDUCERS[reducer](known, k, mark)
-
-
-def _missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    present = [value for value in values if value is not None and not math.isnan(value)]
+    return REDUCERS[reducer](present, k, mark) if present else None

@@ -1,11 +1,14 @@
-"""The views on how far graders of one panel agree. The same numbers as functions: `leaderboards/agreement.py`.
+"""The views on how far graders of one panel agree. The formulas are those of `statistics/agreement.py`.
 
-Values only: each a name, a comment and a query, of which `schema.VIEWS` makes views. Both look at the members of
-current scores that a grader gave (`grader` is known). A unit is one score of one execution; a rating passes by the
-grader's own word (`details.passes`), else from 0.8 on.
+Values only: each a name, a comment and a query, of which `views.VIEWS` makes views. Both read the sub-scores of
+current scores that a grader gave (`grader` is known). A unit is one score of one execution; a rating passes if the
+grader reports so (`details.passes`), else from 0.8 on.
 """
 
 from __future__ import annotations
+
+from eval_pipeline.statistics.agreement import alpha, kappa
+from eval_pipeline.warehouse.expressions import Sql
 
 _RATINGS = """
     SELECT m.suite, m.evaluator, m.execution_id, m.spec_key, m.member, m.value,
@@ -34,8 +37,8 @@ AGREEMENT_VIEWS: tuple[tuple[str, str, str], ...] = (
         GROUP BY r.suite, r.evaluator)
     SELECT suite, evaluator, graders, count(*) AS units, ratings, avg(agreement) AS agreement,
            avg((yes = 0 OR no = 0)::INTEGER) AS unanimous,
-           CASE WHEN overall = 0 THEN 1.0 ELSE 1 - sum(within) / overall END AS krippendorffs_alpha,
-           CASE WHEN passed_overall = 0 THEN 1.0 ELSE 1 - sum(passed_within) / passed_overall END
+           CASE WHEN overall = 0 THEN 1.0 ELSE {alpha(Sql("sum(within)"), Sql("overall"))} END AS krippendorffs_alpha,
+           CASE WHEN passed_overall = 0 THEN 1.0 ELSE {alpha(Sql("sum(passed_within)"), Sql("passed_overall"))} END
                AS krippendorffs_alpha_passed
     FROM units JOIN together USING (suite, evaluator)
     GROUP BY suite, evaluator, graders, ratings, overall, passed_overall
@@ -55,7 +58,7 @@ AGREEMENT_VIEWS: tuple[tuple[str, str, str], ...] = (
         FROM ratings a JOIN ratings b USING (suite, evaluator, execution_id, spec_key)
         WHERE a.member < b.member GROUP BY ALL)
     SELECT suite, evaluator, grader_a, grader_b, units, agreement,
-           CASE WHEN by_chance = 1 THEN 1.0 ELSE (agreement - by_chance) / (1 - by_chance) END AS cohens_kappa,
+           CASE WHEN by_chance = 1 THEN 1.0 ELSE {kappa(Sql("agreement"), Sql("by_chance"))} END AS cohens_kappa,
            pass_rate_a, pass_rate_b, mean_difference,
            CASE WHEN isfinite(correlation) THEN correlation END AS correlation
     FROM pairs ORDER BY suite, evaluator, grader_a, grader_b""",

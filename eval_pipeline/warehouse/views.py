@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eval_pipeline.statistics.student import t_quantile
 from eval_pipeline.warehouse.agreement_views import AGREEMENT_VIEWS
 
 
@@ -22,11 +23,8 @@ _CURRENT_PAIRS = """
         FROM sweep_pairs c)
     WHERE newest = 1"""
 
-_STUDENT_95 = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045,
-)  # fmt: skip
-"""Student's t, two-sided 95 %, for 1 to 29 degrees of freedom; above, the normal quantile is near enough."""
+_STUDENT_95 = tuple(round(t_quantile(degrees), 3) for degrees in range(1, 30))
+"""Student's t, two-sided 95 %, for 1 to 29 degrees of freedom; above, the view uses the normal quantile."""
 
 
 def _student(degrees: str) -> str:

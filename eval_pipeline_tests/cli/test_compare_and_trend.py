@@ -251,3 +251,39 @@ def test_sweeps_that_make_no_trend_are_said(cli_project: CliProject, arguments: 
 
     assert answer.code == 2
     assert message in answer.err
+
+
+def test_sides_are_rated_by_their_wins_over_each_other(cli_project: CliProject) -> None:
+    sides = [
+        run_folder(cli_project.root, "rated-a", {"1": 1.0, "2": 0.0, "3": 0.0, "4": 0.5}),
+        run_folder(cli_project.root, "rated-b", {"1": 0.0, "2": 1.0, "3": 1.0, "4": 0.5}),
+    ]
+
+    document = cli_project("compare", *sides, "--ratings", "--json").document
+    shown = cli_project("compare", *sides, "--ratings").out
+
+    ratings = document["ratings"]
+    assert ratings[sides[1]] / ratings[sides[0]] == pytest.approx(2.5 / 1.5)
+    assert "ratings by wins over each other" in shown
+
+
+def test_wins_that_determine_no_ratings_are_refused(cli_project: CliProject) -> None:
+    sides = [
+        run_folder(cli_project.root, "unrated-a", {"1": 0.0}),
+        run_folder(cli_project.root, "unrated-b", {"1": 1.0}),
+    ]
+
+    answer = cli_project("compare", *sides, "--ratings")
+
+    assert (answer.code, "strengths are not determined" in answer.err) == (2, True)
+
+
+@pytest.mark.parametrize(("share", "code"), [("0.05", 1), ("0.2", 0)])
+def test_a_fall_by_a_share_of_the_baseline_exits_1(cli_project: CliProject, share: str, code: int) -> None:
+    sides = [
+        run_folder(cli_project.root, f"{name}-{share}", {"1": score}) for name, score in (("high", 0.5), ("low", 0.45))
+    ]
+
+    answer = cli_project("compare", *sides, "--max-drop", "0.1", "--max-relative-drop", share)
+
+    assert answer.code == code

@@ -147,3 +147,14 @@ def test_help_names_every_command_and_the_exit_codes(cli_project: CliProject) ->
     assert answer.code == 0
     assert {"run", "plan", "validate", "leaderboard", "sql", "dev"} <= set(answer.out.split())
     assert "Exit codes: 0 done" in answer.out
+
+
+def test_the_leaderboard_shows_how_reliable_repetitions_are(cli_project: CliProject) -> None:
+    rows = json.loads(cli_project("leaderboard", "--repetitions", "--suite", "greetings", "--json").out)
+    shown = cli_project("leaderboard", "--repetitions", "--reducer", "median").out
+
+    (greeter,) = (row for row in rows if row["runner"] == "greeter")
+    assert (greeter["cases"], greeter["repetitions"], greeter["k"]) == (3, 1, 1)
+    assert greeter["pass_at_k"] == greeter["pass_all_k"] == pytest.approx(2 / 3)
+    assert (greeter["low"], greeter["high"]) == (None, None)
+    assert {"pass@k", "pass^k", "(median)"} <= set(shown.split())

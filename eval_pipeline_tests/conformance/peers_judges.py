@@ -10,8 +10,8 @@ import pytest
 from eval_pipeline.scores.grading.fences import Fences, break_delimiters
 from eval_pipeline.scores.grading.grades import Grades, last_grade
 from eval_pipeline.scores.grading.replies import UnreadableReply
-from eval_pipeline.statistics.agreement import krippendorffs_alpha
 from eval_pipeline_tests.conformance.recorded_facts import Row
+from eval_pipeline_tests.warehouse.sample_ratings import agreement_database, rows, store
 
 WORTH = {"C": 1.0, "P": 0.5, "I": 0.0}
 
@@ -51,16 +51,19 @@ def _taken_apart(row: Row) -> None:
 
 
 def _alpha(row: Row) -> None:
-    given, expected = row.data["input"], row.data["expect"]
-    units = [unit if isinstance(unit, list) else [unit] for unit in given["units"]]
-    if isinstance(expected, str):
-        with pytest.raises(ValueError, match=r"ratings are numbers|no level"):
-            krippendorffs_alpha(units, given["level"])
-        return
+    """By the view `grader_agreement`, which has scores (interval) and passing (nominal with two values)."""
+    units = [unit if isinstance(unit, list) else [unit] for unit in row.data["input"]["units"]]
+    column = _COLUMNS.get(row.data["input"]["level"])
+    if column is None or any(isinstance(rating, str) for unit in units for rating in unit):
+        pytest.skip("not offered: agreement of ratings other than scores in numbers and passing or failing")
+    with agreement_database() as database:
+        store(database, units)
+        (found,) = rows(database, "grader_agreement")
 
-    alpha = krippendorffs_alpha(units, given["level"])
+    assert found[column] == pytest.approx(row.data["expect"], abs=row.data.get("tolerance", 1e-12))
 
-    assert alpha == pytest.approx(expected, abs=row.data.get("tolerance", 1e-12), nan_ok=True)
+
+_COLUMNS = {"interval": "krippendorffs_alpha", "nominal": "krippendorffs_alpha_passed"}
 
 
 CHECKS: Mapping[tuple[str, str], Callable[[Row], None]] = {

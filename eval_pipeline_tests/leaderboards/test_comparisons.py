@@ -20,7 +20,7 @@ from eval_pipeline.leaderboards.comparisons import (
     one_per_runner,
 )
 from eval_pipeline.leaderboards.results import Results
-from eval_pipeline.statistics.intervals import signs
+from eval_pipeline.statistics.paired_tests import signs
 from eval_pipeline_tests.exports.sample_rows import results
 
 
@@ -202,10 +202,10 @@ def test_only_a_fall_behind_the_baseline_is_worse(pairs: list[Any], tolerated: f
 
 @pytest.mark.parametrize(
     ("ups", "downs", "ties", "expected"),
-    [(2, 15, 3, "regressed"), (2, 12, 986, "slightly worse"), (2, 8, 0, "none"), (9, 0, 0, "none"), (0, 0, 0, "none")],
+    [(2, 15, 3, "regressed"), (2, 12, 986, "regressed"), (2, 8, 0, "none"), (9, 0, 0, "none"), (0, 0, 0, "none")],
 )
 def test_evidence_of_a_regression_needs_more_falls_than_chance(ups: int, downs: int, ties: int, expected: str) -> None:
-    assert evidence(signs(ups, downs, ties), least_effect=0.05) == expected
+    assert evidence(signs(ups, downs, ties)) == expected
 
 
 def test_a_side_cannot_be_compared_with_itself() -> None:

@@ -7,25 +7,12 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from eval_pipeline.statistics.intervals import (
-    bootstrap_interval,
-    clustered_error,
-    clustered_interval,
-    drop_breach,
-    fit_line,
-    mean,
-    mean_interval,
-    permutation_p,
-    quantile,
-    sign_test,
-    signs,
-    student_interval,
-    t_quantile,
-    variance,
-    wilson,
-    wilson_high,
-    wilson_low,
-)
+from eval_pipeline.statistics.intervals import mean_interval, student_interval, wilson, wilson_high, wilson_low
+from eval_pipeline.statistics.limits import drop_breach
+from eval_pipeline.statistics.lines import fit_line
+from eval_pipeline.statistics.paired_tests import sign_test, signs
+from eval_pipeline.statistics.student import t_quantile
+from eval_pipeline.statistics.summaries import mean, quantile, variance
 
 TINY = 1e-12
 
@@ -120,39 +107,11 @@ def test_quantiles_of_students_t_are_those_of_published_tables(degrees: int, lev
 
 
 def test_one_value_has_a_mean_but_no_spread() -> None:
-    assert (mean([0.5]), variance([0.5]), student_interval([0.5]), bootstrap_interval([0.5], 1)) == (
-        0.5, None, None, None
-    )  # fmt: skip
+    assert (mean([0.5]), variance([0.5]), student_interval([0.5])) == (0.5, None, None)
 
 
 def test_nothing_has_no_mean() -> None:
-    assert (mean([]), fit_line([]), clustered_error([], [])) == (None, None, None)
-
-
-def test_values_that_move_together_tell_less_than_as_many_independent_ones() -> None:
-    values = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
-    alone = student_interval(values)
-    clustered = clustered_interval(values, ["a", "a", "a", "b", "b", "c"])
-
-    assert alone is not None
-    assert clustered is not None
-    assert clustered[1] - clustered[0] > alone[1] - alone[0]
-
-
-@pytest.mark.parametrize("cluster", [None, float("nan")], ids=["none", "nan"])
-def test_a_value_without_a_cluster_is_refused(cluster: float | None) -> None:
-    with pytest.raises(ValueError, match="no cluster"):
-        clustered_error([0.1, 0.2], ["a", cluster])
-
-
-def test_a_bootstrap_interval_holds_the_mean_and_is_the_same_for_the_same_seed() -> None:
-    values = [number / 40 for number in range(41)]
-
-    first, again, other = (bootstrap_interval(values, seed) for seed in (1, 1, 2))
-
-    assert first == again != other
-    assert first is not None
-    assert first == pytest.approx(student_interval(values), abs=0.02)
+    assert (mean([]), fit_line([])) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -182,25 +141,6 @@ def test_ties_say_nothing() -> None:
 
     assert (found.ups, found.downs, found.ties, found.effect) == (1, 1, 2, 0.0)
     assert sign_test([0.0]).effect is None
-
-
-@pytest.mark.parametrize(
-    ("deltas", "expected"),
-    [
-        pytest.param([0.0, 0.0], 1.0, id="nothing-moved"),
-        pytest.param([1.0, 1.0, 1.0], 2 / 8, id="all-up"),
-        pytest.param([1.0, -1.0], 1.0, id="balanced"),
-        pytest.param([3.0, 1.0, -1.0], 6 / 8, id="mixed"),
-    ],
-)
-def test_a_permutation_test_of_few_differences_is_exact(deltas: list[float], expected: float) -> None:
-    assert permutation_p(deltas, seed=1) == expected
-
-
-def test_a_permutation_test_of_many_differences_is_sampled_by_its_seed_and_never_zero() -> None:
-    deltas = [0.5] * 30
-
-    assert permutation_p(deltas, 7, rounds=500) == permutation_p(deltas, 7, rounds=500) == pytest.approx(1 / 501)
 
 
 @pytest.mark.parametrize(
@@ -239,10 +179,6 @@ def test_nothing_has_no_quantile() -> None:
         pytest.param(0.8, 0.79, {"max_drop": 0.01}, None, id="at-the-limit"),
         pytest.param(0.8, 0.7, {"max_drop": 0.01}, "absolute", id="beyond"),
         pytest.param(0.1, 0.09, {"max_drop": 0.02, "max_relative_drop": 0.05}, "relative", id="relatively-beyond"),
-        pytest.param(
-            0.5, 0.45, {"max_relative_drop": 0.05, "relative_below": 0.2}, None, id="too-high-for-the-relative-limit"
-        ),
-        pytest.param(5.0, 5.5, {"max_drop": 0.3, "lower_is_better": True}, "absolute", id="lower-is-better"),
         pytest.param(0.5, 0.9, {"max_drop": 0.0}, None, id="better"),
         pytest.param(0.0, -1.0, {"max_relative_drop": 0.1}, None, id="of-nothing-no-share"),
     ],
@@ -250,4 +186,4 @@ def test_nothing_has_no_quantile() -> None:
 def test_limits_on_getting_worse(
     baseline: float, candidate: float, limits: dict[str, float], expected: str | None
 ) -> None:
-    assert drop_breach(baseline, candidate, **limits) == expected  # type: ignore[arg-type]
+    assert drop_breach(baseline, candidate, **limits) == expected

@@ -74,17 +74,6 @@ def test_a_cautious_answer_is_the_low_end_of_the_interval(values: list[float], e
     assert reduce_repetitions(values, "lower_bound") == pytest.approx(expected)
 
 
-def test_lists_and_mappings_are_reduced_part_by_part() -> None:
-    assert reduce_repetitions([[1, 4], None, [3, 2]], "mean") == [2.0, 3.0]
-    assert reduce_repetitions([{"a": 1}, {"a": 0}], "max") == {"a": 1}
-
-
-@pytest.mark.parametrize("values", [[[1, 2], [1]], [{"a": 1}, {"b": 1}]], ids=["lengths", "keys"])
-def test_parts_that_do_not_match_are_refused(values: list[Any]) -> None:
-    with pytest.raises(ValueError, match="mismatched"):
-        reduce_repetitions(values, "mean")
-
-
 def test_cases_that_always_end_alike_have_no_error_from_repeating() -> None:
     found = repetition_error([(3, 3)] * 6 + [(3, 0)] * 4)
 

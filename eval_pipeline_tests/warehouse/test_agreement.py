@@ -1,83 +1,106 @@
-"""The views on graders' agreement say what the functions say."""
+"""The views on graders' agreement, against published examples and the definitions."""
 
 from __future__ import annotations
 
 import random
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import permutations
 
 import duckdb
-import polars as pl
 import pytest
 
-from eval_pipeline.statistics.agreement import cohens_kappa, krippendorffs_alpha
-from eval_pipeline.warehouse.agreement_views import AGREEMENT_VIEWS
+from eval_pipeline_tests.warehouse.sample_ratings import agreement_database, rows, store
 
-GRADERS = ("a", "b", "c")
-NAMES = ("execution_id", "spec_key", "suite", "evaluator", "member", "grader", "value", "details")
-SCHEMA: dict[str, Any] = {name: pl.Float64 if name == "value" else pl.String for name in NAMES}
+Unit = Sequence[float | None]
+
+# Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, example C: 4 observers, 12 units, 7 values missing.
+OBSERVERS: list[Unit] = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+    [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+]
 
 
 @pytest.fixture
 def warehouse() -> Iterator[duckdb.DuckDBPyConnection]:
-    """The tables that the views look at, and the views."""
-    with duckdb.connect() as connection:
-        connection.execute(
-            """CREATE TABLE member_scores(execution_id VARCHAR, spec_key VARCHAR, suite VARCHAR, evaluator VARCHAR,
-                                          member VARCHAR, grader VARCHAR, value DOUBLE, details JSON);
-               CREATE TABLE current_scores(execution_id VARCHAR, spec_key VARCHAR)"""
-        )
-        for name, _, query in AGREEMENT_VIEWS:
-            connection.execute(f"CREATE VIEW {name} AS {query}")
+    with agreement_database() as connection:
         yield connection
 
 
-def store(connection: duckdb.DuckDBPyConnection, units: Sequence[Sequence[float | None]], **changes: Any) -> None:
-    """One score per unit, its ratings in the order of GRADERS; current unless `current=False`."""
-    key, evaluator = changes.get("key", "k"), changes.get("evaluator", "quality")
-    members = [
-        (f"e{number}", key, "s", evaluator, grader, changes.get("grader", grader), value, changes.get("details"))
-        for number, unit in enumerate(units)
-        for grader, value in zip(GRADERS, unit, strict=False)
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/members.parquet"
-        pl.DataFrame(members, schema=SCHEMA, orient="row").write_parquet(path)
-        connection.execute("INSERT INTO member_scores BY NAME FROM read_parquet(?)", [path])
-        if changes.get("current", True):
-            connection.execute(
-                "INSERT INTO current_scores SELECT DISTINCT execution_id, spec_key FROM read_parquet(?)", [path]
-            )
+def alpha(units: Sequence[Unit]) -> float:
+    """Krippendorff's alpha by its definition: squared differences of ordered pairs within units, and of all."""
+    rated = [known for unit in units if len(known := [value for value in unit if value is not None]) > 1]
+    together = [value for unit in rated for value in unit]
+    within = sum((a - b) ** 2 / (len(unit) - 1) for unit in rated for a, b in permutations(unit, 2))
+    return 1 - within / (sum((a - b) ** 2 for a, b in permutations(together, 2)) / (len(together) - 1))
 
 
-def rows(connection: duckdb.DuckDBPyConnection, view: str) -> list[dict[str, Any]]:
-    cursor = connection.execute(f"FROM {view}")
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+def kappa(first: Unit, second: Unit) -> float:
+    """Cohen's kappa of passing (from 0.8) by its definition."""
+    pairs = [(a >= 0.8, b >= 0.8) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    share_a, share_b = sum(a for a, _ in pairs) / len(pairs), sum(b for _, b in pairs) / len(pairs)
+    by_chance = share_a * share_b + (1 - share_a) * (1 - share_b)
+    return (sum(a == b for a, b in pairs) / len(pairs) - by_chance) / (1 - by_chance)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_agreement_of_random_ratings_is_what_the_functions_say(warehouse: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_agreement_of_random_ratings_is_that_of_the_definitions(
+    warehouse: duckdb.DuckDBPyConnection, seed: int
+) -> None:
     chance = random.Random(seed)
-    units = [[chance.choice([None, 0.0, 0.35, 0.8, 0.95, 1.0]) for _ in GRADERS] for _ in range(60)]
+    units = [[chance.choice([None, 0.0, 0.35, 0.8, 0.95, 1.0]) for _ in range(3)] for _ in range(60)]
     store(warehouse, units)
 
     (overall,) = rows(warehouse, "grader_agreement")
     pairs = rows(warehouse, "grader_pairs")
 
-    passed = [[None if value is None else value >= 0.8 for value in unit] for unit in units]
+    passed = [[None if value is None else float(value >= 0.8) for value in unit] for unit in units]
     rated = [unit for unit in units if sum(value is not None for value in unit) > 1]
     assert (overall["units"], overall["graders"]) == (len(rated), 3)
     assert overall["ratings"] == sum(value is not None for unit in rated for value in unit)
-    assert overall["krippendorffs_alpha"] == pytest.approx(krippendorffs_alpha(units, "interval"), abs=1e-12)
-    assert overall["krippendorffs_alpha_passed"] == pytest.approx(krippendorffs_alpha(passed), abs=1e-12)
-    columns = list(zip(*passed, strict=True))
+    assert overall["krippendorffs_alpha"] == pytest.approx(alpha(units), abs=1e-12)
+    assert overall["krippendorffs_alpha_passed"] == pytest.approx(alpha(passed), abs=1e-12)
+    columns = dict(zip("abc", zip(*units, strict=True), strict=True))
     for pair in pairs:
-        first, second = (columns[GRADERS.index(pair[name])] for name in ("grader_a", "grader_b"))
-        assert pair["cohens_kappa"] == pytest.approx(cohens_kappa(first, second), abs=1e-12)
+        expected = kappa(columns[pair["grader_a"]], columns[pair["grader_b"]])
+        assert pair["cohens_kappa"] == pytest.approx(expected, abs=1e-12)
     assert [(pair["grader_a"], pair["grader_b"]) for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+def test_krippendorffs_alpha_of_his_own_example(warehouse: duckdb.DuckDBPyConnection) -> None:
+    store(warehouse, [list(unit) for unit in zip(*OBSERVERS, strict=True)])
+
+    assert rows(warehouse, "grader_agreement")[0]["krippendorffs_alpha"] == pytest.approx(0.849, abs=5e-4)
+
+
+def test_krippendorffs_alpha_of_two_observers_and_yes_or_no(warehouse: duckdb.DuckDBPyConnection) -> None:
+    """The same paper, example A: 10 units, two observers, binary data."""
+    first, second = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    store(warehouse, list(zip(first, second, strict=True)))
+
+    assert rows(warehouse, "grader_agreement")[0]["krippendorffs_alpha_passed"] == pytest.approx(0.095, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("counts", "kappa"),
+    [
+        pytest.param([[20, 5], [10, 15]], 0.4, id="yes-and-no"),
+        pytest.param([[45, 15], [25, 15]], 0.13, id="frequencies-alike"),
+        pytest.param([[25, 35], [5, 35]], 0.259, id="frequencies-that-differ"),
+        pytest.param([[0, 5], [5, 0]], -1.0, id="always-the-opposite"),
+        pytest.param([[7, 0], [0, 3]], 1.0, id="always-alike"),
+        pytest.param([[9, 0], [0, 0]], 1.0, id="only-one-answer"),
+    ],
+)
+def test_cohens_kappa_of_a_table_of_counts(
+    warehouse: duckdb.DuckDBPyConnection, counts: Sequence[Sequence[int]], kappa: float
+) -> None:
+    units = [(float(row), float(column)) for row in (0, 1) for column in (0, 1) for _ in range(counts[row][column])]
+    store(warehouse, units)
+
+    assert rows(warehouse, "grader_pairs")[0]["cohens_kappa"] == pytest.approx(kappa, abs=5e-4)
 
 
 def test_the_share_of_agreement_is_a_mean_over_units(warehouse: duckdb.DuckDBPyConnection) -> None:
@@ -89,7 +112,7 @@ def test_the_share_of_agreement_is_a_mean_over_units(warehouse: duckdb.DuckDBPyC
     assert overall["unanimous"] == 0.5
 
 
-def test_graders_that_always_say_the_same_agree_fully(warehouse: duckdb.DuckDBPyConnection) -> None:
+def test_graders_that_always_rate_the_same_agree_fully(warehouse: duckdb.DuckDBPyConnection) -> None:
     store(warehouse, [[0.1, 0.1]] * 7)
 
     assert rows(warehouse, "grader_agreement")[0]["krippendorffs_alpha"] == 1.0

@@ -1,0 +1,81 @@
+"""Results with several repetitions of a case → how reliable each runner is: pass@k, pass^k, the error of repeating."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from eval_pipeline.leaderboards.results import Results
+from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
+from eval_pipeline.statistics.repetitions import (
+    mean_pass_at_k,
+    pass_all_k,
+    reduce_repetitions,
+    repetition_error,
+)
+from eval_pipeline.statistics.summaries import mean
+
+Counts = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability:
+    """One runner on one suite, over graded repetitions.
+
+    `repetitions` is the lowest number of graded repetitions of a case, `cases` how many cases have `k` of them.
+    `pass_at_k` (any of k tries passes) and `pass_all_k` (all of k tries pass) are means over those cases. `pass_rate`
+    is the mean over all graded cases, `low` and `high` its 95 % interval from repetitions that differ: None when a case
+    has fewer than two. `score` is the mean over cases of their repetitions, reduced by `reducer`.
+    """
+
+    suite: str
+    runner: str
+    cases: int
+    repetitions: int
+    k: int
+    pass_rate: float | None
+    low: float | None
+    high: float | None
+    pass_at_k: float | None
+    pass_all_k: float | None
+    reducer: str
+    score: float | None
+
+
+def reliability(
+    results: Results, *, k: int | None = None, reducer: str = "mean", mark: float = DEFAULT_THRESHOLD
+) -> list[Reliability]:
+    """Return the reliability of each runner on each suite, sorted by suite and runner.
+
+    Args:
+        results: rows of any suites and runners.
+        k: number of tries; by default the lowest number of graded repetitions of a case.
+        reducer: one of `REDUCERS`.
+        mark: lowest score that passes, for reducers that count passes.
+    """
+    groups = results.frame.sort("suite", "runner").group_by("suite", "runner", maintain_order=True)
+    return [_of_pair(str(suite), str(runner), frame, k, reducer, mark) for (suite, runner), frame in groups]
+
+
+def _of_pair(suite: str, runner: str, frame: pl.DataFrame, k: int | None, reducer: str, mark: float) -> Reliability:
+    graded = frame.filter(pl.col("status") != "error").sort("case_id", "repetition")
+    passed = pl.col("status").is_in(["passed", "expected-failed"]).sum()
+    by_case = graded.group_by("case_id", maintain_order=True).agg(pl.len(), passed=passed, scores=pl.col("score"))
+    counts = list(by_case.select("len", "passed").iter_rows())
+    fewest = min((count for count, _ in counts), default=0)
+    tries = k or max(1, fewest)
+    enough = [(count, passes) for count, passes in counts if count >= tries]
+    error = repetition_error(counts)
+    reduced = [reduce_repetitions(scores, reducer, k=tries, mark=mark) for scores in by_case["scores"].to_list()]
+    return Reliability(
+        suite=suite, runner=runner, cases=len(enough), repetitions=fewest, k=tries,
+        pass_rate=mean([passes / count for count, passes in counts]),
+        low=error.low if error is not None else None,
+        high=error.high if error is not None else None,
+        pass_at_k=mean_pass_at_k(enough, tries),
+        pass_all_k=mean([pass_all_k(count, passes, tries) for count, passes in enough]),
+        reducer=reducer,
+        score=mean([score for score in reduced if score is not None]),
+    )  # fmt: skip

@@ -1,0 +1,29 @@
+"""Numbers that describe a sample. What cannot be known (the spread of a single value) is None, never 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Return the arithmetic mean; None without values."""
+    return math.fsum(values) / len(values) if values else None
+
+
+def variance(values: Sequence[float]) -> float | None:
+    """Return the variance of a sample (divisor n - 1); None below two values."""
+    middle = mean(values)
+    if middle is None or len(values) < 2:
+        return None
+    return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Return the quantile of ordered values, interpolated linearly. Raises ValueError without values."""
+    if not ordered:
+        raise ValueError("nothing has no quantile")
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)

@@ -1,0 +1,24 @@
+"""SQL expressions that take part in the arithmetic of `statistics/`, so that a formula is written once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """An SQL expression; arithmetic with numbers and other expressions makes longer ones."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __sub__(self, other: Sql | float) -> Sql:
+        return Sql(f"({self} - {other})")
+
+    def __rsub__(self, other: float) -> Sql:
+        return Sql(f"({other} - {self})")
+
+    def __truediv__(self, other: Sql | float) -> Sql:
+        return Sql(f"({self} / {other})")
