@@ -120,7 +120,9 @@ def _cli(given: Mapping[str, Any]) -> AgentCli:
 def _command_settings(cli: AgentCli, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the `command` adapter. Raises InputError."""
     launch = cli.launch(_request(cli, given))
-    made: dict[str, Any] = {"command": list(launch.command), "format": cli.output_format}
+    numbers = {str(arg): arg for arg in _listed_args(given) if not isinstance(arg, str)}
+    command = [numbers.get(word, word) for word in launch.command]  # as they are written: the command is the identity
+    made: dict[str, Any] = {"command": command, "format": cli.output_format}
     if not any("{PROMPT}" in word for word in launch.command):
         made["prompt"] = launch.prompt
     if launch.preamble is not None:
@@ -146,9 +148,14 @@ def _request(cli: AgentCli, given: Mapping[str, Any]) -> LaunchRequest:
 
 
 def _args(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Further arguments: a list, or a single one."""
-    value = given.get("args")
-    words = value if isinstance(value, list) else [] if value is None else [value]
+    """Further arguments as texts. Raises InputError."""
+    words = _listed_args(given)
     if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):
-        raise InputError(f"expected a list of arguments, got {value!r}", SourceLocation(field="args"))
+        raise InputError(f"expected a list of arguments, got {given['args']!r}", SourceLocation(field="args"))
     return tuple(map(str, words))
+
+
+def _listed_args(given: Mapping[str, Any]) -> list[Any]:
+    """Further arguments as they are written: a list, or a single one."""
+    value = given.get("args")
+    return value if isinstance(value, list) else [] if value is None else [value]

@@ -68,8 +68,8 @@ def test_an_agent_may_be_named_by_any_of_its_names(tmp_path: Path, name: str) ->
 
 
 def test_an_agent_has_the_identity_of_the_command_that_it_runs(tmp_path: Path) -> None:
-    entry = "{name: a, adapter: agent, agent: codex, model: m, args: ['--key=${{ TOKEN }}']}"
-    options = "--sandbox, workspace-write, --model, m, '--key=${{ TOKEN }}', '-'"
+    entry = "{name: a, adapter: agent, agent: codex, model: m, args: ['--key=${{ TOKEN }}', -c, 3]}"
+    options = "--sandbox, workspace-write, --model, m, '--key=${{ TOKEN }}', -c, 3, '-'"
     command = f"[codex, exec, --json, --skip-git-repo-check, {options}]"
     written_out = f"{{name: b, adapter: command, command: {command}, prompt: stdin, format: codex, model: m}}"
 
