@@ -1,4 +1,4 @@
-"""The command `eval-pipeline`: one module per subcommand, loaded only when it is asked for."""
+"""The command `eval-pipeline`: one module per subcommand, imported when the subcommand runs."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from eval_pipeline.fingerprints import to_json
 COMMANDS = {
     "init": "Write a small project that runs at once.",
     "run": "Carry out suites × runners and show the leaderboard.",
-    "plan": "Say what a run would do: reused, to execute, to score again, estimated cost.",
+    "plan": "Show what a run would do: reused, to execute, to score again, estimated cost.",
     "validate": "Check suites and runners without carrying anything out.",
-    "leaderboard": "Show the standings as they were last computed.",
+    "leaderboard": "Show the newest standings, or past ones.",
     "compare": "Compare runners, sweeps or results files case by case.",
     "trend": "Fit a line through the mean scores of sweeps.",
     "export": "Write results for other tools: AgentV, JUnit, OpenTelemetry, JSON.",
-    "sql": "Ask the published results a question in SQL.",
+    "sql": "Query the published results in SQL.",
     "import": "Import sessions that coding agents keep on this machine.",
     "convert": "Write a suite in another format: YAML, JSONL, JSON, evals.json.",
     "schema": "Print the JSON Schema of suites, runners files and project files, for editors.",
     "dev": "Open the Dagster UI on this project.",
 }
 MODULES = {"import": "import_sessions"}
-"""The module of a command whose name cannot be one."""
+"""The module of a command whose name is a keyword."""
 EXIT_USAGE = 2
 COLLECT_RARELY = (100_000, 50, 100)
 """Garbage collection thresholds: a run makes many small values and hardly a cycle (6 % of start-up, measured)."""
 
 
 class _Lazy(click.Group):
-    """Subcommands by name, so that `--help` need not import what only one of them needs."""
+    """Subcommands by name: `--help` imports none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -64,21 +64,21 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Runs the command line; errors of the user's making are one message on stderr and exit code 2."""
+    """Run the command line. An error of the user's is one message on stderr and exit code 2."""
     gc.set_threshold(*COLLECT_RARELY)
     try:
         return cli.main(args=arguments, prog_name="eval-pipeline", standalone_mode=True)
     except EvalPipelineError as error:
-        _say_error(str(error), arguments)
+        _print_error(str(error), arguments)
         sys.exit(EXIT_USAGE)
     except OSError as error:
-        # A path of the user's that cannot be read or written, wherever it was used.
-        _say_error(f"{error.filename or 'a file'}: {error.strerror or error}", arguments)
+        # A path of the user's that cannot be read or written, in whichever command.
+        _print_error(f"{error.filename or 'a file'}: {error.strerror or error}", arguments)
         sys.exit(EXIT_USAGE)
 
 
-def _say_error(text: str, arguments: list[str] | None) -> None:
-    """An error on stderr, and for a program that asked for JSON as JSON on stdout, too."""
+def _print_error(text: str, arguments: list[str] | None) -> None:
+    """Print an error on stderr; with `--json` also as JSON on stdout."""
     click.echo(f"error: {text}", err=True)
     if "--json" in (sys.argv[1:] if arguments is None else arguments):
         click.echo(to_json({"exit_code": EXIT_USAGE, "error": text}).decode())

@@ -160,18 +160,30 @@ def faults(quick: bool) -> None:
 
 
 def start_up(quick: bool) -> None:
-    """What a run costs before and beside the cases: start-up, and each suite × runner."""
-    repeats = 2 if quick else 5
-    cells = 10 if quick else 50
+    """What a run costs before and beside the cases: a first run, an unchanged one, and each suite × runner."""
+    repeats = 2 if quick else 7
+    count = 10 if quick else 50
     with stub() as port:
-        ones = [fresh(1, 10, port) for _ in range(repeats)]
-        print(f"start-up with one case: wall {shown([cost.wall_s for cost in ones], 's', 2)}, "
-              f"CPU {shown([cost.cpu_s for cost in ones], 's', 2)}", flush=True)  # fmt: skip
-        per_cell = slopes(
-            lambda: fresh(1, 10, port, suites=2, runners=1), lambda: fresh(1, 10, port, suites=2, runners=cells // 2),
-            cells - 2, repeats,
+        _start_up_of_one_case(port, repeats)
+        per_pair = slopes(
+            lambda: fresh(1, 10, port, suites=2, runners=1), lambda: fresh(1, 10, port, suites=2, runners=count // 2),
+            count - 2, repeats,
         )  # fmt: skip
-        print(f"per suite × runner (4 materializations, 2 checks): CPU {shown(per_cell, 'ms', 0)}", flush=True)
+        print(f"per suite × runner (4 materializations, 2 checks): CPU {shown(per_pair, 'ms', 0)}", flush=True)
+
+
+def _start_up_of_one_case(port: int, repeats: int) -> None:
+    """One case run for the first time, the same run again, and beside them what Dagster's import alone takes."""
+    first, again, dagster = list[Cost](), list[Cost](), list[Cost]()
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as folder:
+            root = project(Path(folder), 1, port)
+            first.append(timed([*RUN, "missing"], root))
+            again.append(timed([*RUN, "missing"], root))
+            dagster.append(timed([RUN[0], "-c", "import dagster"], root))
+    for name, costs in {"first run": first, "unchanged run": again, "`import dagster` alone": dagster}.items():
+        print(f"start-up, one case, {name}: CPU {shown([cost.cpu_s for cost in costs], 's', 2)}, "
+              f"wall {shown([cost.wall_s for cost in costs], 's', 2)}", flush=True)  # fmt: skip
 
 
 def pairs(quick: bool) -> None:
