@@ -101,6 +101,7 @@ def argument_fields(type_: str, place: SourceLocation = NOWHERE) -> FieldTable:
     arguments = tuple(
         replace(_argument(canonical_name(type_), name, schema, summary), aliases=(alias,) if alias != name else ())
         for name, alias in zip(schema.get("properties", {}), aliased.get("properties", {}), strict=True)
+        if not schema["properties"][name].get("deprecated")  # an older spelling of another argument
     )
     return FieldTable(canonical_name(type_), arguments, summary.partition("\n\n")[0])
 
