@@ -30,7 +30,7 @@ from eval_pipeline.leaderboards.comparisons import (
     one_per_runner,
     ratings,
 )
-from eval_pipeline.leaderboards.results import CELL, Results
+from eval_pipeline.leaderboards.results import RUNNER_CASE, Results
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, percent
 
 NOTHING_PAIRED = 3
@@ -182,7 +182,7 @@ def _show_pair(console: Console, pair: Comparison, most: int) -> None:
         moved = pair.summary.wins + pair.summary.losses
         heading = "cases with the largest change" + (f" ({most} of {moved})" if moved > most else "")
         print_line(console, heading, style="bold")
-        keys = [name for name in CELL if name in changes.columns]
+        keys = [name for name in RUNNER_CASE if name in changes.columns]
         rows = [
             [*(row[key] for key in keys), amount(row["score_baseline"], 3), amount(row["score_candidate"], 3),
              f"{row['delta']:+.3f}", row["outcome"]]

@@ -32,7 +32,7 @@ from eval_pipeline.executions.attempts import (
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner, TargetFailure
-from eval_pipeline.failures import ADAPTER, BUDGET_EXCEEDED, TIMEOUT
+from eval_pipeline.failures import ADAPTER, TIMEOUT
 from eval_pipeline.parsing.redaction import redact, redact_files
 
 _LOG = logging.getLogger(__name__)
@@ -82,7 +82,6 @@ class Engine:
         sink: Sink,
         folder_of: Callable[[Plan], Path],
         concurrency: int | None = None,
-        budget_usd: float | None = None,
         clock: Clock | None = None,
         on_start: Callable[[Plan], None] = lambda plan: None,
         refuse: Callable[[Plan], TargetFailure | None] = lambda plan: None,
@@ -91,12 +90,10 @@ class Engine:
     ) -> None:
         self._sink = sink
         self._slots = asyncio.Semaphore(concurrency) if concurrency else None
-        self._budget_usd = budget_usd
         self._refuse = refuse
         self.environment = AttemptEnvironment(folder_of=folder_of, workspaces=workspaces, conversations=conversations)
         self.clock = clock or Clock.real()
         self.started = on_start
-        self.spent_usd = 0.0
 
     async def carry_out(self, lanes: list[Lane]) -> None:
         """Execute every plan of every lane. Cancellation stops all attempts and leaves no child process."""
@@ -106,8 +103,6 @@ class Engine:
 
     def refusal(self, plan: Plan) -> TargetFailure | None:
         """Return the reason why a plan must no longer be executed, or None."""
-        if self._budget_usd is not None and self.spent_usd >= self._budget_usd:
-            return TargetFailure(BUDGET_EXCEEDED, "not executed: the budget is spent")
         return self._refuse(plan)
 
     async def acquire(self) -> None:
@@ -125,7 +120,6 @@ class Engine:
             if state.lease is not None:
                 execution = replace(execution, workspace=await state.lease.trace())
             sink_result = await self._sink(state.plan, execution)
-            self.spent_usd += sink_result.cost_usd or 0.0
             passed = sink_result.passed
         finally:
             await Attempts.release(state, failed=not passed)

@@ -1,6 +1,6 @@
 """`html`: one page that needs nothing else, to be mailed or kept as an artifact of a CI run.
 
-Everything that a suite or a target says is escaped; the page holds no script.
+Every text of a suite or a target is escaped; the page holds no script.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ table{border-collapse:collapse;margin:.3rem 0}td,th{text-align:left;padding:.1re
 
 @EXPORTS.register("html")
 class Html:
-    """Every suite and runner with its cells; each opens to its question, answer and what the evaluators said."""
+    """Every suite and runner with its plans; each opens to its prompt, answer and the reasons of the evaluators."""
 
     folder: ClassVar[bool] = False
 
@@ -46,7 +46,7 @@ class Html:
             statuses: Counter[Status] = Counter()
             for record in group:
                 statuses[record.verdict.status] += 1
-                yield _piece(_cell(record))
+                yield _piece(_plan(record))
             yield _piece(f"<p>{escape(_counted(statuses))}</p>\n")
         yield _piece("</html>\n")
 
@@ -61,12 +61,12 @@ def _counted(statuses: Counter[Status]) -> str:
     low, high = wilson(passed, graded) or (None, None)
     rate = percent(passed / graded) if graded else UNKNOWN
     return (
-        f"{passed} of {graded} graded cells passed: {rate} (95 %: {interval(low, high)}); "
+        f"{passed} of {graded} graded plans passed: {rate} (95 %: {interval(low, high)}); "
         f"{statuses.total() - graded} could not be graded"
     )
 
 
-def _cell(record: ResultRow) -> str:
+def _plan(record: ResultRow) -> str:
     verdict = record.verdict
     name = record.case_id if record.repetition == 1 else f"{record.case_id} #{record.repetition}"
     asked = "\n\n".join(content_text(message.get("content")) for message in record.input)

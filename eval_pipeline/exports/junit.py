@@ -52,7 +52,7 @@ class _TestSuite:
 
 @EXPORTS.register("junit")
 class JUnit:
-    """One `testsuite` per suite and runner, one `testcase` per cell, with its measures and what each evaluator said."""
+    """One `testsuite` per suite and runner, one `testcase` per plan, with measures and the evaluators' reasons."""
 
     folder: ClassVar[bool] = False
 

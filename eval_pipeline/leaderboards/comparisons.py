@@ -14,7 +14,7 @@ from typing import Any, Literal
 import polars as pl
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.results import CASE, CELL, Results, by_case
+from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case
 from eval_pipeline.statistics.intervals import Interval, student_interval
 from eval_pipeline.statistics.limits import drop_breach
 from eval_pipeline.statistics.paired_tests import SignTest, sign_test
@@ -73,7 +73,7 @@ class Comparison:
         """The wins and losses that moved most, losses before wins of the same size."""
         moved = self.cases.filter(pl.col("outcome").is_in(["win", "loss"]))
         size = pl.col("delta").abs().round(9)
-        keys = [name for name in CELL if name in moved.columns]
+        keys = [name for name in RUNNER_CASE if name in moved.columns]
         return moved.sort(size, pl.col("outcome"), *keys, descending=[True] + [False] * (1 + len(keys))).head(most)
 
 
@@ -90,7 +90,7 @@ def compare(
     A case whose content differs between the sides is another case: it is paired only with `allow_changed`.
     """
     several = len(baseline.runners) > 1 or len(candidate.runners) > 1
-    keys = CELL if several else CASE
+    keys = RUNNER_CASE if several else CASE
     cases = _paired(by_case(baseline.frame, keys), by_case(candidate.frame, keys), keys, threshold, allow_changed)
     suites = cases["suite"].unique().sort().to_list()
     return Comparison(
@@ -172,7 +172,7 @@ def matrix(sides: Sequence[Results]) -> pl.DataFrame:
 
     Columns: suite, case_id (and runner, where a side has several), then one named after each side.
     """
-    keys = CELL if any(len(side.runners) > 1 for side in sides) else CASE
+    keys = RUNNER_CASE if any(len(side.runners) > 1 for side in sides) else CASE
     scores = [by_case(side.frame, keys).select(*keys, pl.col("score").alias(side.name)) for side in sides]
     joined = scores[0]
     for other in scores[1:]:

@@ -13,26 +13,26 @@ def summarize_failures(verdicts: pl.DataFrame) -> pl.DataFrame:
     """One row per suite, runner and failure class, most frequent first.
 
     A failure that was expected is no reason for anybody to act. `verdicts` as in `standings.VERDICT_COLUMNS`; `share`
-    is the class's part of the cells carried out. The result has the columns of the table `failure_classes`, without
+    is the class's part of the executed plans. The result has the columns of the table `failure_classes`, without
     computed_at.
     """
-    cell = ["suite", "runner", "suite_revision"]
-    carried_out = verdicts.group_by(cell).agg(carried_out=pl.len())
+    pair = ["suite", "runner", "suite_revision"]
+    executed = verdicts.group_by(pair).agg(executed=pl.len())
     counted = (
         verdicts.filter(pl.col("failure_class").is_not_null() & (pl.col("status") != "expected-failed"))
         .sort("case_id", "repetition")
-        .group_by([*cell, "failure_class"], maintain_order=True)
+        .group_by([*pair, "failure_class"], maintain_order=True)
         .agg(
             count=pl.len().cast(pl.Int64),
             examples=pl.col("case_id").unique(maintain_order=True).head(EXAMPLES),
             example_reason=pl.col("reason").first(),
         )
-        .join(carried_out, on=cell)
+        .join(executed, on=pair)
     )
     known = {id_: failure_class(id_) for id_ in counted["failure_class"].unique()}
     return (
         counted.with_columns(
-            share=pl.col("count") / pl.col("carried_out"),
+            share=pl.col("count") / pl.col("executed"),
             label=pl.col("failure_class").replace_strict(
                 {id_: each.label for id_, each in known.items()}, default=None, return_dtype=pl.String
             ),
@@ -40,6 +40,6 @@ def summarize_failures(verdicts: pl.DataFrame) -> pl.DataFrame:
                 {id_: each.origin.value for id_, each in known.items()}, default=None, return_dtype=pl.String
             ),
         )
-        .drop("carried_out")
+        .drop("executed")
         .sort(["suite", "runner", "count", "failure_class"], descending=[False, False, True, False])
     )

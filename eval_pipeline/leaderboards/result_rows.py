@@ -1,4 +1,4 @@
-"""A cell with everything that is known of it, in one value: what an export writes. Values only."""
+"""A plan with everything that is known of it, in one value: what an export writes. Values only."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ JsonMap = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRow:
-    """One cell of one sweep, board or the present: its case, execution, report, scores and verdict.
+    """One plan of a sweep, of a board or of the current results: its case, execution, report, scores and verdict.
 
     `report` is None when there is nothing to read (the target never ran). `input` and `expected_output` are messages
-    as the suite says them; `hooks` is what the workspace's hooks printed, by name. Times are UTC; what is not known is
+    as the suite specifies them; `hooks` is the output of the workspace's hooks, by name. Times are UTC; unknown is
     None.
     """
 
@@ -53,10 +53,10 @@ class ResultRow:
 
     @property
     def model(self) -> str | None:
-        """The model that answered, else the one that was asked for."""
-        asked = self.runner_settings.get("model")
+        """The model that answered, else the requested one."""
+        requested = self.runner_settings.get("model")
         answered = self.report.model if self.report is not None else None
-        return answered or (asked if isinstance(asked, str) else None)
+        return answered or (requested if isinstance(requested, str) else None)
 
     @property
     def duration_ms(self) -> float | None:
@@ -65,5 +65,5 @@ class ResultRow:
 
     @property
     def output(self) -> str | None:
-        """The target's last words, None when it never got there."""
+        """The target's last message, None without one."""
         return self.report.final_output if self.report is not None else None

@@ -1,6 +1,6 @@
-"""What comparisons and trends look at: one row per graded or ungraded cell, by any source, under a name.
+"""What comparisons and trends read: one row per plan, graded or not, of any source, under a name.
 
-Where rows come from (a sweep, a board, an AgentV run folder) is not known here.
+Where rows come from (a sweep, a board, a result file) is not known here.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ RESULT_COLUMNS = {
     "suite": pl.String, "runner": pl.String, "case_id": pl.String, "repetition": pl.Int32, "status": pl.String,
     "score": pl.Float64, "content": pl.String,
 }  # fmt: skip
-"""`status` as in `verdicts`; `content` is a hash of what the case is, None where the source does not say."""
+"""`status` as in `verdicts`; `content` is a hash of what the case is, None where the source has none."""
 
 CASE = ("suite", "case_id")
-CELL = ("suite", "runner", "case_id")
+RUNNER_CASE = ("suite", "runner", "case_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Results:
 
 
 def by_case(results: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
-    """Repetitions of a case (of a cell, with the runner among `keys`) taken together, graded ones only.
+    """Return repetitions of a case (per runner, with the runner among `keys`) taken together, graded ones only.
 
     Columns: keys, score (mean), pass_rate, graded, repetitions, content. Score and rate are null where nothing was
     graded: unknown, never 0.

@@ -1,5 +1,5 @@
-"""Verdicts → standings: the room's verb, `rank`. Cells that could not be graded never enter a rate or a mean; they
-stand beside it as coverage and as the bounds that the rate could have."""
+"""Verdicts → standings: the room's verb, `rank`. Ungraded plans never enter a rate or a mean; coverage
+and the bounds of the rate show them beside it."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ VERDICT_COLUMNS = {
     "input_tokens": pl.Int64, "output_tokens": pl.Int64, "cost_usd": pl.Float64, "failure_class": pl.String,
     "reason": pl.String,
 }  # fmt: skip
-CELL_COLUMNS = {"suite": pl.String, "runner": pl.String, "suite_plans": pl.Int64}
+PAIR_COLUMNS = {"suite": pl.String, "runner": pl.String, "suite_plans": pl.Int64}
 
 OVERALL = "(all)"
 _ROUNDING = 9
-_CELL = ("suite", "suite_revision", "runner", "runner_revision")
+_PAIR = ("suite", "suite_revision", "runner", "runner_revision")
 
 
-def rank(verdicts: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
+def rank(verdicts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Standings per suite and overall, best first.
 
-    `verdicts`: one row per carried out cell (VERDICT_COLUMNS); `cells`: how many cells each suite × runner has
-    (CELL_COLUMNS). One suite revision per suite. The result has the columns of the table `leaderboards`, without
+    `verdicts`: one row per executed plan (VERDICT_COLUMNS); `pairs`: how many plans each suite × runner has
+    (PAIR_COLUMNS). One suite revision per suite. The result has the columns of the table `leaderboards`, without
     board_id, computed_at and sweep_id.
     """
     ordered = verdicts.sort("suite", "runner", "case_id", "repetition")  # sums of floats depend on their order
-    per_suite = _with_ranks(_standings(ordered, cells), "suite")
+    per_suite = _with_ranks(_standings(ordered, pairs), "suite")
     return pl.concat([per_suite, _with_ranks(_overall(per_suite), None)], how="diagonal_relaxed")
 
 
-def _standings(verdicts: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
-    counted = verdicts.group_by(_CELL, maintain_order=True).agg(
+def _standings(verdicts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    counted = verdicts.group_by(_PAIR, maintain_order=True).agg(
         graded=(pl.col("status") != "error").sum().cast(pl.Int64),
         passed=pl.col("status").is_in(["passed", "expected-failed"]).sum().cast(pl.Int64),
         expected_failed=(pl.col("status") == "expected-failed").sum().cast(pl.Int64),
         unexpected_passed=(pl.col("status") == "unexpected-passed").sum().cast(pl.Int64),
         errored=(pl.col("status") == "error").sum().cast(pl.Int64),
-        carried_out=pl.len().cast(pl.Int64),
+        executed=pl.len().cast(pl.Int64),
         latency_p50_ms=pl.col("duration_ms").filter(pl.col("status") != "error").quantile(0.5, "linear"),
         latency_p95_ms=pl.col("duration_ms").filter(pl.col("status") != "error").quantile(0.95, "linear"),
         input_tokens=_known_sum("input_tokens"),
@@ -47,11 +47,11 @@ def _standings(verdicts: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
         cost_usd=_known_sum("cost_usd"),
         cost_known=pl.col("cost_usd").count().cast(pl.Int64),
     )
-    joined = counted.join(cells, on=["suite", "runner"], how="left").join(_means(verdicts), on=list(_CELL), how="left")
-    planned = pl.max_horizontal("suite_plans", "carried_out").alias("planned")
+    joined = counted.join(pairs, on=["suite", "runner"], how="left").join(_means(verdicts), on=list(_PAIR), how="left")
+    planned = pl.max_horizontal("suite_plans", "executed").alias("planned")
     return _with_rates(joined.with_columns(planned)).with_columns(
         scope=pl.lit("suite"), suites=pl.lit(1, dtype=pl.Int64)
-    ).drop("carried_out", "suite_plans")  # fmt: skip
+    ).drop("executed", "suite_plans")  # fmt: skip
 
 
 def _known_sum(column: str) -> pl.Expr:
@@ -62,8 +62,8 @@ def _known_sum(column: str) -> pl.Expr:
 def _means(verdicts: pl.DataFrame) -> pl.DataFrame:
     """Mean score with its interval; repetitions of a case are averaged first: cases are what is drawn at random."""
     graded = verdicts.filter(pl.col("status") != "error")
-    by_case = graded.group_by(*_CELL, "case_id", maintain_order=True).agg(pl.col("score").mean())
-    means = by_case.group_by(_CELL, maintain_order=True).agg(
+    by_case = graded.group_by(*_PAIR, "case_id", maintain_order=True).agg(pl.col("score").mean())
+    means = by_case.group_by(_PAIR, maintain_order=True).agg(
         mean_score=pl.col("score").mean(), deviation=pl.col("score").std(), cases=pl.len()
     )
     intervals = [

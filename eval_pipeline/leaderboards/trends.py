@@ -10,7 +10,7 @@ from typing import Literal
 import polars as pl
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.results import CELL, Results, by_case
+from eval_pipeline.leaderboards.results import RUNNER_CASE, Results, by_case
 from eval_pipeline.statistics.lines import Line, fit_line
 from eval_pipeline.statistics.summaries import mean
 
@@ -20,7 +20,7 @@ Direction = Literal["improving", "degrading", "stable"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One sweep of a trend: means over the cells that count; `left_out` were graded, but not in every sweep."""
+    """One sweep of a trend: means over the cases that count; `left_out` were graded, but not in every sweep."""
 
     name: str
     at: datetime | None
@@ -32,7 +32,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A least-squares line through the mean scores of sweeps, per sweep; `matched` cells were graded in all of them."""
+    """A least-squares line through the mean scores of sweeps, per sweep; `matched` cases were graded in all of them."""
 
     points: tuple[Point, ...]
     matched: int
@@ -51,10 +51,10 @@ def direction_of(slope: float, threshold: float = SLOPE_THRESHOLD) -> Direction:
 
 
 def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD, allow_missing: bool = False) -> Trend:
-    """The trend over sweeps, oldest first, of the cells (suite × runner × case) that every sweep graded.
+    """The trend over sweeps, oldest first, of the cases (suite × runner × case) that every sweep graded.
 
     With `allow_missing` each sweep's mean is over whatever it graded. A case whose content changed is another case.
-    Raises InputError for fewer than two sweeps, or when no cell is common to all.
+    Raises InputError for fewer than two sweeps, or when no case is common to all.
     """
     if len(sweeps) < 2:
         raise InputError(f"a trend needs at least two sweeps, got {len(sweeps)}")
@@ -77,8 +77,8 @@ def _content_known(sweeps: Sequence[Results]) -> bool:
 
 
 def _graded(results: Results, by_content: bool) -> pl.DataFrame:
-    frame = by_case(results.frame, CELL).filter(pl.col("score").is_not_null())
-    names = [*CELL, "content"] if by_content else list(CELL)
+    frame = by_case(results.frame, RUNNER_CASE).filter(pl.col("score").is_not_null())
+    names = [*RUNNER_CASE, "content"] if by_content else list(RUNNER_CASE)
     return frame.with_columns(cell=pl.struct(names)).select("cell", "score", "pass_rate")
 
 

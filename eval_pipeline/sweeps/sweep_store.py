@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from filelock import Timeout
 
-from eval_pipeline.leaderboards.standings import CELL_COLUMNS, VERDICT_COLUMNS, rank
+from eval_pipeline.leaderboards.standings import PAIR_COLUMNS, VERDICT_COLUMNS, rank
 from eval_pipeline.sweeps.pairs import Pair, SweepOptions, ValidatedSuite
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.store import Warehouse
@@ -98,7 +98,7 @@ class SweepStore:
         now = datetime.now(UTC)
         pairs = queries.pair_sizes(self.warehouse)
         verdicts = queries.newest_verdicts(self.warehouse, VERDICT_COLUMNS).cast(VERDICT_COLUMNS)  # type: ignore[arg-type]
-        standings = rank(verdicts, pairs.cast(CELL_COLUMNS)).with_columns(  # type: ignore[arg-type]
+        standings = rank(verdicts, pairs.cast(PAIR_COLUMNS)).with_columns(  # type: ignore[arg-type]
             board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
         )
         return queries.append_standings(self.warehouse, standings)

@@ -1,4 +1,4 @@
-"""The journal of a cell: each finished execution on disk at once, and everything derived from it.
+"""The journal of a pair: each finished execution on disk at once, and everything derived from it.
 
 One append-only file of JSON lines per table under `journals/<sweep>/<runner>/<suite>/`. An execution is written with
 one unbuffered `write`, so a killed process loses at most the line it was writing; what is derived from it is buffered,
@@ -35,7 +35,7 @@ FOLD_BYTES = 32 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class PairKey:
-    """Which cell a journal is of."""
+    """The identity of a pair: suite × runner."""
 
     suite: str
     runner: str
@@ -53,7 +53,7 @@ class Journal:
         self._synced_at = time.monotonic()
 
     def append(self, table: str, row: Row) -> None:
-        """Adds a row; executions reach the disk itself within a second."""
+        """Append a row; executions are synced to disk within a second."""
         file: BinaryIO | None = self._files.get(table)
         if file is None:
             self._claim()
@@ -67,7 +67,7 @@ class Journal:
             self._synced_at = time.monotonic()
 
     def ingest_when_large(self) -> None:
-        """Folds now when the files have grown past 32 MiB, so that a cell of any size stays bounded."""
+        """Ingest now when the files have grown past 32 MiB, so that memory stays bounded for pairs of any size."""
         if self._bytes > FOLD_BYTES:
             self.ingest()
 
@@ -94,7 +94,7 @@ class Journal:
         self._bytes = 0
 
     def _claim(self) -> None:
-        """Makes the folder ours for as long as its files are open."""
+        """Lock the folder for as long as its files are open."""
         self._folder.mkdir(parents=True, exist_ok=True)
         if self._owned is None:
             self._owned = FileLock(self._folder / OWNED)
@@ -146,7 +146,7 @@ def _left_over(storage: Storage, pair: PairKey) -> Iterator[Path]:
 def keep_artifacts(
     execution: Execution, artifacts: Path, folder: Callable[[], Path]
 ) -> tuple[tuple[Artifact, ...], bool]:
-    """The files of an execution as artifacts, and whether its payload is small enough to stand in the row.
+    """The files of an execution as artifacts, and whether its payload is small enough to be stored in the row.
 
     A large payload becomes the file `payload.json` in the execution's `folder`.
     """

@@ -1,6 +1,6 @@
-"""What graders answered, kept by the content of the question: asking again costs nothing. One small file each.
+"""Replies of grader models, cached by the content of the request: a repeated request costs nothing. One file each.
 
-Files rather than a table: a reply has to be on disk as soon as it is there, and several processes may ask at once.
+Files rather than a table: a reply must be on disk as soon as it arrives, and several processes write at once.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Replies:
         self._folder = folder
 
     def get(self, key: str) -> Mapping[str, Any] | None:
-        """The reply kept under a key; None when there is none, or none that can be read."""
+        """Return the reply of a key; None without a readable one."""
         try:
-            found = orjson.loads(self._path(key).read_bytes())
+            reply = orjson.loads(self._path(key).read_bytes())
         except (OSError, orjson.JSONDecodeError):
             return None
-        return found if isinstance(found, dict) else None
+        return reply if isinstance(reply, dict) else None
 
     def put(self, key: str, reply: Mapping[str, Any]) -> None:
-        """Keeps a reply; whoever reads meanwhile sees it whole or not at all."""
+        """Store a reply; concurrent readers see it whole or not at all."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}.part")

@@ -1,7 +1,6 @@
-"""The published results → what compares, follows and exports them: the cells of a sweep, of a board, or of now.
+"""Published results → the rows that comparisons, trends and exports read: of a sweep, of a board, or the current ones.
 
-A sweep's cells are what stood for them when it ended: the newest verdict until then, whether the sweep carried the
-cell out or found it done.
+A sweep's rows are the newest verdicts at its end, whether the sweep executed the plan or reused its execution.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from eval_pipeline.warehouse.tables import BY_NAME
 BATCH = 2_000
 _RECENT = {"latest": 0, "previous": 1}
 
-_CELLS = {
+_PAIRS = {
     "current": """
         SELECT suite, runner, suite_revision, runner_revision, NULL::TIMESTAMP AS until, NULL::INTEGER AS repetitions
         FROM current_pairs SEMI JOIN (
@@ -42,8 +41,8 @@ _CELLS = {
         FROM leaderboards WHERE board_id = $id AND scope = 'suite'""",
 }
 _CHOSEN = """
-    WITH cells AS ({cells})
-    SELECT v.* FROM verdicts v JOIN cells c USING (suite, runner, suite_revision, runner_revision)
+    WITH pairs AS ({pairs})
+    SELECT v.* FROM verdicts v JOIN pairs c USING (suite, runner, suite_revision, runner_revision)
     WHERE (c.until IS NULL OR v.decided_at <= c.until)
       AND (c.repetitions IS NULL OR v.repetition <= c.repetitions)
       AND (len($cases) = 0 OR list_contains($cases, v.case_id))
@@ -61,9 +60,9 @@ _CONTENT = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which cells are meant: those of now, of a sweep or of a board, of these suites and runners (empty: all).
+    """Which plans are selected: current, of a sweep or of a board, of these suites and runners (empty: all).
 
-    `cases` and `tags` are what the sweep itself was narrowed down to.
+    `cases` and `tags` are the selection of the sweep itself.
     """
 
     kind: str = "current"
@@ -80,7 +79,7 @@ class Selection:
 
     def query(self, columns: str, joins: str = "", order: str = "") -> str:
         """A query over the chosen verdicts, which are named `v`."""
-        chosen = _CHOSEN.format(cells=_CELLS[self.kind])
+        chosen = _CHOSEN.format(pairs=_PAIRS[self.kind])
         return f"SELECT {columns} FROM ({chosen}) v {joins} {order}"
 
     @property
@@ -96,12 +95,12 @@ def select(
     suites: Sequence[str] = (),
     runners: Sequence[str] = (),
 ) -> Selection:
-    """What `current`, `sweep:ID` or `board:ID` means; ID may be the begin of one, `latest` or `previous`.
+    """Return the selection of `current`, `sweep:ID` or `board:ID`; ID may be the start of one, `latest` or `previous`.
 
-    Raises UnknownName for a sweep, board, suite or runner that there is not.
+    Raises UnknownName for a sweep, board, suite or runner that does not exist.
     """
     kind, _, wanted = what.partition(":")
-    if kind not in _CELLS or (kind == "current") == bool(wanted):
+    if kind not in _PAIRS or (kind == "current") == bool(wanted):
         raise InputError(f"'{what}' names no results; expected current, sweep:ID or board:ID")
     found = _FIND[kind](connection, wanted) if wanted else Selection()
     _check_names(connection, found, suites, runners)
@@ -133,7 +132,7 @@ _FIND = {"sweep": _sweep, "board": _board}
 
 
 def sweep_ids(connection: Connection, suites: Sequence[str] = (), runners: Sequence[str] = ()) -> list[str]:
-    """The sweeps that stored something (of these suites and runners), newest first."""
+    """Return the sweeps that stored results (of these suites and runners), newest first."""
     found = connection.execute(
         """SELECT DISTINCT sweep_id FROM sweep_pairs
            WHERE (len($suites) = 0 OR list_contains($suites, suite))
@@ -144,13 +143,13 @@ def sweep_ids(connection: Connection, suites: Sequence[str] = (), runners: Seque
 
 
 def runner_names(connection: Connection) -> list[str]:
-    """The runners that ever were in a sweep."""
+    """Return the runners of all sweeps."""
     found = connection.execute("SELECT DISTINCT runner FROM sweep_pairs ORDER BY runner").fetchall()
     return [runner for (runner,) in found]
 
 
 def _named(kind: str, wanted: str, ids: Sequence[str]) -> str:
-    """The id that a text means. `ids` are newest first."""
+    """The id that a text names. `ids` are newest first."""
     if wanted in _RECENT and len(ids) > _RECENT[wanted]:
         return ids[_RECENT[wanted]]
     near = [id_ for id_ in ids if id_ == wanted] or [id_ for id_ in ids if id_.startswith(wanted)]
@@ -160,16 +159,16 @@ def _named(kind: str, wanted: str, ids: Sequence[str]) -> str:
 
 
 def _check_names(connection: Connection, found: Selection, suites: Sequence[str], runners: Sequence[str]) -> None:
-    query = f"SELECT DISTINCT suite, runner FROM ({_CELLS[found.kind]})"
-    cells = connection.execute(query, {"id": found.id} if found.id is not None else {}).fetchall()
-    for kind, names, known in (("suite", suites, {s for s, _ in cells}), ("runner", runners, {r for _, r in cells})):
+    query = f"SELECT DISTINCT suite, runner FROM ({_PAIRS[found.kind]})"
+    pairs = connection.execute(query, {"id": found.id} if found.id is not None else {}).fetchall()
+    for kind, names, known in (("suite", suites, {s for s, _ in pairs}), ("runner", runners, {r for _, r in pairs})):
         for name in names:
             if name not in known:
                 raise UnknownName(kind, name, known)
 
 
 def read_results(connection: Connection, selection: Selection, name: str | None = None) -> Results:
-    """The chosen cells as rows to compare."""
+    """Return the selected plans as rows to compare."""
     columns = "v.suite, v.runner, v.case_id, v.repetition, v.status, v.score, t.content"
     joins = f"LEFT JOIN ({_CONTENT}) t USING (suite, suite_revision, case_id)"
     found = connection.execute(selection.query(columns, joins), selection.values).fetchall()
@@ -178,13 +177,13 @@ def read_results(connection: Connection, selection: Selection, name: str | None 
 
 
 def count_plans(connection: Connection, selection: Selection) -> int:
-    """How many cells are chosen."""
+    """Return the number of selected plans."""
     found = connection.execute(selection.query("count(*)"), selection.values).fetchone()
     return int(found[0]) if found else 0
 
 
 def read_records(connection: Connection, selection: Selection) -> Iterator[ResultRow]:
-    """Everything about the chosen cells, suite by suite and runner by runner, cases in their order; a few at a time."""
+    """Yield everything about the selected plans, by suite and runner, cases in their order; fetched in batches."""
     own = set(BY_NAME["verdicts"].column_names)
     columns = [f'v."{name}"' for name in _columns(connection, "verdicts")]
     columns += [f't."{name}"' for name in _columns(connection, "cases") if name not in own]
@@ -221,14 +220,14 @@ _LARGE = frozenset({"raw", "attempts"})
 
 
 def _columns(connection: Connection, table: str) -> list[str]:
-    """The columns of a table that there are: results published by an older version lack the newest, or all of them."""
+    """The existing columns of a table: results that an older version published lack the newest ones, or all."""
     found = connection.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
     there = {name for (name,) in found} - _LARGE
     return [name for name in BY_NAME[table].column_names if name in there]
 
 
 def _of_table(connection: Connection, table: str, ids: list[str], order: str = "") -> Iterator[Row]:
-    """The rows of these executions; columns that are not there yet are None."""
+    """The rows of these executions; columns that an older version lacks are None."""
     names = _columns(connection, table)
     if not names:
         return

@@ -1,4 +1,4 @@
-"""What the warehouse knows of a suite × runner: which cells are executed and judged, and their stored values."""
+"""What the warehouse stores of a pair: which plans are executed and decided, and their stored values."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newes
 
 
 class StoredExecution(NamedTuple):
-    """An execution that a cell's key already has: the newest valid one, else the newest.
+    """An execution that a plan's key already has: the newest valid one, else the newest.
 
-    `valid` is whether the target finished and the session completed; `cost_usd` what the session cost, None when not
-    known. The rest is its newest verdict's, None without.
+    `valid` is whether the target finished and the session completed; `cost_usd` is the cost of the session, None when
+    unknown. The rest is of its newest verdict, None without one.
     """
 
     key: str
@@ -85,7 +85,7 @@ def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[Pa
 def load_stored(
     warehouse: Warehouse, items: Sequence[Item], known_of: Callable[[Item], StoredExecution]
 ) -> Iterator[tuple[Item, Execution, SessionReport | None, dict[str, Score]]]:
-    """Each item with its stored execution, report (None when there is none) and scores by spec_key, batch by batch."""
+    """Yield each item with its stored execution, report (None without one) and scores by spec_key, batch by batch."""
     for start in range(0, len(items), BATCH):
         batch = items[start : start + BATCH]
         stored = _load_batch(warehouse, [known_of(item).execution_id for item in batch])
@@ -123,7 +123,7 @@ def _load_batch(
 
 
 def _want(connection: Connection, ids: Sequence[str]) -> None:
-    """Makes `wanted(execution_id)` hold these ids for the rest of the connection."""
+    """Fill the temporary table `wanted(execution_id)` with these ids."""
     connection.execute("CREATE OR REPLACE TEMP TABLE wanted (execution_id VARCHAR)")
     connection.execute("INSERT INTO wanted SELECT unnest($ids::VARCHAR[])", {"ids": list(ids)})
 
@@ -151,14 +151,14 @@ def _raw(row: Row, artifacts: Path) -> RawExecution | None:
 
 
 def case_results(warehouse: Warehouse, pair: PairKey) -> dict[str, int]:
-    """How many cases of a suite × runner are passed, failed or error, by the strategy of their repetitions."""
+    """Return how many cases of a pair are passed, failed or error, by the strategy of their repetitions."""
     with warehouse.transaction() as connection:
         query = "SELECT status, count(*) FROM case_results WHERE suite = $suite AND runner = $runner GROUP BY status"
         return dict(connection.execute(query, {"suite": pair.suite, "runner": pair.runner}).fetchall())
 
 
 def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sweep_id: str, now: datetime) -> None:
-    """Repeats the newest verdicts of executions for another revision of their suite."""
+    """Store the newest verdicts of executions again, for another revision of their suite."""
     columns = BY_NAME["verdicts"].column_names
     new = {"suite_revision": "$revision", "sweep_id": "$sweep", "decided_at": "$now",
            "verdict_id": "execution_id || '-' || $suffix"}  # fmt: skip
@@ -176,7 +176,7 @@ def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sw
 
 
 def displaced_by_later(warehouse: Warehouse, execution_ids: Sequence[str]) -> list[str]:
-    """Those executions whose cell's newest verdict, at the same revisions, is about another execution."""
+    """Return those executions whose plan's newest verdict, at the same revisions, is of another execution."""
     with warehouse.transaction() as connection:
         _want(connection, execution_ids)
         found = connection.execute(
@@ -193,7 +193,7 @@ def displaced_by_later(warehouse: Warehouse, execution_ids: Sequence[str]) -> li
 
 
 def select_again(warehouse: Warehouse, execution_ids: Sequence[str], now: datetime) -> None:
-    """Makes reused executions current where a later one of other content stands in their cell."""
+    """Make reused executions current where a later one of other content is the current one of their plan."""
     with warehouse.transaction() as connection:
         _want(connection, execution_ids)
         connection.execute(

@@ -145,7 +145,6 @@ def carry_out(
     *lanes: Lane,
     sink: Sink | None = None,
     concurrency: int | None = None,
-    budget_usd: float | None = None,
     on_start: Callable[[Plan], None] = lambda plan: None,
     cancel_after_s: float | None = None,
 ) -> Sink:
@@ -157,7 +156,6 @@ def carry_out(
             sink=sink,
             folder_of=lambda plan: Path("nowhere") / plan.key,
             concurrency=concurrency,
-            budget_usd=budget_usd,
             clock=virtual_clock(),
             on_start=on_start,
         )

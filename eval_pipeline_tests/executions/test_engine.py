@@ -317,40 +317,6 @@ def test_each_plan_is_announced_once_when_it_starts() -> None:
     assert started == ["c1", "c2", "c3"]
 
 
-def test_when_the_budget_is_spent_nothing_more_is_executed() -> None:
-    started: list[str] = []
-    adapter = Simulated()
-
-    sink = carry_out(
-        lane(a_runner(), adapter, plans(6), 2),
-        sink=Sink(cost_usd=1.0),
-        budget_usd=3.0,
-        on_start=lambda plan: started.append(plan.case.id),
-    )
-
-    assert started == [case for case, _ in adapter.begun] == ["c1", "c2", "c3", "c4"]
-    assert [execution.failure_class for execution in sink.kept] == [None] * 4 + ["budget-exceeded"] * 2
-    assert sink.kept[-1].attempts == ()
-    assert sink.kept[-1].error == "not executed: the budget is spent"
-
-
-def test_what_was_begun_within_the_budget_is_brought_to_its_end() -> None:
-    adapter = Simulated(lambda call: failure() if call.plan.case.id == "c1" and call.attempt == 1 else 1.0)
-    runner = a_runner(retries=EXACT)
-
-    sink = carry_out(lane(runner, adapter, plans(3, runner), 1), sink=Sink(cost_usd=1.0), budget_usd=1.0)
-
-    assert {case: execution.failure_class for case, execution in sink.by_case().items()} == {
-        "c1": None, "c2": None, "c3": "budget-exceeded",
-    }  # fmt: skip
-
-
-def test_a_cost_that_nobody_knows_spends_nothing() -> None:
-    sink = carry_out(lane(a_runner(), Simulated(), plans(5)), sink=Sink(cost_usd=None), budget_usd=0.01)
-
-    assert all(execution.completed for execution in sink.kept)
-
-
 def test_a_lane_without_plans_is_over_at_once() -> None:
     adapter = Simulated()
 

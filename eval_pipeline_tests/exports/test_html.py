@@ -44,7 +44,7 @@ def test_cells_open_to_question_answer_and_reasons() -> None:
 def test_rates_stand_beside_what_could_not_be_graded() -> None:
     found = page(a_record("a"), a_record("b", status=Status.FAILED), a_record("c", status=Status.ERROR))
 
-    assert "1 of 2 graded cells passed: 50.0 % (95 %: 9.5–90.5); 1 could not be graded" in found.text
+    assert "1 of 2 graded plans passed: 50.0 % (95 %: 9.5–90.5); 1 could not be graded" in found.text
 
 
 def test_nothing_that_is_said_becomes_part_of_the_page() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from eval_pipeline.leaderboards.standings import CELL_COLUMNS, VERDICT_COLUMNS, rank
+from eval_pipeline.leaderboards.standings import PAIR_COLUMNS, VERDICT_COLUMNS, rank
 
 
 def verdict(runner: str, case: str, status: str = "passed", **fields: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def board(*rows: dict[str, Any], cells: dict[tuple[str, str], int] | None = None
     """The standings of verdicts; suites have as many cells as verdicts unless `cells` says otherwise."""
     counted = {**_cells(rows), **(cells or {})}
     planned = [(suite, runner, count) for (suite, runner), count in counted.items()]
-    return rank(frame(*rows), pl.DataFrame(planned, schema=CELL_COLUMNS, orient="row"))
+    return rank(frame(*rows), pl.DataFrame(planned, schema=PAIR_COLUMNS, orient="row"))
 
 
 def _cells(rows: tuple[dict[str, Any], ...]) -> dict[tuple[str, str], int]:
