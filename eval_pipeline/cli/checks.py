@@ -1,4 +1,4 @@
-"""Files → findings: what `validate` has to say of suites, runners files and project configurations."""
+"""Files → findings of `validate` about suites, runners files and configurations."""
 
 from __future__ import annotations
 
@@ -117,23 +117,23 @@ def _kind_of_schema(name: str) -> Kind | Configuration | None:
 
 
 def _other_files(name: str, folder: Path) -> list[Path]:
-    """The files that a name or a glob stands for and that are no suites."""
+    """The files that a name or a glob selects and that are no suites."""
     path = folder / Path(name).expanduser()
     if path.is_dir():
         return []
-    found = [path] if path.is_file() else sorted(_globbed(path, folder))
-    return [file for file in found if file.is_file() and file.suffix in (".yaml", ".yml") and kind_of(file) != "suite"]
+    paths = [path] if path.is_file() else sorted(_globbed(path, folder))
+    return [file for file in paths if file.is_file() and file.suffix in (".yaml", ".yml") and kind_of(file) != "suite"]
 
 
 def _globbed(pattern: Path, folder: Path) -> Iterator[Path]:
-    """What a glob stands for; the folder it begins in is no pattern, whatever is in its name."""
+    """The paths of a glob; the folder that it begins in is no pattern, whatever is in its name."""
     base = folder if pattern.is_relative_to(folder) else Path(pattern.anchor)
     return base.glob(str(pattern.relative_to(base)))
 
 
 def _named_suites(names: Sequence[str], folder: Path) -> list[Path]:
-    """The suites that names, folders and globs stand for, without the other files among them."""
-    found: dict[Path, None] = {}
+    """The suites that names, folders and globs select, without the other files among them."""
+    suites: dict[Path, None] = {}
     for name in names:
         others = _other_files(name, folder)
         try:
@@ -142,8 +142,8 @@ def _named_suites(names: Sequence[str], folder: Path) -> list[Path]:
             if not others:
                 raise
             files = []
-        found.update((file, None) for file in files if file not in others)
-    return list(found)
+        suites.update((file, None) for file in files if file not in others)
+    return list(suites)
 
 
 def findings_of(error: EvalPipelineError) -> Iterator[Finding]:
@@ -196,7 +196,7 @@ class _Suites:
         return name or ""
 
     def _runner_errors(self, suite: Suite) -> Iterator[Finding]:
-        """Runners that a suite asks for and that there are not."""
+        """Runners that a suite names and that do not exist."""
         if self._runners is None:
             return
         for name in suite.settings.runners:
@@ -211,14 +211,14 @@ class _Suites:
                     yield _unknown_runner(name, self._runners, place)
 
 
-def _warning(said: str) -> Finding:
-    if isinstance(said, Diagnostic):
-        return Finding(severity="warning", message=said.problem, place=said.place)
-    return Finding(severity="warning", message=said)
+def _warning(text: str) -> Finding:
+    if isinstance(text, Diagnostic):
+        return Finding(severity="warning", message=text.problem, place=text.place)
+    return Finding(severity="warning", message=text)
 
 
 def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevision) -> Iterator[Finding]:
-    """Every evaluator that cannot be used; one that the suite gives to many cases is said once."""
+    """Every evaluator that cannot be used; one that the suite gives to many cases is reported once."""
     place_of = evaluator_places(suite) if cases else None
     seen: set[int] = set()
     for case in cases:
@@ -233,9 +233,9 @@ def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevisio
 
 
 def _argument(error: InputError, case: Case, spec: EvaluatorSpec) -> FieldPath:
-    """The argument of an evaluator that an error speaks of, without what says which evaluator it is."""
-    said = (error.place.field or "").removeprefix(f"case '{case.id}'").strip()
-    steps = said.removeprefix(spec.type).strip().split(".")
+    """The argument of an evaluator that an error names, without the name of the evaluator."""
+    field = (error.place.field or "").removeprefix(f"case '{case.id}'").strip()
+    steps = field.removeprefix(spec.type).strip().split(".")
     usable = all(step.isidentifier() or step.isdecimal() for step in steps)
     return tuple(int(step) if step.isdecimal() else step for step in steps) if usable else ()
 

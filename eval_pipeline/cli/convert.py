@@ -22,7 +22,7 @@ from eval_pipeline.suites.model import Case, Suite
 
 _BY_SUFFIX = {".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".json": "json"}
 _ELSEWHERE = frozenset({"line", "origin"})
-"""Where a case stands: another place in every file."""
+"""The place of a case: another one in every file."""
 
 
 _FORMATS = SUITE_WRITERS.names()
@@ -37,8 +37,8 @@ def convert_command(source: Path, to: str | None, output: str | None, force: boo
     """Convert the suite IN between YAML, JSONL, JSON and Agent-Skills' evals.json.
 
     Placeholders and paths stay as they are written. What holds for a whole suite goes into a YAML file beside a JSONL
-    file. What cannot be carried over is said. Exit codes: 0 done; 1 done, but the suite reads differently now (a file
-    that it names is not found from there); 2 invalid input.
+    file. What cannot be carried over is reported. Exit codes: 0 done; 1 done, but the suite reads differently now (a
+    file that it names is not found from there); 2 invalid input.
     """
     path = source.absolute()
     console = Console(stderr=True)

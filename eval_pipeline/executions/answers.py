@@ -1,4 +1,4 @@
-"""How an answer with what is known of it is told from JSON that is the answer itself."""
+"""Whether JSON holds an answer with facts about it, or is the answer itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 ANSWER_KEYS = frozenset({"output", "output_messages", "messages", "text"})
-"""What holds the answer in the command protocol; usage, cost and time may stand beside it."""
+"""The keys of the answer in the command protocol; usage, cost and time may be beside it."""
 
 
 def is_answer(value: Any) -> bool:

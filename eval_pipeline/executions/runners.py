@@ -28,7 +28,7 @@ _OWN_KEYS = frozenset({"name", "description"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableRunner(Runner):
-    """A runner whose entry is wrong, and what is wrong with it: others of its file do not suffer from that."""
+    """A runner whose entry is wrong, and its problem; the other runners of the file stay usable."""
 
     problem: InputError
 
@@ -68,11 +68,11 @@ def load_runners(path: Path, environment: Mapping[str, str]) -> list[Runner]:
 def select_runners(runners: Sequence[Runner], names: Iterable[str] = (), tags: Iterable[str] = ()) -> list[Runner]:
     """The runners of these names (all when none are given) that have any of these tags. Raises UnknownName."""
     by_name = {runner.name: runner for runner in runners}
-    wanted = list(dict.fromkeys(names))
-    for name in wanted:
+    requested = list(dict.fromkeys(names))
+    for name in requested:
         if name not in by_name:
             raise UnknownName("runner", name, by_name)
-    chosen = [by_name[name] for name in wanted] if wanted else list(runners)
+    chosen = [by_name[name] for name in requested] if requested else list(runners)
     any_of = set(tags)
     return [runner for runner in chosen if not any_of or any_of & set(runner.tags)]
 
@@ -213,7 +213,7 @@ def _names(raw: Any) -> Iterator[str]:
 
 
 def _check_by_adapter(runner: Runner, at: FieldPath, source: Source) -> None:
-    """Lets the adapter check what only it knows; a runner whose environment is not set is checked when it is used."""
+    """Run the adapter's own checks; a runner whose environment is not set is checked when it is used."""
     if runner.unset:
         return
     try:
@@ -225,7 +225,7 @@ def _check_by_adapter(runner: Runner, at: FieldPath, source: Source) -> None:
 
 def require_environment(runners: Iterable[Runner]) -> None:
     """Raises InputErrors for runners that cannot be used, because their entry is wrong or a `${{ NAME }}` of it is not
-    set: asked only of those about to be used."""
+    set: checked only for those about to be used."""
     errors: list[InputError] = []
     for runner in runners:
         if isinstance(runner, UnusableRunner):

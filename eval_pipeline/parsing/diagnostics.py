@@ -1,4 +1,4 @@
-"""What a suite's author should know and what stops nothing: warnings with their place, and the errors of one case."""
+"""Warnings with their place, and the errors of one case."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OTHERS = "others"
 
 
 class Diagnostic(str):
-    """A warning: its own text (`file:line: field: problem`), which also knows its parts."""
+    """A warning: its own text (`file:line: field: problem`), which also has its parts."""
 
     __slots__ = ("place", "problem")
 
@@ -20,17 +20,17 @@ class Diagnostic(str):
     place: SourceLocation
 
     def __new__(cls, problem: str, place: SourceLocation = NOWHERE) -> Diagnostic:
-        notice = super().__new__(cls, f"{place}: {problem}" if str(place) else problem)
-        notice.problem = problem
-        notice.place = place
-        return notice
+        warning = super().__new__(cls, f"{place}: {problem}" if str(place) else problem)
+        warning.problem = problem
+        warning.place = place
+        return warning
 
 
 class Diagnostics:
     """The warnings about one suite: of each kind the first few, and how many more there are."""
 
     def __init__(self) -> None:
-        self._said: dict[str, list[Diagnostic]] = {}
+        self._by_kind: dict[str, list[Diagnostic]] = {}
         self._more: dict[str, int] = {}
 
     def add(
@@ -39,31 +39,31 @@ class Diagnostics:
         place: Callable[[], SourceLocation] | SourceLocation,
         kind: str | None = None,
     ) -> None:
-        """Says `problem`; `kind` is what it has in common with others like it (the problem itself when not given).
+        """Add a warning; `kind` is what it has in common with others like it (default: the problem itself).
 
-        What takes time to say is given as a function: it is only asked when it is going to be said.
+        A problem or place that takes time to compute is passed as a function, which is called only when it is needed.
         """
         if kind is None:
             kind = problem if isinstance(problem, str) else problem()
-        if kind not in self._said and len(self._said) == _KINDS:
+        if kind not in self._by_kind and len(self._by_kind) == _KINDS:
             kind = _OTHERS
-        said = self._said.setdefault(kind, [])
-        if len(said) == _SHOWN:
+        shown = self._by_kind.setdefault(kind, [])
+        if len(shown) == _SHOWN:
             self._more[kind] = self._more.get(kind, 0) + 1
             return
         text = problem if isinstance(problem, str) else problem()
-        notice = Diagnostic(text, place() if callable(place) else place)
-        if notice not in said:
-            said.append(notice)
+        warning = Diagnostic(text, place() if callable(place) else place)
+        if warning not in shown:
+            shown.append(warning)
 
     def all(self) -> tuple[Diagnostic, ...]:
         """Every warning, those of one kind together, in the order in which their kinds came up."""
-        return tuple(notice for kind, said in self._said.items() for notice in (*said, *self._rest(kind, said)))
+        return tuple(warning for kind, shown in self._by_kind.items() for warning in (*shown, *self._rest(kind, shown)))
 
-    def _rest(self, kind: str, said: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+    def _rest(self, kind: str, shown: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
         more = self._more.get(kind, 0)
-        like = "" if kind == _OTHERS else f" like this: {said[-1].problem}"
-        return [Diagnostic(f"{more:,} more{like or ' warnings'}", SourceLocation(said[-1].place.file))] if more else []
+        like = "" if kind == _OTHERS else f" like this: {shown[-1].problem}"
+        return [Diagnostic(f"{more:,} more{like or ' warnings'}", SourceLocation(shown[-1].place.file))] if more else []
 
 
 class CaseErrors(InputError):
@@ -77,12 +77,12 @@ class CaseErrors(InputError):
 
 
 def problems_of(error: InputError) -> tuple[InputError, ...]:
-    """The single problems that an error speaks of, each with its own place."""
+    """The single problems of an error, each with its place."""
     return error.problems if isinstance(error, CaseErrors) else (error,)
 
 
 def first_of_each(errors: Sequence[InputError]) -> InputError:
-    """One error that says all of `errors`, none of them twice."""
+    """One error with the problems of all `errors`, none of them twice."""
     single = (problem for error in errors for problem in problems_of(error))
     different = list({str(error): error for error in single}.values())
     return different[0] if len(different) == 1 else CaseErrors(different)

@@ -20,7 +20,7 @@ _MAGIC = frozenset("*?[")
 
 
 class NotFound(Exception):
-    """No file where a suite says one is; the text says where it was looked for."""
+    """A file that a suite names does not exist; the message lists the places that were tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class SearchRoots:
         start = os.path.normpath(self.folder.joinpath(*parts[:magic]))
         if ".." in parts[magic:] or "\0" in pattern or not self.holds(start):
             raise NotFound(f"'{pattern}' lies outside of {_listed(self.roots)}")
-        wanted = str(Path(*parts[magic:])) if parts[magic:] else ""
-        names = glob.iglob(wanted, root_dir=start, recursive=True)  # noqa: PTH207 — `start` is no pattern
+        below = str(Path(*parts[magic:])) if parts[magic:] else ""
+        names = glob.iglob(below, root_dir=start, recursive=True)  # noqa: PTH207 — `start` is no pattern
         return sorted(path for name in names if self.holds(path := Path(start, name)))
 
     def holds(self, path: str | Path) -> bool:
@@ -103,7 +103,7 @@ def _project_marks() -> tuple[str, ...]:
 def _nearest_with(folder: Path, marks: tuple[str, ...]) -> Path | None:
     """The nearest folder, from `folder` upward, that holds one of these names."""
     folders = (folder, *folder.parents)
-    return next((one for one in folders if any((one / mark).exists() for mark in marks)), None)
+    return next((folder for folder in folders if any((folder / mark).exists() for mark in marks)), None)
 
 
 def is_pattern(name: str) -> bool:

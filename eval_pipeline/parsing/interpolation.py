@@ -69,9 +69,9 @@ def unset_names(text: str, environment: Mapping[str, str]) -> dict[str, int]:
 
 def read_environment(folder: Path) -> dict[str, str]:
     """The process environment over the nearest `.env` found from `folder` upward (an exported value wins)."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for parent in (folder, *folder.parents):
         if (parent / ".env").is_file():
-            found = {key: value for key, value in dotenv_values(parent / ".env").items() if value is not None}
+            values = {key: value for key, value in dotenv_values(parent / ".env").items() if value is not None}
             break
-    return found | dict(os.environ)
+    return values | dict(os.environ)

@@ -1,4 +1,4 @@
-"""JSON text → plain values, as strictly as YAML is read here, and the line at which a field stands.
+"""JSON text → plain values, as strictly as YAML is read here, and the lines of its fields.
 
 A key that appears twice is an error, and so is what JSON's own grammar does not allow (`NaN`, half a character).
 """
@@ -31,7 +31,7 @@ class RepeatedKey(ValueError):
 
 
 def read_json(text: str, file: str | None = None) -> tuple[Any, Lines]:
-    """The value of a JSON text, and where its fields stand. Raises InputError with the line."""
+    """The value of a JSON text, and the lines of its fields. Raises InputError with the line."""
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -49,7 +49,7 @@ def read_json(text: str, file: str | None = None) -> tuple[Any, Lines]:
 
 
 def parse_row(line: str) -> Any:
-    """The value of one line of JSON. Raises ValueError, which says what is wrong with it."""
+    """The value of one line of JSON. Raises ValueError with the problem."""
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -84,8 +84,8 @@ _UNIQUE = JSONDecoder(object_pairs_hook=_unique, parse_int=_number)
 
 def _line_of_second(text: str, key: str) -> int | None:
     """The line of a key's second appearance, when it appears only twice in the whole text."""
-    found = [match.start() for match in re.finditer(re.escape(json.dumps(key)) + r"\s*:", text)]
-    return text.count("\n", 0, found[1]) + 1 if len(found) == 2 else None
+    places = [match.start() for match in re.finditer(re.escape(json.dumps(key)) + r"\s*:", text)]
+    return text.count("\n", 0, places[1]) + 1 if len(places) == 2 else None
 
 
 def _item_lines(text: str) -> Iterator[tuple[str, list[int]]]:

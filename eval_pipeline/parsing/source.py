@@ -1,4 +1,4 @@
-"""One suite file's text, and how an error finds its place in it."""
+"""A file being read, and the places of errors in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Source:
 
 
 def yaml_source(path: Path, text: str) -> Source:
-    """A YAML or JSON document: lines are found by reading it again, only when an error asks."""
+    """A YAML or JSON document: lines are found by reading it again, only for an error."""
     return Source(path, show_path(path), Lines(text).of)
 
 

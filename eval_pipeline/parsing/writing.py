@@ -67,7 +67,7 @@ def yaml_text(value: Any) -> str:
 
 
 def suite_yaml(document: Mapping[str, Any], tests: Iterable[Any], key: str = "tests") -> Iterator[str]:
-    """A suite as pieces of YAML: what `document` says of the whole, then each test after a blank line."""
+    """A suite as pieces of YAML: the fields of `document`, then each test after a blank line."""
     if document:
         yield yaml_text(dict(document))
     items = (textwrap.indent(yaml_text([test]), "  ") for test in tests)

@@ -1,4 +1,4 @@
-"""YAML text → plain values, safely, by the YAML 1.2 core schema, and the line at which a field stands.
+"""YAML text → plain values, safely, by the YAML 1.2 core schema, and the lines of its fields.
 
 `yes` and `2025-01-15` stay text, as in the tools whose files we read. Only plain data comes out: unknown tags are
 errors, duplicate keys are errors, and aliases cannot blow up (their expansion is bounded in size and depth).
@@ -60,7 +60,7 @@ def parse_yaml(text: str, file: str | None = None) -> Any:
 
 
 def read_yaml(text: str, file: str | None = None) -> tuple[Any, Lines]:
-    """The value of a YAML document, and where its fields stand. Raises InputError with the line."""
+    """The value of a YAML document, and the lines of its fields. Raises InputError with the line."""
     try:
         reader = _Reader(text, file)
         return reader.read(), Lines(text, reader.item_lines)
@@ -76,7 +76,7 @@ class _ItemLine(NamedTuple):
 
 
 class Lines:
-    """Where the fields of a YAML text stand.
+    """The lines of the fields of a YAML text.
 
     The items of the lists in the document (a suite's tests) are known from reading it, those of a root list under "".
     Only errors ask for others, so the text is composed when the first of them does, instead of charging every load;
@@ -106,7 +106,7 @@ class Lines:
         return line
 
     def _line_of_key(self, key: str | int) -> int | None:
-        """The line of a field of the document, as far as its text tells without being read again."""
+        """The line of a field of the document, as far as its text shows it without being parsed again."""
         match = re.search(rf"""^[ \t]*["']?{re.escape(str(key))}["']?\s*:""", self._text, re.MULTILINE)
         return self._text.count("\n", 0, match.end()) + 1 if match is not None else None
 

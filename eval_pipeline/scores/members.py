@@ -1,4 +1,4 @@
-"""Evaluators inside another: raw entries → specs, checked when the outer one is built, and scored by the desk."""
+"""Evaluators inside another: raw entries → specs, validated when the outer one is built."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class CompositeEvaluator:
 
     @property
     def graders(self) -> tuple[str | None, ...]:
-        asked = (name for _, part in self.parts if requires_client(part) for name in part.graders)
-        return tuple(dict.fromkeys(asked))
+        names = (name for _, part in self.parts if requires_client(part) for name in part.graders)
+        return tuple(dict.fromkeys(names))
 
     def content(self, folder: Path) -> Mapping[str, str]:
         """What the members' scores depend on beyond their arguments: their versions and the files that they run."""
@@ -64,12 +64,12 @@ class CompositeEvaluator:
         for spec, part in self.parts:
             yield f"{spec.name}: version", part.version
             try:
-                found = content_of(part, folder)
+                content = content_of(part, folder)
             except InputError as error:
                 raise InputError(
                     error.problem, SourceLocation(field=f"member '{spec.name}' {error.place.field or ''}")
                 ) from None
-            yield from ((f"{spec.name}: {name}", value) for name, value in found.items())
+            yield from ((f"{spec.name}: {name}", value) for name, value in content.items())
 
     async def member_scores(self, subject: Subject, client: GraderClient) -> list[Score]:
         """The members' scores, in order; they are found side by side."""
@@ -90,7 +90,7 @@ def member_specs(raw: Any) -> tuple[EvaluatorSpec, ...]:
 
 
 def _each_name_once(specs: Sequence[EvaluatorSpec]) -> tuple[EvaluatorSpec, ...]:
-    """Members are told apart by name: the second of a name is numbered."""
+    """Members have different names: the second of a name is numbered."""
     names: dict[str, None] = {}
     for spec in specs:
         tries = (spec.name if number == 1 else f"{spec.name}-{number}" for number in range(1, len(specs) + 1))
@@ -114,7 +114,7 @@ def weighted_mean(scores: Sequence[Score], weights: Mapping[str, float]) -> floa
 
 
 def failed_gate(scores: Sequence[Score]) -> Score | None:
-    """The first required member that does not reach its minimum, or says itself that it does not hold."""
+    """The first required member that does not reach its minimum, or fails its own gate."""
     return next((score for score in scores if score.minimum is not None and _misses(score)), None)
 
 
@@ -135,9 +135,9 @@ def left_out(scores: Sequence[Score]) -> str:
 
 def with_members(outcome: Outcome, scores: Sequence[Score], weights: Mapping[str, float]) -> Outcome:
     """An outcome with its members' findings and rows, before what it has of its own."""
-    found = (finding for score in scores for finding in findings_of(score))
+    findings = (finding for score in scores for finding in findings_of(score))
     members = tuple(as_member(score, weights.get(score.evaluator, score.weight)) for score in scores)
-    return outcome._replace(findings=(*outcome.findings, *found), members=(*outcome.members, *members))
+    return outcome._replace(findings=(*outcome.findings, *findings), members=(*outcome.members, *members))
 
 
 def findings_of(score: Score) -> Iterator[Finding]:
@@ -150,7 +150,7 @@ def findings_of(score: Score) -> Iterator[Finding]:
 
 def as_member(score: Score, weight: float) -> SubScore:
     """A member's score as its row in the group's; members of its own are kept in its details."""
-    own = [dict(zip(SubScore._fields, member, strict=True)) for member in score.members]
-    told = {"passes": score.passes, "minimum": score.minimum, "members": own or None}
-    details = {**score.details, **{name: value for name, value in told.items() if value is not None}}
+    members = [dict(zip(SubScore._fields, member, strict=True)) for member in score.members]
+    facts = {"passes": score.passes, "minimum": score.minimum, "members": members or None}
+    details = {**score.details, **{name: value for name, value in facts.items() if value is not None}}
     return SubScore(score.evaluator, score.type, score.value, score.reason, weight, details=details)

@@ -31,7 +31,7 @@ class RawSuite:
     """A suite as it is written: `document` holds the fields of all tests together, `tests` what is under `tests`.
 
     `tests` may also be one text (a path), and its entries may be texts (`file://…`). `lost` is what reading leaves out,
-    `moved` what stands somewhere else now.
+    `moved` what has another place now.
     """
 
     path: Path

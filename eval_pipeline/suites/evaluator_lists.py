@@ -114,7 +114,7 @@ class EvaluatorReader:
 
 
 def automatic_name(type_: str, config: Map) -> str:
-    """The name of an evaluator that has none: its type, and what tells it from others of its type."""
+    """The name of an evaluator that has none: its type, and what distinguishes it from others of its type."""
     value = config.get("value")
     if type_ in _NAMED_BY_VALUE:
         return f"{type_}-{value}" if isinstance(value, (str, int, float)) else type_

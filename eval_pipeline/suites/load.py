@@ -184,7 +184,7 @@ def _looks_like_suite(path: Path) -> bool:
         return False
     head = _head(path)
     if head is None or _calls_itself_a_suite(path):
-        return True  # it may be one: loading it says what is wrong
+        return True  # it may be one: loading it reports what is wrong
     return any(format_.recognizes(path, head) for format_ in formats)
 
 

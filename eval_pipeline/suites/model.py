@@ -1,4 +1,4 @@
-"""What a suite is: named cases with what goes in, what is expected and who evaluates it. Values only."""
+"""The model of a suite: named cases with their input, expectations and evaluators. Values only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Message:
         return content_text(self.content)
 
     def fingerprint_fields(self) -> Message:
-        """The message as identity takes it: where an attached file lies on this machine is not part of it."""
+        """The message as identity uses it: without the paths of attached files on this machine."""
         if not isinstance(self.content, list) or not any(map(_is_placed, self.content)):
             return self
         return replace(self, content=[_without_place(part) for part in self.content])
@@ -44,9 +44,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSpec:
-    """One evaluator as a suite asks for it.
+    """One evaluator of a case.
 
-    `minimum` is the gate: the least score that lets the verdict stand, or None for no gate. `config` holds the
+    `minimum` is the gate: the least score with which the verdict may pass, or None for no gate. `config` holds the
     evaluator's own arguments under their YAML names.
     """
 
@@ -61,10 +61,10 @@ class EvaluatorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A live conversation: what the user says, turn by turn, each after the target's real answer to the one before.
+    """A live conversation: the user's messages, turn by turn, each after the target's answer to the one before.
 
     `input` of the case comes before the first turn. `window` keeps that many of the latest exchanges (None: all).
-    `on_failure` says whether the conversation goes on after a turn whose evaluators fail.
+    `on_failure` is whether the conversation continues after a turn whose evaluators fail.
     """
 
     turns: tuple[tuple[Message, ...], ...]
@@ -84,7 +84,7 @@ class Case:
 
     `threshold` is the least weighted mean score in [0, 1] that passes. `runners` restricts the case to runners of
     these names. `line` is the 1-based line it begins at. `depends_on` names cases of the suite that come first;
-    `on_dependency_failure` says what happens when one of them could not be carried out. `conversation_id` and `group`
+    `on_dependency_failure` is what happens when one of them could not be carried out. `conversation_id` and `group`
     (AgentV's `suite` of a test) are labels. `cache` is False for a case that is executed anew in every sweep.
     `repetitions`, `strategy`, `early_exit` and `repeat_budget_usd` stand in place of the suite's (see `SuiteSettings`).
     `origin` is the file that `line` is in, when that is not the suite's own.
@@ -116,14 +116,14 @@ class Case:
     origin: Path | None = None
 
     def fingerprint_fields(self) -> object:
-        """What a target can see of the case, as canonical JSON takes it: part of a cell's identity."""
-        fields: list[object] = [_told(message) for message in self.input]
+        """What a target can see of the case, as canonical JSON: part of a plan's identity."""
+        fields: list[object] = [_as_sent(message) for message in self.input]
         if self.conversation is not None:
-            turns = [[_told(message) for message in turn] for turn in self.conversation.turns]
+            turns = [[_as_sent(message) for message in turn] for turn in self.conversation.turns]
             fields.append(["conversation", turns, self.conversation.window, self.conversation.on_failure])
         if self.workspace is not None:
-            told = [self.id, self.metadata] if self.workspace.tells_of_case else None  # its hooks are told this
-            fields.append(["workspace", self.workspace.fingerprint_fields(), told])
+            payload = [self.id, self.metadata] if self.workspace.tells_of_case else None  # its hooks receive this
+            fields.append(["workspace", self.workspace.fingerprint_fields(), payload])
         return fields
 
     @property
@@ -135,13 +135,15 @@ class Case:
 
     @property
     def question(self) -> str:
-        """What the user asks, as graders and hooks are told: the text parts of the user's messages, in one line."""
-        said = (text.strip() for message in self.input if message.role == "user" for text in _texts_in(message.content))
-        return " ".join(text for text in said if text)
+        """The question, for graders and hooks: the text parts of the user's messages, in one line."""
+        texts = (
+            text.strip() for message in self.input if message.role == "user" for text in _texts_in(message.content)
+        )
+        return " ".join(text for text in texts if text)
 
     @property
     def reference_answer(self) -> str | None:
-        """What is expected, as graders are told: the last expected message, its tool calls if it has no content."""
+        """The expected answer, for graders: the last expected message, its tool calls if it has no content."""
         if not self.expected_output:
             return None
         last = self.expected_output[-1]
@@ -152,9 +154,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteSettings:
-    """What a suite asks of its execution; None where it leaves the choice to the project or the command line.
+    """The settings of a suite's execution; None leaves the choice to the project or the command line.
 
-    `strategy` says how the repetitions of a case become one answer about it: the best passes, all have to pass, their
+    `strategy` is how the repetitions of a case become one verdict: the best passes, all have to pass, their
     mean, or the low end of the mean's 95 % interval. `early_exit` ends a case at its first passing repetition,
     `repeat_budget_usd` when its repetitions cost that much. `stop_on_error` starts nothing any more after the first
     execution that could not be graded. `cache` is False when nothing is to be reused.
@@ -177,9 +179,9 @@ class Suite:
     """A named set of cases, as loaded from one file.
 
     `revision` is the hash of its content (64 hex digits). `errors` are the cases that could not be loaded, one error
-    each: they are counted and shown, and the others run (`notices.problems_of` takes an error of several problems
-    apart). `warnings` that know their place are `notices.Notice`. `category` is named after the folders that the suite
-    lies in; `parts` are the other files that it was read from.
+    each: they are counted and shown, and the others run (`diagnostics.problems_of` splits an error of several
+    problems). `warnings` with a place are `diagnostics.Diagnostic`. `category` is named after the suite's folders;
+    `parts` are the other files that it was read from.
     """
 
     name: str
@@ -197,8 +199,8 @@ class Suite:
     parts: tuple[Path, ...] = ()
 
 
-def _told(message: Message) -> object:
-    """A message as a target is told it."""
+def _as_sent(message: Message) -> object:
+    """A message as a target receives it."""
     fields = message.fingerprint_fields()
     return fields.role, fields.content, fields.name, fields.tool_calls
 
@@ -234,5 +236,5 @@ def _part_text(part: Any) -> str:
 
 
 def content_revision(*content: object) -> str:
-    """The revision of a suite: the fingerprint of everything its file says."""
+    """The revision of a suite: the fingerprint of the content of its file."""
     return fingerprint(content)

@@ -1,4 +1,4 @@
-"""The folder that a target works in: what a suite says of it, as values. No folder is made here.
+"""The folder that a target works in, as a suite declares it. Values only; no folder is made here.
 
 `workspace_reading.py` reads them from a suite's YAML, `executions/workspaces` makes such folders.
 """
@@ -45,7 +45,7 @@ class Hook:
 class Repository:
     """A git repository to be in the workspace, at `path` below it, from `url` (or a local path), at `ref`.
 
-    `ancestor` goes that many commits back from `ref`. `resolve` says whether `ref` is looked up in the remote or in
+    `ancestor` goes that many commits back from `ref`. `resolve` is whether `ref` is looked up in the remote or in
     the local clone. `depth`, `filter` and `sparse` are git's own.
     """
 
@@ -71,7 +71,7 @@ class WorkspaceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceSpec:
-    """What a case asks of its workspace.
+    """The workspace of a case.
 
     `template` is a folder whose copy it begins as; `content` maps its files to their SHA-256; `files` come on top.
     `isolation` is one workspace for all cases of a suite × runner, or one for each. `mode` is a temporary folder, one
@@ -101,7 +101,7 @@ class WorkspaceSpec:
 
     @property
     def tells_of_case(self) -> bool:
-        """Whether a hook that prepares it is told the case's id, question and metadata, and may go by them."""
+        """Whether a hook that prepares it receives the case's id, question and metadata, and may depend on them."""
         of_one = self.isolation == "per_case" or self.own_setup
         names = ("before_all", "before_each") if of_one else ("before_each",)
         return any(hook.command for name in names if (hook := self.hook(name)) is not None)
@@ -112,7 +112,7 @@ class WorkspaceSpec:
 
     @property
     def setup_key(self) -> str:
-        """Equal for cases that can share one workspace: they ask for the same one, prepared the same way."""
+        """Equal for cases that can share one workspace: the same one, prepared the same way."""
         return self._once("setup", self._setup_key)
 
     def _once(self, name: str, find: Callable[[], str]) -> str:
@@ -150,12 +150,12 @@ class WorkspaceSpec:
         return [cwd if cwd.startswith(WORKSPACE_PATH) else self._shown(cwd)]
 
     def _shown(self, path: str) -> str:
-        """A path as it is wherever the suite's folder lies."""
+        """A path that is the same wherever the suite's folder is."""
         return os.path.relpath(path, self.folder)
 
 
 def merged(suite: WorkspaceSpec, case: WorkspaceSpec) -> WorkspaceSpec:
-    """The suite's workspace with what the case says: its fields replace, hooks are merged field by field."""
+    """The suite's workspace with the fields of the case: they replace, hooks are merged field by field."""
     taken = {name: getattr(case, name) for name in case.given - {"hooks"}}
     if "template" in taken:
         taken["content"] = case.content

@@ -39,8 +39,8 @@ def read_evals(path: Path) -> RawSuite:
         lost.add(f"'{name}' of the file")
     tests = [_test_of(entry, lost) for entry in evals]
     skill = document.get("skill_name")
-    own = {"name": skill} if isinstance(skill, str) else {}
-    return RawSuite(path=path, document=own, tests=tests, source=source, at=("evals",), lost=tuple(lost.notes()))
+    document = {"name": skill} if isinstance(skill, str) else {}
+    return RawSuite(path=path, document=document, tests=tests, source=source, at=("evals",), lost=tuple(lost.notes()))
 
 
 def _others(mapping: Mapping[str, Any], *known: str) -> list[str]:
@@ -63,8 +63,8 @@ def _test_of(entry: Test, lost: ConversionLoss) -> dict[str, Any]:
         test["expected_output"] = expected
     if isinstance(entry.get("assertions"), list):
         test["assertions"] = [
-            {"name": f"assertion-{number}", "type": "llm-grader", "prompt": said}
-            for number, said in enumerate(entry["assertions"], start=1)
+            {"name": f"assertion-{number}", "type": "llm-grader", "prompt": text}
+            for number, text in enumerate(entry["assertions"], start=1)
         ]
     return test
 
@@ -90,8 +90,8 @@ def _eval_of(test: Test, number: int, shared: list[str], lost: ConversionLoss) -
         written["expected_output"] = expected
     if test.get("input_files"):
         written["files"] = test["input_files"]
-    said = [*_assertions(test, lost, id_), *shared]
-    return {**written, "assertions": said} if said else written
+    assertions = [*_assertions(test, lost, id_), *shared]
+    return {**written, "assertions": assertions} if assertions else written
 
 
 def _number(id_: object, number: int, lost: ConversionLoss) -> int:
@@ -136,7 +136,7 @@ def _words(value: Any) -> str:
 
 
 def _assertions(holder: Mapping[str, Any], lost: ConversionLoss, id_: object) -> list[str]:
-    """The assertions of a test in words: a grader's prompt and criteria as they are, any other as what it asks for."""
+    """The assertions of a test in words: prompts and criteria as they are, any other check as a sentence."""
     listed = holder.get("assertions", holder.get("assert"))
     return [words for entry in (listed if isinstance(listed, list) else ()) for words in _in_words(entry, lost, id_)]
 
@@ -157,8 +157,8 @@ def _in_words(entry: Any, lost: ConversionLoss, id_: object) -> Iterator[str]:
     else:
         lost.add(f"that '{kind}' is computed (it becomes a sentence for a grader)", id_)
         given.pop("name", None)
-        asked = ", ".join(f"{name}: {_words(value)}" for name, value in given.items())
-        yield f"The answer passes the check {kind}" + (f" ({asked})" if asked else "")
+        arguments = ", ".join(f"{name}: {_words(value)}" for name, value in given.items())
+        yield f"The answer passes the check {kind}" + (f" ({arguments})" if arguments else "")
 
 
 def _criterion(criterion: Any) -> str:

@@ -49,8 +49,8 @@ class AgentSkills(EvalFiles):
         evals = document.get("evals")
         if not isinstance(evals, list) or not evals:
             raise cursor.error(f"expected a list of evals, got {kind(evals)}", "evals")
-        own = {"name": name} if name else {}
-        return read_suite(own, cursor, context, "agent-skills", _tests(evals, cursor, context))
+        suite_level = {"name": name} if name else {}
+        return read_suite(suite_level, cursor, context, "agent-skills", _tests(evals, cursor, context))
 
 
 def _tests(evals: list[Any], cursor: FieldCursor, context: LoadContext) -> Iterator[RawTest]:

@@ -44,7 +44,7 @@ class Inherited:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test being read: its mapping, where it stands, what it inherits."""
+    """A test being read: its mapping, its place, what it inherits."""
 
     __test__ = False  # no test class of pytest's
 
@@ -65,18 +65,18 @@ class Test:
 
 
 def read_case(test: RawTest, suite: Inherited, context: LoadContext) -> Case:
-    """The case of a test. Raises InputError, which says everything that is wrong with it."""
-    load_options = _begin(test, suite, context)
-    warn_unknown(load_options.raw, CASE.names, test.cursor, context, "test")
-    _warn_of_criteria(load_options)
+    """The case of a test. Raises InputError, which names everything that is wrong with it."""
+    reading = _begin(test, suite, context)
+    warn_unknown(reading.raw, CASE.names, test.cursor, context, "test")
+    _warn_of_criteria(reading)
     try:
-        values = {name: read(load_options) for name, read in _ALWAYS.items()}
-        for key in _WHEN_GIVEN.keys() & load_options.raw.keys():
-            values.update(_WHEN_GIVEN[key](load_options))
+        values = {name: read(reading) for name, read in _ALWAYS.items()}
+        for key in _WHEN_GIVEN.keys() & reading.raw.keys():
+            values.update(_WHEN_GIVEN[key](reading))
     except InputError:
-        raise _everything_wrong(load_options) from None
+        raise _everything_wrong(reading) from None
     case = Case(**values, line=test.cursor.line, origin=_origin(test.cursor, context))
-    _warn_of_unread_criteria(case, load_options)
+    _warn_of_unread_criteria(case, reading)
     return case
 
 
@@ -91,7 +91,7 @@ def case_id(raw: Any, cursor: FieldCursor) -> str:
 
 
 def warn_unknown(raw: Map, known: frozenset[str], cursor: FieldCursor, context: LoadContext, what: str) -> None:
-    """Says which fields nobody reads. Raises InputError for one that would change what is measured."""
+    """Warn of unknown fields. Raises InputError for one that would change what is measured."""
     if known.issuperset(raw):
         return
     for key in raw:
@@ -139,7 +139,7 @@ SHARED: Mapping[str, Callable[[Map, FieldCursor, LoadContext], Any]] = {
     "input_files": _shared_files,
     "evaluators": read_evaluators,
 }
-"""The fields of a suite that its tests inherit and that variables may stand in."""
+"""The fields of a suite that its tests inherit and that may contain variables."""
 
 
 def _everything_wrong(test: Test) -> InputError:
@@ -168,16 +168,16 @@ def _input(test: Test) -> tuple[Message, ...]:
         if is_conversation(raw, cursor) or (prefix and "vars" in raw):
             return prefix
         raise cursor.error(f"test '{_name(raw)}' has no input{did_you_mean('input', map(str, raw))}", "input")
-    own = read_messages(raw["input"], cursor.at("input"), test.context)
+    messages = read_messages(raw["input"], cursor.at("input"), test.context)
     files = fields.texts(raw, "input_files", cursor) if raw.get("input_files") is not None else _inherited_files(test)
-    return prefix + (with_files(own, files, _files_spot(test), test.context) if files else own)
+    return prefix + (with_files(messages, files, _files_place(test), test.context) if files else messages)
 
 
 def _inherited_files(test: Test) -> tuple[str, ...]:
     return test.suite.input_files if test.inherits else ()
 
 
-def _files_spot(test: Test) -> FieldCursor:
+def _files_place(test: Test) -> FieldCursor:
     return (test.cursor if test.raw.get("input_files") is not None else test.suite.cursor).at("input_files")
 
 
@@ -209,15 +209,15 @@ def _evaluators(test: Test) -> tuple[EvaluatorSpec, ...]:
 
 
 def _tags(test: Test) -> tuple[str, ...]:
-    own = fields.texts(test.raw, "tags", test.cursor)
-    return tuple(dict.fromkeys(test.suite.tags + own)) if own else test.suite.tags
+    tags = fields.texts(test.raw, "tags", test.cursor)
+    return tuple(dict.fromkeys(test.suite.tags + tags)) if tags else test.suite.tags
 
 
 def _metadata(test: Test) -> Map:
-    own = fields.mapping(test.raw, "metadata", test.cursor)
-    if not own:
+    metadata = fields.mapping(test.raw, "metadata", test.cursor)
+    if not metadata:
         return test.suite.metadata
-    return test.context.shared({**test.suite.metadata, **own} if test.suite.metadata else own)
+    return test.context.shared({**test.suite.metadata, **metadata} if test.suite.metadata else metadata)
 
 
 def _execution(test: Test) -> dict[str, Any]:

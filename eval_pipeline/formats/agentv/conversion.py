@@ -90,7 +90,7 @@ def _row(line: str, number: int) -> RawRow:
 
 
 def _beside(path: Path) -> Mapping[str, Any]:
-    """What the file beside a JSONL file says of all its tests; a suite of its own is no such file."""
+    """The suite-level fields in the file beside a JSONL file; a complete suite is no such file."""
     base = path.stem.removesuffix(".eval") or path.stem
     for file in (path.with_name(base + suffix) for suffix in BESIDE):
         document = parse_yaml(read_text(file), show_path(file)) if file.is_file() else None
@@ -105,13 +105,13 @@ def with_tests_in_line(suite: RawSuite) -> RawSuite:
     if isinstance(tests, list) and not any(isinstance(test, str) for test in tests):
         return suite
     context = open_context(suite.path, LoadOptions(_AsWritten()))
-    found = list(raw_tests(tests, FieldCursor(suite.source, suite.at), context))
-    errors = [test.raw for test in found if isinstance(test.raw, InputError)]
+    in_files = list(raw_tests(tests, FieldCursor(suite.source, suite.at), context))
+    errors = [test.raw for test in in_files if isinstance(test.raw, InputError)]
     if errors:
         raise InputErrors(errors)
     files = ", ".join(dict.fromkeys(show_path(file) for file in context.parts))
     moved = f"the tests of {files} now stand in the suite itself"
-    return replace(suite, tests=[_plain(test) for test in found], moved=(moved,))
+    return replace(suite, tests=[_plain(test) for test in in_files], moved=(moved,))
 
 
 def _plain(test: RawTest) -> Any:
@@ -119,7 +119,7 @@ def _plain(test: RawTest) -> Any:
 
 
 class _AsWritten(dict[str, str]):
-    """An environment in which every placeholder stands for itself."""
+    """An environment in which the value of every placeholder is the placeholder itself."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -139,7 +139,7 @@ def as_yaml(suite: RawSuite, target: Path) -> tuple[list[NewFile], ConversionLos
 
 
 def as_jsonl(suite: RawSuite, target: Path) -> tuple[list[NewFile], ConversionLoss]:
-    """The suite as a JSONL file, and the file beside it when there is something to say of all tests."""
+    """The suite as a JSONL file, and the file beside it when there are suite-level fields."""
     lost = ConversionLoss()
     tests = [test for test in suite.tests if isinstance(test, Mapping)]
     if len(tests) < len(suite.tests):

@@ -56,7 +56,7 @@ def _dragged_along(
 
 def _in_circles(graph: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
     """Every case that can be reached from itself, with one way around: depth first, without recursion."""
-    found: dict[str, list[str]] = {}
+    circles: dict[str, list[str]] = {}
     done: set[str] = set()
     for start in graph:
         way: list[str] = []
@@ -73,9 +73,9 @@ def _in_circles(graph: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
             elif name in standing:
                 circle = way[standing[name] :]
                 for index, member in enumerate(circle):
-                    found.setdefault(member, [*circle[index:], *circle[: index + 1]])
+                    circles.setdefault(member, [*circle[index:], *circle[: index + 1]])
             elif name in graph and name not in done:
                 standing[name] = len(way)
                 way.append(name)
                 open_.append(iter(graph[name]))
-    return found
+    return circles

@@ -1,4 +1,4 @@
-"""The files that a suite is spread over: YAML, JSON, JSONL and CSV text → values, each with where it stands."""
+"""The files of a suite: YAML, JSON, JSONL and CSV text → values with their places."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from eval_pipeline.parsing.yaml_text import read_yaml
 
 @dataclass(frozen=True, slots=True)
 class RawTest:
-    """A test as it is written: its value, or the error that reading it gave, and where it stands."""
+    """A test as it is written: its value, or the error of reading it, and its place."""
 
     raw: Any
     cursor: FieldCursor
 
 
-def read_text(path: Path, context: LoadContext, asked: FieldCursor) -> str:
-    """The text of a file that a suite names at the spot `asked`. Raises InputError."""
+def read_text(path: Path, context: LoadContext, cursor: FieldCursor) -> str:
+    """The text of a file that a suite names at `cursor`. Raises InputError."""
     context.parts[path.absolute()] = None
     try:
-        return context.read(path, asked).decode("utf-8-sig").replace("\r\n", "\n")
+        return context.read(path, cursor).decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise not_utf8(error, FieldCursor(Source(path, show_path(path), lambda _: None))) from None
 
 
-def read_document(path: Path, context: LoadContext, asked: FieldCursor) -> tuple[Any, FieldCursor]:
+def read_document(path: Path, context: LoadContext, cursor: FieldCursor) -> tuple[Any, FieldCursor]:
     """The value of a YAML or JSON file that a suite names. Raises InputError."""
-    return parse_document(path, read_text(path, context, asked), context)
+    return parse_document(path, read_text(path, context, cursor), context)
 
 
 def parse_document(path: Path, text: str, context: LoadContext) -> tuple[Any, FieldCursor]:
-    """The value of a YAML or JSON text with its placeholders filled in, and the spot of its root. Raises InputError."""
+    """The value of a YAML or JSON text, placeholders filled in, and the place of its root. Raises InputError."""
     shown = show_path(path)
     value, lines = (read_json if path.suffix.lower() == ".json" else read_yaml)(text, shown)
     source = Source(path, shown, lines.of)

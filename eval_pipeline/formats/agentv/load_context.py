@@ -1,4 +1,4 @@
-"""What reading one suite shares: where it looks for files, which it has read, what it has to say."""
+"""The state of reading one suite: its search roots, the files read so far, its diagnostics."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class LoadContext:
         return Interpolated(new) if is_placeholder(text) else new
 
     def warn_of_unknown(self, key: str, known: Collection[str], cursor: FieldCursor, what: str) -> None:
-        """Says that nobody reads a field."""
+        """Warn of a field that is not read."""
         self.diagnostics.add(
             lambda: f"unknown {what}, ignored{did_you_mean(key, known)}",
             lambda: cursor.place(key),
@@ -154,7 +154,7 @@ class LoadContext:
 
 
 def open_context(path: Path, load_options: LoadOptions) -> LoadContext:
-    """A desk to read the suite at `path` on."""
+    """A context to read the suite at `path`."""
     return LoadContext(path, load_options, search_roots(path.parent))
 
 
@@ -183,5 +183,5 @@ _RUNNERS: Mapping[str, Sequence[str]] = {
 
 
 def not_utf8(error: UnicodeDecodeError, cursor: FieldCursor, *steps: str | int) -> InputError:
-    """What is said of a file that is not text."""
+    """The error of a file that is not text."""
     return cursor.error(f"not UTF-8 text: {error.reason} at byte {error.start}", *steps)

@@ -59,14 +59,14 @@ def read_message(raw: Any, cursor: FieldCursor, context: LoadContext) -> Message
 def with_files(
     messages: Sequence[Message], names: Sequence[str], cursor: FieldCursor, context: LoadContext
 ) -> tuple[Message, ...]:
-    """The messages with files attached to the last one of the user's, before what it says."""
+    """The messages with files attached to the last one of the user's, before its content."""
     last = next((index for index in reversed(range(len(messages))) if messages[index].role == "user"), None)
     if last is None:
         raise cursor.error("there is no message of the user's to attach files to")
     parts: list[Any] = [attached(name, cursor.at(index), context) for index, name in enumerate(names)]
     content = messages[last].content
-    own = content if isinstance(content, list) else [{"type": "text", "value": content_text(content)}]
-    return (*messages[:last], replace(messages[last], content=[*parts, *own]), *messages[last + 1 :])
+    parts_before = content if isinstance(content, list) else [{"type": "text", "value": content_text(content)}]
+    return (*messages[:last], replace(messages[last], content=[*parts, *parts_before]), *messages[last + 1 :])
 
 
 def attached(name: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:
@@ -106,8 +106,8 @@ def _part(raw: Any, cursor: FieldCursor, context: LoadContext) -> Any:
     return context.attachment(type_, value, cursor.at("value"))
 
 
-def _warn_of_role_markers(said: str, cursor: FieldCursor, context: LoadContext) -> None:
-    marker = next((marker for marker in _ROLE_MARKERS if marker in said), None)
+def _warn_of_role_markers(text_: str, cursor: FieldCursor, context: LoadContext) -> None:
+    marker = next((marker for marker in _ROLE_MARKERS if marker in text_), None)
     if marker is not None:
         problem = f"'{marker}' in a content may be taken for the beginning of another message"
         context.diagnostics.add(problem, cursor.place(), kind="role marker")

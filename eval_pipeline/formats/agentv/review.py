@@ -37,7 +37,7 @@ def review(suite: Suite, read: ReadRaw) -> Iterator[Diagnostic]:
 
 
 class WrittenEvaluators:
-    """Where the evaluators of a suite's cases stand in its file, as far as the file itself lists them."""
+    """The places of the evaluators of a suite's cases, as far as its file lists them."""
 
     def __init__(self, suite: Suite, read: ReadRaw) -> None:
         try:
@@ -53,8 +53,8 @@ class WrittenEvaluators:
         """The place of an evaluator, or of an argument of it, in the case or in what the suite gives to all of them."""
         if self._written is None:
             return None
-        own = [self._tests[case.id]] if case.id in self._tests else []
-        for path, raw in (*own, ((), self._written.document)):
+        of_case = [self._tests[case.id]] if case.id in self._tests else []
+        for path, raw in (*of_case, ((), self._written.document)):
             for steps, entry in _listed_evaluators(raw):
                 if _is_written_as(spec, entry):
                     return self._written.source.place((*path, *steps, *argument))

@@ -1,4 +1,4 @@
-"""What a suite or a test says of its execution: targets, threshold, repetitions, money, reuse."""
+"""The `execution` fields of a suite or a test: targets, threshold, repetitions, budget, reuse."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_execution(raw: Map, cursor: FieldCursor) -> Map:
 
 
 def suite_settings(document: Map, cursor: FieldCursor, context: LoadContext) -> SuiteSettings:
-    """What a suite asks of its execution. Raises InputError."""
+    """The settings of a suite's execution. Raises InputError."""
     execution, at = read_execution(document, cursor), cursor.at("execution")
     _warn_unknown(execution, at, context)
     if execution.get("cache_path") is not None:
@@ -60,7 +60,7 @@ def suite_settings(document: Map, cursor: FieldCursor, context: LoadContext) -> 
 
 
 def warn_of_the_suites_own(execution: Map, cursor: FieldCursor, context: LoadContext) -> None:
-    """Says which keys of a test's `execution` only a suite can set."""
+    """Warn of keys of a test's `execution` that only a suite can set."""
     for key in _OF_THE_SUITE:
         if execution.get(key) is not None:
             context.diagnostics.add(f"'{key}' is for the whole suite; ignored on a test", partial(cursor.place, key))
@@ -68,7 +68,7 @@ def warn_of_the_suites_own(execution: Map, cursor: FieldCursor, context: LoadCon
 
 
 def runners(execution: Map, cursor: FieldCursor) -> tuple[str, ...]:
-    """The names of the targets that are asked for; several before one."""
+    """The names of the requested targets; `targets` takes precedence over `target`."""
     single = fields.text(execution, "target", cursor)
     listed = execution.get("targets")
     if isinstance(listed, list):

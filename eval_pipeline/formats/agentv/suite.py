@@ -1,6 +1,6 @@
-"""An eval file → Suite: its own fields, its tests, and what is said of both.
+"""An eval file → Suite: its fields, its tests, and warnings about both.
 
-Source of the meaning: AgentV's *Tests* page (seed 001). Every problem is an InputError of the field it stands in; a
+Source of the meaning: AgentV's *Tests* page (seed 001). Every problem is an InputError of its field; a
 test that cannot be read becomes an entry of `Suite.errors` and the others go on.
 """
 
@@ -49,18 +49,18 @@ def read_suite(
     warn_unknown(document, SUITE.names, cursor, context, "suite")
     try:
         inherited = {name: read(document, cursor, context) for name, read in _INHERITED.items()}
-        said = {name: read(document, cursor, context) for name, read in _SAID.items()}
+        values = {name: read(document, cursor, context) for name, read in _OWN_FIELDS.items()}
     except InputError:
         raise _everything_wrong(document, cursor, context) from None
     _warn_of_requirements(document, cursor, context)
     read = _Tests(Inherited(**inherited, templated=_templated(document), cursor=cursor), context)
     read.all(tests if tests is not None else _own_tests(document, cursor, context))
-    own = {key: value for key, value in document.items() if key not in TEST_KEYS}
+    suite_level = {key: value for key, value in document.items() if key not in TEST_KEYS}
     return Suite(
-        **said,
+        **values,
         path=context.path,
         format=format_,
-        revision=content_revision(own, read.content, *sorted(context.included.values())),
+        revision=content_revision(suite_level, read.content, *sorted(context.included.values())),
         cases=tuple(read.cases.values()),
         category=category_of(show_path(context.path)),
         tags=inherited["tags"],
@@ -73,7 +73,7 @@ def read_suite(
 
 def _everything_wrong(document: Map, cursor: FieldCursor, context: LoadContext) -> InputError:
     errors: list[InputError] = []
-    for read in (*_INHERITED.values(), *_SAID.values()):
+    for read in (*_INHERITED.values(), *_OWN_FIELDS.values()):
         try:
             read(document, cursor, context)
         except InputError as error:
@@ -91,20 +91,20 @@ def _own_tests(document: Map, cursor: FieldCursor, context: LoadContext) -> Iter
 
 
 def _templated(document: Map) -> Map | None:
-    """The fields that tests inherit, when variables stand in them."""
+    """The fields that tests inherit, when they contain variables."""
     shared = {key: document[key] for key in _TEMPLATED if key in document}
     return shared if _has_variables(shared) else None
 
 
 def _has_variables(value: Any) -> bool:
-    found: list[bool] = []
+    has_variable: list[bool] = []
 
     def look(text: str) -> str:
-        found.append(VARIABLE.search(text) is not None)
+        has_variable.append(VARIABLE.search(text) is not None)
         return text
 
     with_texts_changed(value, look)
-    return any(found)
+    return any(has_variable)
 
 
 def _workspace(document: Map, cursor: FieldCursor, context: LoadContext) -> WorkspaceSpec | None:
@@ -115,15 +115,15 @@ def _workspace(document: Map, cursor: FieldCursor, context: LoadContext) -> Work
 
 
 def _warn_of_requirements(document: Map, cursor: FieldCursor, context: LoadContext) -> None:
-    wanted = fields.text(fields.mapping(document, "requires", cursor), "agentv", cursor.at("requires"))
-    if wanted is not None and is_compatible(wanted) is not True:
+    required = fields.text(fields.mapping(document, "requires", cursor), "agentv", cursor.at("requires"))
+    if required is not None and is_compatible(required) is not True:
         version = ".".join(map(str, COMPATIBLE_WITH))
-        problem = f"asks for AgentV '{wanted}'; this reads files as {version} does"
+        problem = f"requires AgentV '{required}'; this version reads files as {version} does"
         context.diagnostics.add(problem, cursor.place("requires", "agentv"))
 
 
 def _carried(document: Map) -> Map:
-    """What a suite says and nobody here reads; it goes along with the metadata."""
+    """The fields of a suite that are stored with its metadata and not read."""
     return {key: document[key] for key in _CARRIED if document.get(key) is not None}
 
 
@@ -135,7 +135,7 @@ class _Tests:
         self.content: list[str] = []
         self.errors: list[InputError] = []
         self._inherited = inherited
-        self._desk = context
+        self._context = context
         self._spots: dict[str, FieldCursor] = {}
         self._refused: set[str] = set()
 
@@ -146,7 +146,7 @@ class _Tests:
 
     def _read(self, test: RawTest) -> None:
         try:
-            case = read_case(test, self._inherited, self._desk)
+            case = read_case(test, self._inherited, self._context)
             if case.id in self.cases:
                 raise test.cursor.error(f"case id '{case.id}' is taken (first {_where(self.cases[case.id])})", "id")
         except InputError as error:
@@ -173,7 +173,7 @@ class _Tests:
 
 
 def _content(raw: Any, case: Case) -> str:
-    """What a test says, the files that it names included."""
+    """The revision of a test, the files that it names included."""
     if case.workspace is None and not case.files:
         return content_revision(raw)
     return content_revision(raw, case.fingerprint_fields())
@@ -198,7 +198,7 @@ def _suite_name(document: Map, cursor: FieldCursor, context: LoadContext) -> str
 
 
 def category_of(shown: str) -> str:
-    """The category of a suite by the folders it lies in, seen from the current one, without those named `evals`."""
+    """The category of a suite: the folders of its path as shown, without those named `evals`."""
     folders = [part for part in PurePosixPath(shown).parts[:-1] if part not in ("evals", "..", ".", "/")]
     return "/".join(folders) or UNCATEGORIZED
 
@@ -212,7 +212,7 @@ _INHERITED: Mapping[str, _Reader] = {
     "variables": lambda document, cursor, context: fields.mapping(document, "vars", cursor),
     "workspace": _workspace,
 }
-_SAID: Mapping[str, _Reader] = {
+_OWN_FIELDS: Mapping[str, _Reader] = {
     "name": _suite_name,
     "description": lambda document, cursor, context: fields.text(document, "description", cursor),
     "settings": suite_settings,

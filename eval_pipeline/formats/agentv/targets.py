@@ -26,8 +26,8 @@ class Provider:
     """How a provider's entries are read.
 
     `names` are its settings with the names that they have in ours; what it `needs` has to have a value; `ignored` are
-    settings that change nothing here. `always` is what our entry says unless the target does, `finish` what is left to
-    do when the names are ours.
+    settings that change nothing here. `always` are defaults of our entry, `finish` completes it
+    when the names are ours.
     """
 
     adapter: str
@@ -65,7 +65,7 @@ def _cli_command(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _some_response(entry: dict[str, Any]) -> dict[str, Any]:
-    """A mock answers something even where nobody said what."""
+    """Give a mock without a response the default one."""
     return entry if {"response", "responses"} & entry.keys() else {**entry, "response": DEFAULT_RESPONSE}
 
 
@@ -162,7 +162,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
 def runner_entry(raw: JsonMap, at: FieldPath, source: Source, environment: Mapping[str, str]) -> RunnerEntry:
-    """The runners-file entry that says what a target says. Raises InputError for what cannot be read."""
+    """A target as an entry of our runners file. Raises InputError at the setting that cannot be read."""
     name, provider = _provider(raw, at, source)
     given = {
         key: _number(value, key, environment)
@@ -192,13 +192,13 @@ def _provider(raw: JsonMap, at: FieldPath, source: Source) -> tuple[str, Provide
     key = _ALIASES.get(key, key)
     if key in _NOT_YET:
         raise source.error((*at, "provider"), f"provider '{name}' is not supported yet: {_NOT_YET[key]}")
-    found = _PROVIDERS.get(key) or _own_provider(key, raw, source.path)
-    if found is None:
+    provider = _PROVIDERS.get(key) or _own_provider(key, raw, source.path)
+    if provider is None:
         known = sorted({*_PROVIDERS, *_ALIASES})
         hint = did_you_mean(key, known)
         problem = f"no provider '{name}'; there are: {', '.join(known)}; or .agentv/providers/{key}.ts, or a 'command'"
         raise source.error((*at, "provider"), problem + hint)
-    return key, found
+    return key, provider
 
 
 def _own_provider(name: str, raw: JsonMap, path: Path) -> Provider | None:
@@ -228,7 +228,7 @@ def _is_set(key: str, value: Any, provider: Provider, environment: Mapping[str, 
 
 
 def _number(value: Any, key: str, environment: Mapping[str, str]) -> Any:
-    """The number that a variable holds, where a number is wanted."""
+    """The number that a variable holds, where a number is expected."""
     if key not in _NUMBERS or not isinstance(value, str) or not is_placeholder(value):
         return value
     text = filled_in(value, environment).strip()

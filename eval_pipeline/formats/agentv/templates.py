@@ -1,4 +1,4 @@
-"""`include:` among assertions: entries that stand in a file of their own, `.agentv/templates/<name>.yaml` or a path."""
+"""`include:` among assertions: entries in another file, `.agentv/templates/<name>.yaml` or a path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SUFFIXES = (".yaml", ".yml")
 def template_entries(
     entry: Map, cursor: FieldCursor, context: LoadContext, depth: int = 1
 ) -> Iterator[tuple[Any, FieldCursor]]:
-    """The entries of the template that `entry` includes, each with the spot it stands at."""
+    """The entries of the template that `entry` includes, each with its place."""
     if depth > MAX_DEPTH:
         raise cursor.error(f"templates include one another more than {MAX_DEPTH} deep", "include")
     name = entry["include"]
@@ -32,11 +32,11 @@ def template_entries(
         listed, at = document.get("assertions"), there.at("assertions")
     if not isinstance(listed, list):
         raise at.error(f"expected a list of assertions, got {kind(listed)}")
-    for index, one in enumerate(listed):
-        if isinstance(one, Mapping) and "include" in one and "type" not in one:
-            yield from template_entries(one, at.at(index), context, depth + 1)
+    for index, item in enumerate(listed):
+        if isinstance(item, Mapping) and "include" in item and "type" not in item:
+            yield from template_entries(item, at.at(index), context, depth + 1)
         else:
-            yield one, at.at(index)
+            yield item, at.at(index)
 
 
 def _template(name: str, cursor: FieldCursor, context: LoadContext) -> tuple[Any, FieldCursor]:

@@ -21,7 +21,7 @@ _PASSED_OVER = frozenset({"node_modules", "__pycache__"})
 
 
 def raw_tests(raw: Any, cursor: FieldCursor, context: LoadContext) -> Iterator[RawTest]:
-    """Every test that `tests` stands for; one that cannot be read is an InputError in its place."""
+    """Every test under `tests`; one that cannot be read is an InputError in its place."""
     if isinstance(raw, str):
         yield from _named(raw.strip(), cursor, context)
         return
@@ -82,15 +82,15 @@ def _document_tests(path: Path, text: str, context: LoadContext) -> Iterator[Raw
 
 
 def _folder_tests(folder: Path, cursor: FieldCursor, context: LoadContext) -> Iterator[RawTest]:
-    """The sub-folders that have a case file; the folder itself when it has one."""
-    own = _case_file(folder)
-    if own is not None:
-        yield _folder_test(own, cursor, context)
+    """The tests of the sub-folders with a case file; of the folder itself when it has one."""
+    case_file = _case_file(folder)
+    if case_file is not None:
+        yield _folder_test(case_file, cursor, context)
         return
-    found = [file for below in _folders_in(folder) if (file := _case_file(below)) is not None]
-    if not found:
+    files = [file for below in _folders_in(folder) if (file := _case_file(below)) is not None]
+    if not files:
         raise cursor.error(f"no sub-folder of '{folder.name}' has a {CASE_FILES[0]}")
-    for file in found:
+    for file in files:
         yield _folder_test(file, cursor, context)
 
 
@@ -104,19 +104,19 @@ def _case_file(folder: Path) -> Path | None:
     return next((folder / name for name in CASE_FILES if (folder / name).is_file()), None)
 
 
-def _folder_test(file: Path, asked: FieldCursor, context: LoadContext) -> RawTest:
+def _folder_test(file: Path, named_at: FieldCursor, context: LoadContext) -> RawTest:
     """A case file with what its folder adds: the id, the input (PROMPT.md) and the workspace's template."""
     try:
-        document, cursor = parse_document(file, read_text(file, context, asked), context)
+        document, cursor = parse_document(file, read_text(file, context, named_at), context)
         if not isinstance(document, Mapping):
             return RawTest(cursor.error(f"expected a test (a mapping), got {kind(document)}"), cursor)
         raw = {"id": file.parent.name, **document}
         prompt = file.parent / PROMPT_FILE
         if "input" not in raw and prompt.is_file():
-            raw["input"] = context.filled(read_text(prompt, context, asked))
+            raw["input"] = context.filled(read_text(prompt, context, named_at))
         return RawTest(_with_template(raw, file.parent, context), cursor)
     except InputError as error:
-        return RawTest(error, asked)
+        return RawTest(error, named_at)
 
 
 def _with_template(raw: dict[str, Any], folder: Path, context: LoadContext) -> dict[str, Any]:

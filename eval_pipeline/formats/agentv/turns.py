@@ -1,4 +1,4 @@
-"""Live conversations: `turns` of a test → what the user says, and who evaluates each turn and the whole.
+"""Live conversations: `turns` of a test → the user's messages, and the evaluators of each turn and of the whole.
 
 The shape of the two evaluators' arguments: `turn` takes the number of its turn, what is expected of it and the
 evaluators of the answer; `conversation` takes the evaluators of the whole, and with an `aggregation` the turns, too.
@@ -32,7 +32,7 @@ def is_conversation(raw: Map, cursor: FieldCursor) -> bool:
 
 
 def read_conversation(raw: Map, cursor: FieldCursor, context: LoadContext) -> Conversation | None:
-    """What the user says, turn by turn; None for a test that is no conversation."""
+    """The user's messages, turn by turn; None for a test that is no conversation."""
     if not is_conversation(raw, cursor):
         return None
     turns = _turns(raw, cursor)

@@ -63,14 +63,14 @@ class Interpolator:
         whole = VARIABLE.fullmatch(text.strip())
         if whole is None:
             return VARIABLE.sub(lambda match: self._in_text(match, variables), text)
-        found, value = _look_up(whole[1], variables)
-        if not found:
+        is_known, value = _look_up(whole[1], variables)
+        if not is_known:
             return text
         return value if isinstance(value, (dict, list)) else Interpolated(self._counted(_as_text(value)))
 
     def _in_text(self, match: re.Match[str], variables: Map) -> str:
-        found, value = _look_up(match[1], variables)
-        return self._counted(_as_text(value)) if found else match[0]
+        is_known, value = _look_up(match[1], variables)
+        return self._counted(_as_text(value)) if is_known else match[0]
 
     def _counted(self, text: str) -> str:
         self._left_of_test -= len(text)

@@ -1,4 +1,4 @@
-"""`requires: {agentv: '>=4.2'}`: whether the AgentV that we are compatible with is one that a suite asks for."""
+"""`requires: {agentv: '>=4.2'}`: whether our version of AgentV's format satisfies a suite."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _Bounds = tuple[tuple[int, ...], tuple[int, ...]]  # from, to (exclusive)
 _NEVER_ENDS = (10**9,)
 
 
-def is_compatible(wanted: str) -> bool | None:
+def is_compatible(required: str) -> bool | None:
     """Whether our version is in a range as npm writes them; None for a text that is no such range."""
-    alternatives = [_all_of(part) for part in wanted.split("||")]
+    alternatives = [_all_of(part) for part in required.split("||")]
     if None in alternatives:
         return None
     return any(alternatives)
 
 
-def _all_of(wanted: str) -> bool | None:
-    terms = list(_TERM.finditer(wanted))
-    if not terms or _TERM.sub("", wanted).strip(" ,"):
+def _all_of(required: str) -> bool | None:
+    terms = list(_TERM.finditer(required))
+    if not terms or _TERM.sub("", required).strip(" ,"):
         return None
     return all(lower <= COMPATIBLE_WITH < upper for lower, upper in map(_bounds, terms))
 

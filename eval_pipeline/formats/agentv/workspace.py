@@ -47,9 +47,9 @@ _RESETS = ("none", "fast", "strict")
 
 
 def read_workspace(raw: Any, path: FieldPath, source: Source, loading: WorkspaceLoading) -> WorkspaceSpec:
-    """The workspace that a suite asks for: `raw` is a mapping, or the name of a YAML file holding one.
+    """The workspace of a suite: `raw` is a mapping, or the name of a YAML file holding one.
 
-    `path` is where it stands in `source`. Relative paths begin at the file they are written in, or at the suite's
+    `path` is its place in `source`. Relative paths begin at the file they are written in, or at the suite's
     folder. Raises InputError at the field that cannot be used.
     """
     return _checked(_read(raw, path, source, loading), path, source, loading)
@@ -58,10 +58,10 @@ def read_workspace(raw: Any, path: FieldPath, source: Source, loading: Workspace
 def read_case_workspace(
     raw: Any, path: FieldPath, source: Source, loading: WorkspaceLoading, suite: WorkspaceSpec | None = None
 ) -> WorkspaceSpec:
-    """The workspace that a case asks for, over its suite's (see `read_workspace` and `merged`)."""
-    own = _read(raw, path, source, loading)
-    spec = merged(suite, own) if suite is not None else replace(own, own_setup="before_all" in own.hooks)
-    return _checked(spec, path, source, loading, remarks=bool(own.given & {"hooks", "repositories", "isolation"}))
+    """The workspace of a case, over its suite's (see `read_workspace` and `merged`)."""
+    case = _read(raw, path, source, loading)
+    spec = merged(suite, case) if suite is not None else replace(case, own_setup="before_all" in case.hooks)
+    return _checked(spec, path, source, loading, remarks=bool(case.given & {"hooks", "repositories", "isolation"}))
 
 
 def _read(raw: Any, path: FieldPath, source: Source, loading: WorkspaceLoading) -> WorkspaceSpec:
@@ -103,7 +103,7 @@ def _remarks(spec: WorkspaceSpec) -> Iterator[str]:
 
 
 def _external(name: str, path: FieldPath, source: Source, loading: WorkspaceLoading) -> tuple[Any, Source]:
-    """The mapping in a YAML file that the suite names in place of one, and where its errors stand."""
+    """The mapping in a YAML file that the suite names in place of one, and the source of its errors."""
     cursor = FieldCursor(source, path[:-1])
     key: Any = path[-1] if path else "workspace"
     holder = WorkspaceFields({key: name.removeprefix("file://")}, cursor, loading)

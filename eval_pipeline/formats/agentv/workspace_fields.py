@@ -54,7 +54,7 @@ class WorkspaceLoading:
         return self._hashes[path]
 
     def document(self, path: Path) -> tuple[Any, Source]:
-        """A workspace file and where its errors stand; read once. Raises InputError, OSError."""
+        """A workspace file and the source of its errors; read once. Raises InputError, OSError."""
         if path not in self._documents:
             text = path.read_text(encoding="utf-8-sig")
             raw, lines = read_yaml(text, show_path(path))
@@ -67,7 +67,7 @@ class WorkspaceLoading:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceFields:
-    """A mapping of the workspace section, and where it stands."""
+    """A mapping of the workspace section, and its place."""
 
     raw: Any
     cursor: FieldCursor
@@ -116,19 +116,19 @@ class WorkspaceFields:
         return value
 
     def location(self, key: str) -> Path | None:
-        """A path as written: from the file it stands in, or from the suite's folder when it is only there."""
+        """A path as written: relative to its file, or to the suite's folder when it exists only there."""
         text = self.text(key)
         if text is None:
             return None
         if any(len(os.fsencode(step)) > _LONGEST_NAME for step in text.split("/")):
             raise self.error(key, "is too long for a path")
         bases = (self.here, self.loading.folder)
-        own, suite = (Path(os.path.normpath(base / os.path.expanduser(text))) for base in bases)  # noqa: PTH111 — Path.expanduser raises for an unknown user
-        return suite if suite != own and suite.exists() and not own.exists() else own
+        beside, suite = (Path(os.path.normpath(base / os.path.expanduser(text))) for base in bases)  # noqa: PTH111 — Path.expanduser raises for an unknown user
+        return suite if suite != beside and suite.exists() and not beside.exists() else beside
 
     @property
     def here(self) -> Path:
-        """The folder of the file this stands in."""
+        """The folder of the file that contains the mapping."""
         return self.cursor.source.path.absolute().parent
 
     def checked_inside(self, key: str, path: Path) -> Path:
