@@ -128,10 +128,10 @@ def property_rows(schema: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 def evaluators() -> Iterator[str]:
     """Yield every evaluator with its arguments."""
     skipped = set(opposites())
-    for part, names in names_by_part(EVALUATORS).items():
+    for names in names_by_part(EVALUATORS).values():
         if skipped.issuperset(names):
             continue
-        schema = evaluator_arguments(part)
+        schema = evaluator_arguments(names[0])
         yield from (f"### {code(names)}", "", schema["description"], "")
         yield from filled_table(FIELD_HEAD, property_rows(schema))
         for name, inner in schema.get("$defs", {}).items():

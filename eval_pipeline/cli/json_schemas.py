@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_snake
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.runner_fields import RUNNER, runner_fields
 from eval_pipeline.plugins import Registry
+from eval_pipeline.scores.arguments import argument_fields
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.suites.fields import EVALUATOR, suite_fields
 from eval_pipeline.sweeps.project import ProjectFile
@@ -76,15 +77,15 @@ def _evaluator() -> Schema:
     entry.pop("required", None)  # an `include` has no type
     entry["anyOf"] = [{"required": ["type"]}, {"required": ["include"]}]
     entry["allOf"] = [
-        _when("type", [spelling for name in parts for spelling in _spellings(name)], _arguments(part))
-        for part, parts in names_by_part(EVALUATORS).items()
+        _when("type", [spelling for name in names_ for spelling in _spellings(name)], _arguments(names_[0]))
+        for names_ in names_by_part(EVALUATORS).values()
     ]
     return entry
 
 
-def _arguments(part: Any) -> Schema:
-    """What an evaluator of this part may hold: the fields of every evaluator and its own arguments."""
-    own = evaluator_arguments(part)
+def _arguments(type_: str) -> Schema:
+    """What an evaluator of this type may hold: the fields of every evaluator and its own arguments."""
+    own = evaluator_arguments(type_)
     common: Schema = {name: {} for name in EVALUATOR.names}
     closed = {
         "description": own["description"],
@@ -108,17 +109,18 @@ def _evaluator_definitions() -> Schema:
     """The definitions that arguments of evaluators refer to."""
     return {
         name: definition
-        for part in names_by_part(EVALUATORS)
-        for name, definition in evaluator_arguments(part).get("$defs", {}).items()
+        for type_, *_ in names_by_part(EVALUATORS).values()
+        for name, definition in evaluator_arguments(type_).get("$defs", {}).items()
     }
 
 
 @cache
-def evaluator_arguments(part: Any) -> Schema:
+def evaluator_arguments(type_: str) -> Schema:
     """Return the schema of an evaluator's own arguments, under their names in snake case.
 
     `x-aliases` maps further spellings to names.
     """
+    part: Any = EVALUATORS.get(type_)
     schema = TypeAdapter(part).json_schema()
     for holder in (schema, *schema.get("$defs", {}).values()):
         _rename_to_snake_case(holder)
@@ -126,6 +128,9 @@ def evaluator_arguments(part: Any) -> Schema:
         property_.pop("title", None)
         if name == "assertions" and "type" not in property_:
             property_.update({"type": "array", "items": _EVALUATOR_REFERENCE})
+    for name, field in argument_fields(type_).items():
+        if field.doc and name in schema.get("properties", {}):
+            schema["properties"][name]["description"] = field.doc
     schema["description"] = described(part)
     return schema
 

@@ -135,7 +135,8 @@ VIEWS: tuple[View, ...] = (
         "Failure classes over all current results: how often, where, and an example.",
         """
     SELECT failure_class, any_value(label) AS label, any_value(origin) AS origin, sum(count)::BIGINT AS count,
-           count(DISTINCT suite) AS suites, count(DISTINCT runner) AS runners, any_value(example_reason) AS example
+           count(DISTINCT suite) AS suites, count(DISTINCT runner) AS runners,
+           first(example_reason ORDER BY suite, runner) AS example
     FROM failure_classes GROUP BY failure_class ORDER BY count DESC, failure_class""",
     ),
     View(
