@@ -74,12 +74,12 @@ def turn_positions(events: Sequence[Event], starts: Sequence[TurnStart] = ()) ->
 
 def _started_turn(number: int, start: TurnStart, events: Sequence[Event], begin: int, end: int) -> Turn:
     """A turn whose start is known; events before its messages belong to it, too."""
-    said = start.position + start.messages
+    first_event = start.position + start.messages
     return Turn(
         number=number,
         speaker=start.speaker,
-        messages=tuple(event for event in events[start.position : said] if isinstance(event, MessageEvent)),
-        events=(*events[begin : start.position], *events[said:end]),
+        messages=tuple(event for event in events[start.position : first_event] if isinstance(event, MessageEvent)),
+        events=(*events[begin : start.position], *events[first_event:end]),
         usage=start.usage,
         duration_ms=start.duration_ms,
         ttft_ms=start.ttft_ms,
