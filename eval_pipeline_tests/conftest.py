@@ -7,8 +7,19 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-SLOW_FILES: frozenset[str] = frozenset()
-"""Files whose tests take seconds each, below the folder of the tests."""
+SLOW_FILES = frozenset({
+    "cli/test_interrupted_run.py",
+    "docs/test_site.py",
+    "docs/test_tutorial.py",
+    "formats/agentv/test_fuzzing.py",
+    "orchestration/test_instance.py",
+    "orchestration/test_ui.py",
+    "test_examples.py",
+    "test_examples_agentv.py",
+    "test_plugin_package.py",
+    "test_readme.py",
+})  # fmt: skip
+"""Files that start many processes or carry out whole projects, below the folder of the tests."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -16,6 +27,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.path.relative_to(TESTS)
         if place.parts[0] == "conformance":
             item.add_marker(pytest.mark.conformance)
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
         if place.as_posix() in SLOW_FILES:
             item.add_marker(pytest.mark.slow)
 
