@@ -26,7 +26,8 @@ from eval_pipeline.reports.normalize import NORMALIZERS
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.suites.fields import EVALUATOR, suite_fields
 from eval_pipeline.suites.load import FORMATS
-from eval_pipeline.sweeps.project import Defaults, ProjectFile
+from eval_pipeline.sweeps.options import Defaults
+from eval_pipeline.sweeps.project import ProjectFile
 from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS
 

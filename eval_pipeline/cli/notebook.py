@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.cli.options import select_in
-from eval_pipeline.cli.run import sweep_config
 from eval_pipeline.errors import InputError
 from eval_pipeline.orchestration.build import session_of
 from eval_pipeline.orchestration.run import run_sweep as run_in_dagster
@@ -60,6 +59,6 @@ def run_sweep(
         session = ProjectSession(replace(session.project, data=Path(data).absolute()))
     selection = select_in(session, [str(session.project.root / suite) for suite in suites], **options)
     selection.require_cases()
-    result = run_in_dagster(session, selection.suites, selection.pairs, sweep_config(selection))
+    result = run_in_dagster(session, selection.suites, selection.pairs, selection.launch.as_config())
     invalid = tuple(selection.problems)
     return SweepResult(outcomes=tuple(result.outcomes), invalid=invalid, problem=result.problem, session=session)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Runner
@@ -15,8 +18,9 @@ from eval_pipeline.executions.planning import CaseFilter, check_case_ids, pair_c
 from eval_pipeline.executions.runners import require_environment, select_runners
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.grading import ungradable
-from eval_pipeline.sweeps.pairs import SweepOptions, ValidatedSuite
-from eval_pipeline.sweeps.project import Project, Refresh, load_project
+from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
+from eval_pipeline.sweeps.pairs import ValidatedSuite
+from eval_pipeline.sweeps.project import Project, load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import PairKey
@@ -44,18 +48,40 @@ def project_options(command: Command) -> Command:
     return option(command)
 
 
+def option_of(model: type[BaseModel], name: str) -> Callable[[Command], Command]:
+    """Return the click option of a field: its flag, type, bounds and help."""
+    field = model.model_fields[name]
+    flag = flag_of(field)
+    assert flag is not None, f"{name} has no flag"
+    settings: dict[str, Any] = {"help": f"{field.description}."}
+    kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not type(None)]
+    if flag.switch:
+        settings["is_flag"] = True
+    elif get_origin(field.annotation) is Literal:
+        settings["type"] = click.Choice(get_args(field.annotation))
+    elif get_origin(field.annotation) is tuple:
+        settings |= {"multiple": True, "callback": _listed, "help": f"{field.description} ({_COMMA})."}
+    elif kinds[0] in _RANGES:
+        settings["type"] = _RANGES[kinds[0]](**_bounds(field))
+    return click.option(flag.name, flag.keyword or name, **settings)
+
+
+_RANGES: dict[Any, type[click.IntRange] | type[click.FloatRange]] = {int: click.IntRange, float: click.FloatRange}
+
+
+def _bounds(field: FieldInfo) -> dict[str, Any]:
+    bounds: dict[str, Any] = {}
+    for mark in field.metadata:
+        bounds |= {"min": mark.ge} if isinstance(mark, Ge) else {}
+        bounds |= {"min": mark.gt, "min_open": True} if isinstance(mark, Gt) else {}
+        bounds |= {"max": mark.le} if isinstance(mark, Le) else {}
+    return bounds
+
+
 def selection_options(command: Command) -> Command:
     """SUITES and what narrows them down."""
     for option in (
-        click.option("--repeat", type=click.IntRange(1), help="Repetitions per case."),
-        click.option("--refresh", type=click.Choice(["missing", "failed", "all"]), help="What to execute again."),
-        click.option("--concurrency", type=click.IntRange(1), help="Attempts at once, all runners together."),
-        click.option("--threshold", type=click.FloatRange(0, 1), help="Least score that passes (default 0.8)."),
-        click.option("--budget", type=click.FloatRange(0, min_open=True), help="Most USD to spend."),
-        click.option("--grader", help="Runner that grades everything a model has to grade."),
-        click.option("--resume", is_flag=True, help="Count what an interrupted run executed as done."),
-        click.option("--tag", "tags", multiple=True, callback=_listed, help=f"Only cases so tagged ({_COMMA})."),
-        click.option("--case", "cases", multiple=True, callback=_listed, help=f"Only these cases ({_COMMA})."),
+        *(option_of(LaunchOptions, name) for name, field in LaunchOptions.model_fields.items() if flag_of(field)),
         click.option("--runner", "runners", multiple=True, callback=_listed, help=f"Only these ({_COMMA})."),
         click.option("--runner-tag", "runner_tags", multiple=True, callback=_listed, help="Only those so tagged."),
         click.option("--runners", "runners_file", type=EXISTING_FILE, help="Runners file."),
@@ -75,6 +101,7 @@ class Selection:
     suites: list[ValidatedSuite]
     runners: list[Runner]
     pairs: list[PairKey]
+    launch: LaunchOptions
     options: SweepOptions
 
     def require_cases(self) -> None:
@@ -120,15 +147,13 @@ def select_in(
     runner_tags: Sequence[str] = (),
     cases: Sequence[str] = (),
     tags: Sequence[str] = (),
-    repeat: int | None = None,
-    refresh: Refresh | None = None,
-    concurrency: int | None = None,
-    threshold: float | None = None,
-    budget: float | None = None,
-    grader: str | None = None,
     resume: bool = False,
+    **options: Any,
 ) -> Selection:
-    """Load the suites of a project (paths; all without any) and choose runners and cases. Raises InputError(s)."""
+    """Load the suites of a project (paths; all without any) and choose runners and cases.
+
+    `options` are those of `LaunchOptions` by their keywords. Raises InputError and InputErrors.
+    """
     ready = session.load_suites(list(suites) or None)
     check_case_ids([each.suite for each in ready], cases)
     chosen = select_runners(session.load_runners(), runners, runner_tags)
@@ -143,21 +168,26 @@ def select_in(
     chosen = [runner for runner in chosen if runner.name in {pair.runner for pair in used}]
     ready = [each for each in ready if each.suite.name in {pair.suite for pair in used} or each.errors]
     require_environment(chosen)
-    defaults = session.project.defaults
-    options = SweepOptions(
-        refresh=refresh or defaults.refresh,
-        cases=wanted,
-        repetitions=repeat,
-        concurrency=concurrency,
-        threshold=threshold,
-        budget_usd=budget,
-        grader=session.runner(grader).name if grader is not None else None,
-        resume=session.store.interrupted_sweep() if resume else None,
-        any_runner=bool(runners),
-        defaults=defaults,
-    )
-    _check_graders(session, used, options)
-    return Selection(session=session, suites=ready, runners=chosen, pairs=used, options=options)
+    launch = launch_options({
+        **{_FIELDS.get(name, name): value for name, value in options.items()},
+        "tags": tuple(tags),
+        "cases": tuple(cases),
+        "resume": session.store.interrupted_sweep() if resume else None,
+        "any_runner": bool(runners),
+    })  # fmt: skip
+    if launch.grader is not None:
+        session.runner(launch.grader)
+    resolved = launch.resolve(session.project.defaults)
+    _check_graders(session, used, resolved)
+    return Selection(session=session, suites=ready, runners=chosen, pairs=used, launch=launch, options=resolved)
+
+
+_FIELDS = {
+    flag.keyword: name
+    for name, field in LaunchOptions.model_fields.items()
+    if (flag := flag_of(field)) is not None and flag.keyword is not None
+}
+"""The fields whose keyword is not their name."""
 
 
 def _check_graders(session: ProjectSession, pairs: list[PairKey], options: SweepOptions) -> None:

@@ -11,12 +11,13 @@ import click
 import polars as pl
 from rich.console import Console
 
-from eval_pipeline.cli.options import Selection, select, selection_options
+from eval_pipeline.cli.options import Selection, option_of, select, selection_options
 from eval_pipeline.cli.progress import choose_progress
 from eval_pipeline.cli.tables import print_boards, print_line, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
 from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
 from eval_pipeline.warehouse.stored_pairs import case_results
@@ -32,9 +33,7 @@ WHY = f'eval-pipeline sql "{WHY_FAILED}"'
 
 @click.command(name="run")
 @selection_options
-@click.option(
-    "--min-pass-rate", type=click.FloatRange(0, 1), help="Fail only below this pass rate of a runner on a suite."
-)
+@option_of(Defaults, "min_pass_rate")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON on stdout.")
 @click.option("--quiet", is_flag=True, help="No progress display.")
 def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **selected: Any) -> None:
@@ -51,7 +50,7 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
 
     with choose_progress(console, quiet or as_json) as progress:
         selection.session.observer = progress
-        result = run_sweep(selection.session, selection.suites, selection.pairs, sweep_config(selection))
+        result = run_sweep(selection.session, selection.suites, selection.pairs, selection.launch.as_config())
     least = min_pass_rate if min_pass_rate is not None else selection.session.project.defaults.min_pass_rate
     outcomes = [_by_case(selection, outcome) for outcome in result.outcomes]
     code = exit_code(outcomes, selection.problems, least, result.problem)
@@ -62,24 +61,6 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
         print_boards(table_console(), standings)
         _show_outcome(console, selection, result.outcomes, result.problem)
     sys.exit(code)
-
-
-def sweep_config(selection: Selection) -> dict[str, Any]:
-    """The selection as Dagster run config."""
-    options = selection.options
-    config = {
-        "refresh": options.refresh,
-        "tags": sorted(options.cases.tags),
-        "cases": sorted(options.cases.ids),
-        "repetitions": options.repetitions,
-        "concurrency": options.concurrency,
-        "threshold": options.threshold,
-        "budget_usd": options.budget_usd,
-        "grader": options.grader,
-        "resume": options.resume,
-        "any_runner": options.any_runner or None,
-    }
-    return {name: value for name, value in config.items() if value not in (None, [])}
 
 
 def _by_case(selection: Selection, outcome: PairOutcome) -> PairOutcome:

@@ -9,17 +9,15 @@ from functools import partial
 from typing import TypeVar
 
 import dagster as dg
-from pydantic import Field
 
-from eval_pipeline.errors import EvalPipelineError, InputError, SourceLocation, UnknownName
-from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.checks import pair_checks, suite_check, suite_checks
+from eval_pipeline.orchestration.config import SweepConfig
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import CODE_VERSION, board_metadata, suite_materialization
 from eval_pipeline.orchestration.partitions import by_suite, pair_key
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
-from eval_pipeline.sweeps.pairs import STAGES, SweepOptions
-from eval_pipeline.sweeps.project import Project, Refresh
+from eval_pipeline.sweeps.options import STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import select_pairs
 from eval_pipeline.sweeps.sweep import run_recorded
@@ -34,54 +32,6 @@ _DESCRIPTIONS = {
     "evaluator_scores": "One score per evaluator and execution, and the verdict decided from them.",
     "failure_classes": "Why cells did not pass: class, count, share, examples. Summarized with Polars.",
 }
-
-
-class SweepConfig(dg.Config):
-    """What a sweep does; everything here can be set in the launchpad. What is left out is as suite or project say."""
-
-    refresh: str | None = Field(default=None, description="missing, failed or all")
-    tags: list[str] = Field(default=[], description="only cases with any of these tags")
-    cases: list[str] = Field(default=[], description="only cases of these ids")
-    repetitions: int | None = Field(default=None, description="repetitions per case")
-    concurrency: int | None = Field(default=None, description="attempts at once, all runners together")
-    threshold: float | None = Field(default=None, description="least score that passes, from 0 to 1")
-    budget_usd: float | None = Field(default=None, description="stop calling targets after this much")
-    grader: str | None = Field(default=None, description="runner that grades everything")
-    any_runner: bool = Field(default=False, description="set aside which runners suites ask for")
-    resume: str | None = Field(default=None, description="id of an interrupted sweep whose executions count as done")
-
-    def options(self, project: Project, stages: tuple[str, ...]) -> SweepOptions:
-        """This configuration over the project's defaults. Raises InputError for a value that makes no sense."""
-        self._check()
-        return SweepOptions(
-            refresh=_refresh(self.refresh) if self.refresh else project.defaults.refresh,
-            cases=CaseFilter(ids=frozenset(self.cases), tags=frozenset(self.tags)),
-            repetitions=self.repetitions,
-            concurrency=self.concurrency,
-            threshold=self.threshold,
-            budget_usd=self.budget_usd,
-            grader=self.grader,
-            resume=self.resume,
-            any_runner=self.any_runner,
-            stages=stages,
-            defaults=project.defaults,
-        )
-
-    def _check(self) -> None:
-        for name, least in (("repetitions", 1), ("concurrency", 1), ("budget_usd", 0), ("threshold", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InputError(f"expected a number of at least {least}, got {value}", SourceLocation(field=name))
-        if self.threshold is not None and self.threshold > 1:
-            raise InputError(f"expected a number of at most 1, got {self.threshold}", SourceLocation(field="threshold"))
-
-
-def _refresh(name: str) -> Refresh:
-    policies: tuple[Refresh, ...] = ("missing", "failed", "all")
-    for policy in policies:
-        if name == policy:
-            return policy
-    raise UnknownName("refresh policy", name, policies)
 
 
 def suites_asset(session: ProjectSession, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:

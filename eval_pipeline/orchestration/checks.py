@@ -8,9 +8,9 @@ from typing import Any
 
 import dagster as dg
 
+from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
-from eval_pipeline.sweeps.project import Defaults
 
 SUITES = dg.AssetKey("suites")
 SCORES = dg.AssetKey("evaluator_scores")

@@ -10,9 +10,8 @@ from eval_pipeline.orchestration.checks import checks_of_pair
 from eval_pipeline.orchestration.event_storage import events_together
 from eval_pipeline.orchestration.metadata import made_from, pair_metadata, pair_version, provenance, suite_version
 from eval_pipeline.orchestration.partitions import partition_key
+from eval_pipeline.sweeps.options import STAGES, Defaults
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome
-from eval_pipeline.sweeps.pairs import STAGES
-from eval_pipeline.sweeps.project import Defaults
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
 

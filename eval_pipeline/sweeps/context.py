@@ -9,8 +9,8 @@ from pathlib import Path
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.sweeps.budget import Budget
 from eval_pipeline.sweeps.grading import Graders
+from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepObserver
-from eval_pipeline.sweeps.pairs import SweepOptions
 from eval_pipeline.warehouse.store import Warehouse
 
 

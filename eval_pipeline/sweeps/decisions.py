@@ -17,15 +17,8 @@ from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.grading import Graders
-from eval_pipeline.sweeps.pairs import (
-    Pair,
-    SweepOptions,
-    ends_early,
-    executes,
-    judges,
-    repeat_budget_of,
-    threshold_of,
-)
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.pairs import Pair, ends_early, executes, judges, repeat_budget_of, threshold_of
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
 from eval_pipeline.warehouse.stored_pairs import StoredExecution
 

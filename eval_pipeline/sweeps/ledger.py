@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from eval_pipeline.executions.model import Execution
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
+from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepCounts, SweepObserver
-from eval_pipeline.sweeps.pairs import Pair, SweepOptions, judges
+from eval_pipeline.sweeps.pairs import Pair, judges
 from eval_pipeline.warehouse.stored_pairs import StoredExecution
 
 

@@ -18,17 +18,9 @@ from eval_pipeline.sweeps.decisions import Decision, decide_plan, is_settled, pa
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.ledger import PairLedger
 from eval_pipeline.sweeps.live_turns import LiveTurns
+from eval_pipeline.sweeps.options import EVALUATE, NORMALIZE
 from eval_pipeline.sweeps.outcomes import PairOutcome
-from eval_pipeline.sweeps.pairs import (
-    EVALUATE,
-    NORMALIZE,
-    Pair,
-    budget_of,
-    count_plans,
-    executes,
-    one_by_one,
-    pair_plans,
-)
+from eval_pipeline.sweeps.pairs import Pair, budget_of, count_plans, executes, one_by_one, pair_plans
 from eval_pipeline.sweeps.plan_queue import PlanOutcome, PlanQueue
 from eval_pipeline.sweeps.recording import PairRecorder
 from eval_pipeline.sweeps.rescoring import Rescore, Rescorer

@@ -4,7 +4,7 @@ defaults together make of a setting. Values only; what happens to each plan is d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Plan, Runner
@@ -12,11 +12,8 @@ from eval_pipeline.executions.planning import CaseFilter, pair_cases, plan_pair
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.suites.model import Case, Strategy, Suite, SuiteSettings
-from eval_pipeline.sweeps.project import Defaults, Refresh
+from eval_pipeline.sweeps.options import EVALUATE, EXECUTE, NORMALIZE, SweepOptions
 from eval_pipeline.warehouse.journal import PairKey
-
-STAGES = ("target_executions", "session_reports", "evaluator_scores")
-EXECUTE, NORMALIZE, EVALUATE = STAGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,29 +34,6 @@ def validate_suite(suite: Suite) -> ValidatedSuite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepOptions:
-    """What a sweep does. A field that is None is taken from the suite, else from `defaults`.
-
-    `concurrency` limits all runners together and each runner that has no limit of its own; `threshold` is the least
-    score that passes where a case sets none; `resume` names an interrupted sweep whose executions count as done
-    whatever `refresh` is; `any_runner` ignores which runners suites name (those that a case names hold);
-    `grader` names the runner that grades everything.
-    """
-
-    refresh: Refresh = "missing"
-    cases: CaseFilter = field(default_factory=CaseFilter)
-    repetitions: int | None = None
-    concurrency: int | None = None
-    threshold: float | None = None
-    budget_usd: float | None = None
-    resume: str | None = None
-    any_runner: bool = False
-    grader: str | None = None
-    stages: tuple[str, ...] = STAGES
-    defaults: Defaults = field(default_factory=Defaults)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """One suite × runner to carry out."""
 
@@ -74,7 +48,7 @@ class Pair:
 
 def repetitions_of(pair: Pair, options: SweepOptions) -> int:
     """Return how many repetitions of each case are planned where the case sets no number."""
-    return options.repetitions or pair.ready.suite.settings.repetitions or options.defaults.repeat
+    return options.repetitions or pair.ready.suite.settings.repetitions or options.defaults.repetitions or 1
 
 
 def repetitions_of_case(pair: Pair, case: Case, options: SweepOptions) -> int:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.sweeps.decisions import Decision, PairRules, decide_plan, is_settled, pair_rules, stored_outcome
 from eval_pipeline.sweeps.history import StoredHistory
+from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepCounts
-from eval_pipeline.sweeps.pairs import Pair, SweepOptions, executes, pair_plans
+from eval_pipeline.sweeps.pairs import Pair, executes, pair_plans
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,45 +20,13 @@ from eval_pipeline.executions.runner_files import default_runner_files
 from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.source import Source, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
+from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.warehouse.storage import LocalStorage
 from eval_pipeline.warehouse.store import Warehouse, open_warehouse
 
 PROJECT_FILE = "eval-pipeline.yaml"
 PROJECT_VARIABLE = "EVAL_PIPELINE_PROJECT"
 DATA_VARIABLE = "EVAL_PIPELINE_DATA"
-
-Refresh = Literal["missing", "failed", "all"]
-
-
-class Defaults(BaseModel):
-    """What a sweep does where neither the command line nor the launchpad says otherwise."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    repeat: int = Field(default=1, ge=1, description="Repetitions of every case")
-    refresh: Refresh = Field(
-        default="missing", description="What to execute: what has no valid execution, also what did not pass, or all"
-    )
-    concurrency: int | None = Field(
-        default=None, ge=1, description="Attempts at the same time, all runners together; no limit when not set"
-    )
-    threshold: float | None = Field(
-        default=None, ge=0, le=1, description="The least score with which a case passes; 0.8 when not set"
-    )
-    min_pass_rate: float | None = Field(
-        default=None, ge=0, le=1, description="A run fails only below this pass rate of a runner on a suite"
-    )
-    min_coverage: float = Field(default=1.0, ge=0, le=1, description="The asset check `coverage` fails below it")
-    budget_usd: float | None = Field(default=None, gt=0, description="No target is called after this much is spent")
-    runners: list[str] = Field(default_factory=list, description="The runners of a suite that names none")
-    grader: str | None = Field(default=None, description="The runner that grades where nothing nearer is named")
-    keep_workspaces: Literal["failures", "always", "never"] = Field(
-        default="failures", description="Which folders of cases stay in the data folder"
-    )
-    workspace_archive_mb: float = Field(
-        default=20, ge=0, description="Packed workspaces larger than this are not kept; 0 keeps none"
-    )
-    pool_slots: int = Field(default=10, ge=1, description="Clones that are kept for a set of repositories")
 
 
 class ProjectFile(BaseModel):
@@ -184,7 +152,8 @@ def _field_error(error: ValidationError, source: Source) -> InputError:
     first: Any = error.errors(include_url=False)[0]
     path = tuple(step for step in first["loc"] if step not in ("list[str]", "str"))
     if first["type"] == "extra_forbidden":
-        known = (Defaults if path[:1] == ("defaults",) else ProjectFile).model_fields
+        model = Defaults if path[:1] == ("defaults",) else ProjectFile
+        known = [str(field.validation_alias or name) for name, field in model.model_fields.items()]
         hint = did_you_mean(str(path[-1]), known)
         return source.error(path, f"unknown field; there are: {', '.join(known)}{hint}")
     expected = first["msg"].removeprefix("Input should be ")

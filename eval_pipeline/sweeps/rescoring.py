@@ -11,7 +11,7 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score, Status
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.ledger import PairLedger
-from eval_pipeline.sweeps.pairs import EVALUATE
+from eval_pipeline.sweeps.options import EVALUATE
 from eval_pipeline.sweeps.recording import normalizer_of
 from eval_pipeline.sweeps.scoring import PairScorer, ScoringInput
 from eval_pipeline.warehouse.stored_pairs import BATCH, StoredExecution, load_stored

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import check_case_ids
 from eval_pipeline.sweeps.grading import ungradable
-from eval_pipeline.sweeps.pairs import Pair, SweepOptions, count_plans
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.pairs import Pair, count_plans
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import PairKey

@@ -23,9 +23,10 @@ from eval_pipeline.sweeps.budget import Budget
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.history import StoredHistory
+from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pair_execution import PairExecution
-from eval_pipeline.sweeps.pairs import Pair, SweepOptions
+from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.storing import store_pairs
 from eval_pipeline.warehouse.journal import PairKey

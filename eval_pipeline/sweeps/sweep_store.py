@@ -13,7 +13,8 @@ import polars as pl
 from filelock import Timeout
 
 from eval_pipeline.leaderboards.standings import PAIR_COLUMNS, VERDICT_COLUMNS, rank
-from eval_pipeline.sweeps.pairs import Pair, SweepOptions, ValidatedSuite
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.store import Warehouse
 

@@ -13,7 +13,7 @@ import yaml
 
 from eval_pipeline.cli.main import COMMANDS, cli
 from eval_pipeline.executions.runners import load_runners
-from eval_pipeline.orchestration.assets import SweepConfig
+from eval_pipeline.orchestration.config import SweepConfig
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Subject
 from eval_pipeline.suites.load import load_suite

@@ -18,14 +18,14 @@ import pytest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import CaseFilter
-from eval_pipeline.orchestration.assets import SweepConfig
 from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.config import SweepConfig
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run import RunResult, run_sweep
+from eval_pipeline.sweeps.options import STAGES, SweepOptions
 from eval_pipeline.sweeps.outcomes import INTERRUPTED
-from eval_pipeline.sweeps.pairs import STAGES, SweepOptions
 from eval_pipeline_tests.sweeps.sample_project import (
     ProjectFolder,
     a_runner_entry,
@@ -251,10 +251,9 @@ def test_a_failing_target_leaves_the_run_green(folder: ProjectFolder) -> None:
 
 
 BAD_CONFIG: dict[str, tuple[dict[str, Any], str]] = {
-    "refresh": ({"refresh": "mising"}, "no refresh policy 'mising'; there are: all, failed, missing; did you mean"),
     "repetitions": ({"repetitions": -1}, "repetitions: expected a number of at least 1, got -1"),
     "concurrency": ({"concurrency": -2}, "concurrency: expected a number of at least 1, got -2"),
-    "budget": ({"budget_usd": -1.0}, "budget_usd: expected a number of at least 0, got -1.0"),
+    "budget": ({"budget_usd": -1.0}, "budget_usd: expected a number greater than 0, got -1.0"),
     "threshold": ({"threshold": 80.0}, "threshold: expected a number of at most 1, got 80.0"),
 }
 
@@ -270,7 +269,6 @@ def test_a_value_that_makes_no_sense_is_named_with_what_was_expected(
 
 
 BAD_SELECTIONS: dict[str, tuple[dict[str, Any], str]] = {
-    "refresh": ({"refresh": "sometimes"}, "no refresh policy 'sometimes'; there are: all, failed, missing"),
     "case": ({"cases": ["aa"]}, "no case 'aa'; there are: a, b; did you mean 'a'?"),
     "tag": ({"tags": ["absent"]}, "no case matches the selection"),
 }
@@ -283,6 +281,13 @@ def test_a_launchpad_that_asks_for_what_is_not_there_is_told_so(
     ran = run_job(folder, "sweep", config=config)
 
     assert ran.failure == said
+    assert folder.take_calls() == []
+
+
+def test_a_choice_that_the_launchpad_does_not_offer_is_refused_before_a_run(folder: ProjectFolder) -> None:
+    with pytest.raises(dg.DagsterInvalidConfigError, match="refresh not in enum type Refresh got mising"):
+        run_job(folder, "sweep", config={"refresh": "mising"})
+
     assert folder.take_calls() == []
 
 

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts
-from eval_pipeline.sweeps.pairs import SweepOptions, ValidatedSuite
+from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import carry_out

@@ -12,7 +12,8 @@ from eval_pipeline.reports.normalize import normalizer_version
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.suites.model import SuiteSettings
 from eval_pipeline.sweeps.decisions import Decision, PairRules, decide_plan, decision_key, is_settled
-from eval_pipeline.sweeps.pairs import EXECUTE, Pair, SweepOptions, ValidatedSuite
+from eval_pipeline.sweeps.options import EXECUTE, SweepOptions
+from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
 from eval_pipeline.warehouse.stored_pairs import StoredExecution
 from eval_pipeline_tests.builders import a_case, a_runner, a_suite, an_evaluator

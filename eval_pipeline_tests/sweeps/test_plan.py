@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.sweeps.options import STAGES, SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepCounts
-from eval_pipeline.sweeps.pairs import STAGES, SweepOptions
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains

@@ -7,13 +7,8 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.errors import EvalPipelineError, InputError
-from eval_pipeline.sweeps.project import (
-    DATA_VARIABLE,
-    PROJECT_FILE,
-    PROJECT_VARIABLE,
-    Defaults,
-    load_project,
-)
+from eval_pipeline.sweeps.options import Defaults
+from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE, load_project
 
 
 def write(folder: Path, text: str = "", name: str = PROJECT_FILE) -> Path:
@@ -100,7 +95,7 @@ defaults: {repeat: 3, refresh: failed, concurrency: 7, threshold: 0.5, min_pass_
     assert project.data == tmp_path / "work" / "out"
     assert project.schedule == "30 4 * * 1"
     assert project.defaults == Defaults(
-        repeat=3, refresh="failed", concurrency=7, threshold=0.5, min_pass_rate=0.9, budget_usd=2
+        repetitions=3, refresh="failed", concurrency=7, threshold=0.5, min_pass_rate=0.9, budget_usd=2
     )
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from eval_pipeline.errors import InputError, InputErrors, UnknownName
-from eval_pipeline.sweeps.pairs import SweepOptions
+from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
 

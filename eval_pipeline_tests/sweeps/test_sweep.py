@@ -18,7 +18,7 @@ from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import RawSession
 from eval_pipeline.reports.normalizers.answer import AnswerNormalizer
-from eval_pipeline.sweeps.pairs import STAGES
+from eval_pipeline.sweeps.options import STAGES
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_reply, serve

@@ -1,0 +1,154 @@
+"""The options of a sweep, each declared once.
+
+From these models come the checks of `defaults:` in the project file, the flags of `run` and `plan`, the form of the
+Dagster launchpad, and the options that a sweep is carried out with. A new option is one field: in `SharedOptions` it
+can be set everywhere, in `RunOptions` by the command line and the launchpad, in `Defaults` by the project file only. A
+`Flag` names it on the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+from eval_pipeline.errors import InputError, SourceLocation, UnknownName
+from eval_pipeline.executions.planning import CaseFilter
+
+STAGES = ("target_executions", "session_reports", "evaluator_scores")
+EXECUTE, NORMALIZE, EVALUATE = STAGES
+Refresh = Literal["missing", "failed", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """An option's flag on the command line. `keyword` is its name in Python, where it is not the field's; a `switch`
+    takes no value."""
+
+    name: str
+    keyword: str | None = None
+    switch: bool = False
+
+
+class SharedOptions(BaseModel):
+    """What the project file, the command line and the launchpad can set."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    repetitions: Annotated[int | None, Flag("--repeat", "repeat")] = Field(
+        default=None, validation_alias="repeat", ge=1, description="Repetitions of every case; 1 when not set"
+    )
+    refresh: Annotated[Refresh, Flag("--refresh")] = Field(
+        default="missing", description="What to execute: what has no valid execution, also what did not pass, or all"
+    )
+    concurrency: Annotated[int | None, Flag("--concurrency")] = Field(
+        default=None, ge=1, description="Attempts at the same time, all runners together; no limit when not set"
+    )
+    threshold: Annotated[float | None, Flag("--threshold")] = Field(
+        default=None, ge=0, le=1, description="The least score with which a case passes; 0.8 when not set"
+    )
+    budget_usd: Annotated[float | None, Flag("--budget", "budget")] = Field(
+        default=None, gt=0, description="No target is called after this much (USD) is spent"
+    )
+    grader: Annotated[str | None, Flag("--grader")] = Field(
+        default=None, description="The runner that grades: on the command line everything, as a default the rest"
+    )
+
+
+class RunOptions(SharedOptions):
+    """What the command line and the launchpad can set."""
+
+    any_runner: bool = Field(default=False, description="Ignore which runners suites name; those of a case hold")
+    resume: Annotated[str | None, Flag("--resume", switch=True)] = Field(
+        default=None, description="Count what an interrupted sweep executed as done; the launchpad takes its id"
+    )
+
+
+class Defaults(SharedOptions):
+    """What a sweep does where neither the command line nor the launchpad sets it: `defaults:` of the project file."""
+
+    model_config = ConfigDict(strict=True)
+
+    min_pass_rate: Annotated[float | None, Flag("--min-pass-rate")] = Field(
+        default=None, ge=0, le=1, description="A run fails only below this pass rate of a runner on a suite"
+    )
+    min_coverage: float = Field(default=1.0, ge=0, le=1, description="The asset check `coverage` fails below it")
+    runners: list[str] = Field(default_factory=list, description="The runners of a suite that names none")
+    keep_workspaces: Literal["failures", "always", "never"] = Field(
+        default="failures", description="Which folders of cases stay in the data folder"
+    )
+    workspace_archive_mb: float = Field(
+        default=20, ge=0, description="Packed workspaces larger than this are not kept; 0 keeps none"
+    )
+    pool_slots: int = Field(default=10, ge=1, description="Clones that are kept for a set of repositories")
+
+
+class SweepOptions(RunOptions):
+    """What a sweep is carried out with. A field that is None is taken from the suite, else from `defaults`.
+
+    `concurrency` limits all runners together and each runner that has no limit of its own; `threshold` is the least
+    score that passes where a case sets none; `resume` names an interrupted sweep whose executions count as done
+    whatever `refresh` is.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    cases: CaseFilter = CaseFilter()
+    stages: tuple[str, ...] = STAGES
+    defaults: Defaults = Defaults()
+
+
+class LaunchOptions(RunOptions):
+    """What one launch sets: the options, and the cases it is narrowed down to."""
+
+    model_config = ConfigDict(loc_by_alias=False)
+
+    tags: Annotated[tuple[str, ...], Flag("--tag")] = Field(default=(), description="Only cases with any of these tags")
+    cases: Annotated[tuple[str, ...], Flag("--case")] = Field(default=(), description="Only cases of these ids")
+
+    def resolve(self, defaults: Defaults, stages: tuple[str, ...] = STAGES) -> SweepOptions:
+        """Return the options of a sweep: what is set here over the project's defaults."""
+        given = {name: getattr(self, name) for name in RunOptions.model_fields if name in self.model_fields_set}
+        cases = CaseFilter(ids=frozenset(self.cases), tags=frozenset(self.tags))
+        return SweepOptions(**{"refresh": defaults.refresh, **given}, cases=cases, stages=stages, defaults=defaults)
+
+    def as_config(self) -> dict[str, Any]:
+        """Return what is set, as the launchpad takes it."""
+        values = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
+        return {name: sorted(value) if isinstance(value, tuple) else value for name, value in values.items() if value}
+
+
+def launch_options(given: Mapping[str, Any]) -> LaunchOptions:
+    """Return the options with these values; None and empty ones are not set. Raises InputError naming the field."""
+    try:
+        return LaunchOptions(**{name: value for name, value in given.items() if value not in (None, (), [], False)})
+    except ValidationError as error:
+        raise _input_error(error) from None
+
+
+def flag_of(field: FieldInfo) -> Flag | None:
+    """Return the flag of a field, None when it has none."""
+    return next((mark for mark in field.metadata if isinstance(mark, Flag)), None)
+
+
+_EXPECTED = {
+    "greater_than_equal": "a number of at least {ge:g}",
+    "greater_than": "a number greater than {gt:g}",
+    "less_than_equal": "a number of at most {le:g}",
+}
+
+
+def _input_error(error: ValidationError) -> InputError:
+    first: Any = error.errors(include_url=False)[0]
+    field = ".".join(str(step) for step in first["loc"])
+    if first["type"] == "literal_error":
+        return UnknownName(f"{field} policy", str(first["input"]), get_args(Refresh))
+    if first["type"] == "extra_forbidden":
+        return UnknownName("option", field, LaunchOptions.model_fields)
+    expected = _EXPECTED.get(first["type"], first["msg"].removeprefix("Input should be ")).format(
+        **first.get("ctx", {})
+    )
+    return InputError(f"expected {expected}, got {first['input']}", SourceLocation(field=field))
