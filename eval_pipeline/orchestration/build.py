@@ -41,7 +41,7 @@ def build_definitions(
     """
     session = session_of(project)
     if runners is None:
-        runners = [runner.name for runner in session.load_runners()] if session.project.runners else []
+        runners = [runner.name for runner in session.load_runners()] if session.project.runners else ["none"]
     names = list(runners)
     jobs = make_jobs()
     side = suite_partitions(None if pairs is None else list(dict.fromkeys(pair.suite for pair in pairs)))
