@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ def _baseline(sides: Sequence[Results], requested: str | None, *, named: bool) -
 def _pairs(sides: Sequence[Results], baseline: str | None) -> list[tuple[Results, Results]]:
     """Return all pairs of sides, the baseline first."""
     ordered = sorted(sides, key=lambda side: side.name != baseline)
-    return [(first, second) for index, first in enumerate(ordered) for second in ordered[index + 1 :]]
+    return list(combinations(ordered, 2))
 
 
 def _pair(first: Results, second: Results, baseline: str | None, threshold: float, allow_changed: bool) -> Comparison:

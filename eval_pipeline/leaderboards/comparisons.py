@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
 from typing import Any, Literal
 
 import polars as pl
@@ -77,11 +76,6 @@ class Comparison:
         return moved.sort(size, pl.col("outcome"), *keys, descending=[True] + [False] * (1 + len(keys))).head(most)
 
 
-def classify(delta: float, threshold: float = THRESHOLD) -> Literal["win", "loss", "tie"]:
-    """A win moves up by the threshold or more, a loss down."""
-    return "win" if delta >= threshold else "loss" if delta <= -threshold else "tie"
-
-
 def compare(
     baseline: Results, candidate: Results, *, threshold: float = THRESHOLD, allow_changed: bool = False
 ) -> Comparison:
@@ -103,6 +97,12 @@ def compare(
     )
 
 
+def outcome_of(delta: pl.Expr, threshold: float) -> pl.Expr:
+    """Return `win` for a change up by the threshold or more, `loss` for one down, `tie` for less."""
+    lost = pl.when(delta <= -threshold).then(pl.lit("loss")).otherwise(pl.lit("tie"))
+    return pl.when(delta >= threshold).then(pl.lit("win")).otherwise(lost)
+
+
 def _paired(
     baseline: pl.DataFrame, candidate: pl.DataFrame, keys: tuple[str, ...], threshold: float, allow_changed: bool
 ) -> pl.DataFrame:
@@ -114,9 +114,7 @@ def _paired(
         .when(pl.col("repetitions_candidate").is_null()).then(pl.lit("only-baseline"))
         .when(~same).then(pl.lit("changed"))
         .when(delta.is_null()).then(pl.lit("ungraded"))
-        .when(delta >= threshold).then(pl.lit("win"))
-        .when(delta <= -threshold).then(pl.lit("loss"))
-        .otherwise(pl.lit("tie"))
+        .otherwise(outcome_of(delta, threshold))
     )  # fmt: skip
     return joined.with_columns(outcome=outcome).select(
         *keys,
@@ -157,14 +155,6 @@ def _summary(cases: pl.DataFrame, suite: str | None) -> Summary:
 def _possible(interval: Interval | None) -> Interval | None:
     """An interval of a difference of scores, which cannot leave [-1, 1]."""
     return None if interval is None else (max(-1.0, interval[0]), min(1.0, interval[1]))
-
-
-def compare_all(
-    sides: Sequence[Results], *, threshold: float = THRESHOLD, allow_changed: bool = False
-) -> Iterator[Comparison]:
-    """Every pair of sides, the one named first as baseline."""
-    for baseline, candidate in combinations(sides, 2):
-        yield compare(baseline, candidate, threshold=threshold, allow_changed=allow_changed)
 
 
 def matrix(sides: Sequence[Results]) -> pl.DataFrame:

@@ -261,8 +261,3 @@ SUITE = FieldTable(
 def suite_fields() -> FieldTable:
     """The fields of a suite file."""
     return SUITE
-
-
-def case_fields() -> FieldTable:
-    """The fields of one case of a suite."""
-    return CASE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import glob
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -212,10 +211,3 @@ def _read_text(path: Path) -> str:
         ) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", SourceLocation(show_path(path))) from None
-
-
-def select_suites(suites: Sequence[Suite], patterns: Sequence[str]) -> list[Suite]:
-    """The suites whose name matches one of the glob `patterns`; all of them without patterns."""
-    if not patterns:
-        return list(suites)
-    return [suite for suite in suites if any(fnmatch.fnmatchcase(suite.name, pattern) for pattern in patterns)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,7 @@ import pytest
 
 from eval_pipeline.exports.tool_calls import TraceSummary, summarize_trace, trace_json
 from eval_pipeline.formats.agentv.results import result_json
-from eval_pipeline.leaderboards.comparisons import Comparison, classify, compare, compare_all, got_worse, matrix
+from eval_pipeline.leaderboards.comparisons import Comparison, compare, got_worse, matrix, outcome_of
 from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
 from eval_pipeline.leaderboards.trends import direction_of, trend
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
@@ -95,7 +96,7 @@ def _matrix(sides: Mapping[str, Any], threshold: float = 0.1, *, expected: Any) 
     results = [_results(name, rows) for name, rows in sorted(sides["__map"])]
 
     rows = matrix(results).iter_rows(named=True)
-    pairs = list(compare_all(results, threshold=threshold))
+    pairs = [compare(*sides, threshold=threshold) for sides in combinations(results, 2)]
 
     names = [side.name for side in results]
     assert names == expected["targets"]
@@ -109,7 +110,7 @@ def _matrix(sides: Mapping[str, Any], threshold: float = 0.1, *, expected: Any) 
 
 
 def _classified(delta: float, threshold: float = 0.1, *, expected: Any) -> None:
-    assert classify(delta, threshold) == expected
+    assert pl.select(outcome_of(pl.lit(delta), threshold)).item() == expected
 
 
 def _exit_code(mean_delta: float, *, expected: Any) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from eval_pipeline.errors import InputError, InputErrors
 from eval_pipeline.parsing.interpolation import interpolate, names_in, read_environment
-from eval_pipeline.suites.load import FORMATS, Format, find_suite_files, load_suite, load_suites, select_suites
-from eval_pipeline_tests.builders import a_suite
+from eval_pipeline.suites.load import FORMATS, Format, find_suite_files, load_suite, load_suites
 
 SUITE = "tests:\n  - {id: a, criteria: c, input: i}\n"
 ROW = '{"id": "a", "criteria": "c", "input": "i"}\n'
@@ -233,21 +232,6 @@ def test_a_link_to_nothing_is_passed_over(write: Write) -> None:
     (write("suites/b.yaml").parent / "a.yaml").symlink_to("nowhere.yaml")
 
     assert found("suites") == ["suites/b.yaml"]
-
-
-@pytest.mark.parametrize(
-    ("patterns", "names"),
-    [
-        ([], ["maths", "music"]),
-        (["ma*"], ["maths"]),
-        (["music", "x"], ["music"]),
-        (["*s", "m?sic"], ["maths", "music"]),
-    ],
-)
-def test_suites_are_selected_by_patterns_of_their_names(patterns: list[str], names: list[str]) -> None:
-    suites = [a_suite(name="maths"), a_suite(name="music")]
-
-    assert [suite.name for suite in select_suites(suites, patterns)] == names
 
 
 @pytest.mark.parametrize("name", FORMATS.names())
