@@ -251,14 +251,17 @@ def test_the_exported_junit_file_has_the_failures(cli_project: CliProject, told:
     assert suites.findall(".//error") == []
 
 
-def test_the_exported_traces_have_the_tools_that_were_called(cli_project: CliProject, told: list[Answer]) -> None:
-    traces = json.loads((cli_project.root / "data" / "agentv" / "traces.json").read_bytes())
+@pytest.mark.parametrize(("file", "root"), [("traces.json", "invoke_agent "), ("agentv-traces.json", "agentv.eval")])
+def test_the_exported_traces_have_the_tools_that_were_called(
+    cli_project: CliProject, told: list[Answer], file: str, root: str
+) -> None:
+    traces = json.loads((cli_project.root / "data" / "agentv" / file).read_bytes())
 
     spans = [span for scope in traces["resourceSpans"][0]["scopeSpans"] for span in scope["spans"]]
-    names = Counter(span["name"] for span in spans)
-
-    assert names["agentv.eval"] == 56
-    assert names["execute_tool open_refund"] == 7
+    roots = [span["name"] for span in spans if "parentSpanId" not in span]
+    assert len(roots) == 56
+    assert [name for name in roots if not name.startswith(root)] == []
+    assert sum(span["name"] == "execute_tool open_refund" for span in spans) == 7
 
 
 def test_suites_that_need_services_say_which_variables_are_missing(cli_project: CliProject) -> None:
