@@ -86,7 +86,7 @@ def test_the_run_reaches_the_pass_rate_that_the_project_asks_for(run: Answer) ->
 
 
 def test_only_the_runners_that_a_suite_asks_for_carry_it_out(run: Answer) -> None:
-    carried_out = {(cell["suite"], cell["runner"]) for cell in run.document["cells"] if cell["planned"]}
+    carried_out = {(pair["suite"], pair["runner"]) for pair in run.document["pairs"] if pair["planned"]}
 
     assert carried_out == set(STANDINGS)
 

@@ -94,7 +94,7 @@ def selection_options(command: Command) -> Command:
 class Selection:
     """What a command is about: a project session with suites loaded, runners chosen and options resolved.
 
-    `cells` are the suites × runners that have something to carry out, suite by suite.
+    `pairs` are the suites × runners that have something to carry out, suite by suite.
     """
 
     session: ProjectSession
@@ -201,7 +201,7 @@ def _check_graders(session: ProjectSession, pairs: list[PairKey], options: Sweep
 
 
 def _pairs(ready: ValidatedSuite, runners: list[Runner], wanted: CaseFilter, any_runner: bool) -> Iterator[PairKey]:
-    """The cells of a suite that have something to carry out."""
+    """The pairs of a suite that have something to carry out."""
     for runner in runners:
         if next(pair_cases(ready.suite, runner, wanted, any_runner=any_runner), None) is not None:
             yield PairKey(ready.suite.name, runner.name)

@@ -18,7 +18,7 @@ from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 @selection_options
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON on stdout.")
 def plan_command(*, as_json: bool, **selected: Any) -> None:
-    """Say for each suite × runner how many cells are reused, executed, or scored again, and what that may cost.
+    """Say for each suite × runner how many plans are reused, executed, or scored again, and what that may cost.
 
     The cost is estimated from what executions of the same runner cost so far.
     """
@@ -29,7 +29,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
         click.echo(to_json([_as_json(one) for one in foreseen]).decode())
         return
     console = table_console()
-    head = ("suite", "runner", "cells", "reused", "to execute", "to score again", "estimated cost")
+    head = ("suite", "runner", "plans", "reused", "to execute", "to score again", "estimated cost")
     print_rows(console, head, list(_rows(foreseen)))
     for error in selection.problems:
         print_line(console, str(error), mark="invalid:", style="red")

@@ -134,7 +134,7 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
     if selection.problems:
         print_line(console, f"{len(selection.problems)} invalid cases were left out", style="red")
     if errored:
-        print_line(console, f"{errored} cells could not be graded; why: {WHY}", style="yellow")
+        print_line(console, f"{errored} executions could not be graded; why: {WHY}", style="yellow")
     if problem is not None:
         print_line(console, f"problem: {problem}", style="red")
     data = show_path(Path(selection.session.project.data))
@@ -147,7 +147,7 @@ def _print_json(result: RunResult, standings: pl.DataFrame, selection: Selection
         "exit_code": code,
         "problem": result.problem,
         "dagster_run_id": result.run_id,
-        "cells": [
+        "pairs": [
             {
                 "suite": outcome.pair.name.suite,
                 "runner": outcome.pair.name.runner,

@@ -86,7 +86,7 @@ def _is_qualified(name: str) -> bool:
 def _show(result: Trend) -> None:
     console = table_console()
     rows = [
-        (point.name, UNKNOWN if point.at is None else f"{point.at:%Y-%m-%d %H:%M}", point.cells, point.left_out,
+        (point.name, UNKNOWN if point.at is None else f"{point.at:%Y-%m-%d %H:%M}", point.cases, point.left_out,
          f"{point.mean_score:.3f}", percent(point.pass_rate))
         for point in result.points
     ]  # fmt: skip
@@ -106,7 +106,7 @@ def _document(result: Trend, filters: dict[str, Any], fail_on_degrading: bool, t
     times = [point.at for point in result.points if point.at is not None]
     return {
         "runs": [
-            {"label": point.name, "timestamp": iso(point.at), "matched_test_count": point.cells,
+            {"label": point.name, "timestamp": iso(point.at), "matched_test_count": point.cases,
              "left_out": point.left_out, "mean_score": point.mean_score, "pass_rate": point.pass_rate}
             for point in result.points
         ],

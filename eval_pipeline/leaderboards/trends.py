@@ -24,7 +24,7 @@ class Point:
 
     name: str
     at: datetime | None
-    cells: int
+    cases: int
     left_out: int
     mean_score: float
     pass_rate: float
@@ -59,10 +59,10 @@ def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD
     if len(sweeps) < 2:
         raise InputError(f"a trend needs at least two sweeps, got {len(sweeps)}")
     graded = [_graded(results, _content_known(sweeps)) for results in sweeps]
-    common = graded[0].select("cell")
+    common = graded[0].select("plan")
     for frame in graded[1:]:
-        common = common.join(frame, on="cell", how="semi")
-    chosen = graded if allow_missing else [frame.join(common, on="cell", how="semi") for frame in graded]
+        common = common.join(frame, on="plan", how="semi")
+    chosen = graded if allow_missing else [frame.join(common, on="plan", how="semi") for frame in graded]
     points = [_point(results, all_, kept) for results, all_, kept in zip(sweeps, graded, chosen, strict=True)]
     line = fit_line([point.mean_score for point in points])
     assert line is not None  # two points or more
@@ -79,7 +79,7 @@ def _content_known(sweeps: Sequence[Results]) -> bool:
 def _graded(results: Results, by_content: bool) -> pl.DataFrame:
     frame = by_case(results.frame, RUNNER_CASE).filter(pl.col("score").is_not_null())
     names = [*RUNNER_CASE, "content"] if by_content else list(RUNNER_CASE)
-    return frame.with_columns(cell=pl.struct(names)).select("cell", "score", "pass_rate")
+    return frame.with_columns(plan=pl.struct(names)).select("plan", "score", "pass_rate")
 
 
 def _point(results: Results, graded: pl.DataFrame, kept: pl.DataFrame) -> Point:
@@ -88,7 +88,7 @@ def _point(results: Results, graded: pl.DataFrame, kept: pl.DataFrame) -> Point:
         why = "graded nothing" if graded.is_empty() else "has no case that every sweep graded; see --allow-missing"
         raise InputError(f"{results.name} {why}")
     return Point(
-        name=results.name, at=results.at, cells=kept.height, left_out=graded.height - kept.height, mean_score=score,
+        name=results.name, at=results.at, cases=kept.height, left_out=graded.height - kept.height, mean_score=score,
         pass_rate=rate,
     )  # fmt: skip
 

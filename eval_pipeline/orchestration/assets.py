@@ -30,7 +30,7 @@ _DESCRIPTIONS = {
     "target_executions": "Every planned case carried out by the runner: attempts, raw output, failures. Costs money.",
     "session_reports": "Each execution normalized: final output, events, tokens, cost, file reads, skills.",
     "evaluator_scores": "One score per evaluator and execution, and the verdict decided from them.",
-    "failure_classes": "Why cells did not pass: class, count, share, examples. Summarized with Polars.",
+    "failure_classes": "Why executions did not pass: class, count, share, examples. Summarized with Polars.",
 }
 
 

@@ -25,7 +25,7 @@ def suite_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheck
 
 def pair_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
     """The checks of `evaluator_scores`, evaluated per partition."""
-    described = {COVERAGE: "Graded cells over planned cells.", PASS_RATE: "Passed cells over graded cells."}
+    described = {COVERAGE: "Graded plans over planned plans.", PASS_RATE: "Passed plans over graded plans."}
     return [_spec(name, SCORES, text, partitions) for name, text in described.items()]
 
 
@@ -46,7 +46,7 @@ def suite_check(ready: ValidatedSuite) -> dg.AssetCheckEvaluation:
 
 
 def checks_of_pair(outcome: PairOutcome, key: str, defaults: Defaults) -> Iterator[dg.AssetCheckEvaluation]:
-    """The checks of one cell: coverage against its minimum, pass rate against the project's (if it names one)."""
+    """The checks of one pair: coverage against its minimum, pass rate against the project's (if it names one)."""
     counts = outcome.counts
     graded = counts.passed + counts.failed
     coverage = graded / counts.planned if counts.planned else None

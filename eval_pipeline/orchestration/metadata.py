@@ -40,7 +40,7 @@ def suite_version(ready: ValidatedSuite) -> str:
 
 
 def pair_version(pair: Pair) -> str:
-    """The data version of a cell's partition, of all its assets: the revisions of its runner and its suite."""
+    """The data version of a pair's partition, of all its assets: the revisions of its runner and its suite."""
     return f"{pair.revision[:16]}-{pair.ready.suite.revision[:16]}"
 
 

@@ -31,21 +31,21 @@ def grid(suites: dg.PartitionsDefinition[str], runners: Sequence[str]) -> dg.Mul
 
 
 def partition_key(pair: PairKey) -> dg.MultiPartitionKey:
-    """The partition of a cell."""
+    """The partition of a pair."""
     return dg.MultiPartitionKey({"suite": pair.suite, "runner": pair.runner})
 
 
 def exactly(pairs: Sequence[PairKey]) -> dg.StaticPartitionsDefinition:
-    """Just these cells, under the same keys as in the grid.
+    """Just these pairs, under the same keys as in the grid.
 
-    A sweep of the command line has its own definitions: in the grid a run covers a box, and every cell of it costs
+    A sweep of the command line has its own definitions: in the grid a run covers a box, and every pair of it costs
     events, also one with nothing to carry out.
     """
     return dg.StaticPartitionsDefinition([str(partition_key(pair)) for pair in pairs])
 
 
 def pair_key(key: str) -> PairKey:
-    """The cell of a partition; names hold no `|`."""
+    """The pair of a partition; names hold no `|`."""
     runner, suite = str(key).split("|")
     return PairKey(suite, runner)
 

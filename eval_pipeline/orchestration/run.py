@@ -27,7 +27,7 @@ _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITI
 
 @dataclass(slots=True)
 class RunResult:
-    """What came of a sweep: its cells, the Dagster runs, and what went wrong on our side."""
+    """What came of a sweep: its pairs, the Dagster runs, and what went wrong on our side."""
 
     outcomes: list[PairOutcome] = field(default_factory=list)
     run_id: str | None = None
@@ -37,7 +37,7 @@ class RunResult:
 def run_sweep(
     session: ProjectSession, suites: Sequence[ValidatedSuite], pairs: Sequence[PairKey], config: dict[str, Any]
 ) -> RunResult:
-    """Carries out cells of these suites with a SweepConfig, then ranks. Nothing of a failing target raises."""
+    """Carries out pairs of these suites with a SweepConfig, then ranks. Nothing of a failing target raises."""
     result = RunResult()
     session.observer = _Collecting(session.observer, result.outcomes)
     definitions = build_definitions(session, list(dict.fromkeys(pair.runner for pair in pairs)), pairs)

@@ -91,9 +91,9 @@ class Answer:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What a run did, over all its cells."""
+        """What a run did, over all its pairs."""
         names = ("planned", "reused", "rescored", "executed", "passed", "failed", "errored")
-        return {name: sum(cell[name] for cell in self.document["cells"]) for name in names}
+        return {name: sum(pair[name] for pair in self.document["pairs"]) for name in names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def test_only_cells_that_every_sweep_graded_count() -> None:
 
     matched, all_ = trend(sweeps), trend(sweeps, allow_missing=True)
 
-    assert [(point.cells, point.left_out, point.mean_score) for point in matched.points] == [
+    assert [(point.cases, point.left_out, point.mean_score) for point in matched.points] == [
         (1, 1, 1.0), (1, 1, 1.0), (1, 0, 1.0)
     ]  # fmt: skip
     assert [point.mean_score for point in all_.points] == [0.5, 0.5, 1.0]

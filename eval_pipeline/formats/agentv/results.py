@@ -1,6 +1,6 @@
 """Record → an AgentV result: the keys of its result rows, in snake case, as far as we know the facts.
 
-A cell that could not be graded has `score: null` here and `execution_status: execution_error`.
+An execution that could not be graded has `score: null` here and `execution_status: execution_error`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def failure_stage(class_id: str | None) -> tuple[str, str] | None:
 
 
 def result_json(record: ResultRow) -> dict[str, Any]:
-    """Everything about a cell under AgentV's names, and under ours where it has none; unknown is absent."""
+    """Everything about an execution under AgentV's names, and under ours where it has none; unknown is absent."""
     return known({
         **index_fields(record),
         "score": record.verdict.score,

@@ -1,9 +1,9 @@
 """`agentv`: the run folder that AgentV writes, for its own tools and scripts made for it.
 
-Three things differ from it on purpose: no folder is ever overwritten by another cell's; what counts as passed is the
-case's own threshold, everywhere; and cells that could not be graded are left out of the rates, with a note. A number
-that is not known is null, but for `score` of an `execution_error`, which is 0 because AgentV's readers refuse anything
-else: they, too, go by `execution_status`.
+Three things differ from it on purpose: no folder of an execution is overwritten by another's; what counts as passed is
+the case's own threshold, everywhere; and executions that could not be graded are left out of the rates, with a note. A
+number that is not known is null, but for `score` of an `execution_error`, which is 0 because AgentV's readers refuse
+anything else: they, too, go by `execution_status`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DIGITS = 3
 
 @EXPORTS.register("agentv")
 class AgentVRun:
-    """`index.jsonl`, `benchmark.json`, `timing.json`, and a folder per cell with its grading, timing, input, answer."""
+    """`index.jsonl`, `benchmark.json`, `timing.json`, a folder per execution with grading, timing, input, answer."""
 
     folder: ClassVar[bool] = True
     default_folder: ClassVar[str] = ".agentv/results/runs"
@@ -69,7 +69,7 @@ _PATHS = (
 
 
 def _files(record: ResultRow) -> Iterator[tuple[str, bytes]]:
-    """The files of one cell; those that have nothing to say are not there."""
+    """The files of one execution; those that have nothing to say are not there."""
     yield "grading.json", _pretty(_grading(record))
     yield "timing.json", _pretty(_timing([record]))
     if record.input:
@@ -176,7 +176,7 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 @dataclass(slots=True)
 class _Run:
-    """What the files about the whole run are made of, a little of each cell."""
+    """What the files about the whole run are made of, a little of each execution."""
 
     cases: set[str] = field(default_factory=set)
     suite_paths: dict[str, None] = field(default_factory=dict)
@@ -261,8 +261,8 @@ _INDENTED = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR
 
 @dataclass(slots=True)
 class _Folders:
-    """A folder of its own for every cell: `suite/case`, below it the runner where it is not the suite's first and the
-    repetition where it is not the first, and a number where two names became one by sanitising or by letter case."""
+    """One folder per execution: `suite/case`, below it the runner where it is not the suite's first and the repetition
+    where it is not the first, and a number where two names became one by sanitising or by letter case."""
 
     taken: set[str] = field(default_factory=set)
     first_runner: dict[str, str] = field(default_factory=dict)
