@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import orjson
@@ -16,41 +15,46 @@ from eval_pipeline.warehouse.columns import Row, Table
 Value = TypeVar("Value")
 
 
-class Encoder:
-    """Turns values into rows of a table.
+Encode = Callable[..., Row]
+"""A function from one value for each source of a table, and its given columns by name, to a row."""
+
+
+def encoder(table: Table, *sources: type, given: Iterable[str] = ()) -> Encode:
+    """Return the function that turns values into rows of a table.
 
     A column takes the attribute of its name from the first of `sources` (classes) that has one. The columns of `given`
-    are passed for each row instead. Raises TypeError for a column without a source, when the encoder is made.
+    are passed for each row instead. Raises TypeError for a column without a source, and for a given one that the table
+    does not have.
     """
-
-    def __init__(self, table: Table, *sources: type, given: Iterable[str] = ()) -> None:
-        self._given = frozenset(given)
-        open_ = [name for name in table.column_names if name not in self._given]
-        self._parts: list[tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]] = []
-        for source in sources:
-            names = tuple(name for name in open_ if _has(source, name))
-            open_ = [name for name in open_ if name not in names]
-            self._parts.append((names, _getter(names)))
-        if open_ or not self._given <= set(table.column_names):
-            raise TypeError(f"{table.name}: no source of {open_}, or no column of {sorted(self._given)}")
-
-    def __call__(self, *values: object, **given: Any) -> Row:
-        """Return the row of these values, one for each of `sources`."""
-        if len(given) != len(self._given) or len(values) != len(self._parts):
-            raise TypeError(f"expected {len(self._parts)} values and {sorted(self._given)}, got {sorted(given)}")
-        for (names, get), value in zip(self._parts, values):  # noqa: B905 — once per row of every case: checked above
-            given.update(zip(names, get(value)))  # noqa: B905
-        return given
+    values = {name: name for name in given}
+    if unknown := values.keys() - set(table.column_names):
+        raise TypeError(f"{table.name}: no column of {sorted(unknown)}")
+    for name in table.column_names:
+        if name not in values:
+            values[name] = f"_{_source_of(table, name, sources)}.{name}"
+    return _compiled(f"encode_{table.name}", [f"_{number}" for number in range(len(sources))], list(given), values)
 
 
-def _has(source: type, name: str) -> bool:
-    return hasattr(source, name) or name in getattr(source, "__dataclass_fields__", ())
+def _source_of(table: Table, name: str, sources: Sequence[type]) -> int:
+    for number, source in enumerate(sources):
+        if hasattr(source, name) or name in getattr(source, "__dataclass_fields__", ()):
+            return number
+    raise TypeError(f"{table.name}: no source of '{name}'")
 
 
-def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda value: tuple(getattr(value, name) for name in names)
+def _compiled(name: str, positional: Sequence[str], keywords: Sequence[str], values: Mapping[str, str]) -> Encode:
+    """Return a function of these parameters that returns a dict of these expressions.
+
+    Compiled, as named tuples are: it is called for every event of every session, and takes half the time of a loop
+    over columns. Only names of declared columns get in.
+    """
+    if improper := [column for column in values if not column.isidentifier()]:
+        raise TypeError(f"not names of columns: {improper}")
+    parameters = ", ".join([*positional, *(["*", *keywords] if keywords else [])])
+    row = ", ".join(f"{column!r}: {value}" for column, value in values.items())
+    function: Encode = eval(f"lambda {parameters}: {{{row}}}", {"__builtins__": {}})
+    function.__qualname__ = name  # errors about arguments show it
+    return function
 
 
 def _utc(value: datetime) -> datetime:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,12 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Artifact, Execution, RawExecution, Runner, WorkspaceTrace
 from eval_pipeline.parsing.redaction import redacted
 from eval_pipeline.reports.model import (
+    EVENT_KINDS,
+    CommandEvent,
     DetectedSkill,
     Event,
     SessionReport,
+    ToolResultEvent,
     Usage,
     event_from_json,
     turn_positions,
@@ -21,22 +26,22 @@ from eval_pipeline.reports.model import (
 )
 from eval_pipeline.scores.model import Finding, Score, Status, SubScore, Verdict
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
-from eval_pipeline.warehouse.codec import Encoder, value_of
+from eval_pipeline.warehouse.codec import encoder, value_of
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.tables import BY_NAME
 
-_SUITES = Encoder(
+_SUITES = encoder(
     BY_NAME["suites"],
     Suite,
     given=("suite", "suite_revision", "path", "metadata", "case_count", "invalid_cases", "errors", "loaded_at"),
 )
-_CASES = Encoder(
+_CASES = encoder(
     BY_NAME["cases"],
     Case,
     given=("suite", "suite_revision", "case_id", "position", "metadata", "evaluators", "workspace", "case_group"),
 )
-_RUNNERS = Encoder(BY_NAME["runners"], Runner, given=("runner", "runner_revision", "settings", "used_at"))
-_EXECUTIONS = Encoder(
+_RUNNERS = encoder(BY_NAME["runners"], Runner, given=("runner", "runner_revision", "settings", "used_at"))
+_EXECUTIONS = encoder(
     BY_NAME["target_executions"],
     Execution,
     given=(
@@ -44,25 +49,25 @@ _EXECUTIONS = Encoder(
         "workspace",
     ),
 )  # fmt: skip
-_REPORTS = Encoder(
+_REPORTS = encoder(
     BY_NAME["session_reports"],
     SessionReport,
     Usage,
     Execution,
     given=("normalizer", "tool_calls", "commands", "event_count", "selected_at", "turns"),
 )
-_EVENTS = Encoder(
+_EVENTS = encoder(
     BY_NAME["session_events"], Execution, given=("position", "kind", "text", "tool", "ok", "event", "turn")
 )
-_SCORES = Encoder(BY_NAME["evaluator_scores"], Score, Execution, given=("details", "scored_at", "sweep_id"))
-_MEMBERS = Encoder(
+_SCORES = encoder(BY_NAME["evaluator_scores"], Score, Execution, given=("details", "scored_at", "sweep_id"))
+_MEMBERS = encoder(
     BY_NAME["member_scores"],
     SubScore,
     Score,
     Execution,
     given=("position", "member", "details", "scored_at", "sweep_id"),
 )
-_VERDICTS = Encoder(
+_VERDICTS = encoder(
     BY_NAME["verdicts"],
     Verdict,
     SessionReport,
@@ -175,25 +180,46 @@ def event_rows(report: SessionReport, execution: Execution) -> Iterator[Row]:
     """Yield the `session_events` rows of a report."""
     turn, starts = 0, frozenset(turn_positions(report.events, report.turn_starts))
     for position, event in enumerate(report.events):
-        turn += position in starts
+        if position in starts:
+            turn += 1
+        text, tool, ok = _EVENT_FACTS[type(event)]
         yield _EVENTS(
             execution,
             position=position,
             kind=event.kind,
-            text=next((getattr(event, name) for name in _EVENT_TEXT if hasattr(event, name)), None),
-            tool=getattr(event, "tool", None),
-            ok=_ok(event),
+            text=text(event),
+            tool=tool(event),
+            ok=ok(event),
             event=event,
             turn=turn,
         )
 
 
-def _ok(event: Event) -> bool | None:
-    is_error = getattr(event, "is_error", None)
-    if is_error is not None:
-        return not is_error
-    exit_code = getattr(event, "exit_code", None)
-    return exit_code == 0 if exit_code is not None else getattr(event, "ok", None)
+_Fact = Callable[[Any], Any]
+
+
+def _facts(cls: type) -> tuple[_Fact, _Fact, _Fact]:
+    """Return how the columns `text`, `tool` and `ok` are read from an event of this class."""
+    names = {field.name for field in fields(cls)}
+    text = next((attrgetter(name) for name in _EVENT_TEXT if name in names), _unknown)
+    tool = attrgetter("tool") if "tool" in names else _unknown
+    return text, tool, next((read for name, read in _EVENT_OK.items() if name in names), _unknown)
+
+
+def _unknown(event: Event) -> None:
+    return None
+
+
+def _succeeded(result: ToolResultEvent) -> bool | None:
+    return None if result.is_error is None else not result.is_error
+
+
+def _exited_well(command: CommandEvent) -> bool | None:
+    return None if command.exit_code is None else command.exit_code == 0
+
+
+_EVENT_OK: dict[str, _Fact] = {"is_error": _succeeded, "exit_code": _exited_well, "ok": attrgetter("ok")}
+_EVENT_FACTS = {cls: _facts(cls) for cls in EVENT_KINDS.values()}
 
 
 def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> SessionReport:
