@@ -21,6 +21,11 @@ READ = [
     pytest.param([{"outcome": "says A"}], [Criterion(id="rubric-1", outcome="says A")], id="mapping"),
     pytest.param([{"description": "says A"}], [Criterion(id="rubric-1", outcome="says A")], id="description"),
     pytest.param(
+        [{"id": "a", "outcome": "says A", "weight": None}],
+        [Criterion(id="a", outcome="says A", weight=1.0)],
+        id="empty-weight",
+    ),
+    pytest.param(
         [{"id": "a", "outcome": "says A", "weight": 0.5, "required": False, "operator": "contradiction"}],
         [Criterion(id="a", outcome="says A", weight=0.5, required=False, operator="contradiction")],
         id="everything",

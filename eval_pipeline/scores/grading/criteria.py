@@ -74,10 +74,11 @@ def _criterion(raw: Any, number: int, field: str) -> Criterion:
     outcome = _text(raw, "outcome", error) or _text(raw, "description", error) or ""
     if not outcome and not bands:
         raise error("needs an outcome, or score_ranges")
+    weight = _number(raw, "weight", 0.0, math.inf, error)
     return Criterion(
         id=_text(raw, "id", error) or f"rubric-{number}",
         outcome=outcome,
-        weight=_number(raw, "weight", 0.0, math.inf, error, 1.0) or 0.0,
+        weight=1.0 if weight is None else weight,
         required=_required(raw, error),
         min_share=_min_share(raw, error),
         bands=bands,
@@ -108,10 +109,8 @@ def _text(raw: Mapping[str, Any], key: str, error: _CriterionError) -> str | Non
     raise error(f"{key}: expected a text that is not empty, got {value!r}")
 
 
-def _number(
-    raw: Mapping[str, Any], key: str, low: float, high: float, error: _CriterionError, default: float | None = None
-) -> float | None:
-    value = raw.get(key, default)
+def _number(raw: Mapping[str, Any], key: str, low: float, high: float, error: _CriterionError) -> float | None:
+    value = raw.get(key)
     if value is None:
         return None
     if isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high and value < math.inf:
