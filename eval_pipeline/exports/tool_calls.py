@@ -54,9 +54,8 @@ class TraceSummary:
     @property
     def tokens_per_tool(self) -> float | None:
         """Input and output tokens per tool call, without cache reads."""
-        if self.usage.total_tokens is None or not self.event_count:
-            return None
-        return (self.usage.total_tokens - (self.usage.cached_input_tokens or 0)) / self.event_count
+        tokens = self.usage.uncached_tokens
+        return None if tokens is None or not self.event_count else tokens / self.event_count
 
     @property
     def mean_tool_ms(self) -> float | None:

@@ -29,3 +29,13 @@ class Usage:
         if self.input_tokens is None or self.output_tokens is None:
             return None
         return self.input_tokens + self.output_tokens
+
+    @property
+    def uncached_input_tokens(self) -> int | None:
+        """Input without cache reads, AgentV's `input`; a provider that counts no cache reads had none."""
+        return None if self.input_tokens is None else self.input_tokens - (self.cached_input_tokens or 0)
+
+    @property
+    def uncached_tokens(self) -> int | None:
+        """Input without cache reads, plus output; None unless both are known."""
+        return None if self.total_tokens is None else self.total_tokens - (self.cached_input_tokens or 0)

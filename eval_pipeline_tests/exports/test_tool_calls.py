@@ -66,6 +66,13 @@ def test_tokens_from_a_cache_are_not_counted_for_tools() -> None:
     assert found.tokens_per_tool == 105
 
 
+def test_tokens_without_cache_reads_are_unknown_where_the_tokens_are() -> None:
+    counted, uncounted = Usage(input_tokens=9, cached_input_tokens=4, output_tokens=2), Usage(cached_input_tokens=4)
+
+    assert (counted.uncached_input_tokens, counted.uncached_tokens) == (5, 7)
+    assert (uncounted.uncached_input_tokens, uncounted.uncached_tokens) == (None, None)
+
+
 def test_messages_hold_their_calls_with_answers() -> None:
     messages = output_messages(a_report())
 

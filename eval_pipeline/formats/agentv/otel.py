@@ -7,7 +7,6 @@ from typing import Any
 
 from eval_pipeline.exports.otel import OpenTelemetry
 from eval_pipeline.exports.tool_calls import summarize_trace
-from eval_pipeline.formats.agentv.results import uncached_input
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Score
 
@@ -29,7 +28,7 @@ class AgentVOpenTelemetry(OpenTelemetry):
             "agentv.score": record.verdict.score,
             "agentv.trace.duration_ms": record.duration_ms,
             "agentv.trace.cost_usd": usage.cost_usd if usage is not None else None,
-            "agentv.trace.token_input": uncached_input(usage) if usage is not None else None,
+            "agentv.trace.token_input": usage.uncached_input_tokens if usage is not None else None,
             "agentv.trace.token_output": usage.output_tokens if usage is not None else None,
             "agentv.trace.token_cached": usage.cached_input_tokens if usage is not None else None,
             "agentv.trace.event_count": trace.event_count if trace is not None else None,

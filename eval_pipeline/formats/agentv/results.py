@@ -187,17 +187,12 @@ def token_usage(record: ResultRow) -> dict[str, int] | None:
     """AgentV counts input without what came from a cache; None when nothing was counted."""
     usage = record.report.usage if record.report is not None else Usage()
     counted = known({
-        "input": uncached_input(usage),
+        "input": usage.uncached_input_tokens,
         "output": usage.output_tokens,
         "cached": usage.cached_input_tokens,
         "reasoning": usage.reasoning_tokens,
     })  # fmt: skip
     return counted or None
-
-
-def uncached_input(usage: Usage) -> int | None:
-    """Input tokens without what came from a cache."""
-    return None if usage.input_tokens is None else usage.input_tokens - (usage.cached_input_tokens or 0)
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:

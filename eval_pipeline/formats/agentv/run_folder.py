@@ -27,7 +27,6 @@ from eval_pipeline.formats.agentv.results import (
     index_fields,
     known,
     token_usage,
-    uncached_input,
 )
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.model import SessionReport
@@ -153,7 +152,7 @@ def _measures(record: ResultRow) -> dict[str, float | None]:
         "output": counted.get("output"),
         "reasoning": counted.get("reasoning"),
         "cost_usd": usage.cost_usd if usage is not None else None,
-        "tokens": _sum([uncached_input(usage), usage.output_tokens]) if usage is not None else None,
+        "tokens": _sum([usage.uncached_input_tokens, usage.output_tokens]) if usage is not None else None,
     }
 
 

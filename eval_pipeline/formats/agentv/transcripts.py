@@ -74,9 +74,12 @@ def _tool_call(use: ToolUse) -> JsonObject:
 
 def _token_usage(usage: Usage) -> JsonObject | None:
     """AgentV's names: `input` is what was not read from the cache."""
-    cached, gross = usage.cached_input_tokens, usage.input_tokens
-    fresh = gross - (cached or 0) if gross is not None else None
-    counts = {"input": fresh, "output": usage.output_tokens, "cached": cached, "reasoning": usage.reasoning_tokens}
+    counts = {
+        "input": usage.uncached_input_tokens,
+        "output": usage.output_tokens,
+        "cached": usage.cached_input_tokens,
+        "reasoning": usage.reasoning_tokens,
+    }
     return _known(counts) or None
 
 

@@ -79,15 +79,14 @@ class TokenUsage:
         return Outcome(1.0, "; ".join(part.reason for part in parts), findings)
 
     def _parts(self, usage: Usage) -> Iterator[Outcome]:
-        measured = ((usage.total_tokens, self.max_total, "total"), (_uncached(usage), self.max_input, "input"),
-                    (usage.output_tokens, self.max_output, "output"))  # fmt: skip
+        measured = (
+            (usage.total_tokens, self.max_total, "total"),
+            (usage.uncached_input_tokens, self.max_input, "input"),
+            (usage.output_tokens, self.max_output, "output"),
+        )
         for amount, limit, name in measured:
             if limit is not None:
                 yield _within(amount, limit, f"{name} tokens", "", self.on_missing)
-
-
-def _uncached(usage: Usage) -> int | None:
-    return None if usage.input_tokens is None else usage.input_tokens - (usage.cached_input_tokens or 0)
 
 
 def _within(amount: float | None, limit: float, what: str, unit: str, on_missing: OnMissing) -> Outcome:

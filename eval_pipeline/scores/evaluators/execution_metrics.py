@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from pydantic import ConfigDict
 
-from eval_pipeline.reports.model import SessionReport, Usage
+from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.tool_kinds import EXPLORING_KINDS
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Limit
@@ -75,7 +75,7 @@ class ExecutionMetrics:
         measured = (
             ("tool calls", calls, self.max_tool_calls, ""),
             ("model calls", report.model_calls, self.max_llm_calls, ""),
-            ("tokens", _uncached_tokens(report.usage), self.max_tokens, ""),
+            ("tokens", report.usage.uncached_tokens, self.max_tokens, ""),
             ("cost", report.usage.cost_usd, self.max_cost_usd, "USD"),
             ("duration", report.duration_ms, self.max_duration_ms, "ms"),
         )
@@ -103,7 +103,3 @@ class ExecutionMetrics:
 def _within(what: str, amount: float, limit: float, unit: str) -> Finding:
     compared = "is within" if amount <= limit else "exceeds"
     return Finding(" ".join(f"{what} {amount:.12g} {unit} {compared} {limit:.12g} {unit}".split()), amount <= limit)
-
-
-def _uncached_tokens(usage: Usage) -> int | None:
-    return None if usage.total_tokens is None else usage.total_tokens - (usage.cached_input_tokens or 0)

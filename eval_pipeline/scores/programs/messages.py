@@ -89,10 +89,8 @@ def token_usage(usage: Usage) -> JsonMap | None:
     """Return tokens by AgentV's names, `input` without cache reads; None when the target reports none."""
     if usage.input_tokens is None and usage.output_tokens is None:
         return None
-    cached = usage.cached_input_tokens
-    uncached = None if usage.input_tokens is None else usage.input_tokens - (cached or 0)
-    counted = {"input": uncached, "output": usage.output_tokens}
-    return counted | _known({"cached": cached, "reasoning": usage.reasoning_tokens})
+    counted = {"input": usage.uncached_input_tokens, "output": usage.output_tokens}
+    return counted | _known({"cached": usage.cached_input_tokens, "reasoning": usage.reasoning_tokens})
 
 
 def authored(messages: Iterable[Message]) -> list[JsonMap]:
