@@ -17,12 +17,11 @@ from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids, pair_cases
 from eval_pipeline.executions.runners import require_environment, select_runners
 from eval_pipeline.parsing.source import show_path
-from eval_pipeline.sweeps.grading import ungradable
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project import Project, load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.sweeps.sweep import make_graders
+from eval_pipeline.sweeps.selection import grading_errors
 from eval_pipeline.warehouse.journal import PairKey
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -192,12 +191,9 @@ _FIELDS = {
 
 def _check_graders(session: ProjectSession, pairs: list[PairKey], options: SweepOptions) -> None:
     """Raises InputErrors for suites × runners that nobody could grade, before anything costs money."""
-    graders = make_graders(options, session.warehouse, session.runner)
-    chosen = [(session.suite(one.suite).suite, session.runner(one.runner)) for one in pairs]
-    errors = [ungradable(suite, runner, graders, any_runner=options.any_runner) for suite, runner in chosen]
-    missing = {str(error): error for error in errors if error is not None}
-    if missing:
-        raise InputErrors(list(missing.values()))
+    errors = grading_errors(session, session.pairs(pairs), options).values()
+    if errors:
+        raise InputErrors(list({str(error): error for error in errors}.values()))
 
 
 def _pairs(ready: ValidatedSuite, runners: list[Runner], wanted: CaseFilter, any_runner: bool) -> Iterator[PairKey]:
