@@ -11,7 +11,7 @@ from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from filelock import FileLock
 
-from eval_pipeline.orchestration.event_storage import SweepSqliteStorage
+from eval_pipeline.orchestration.sqlite_storage import SweepSqliteStorage
 
 CONFIG = """\
 # Dagster's own settings for this project (docs.dagster.io, "dagster.yaml"); written once, yours to change.

@@ -12,8 +12,8 @@ import pytest
 from alembic.script import ScriptDirectory
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 
-from eval_pipeline.orchestration.event_storage import SweepSqliteStorage
 from eval_pipeline.orchestration.instance import open_instance, prepare_home
+from eval_pipeline.orchestration.sqlite_storage import SweepSqliteStorage
 
 
 @pytest.fixture
