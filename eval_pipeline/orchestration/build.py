@@ -54,5 +54,4 @@ def build_definitions(
         jobs=list(jobs.values()),
         schedules=[nightly_sweep(session, names, jobs["sweep"])],
         sensors=[discover_suites(session), automation()],
-        executor=dg.in_process_executor,
     )

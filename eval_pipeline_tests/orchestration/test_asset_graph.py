@@ -138,6 +138,24 @@ def test_the_jobs_and_what_they_select(defs: dg.Definitions) -> None:
     assert {job.executor_def.name for job in jobs} == {"in_process"}
 
 
+def test_they_merge_into_a_deployment_with_an_executor_of_its_own(defs: dg.Definitions) -> None:
+    @dg.asset(deps=["leaderboards"])
+    def weekly_summary() -> None:
+        """An asset of the deployment."""
+
+    theirs = dg.Definitions(
+        assets=[weekly_summary],
+        jobs=[dg.define_asset_job("summarize", selection=["weekly_summary"])],
+        executor=dg.multiprocess_executor,
+    )
+
+    merged = dg.Definitions.merge(theirs, defs)
+
+    assert merged.resolve_job_def("sweep").executor_def.name == "in_process"
+    assert merged.resolve_job_def("summarize").executor_def.name == "multiprocess"
+    assert merged.resolve_asset_graph().get(dg.AssetKey("weekly_summary")).parent_keys == {dg.AssetKey("leaderboards")}
+
+
 def test_the_schedules_and_sensors(defs: dg.Definitions) -> None:
     repository = defs.get_repository_def()
 
@@ -178,6 +196,7 @@ def test_the_code_location_serves_the_project_of_the_current_folder(
 
     served = importlib.reload(definitions).defs
 
+    assert served.executor is dg.in_process_executor
     graph = served.resolve_asset_graph()
     assert partitions(graph.get(dg.AssetKey("evaluator_scores")).partitions_def) == GRID.replace(", parrot", "")
 
