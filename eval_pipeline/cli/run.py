@@ -23,7 +23,7 @@ from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
 from eval_pipeline.warehouse.stored_pairs import case_results
 
 if TYPE_CHECKING:
-    from eval_pipeline.orchestration.run import RunResult
+    from eval_pipeline.orchestration.run import SweepRun
 
 MOST_PROBLEMS = 20
 EXIT_INTERRUPTED = 130
@@ -142,7 +142,7 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
     print_line(console, where, style="dim")
 
 
-def _print_json(result: RunResult, standings: pl.DataFrame, selection: Selection, code: int) -> None:
+def _print_json(result: SweepRun, standings: pl.DataFrame, selection: Selection, code: int) -> None:
     document = {
         "exit_code": code,
         "problem": result.problem,

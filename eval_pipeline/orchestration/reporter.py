@@ -8,11 +8,12 @@ import dagster as dg
 
 from eval_pipeline.orchestration.checks import checks_of_pair
 from eval_pipeline.orchestration.event_storage import events_together
-from eval_pipeline.orchestration.metadata import made_from, pair_metadata, pair_version, provenance, suite_version
+from eval_pipeline.orchestration.metadata import made_from, pair_metadata, provenance
 from eval_pipeline.orchestration.partitions import partition_key
 from eval_pipeline.sweeps.options import STAGES, Defaults
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.summaries import by_reason
 from eval_pipeline.warehouse.journal import PairKey
 
 PAIR_ASSETS = (*STAGES, "failure_classes")
@@ -44,13 +45,9 @@ class PairReporter(ForwardingObserver):
         """Raise the one failure of a run, if any partition failed: each reason once, with its partitions."""
         if not self.failed:
             return
-        by_reason: dict[str, list[str]] = {}
-        for key, reason in self.failed.items():
-            by_reason.setdefault(reason, []).append(key)
-        reasons = "\n".join(f"{', '.join(keys)}: {reason}" for reason, keys in by_reason.items())
         total = len(self._context.partition_keys)
         raise dg.Failure(
-            f"{len(self.failed)} of {total} partitions failed\n{reasons}",
+            f"{len(self.failed)} of {total} partitions failed\n{by_reason(self.failed)}",
             metadata={"failed": self.failed},
             allow_retries=False,
         )
@@ -63,8 +60,8 @@ class PairReporter(ForwardingObserver):
             self._materialize(outcome, key)
 
     def _materialize(self, outcome: PairOutcome, key: dg.MultiPartitionKey) -> None:
-        version, ready = pair_version(outcome.pair), outcome.pair.ready
-        upstream = made_from("suites", suite_version(ready), self._suite_event(ready.suite.name))
+        version, ready = outcome.pair.data_version, outcome.pair.ready
+        upstream = made_from("suites", ready.data_version, self._suite_event(ready.suite.name))
         for asset in PAIR_ASSETS:
             if dg.AssetKey(asset) in self._context.selected_asset_keys:
                 metadata, tags = pair_metadata(asset, outcome), provenance(version) | upstream

@@ -16,7 +16,7 @@ from eval_pipeline.orchestration.event_storage import events_together
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES, between
-from eval_pipeline.sweeps.outcomes import INTERRUPTED, ForwardingObserver, PairOutcome, SweepObserver
+from eval_pipeline.sweeps.outcomes import INTERRUPTED, CollectingObserver, PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
@@ -26,8 +26,8 @@ _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITI
 
 
 @dataclass(slots=True)
-class RunResult:
-    """What came of a sweep: its pairs, the Dagster runs, and what went wrong on our side."""
+class SweepRun:
+    """A sweep that ended: the outcomes of its pairs, its Dagster run, and the fault of ours that ended it, if any."""
 
     outcomes: list[PairOutcome] = field(default_factory=list)
     run_id: str | None = None
@@ -36,33 +36,27 @@ class RunResult:
 
 def run_sweep(
     session: ProjectSession, suites: Sequence[ValidatedSuite], pairs: Sequence[PairKey], config: dict[str, Any]
-) -> RunResult:
-    """Carries out pairs of these suites with a SweepConfig, then ranks. Nothing of a failing target raises."""
-    result = RunResult()
-    session.observer = _Collecting(session.observer, result.outcomes)
+) -> SweepRun:
+    """Carry out pairs of these suites with a SweepConfig, then rank. A failing target raises nothing."""
+    sweep_run = SweepRun()
+    session.observer = CollectingObserver(session.observer, sweep_run.outcomes)
     definitions = build_definitions(session, list(dict.fromkeys(pair.runner for pair in pairs)), pairs)
     with open_instance(session.project.data) as instance:
         _register(session, suites, instance)
         sweep = _execute(definitions, "sweep", instance, config, between(pairs[0], pairs[-1]))
-        result.run_id = sweep.run_id
-        result.problem = None if sweep.success else _problem(sweep)
-        if any(outcome.counts.changed for outcome in result.outcomes) or not has_board(session.warehouse):
+        sweep_run.run_id = sweep.run_id
+        sweep_run.problem = None if sweep.success else _problem(sweep)
+        if any(outcome.counts.changed for outcome in sweep_run.outcomes) or not has_board(session.warehouse):
             ranked = _execute(definitions, "rank", instance, None, {})
-            result.problem = result.problem or (None if ranked.success else _problem(ranked))
-    return result
+            sweep_run.problem = sweep_run.problem or (None if ranked.success else _problem(ranked))
+    return sweep_run
 
 
 def _register(session: ProjectSession, suites: Sequence[ValidatedSuite], instance: dg.DagsterInstance) -> None:
     """Add suites as partitions; store and report those whose revision is new."""
     known = set(instance.get_dynamic_partitions(SUITES))
     instance.add_dynamic_partitions(SUITES, [ready.suite.name for ready in suites])
-    stored = session.store.stored_revisions()
-    new = [
-        ready
-        for ready in suites
-        if stored.get(ready.suite.name) != ready.suite.revision or ready.suite.name not in known
-    ]
-    session.store.store_suites(new)
+    new = session.store.store_new_suites(suites, known)
     with events_together(instance):
         for ready in new:
             instance.report_runless_asset_event(suite_materialization(ready))
@@ -82,7 +76,7 @@ def _execute(
 
 
 def _problem(result: dg.ExecuteInProcessResult) -> str:
-    """The first failure of a run, in its own words."""
+    """The message of the first failure of a run."""
     for event in result.all_events:
         failure = event.step_failure_data if event.is_step_failure else None
         if failure is not None:
@@ -92,21 +86,9 @@ def _problem(result: dg.ExecuteInProcessResult) -> str:
 
 
 def _root_message(error: Any) -> str:
-    """What the innermost error of a step says; Dagster wraps it in its own."""
+    """The message of the innermost error of a step; Dagster wraps it in its own."""
     while error is not None and error.cause is not None:
         error = error.cause
     if error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
         return INTERRUPTED
     return error.message.strip() if error is not None else "a step failed"
-
-
-class _Collecting(ForwardingObserver):
-    """Keeps every outcome, and passes everything on."""
-
-    def __init__(self, onward: SweepObserver, outcomes: list[PairOutcome]) -> None:
-        super().__init__(onward)
-        self._outcomes = outcomes
-
-    def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
-        self._outcomes += outcomes
-        super().pairs_finished(outcomes)

@@ -56,6 +56,21 @@ class SweepCounts:
         self.output_tokens = _sum(self.output_tokens, usage.output_tokens)
 
     @property
+    def graded(self) -> int:
+        """How many plans have a verdict other than `error`."""
+        return self.passed + self.failed
+
+    @property
+    def pass_rate(self) -> float | None:
+        """The share of graded plans that passed; None when none is graded."""
+        return self.passed / self.graded if self.graded else None
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of planned plans that are graded; None when none is planned."""
+        return self.graded / self.planned if self.planned else None
+
+    @property
     def changed(self) -> bool:
         """Whether anything was written."""
         return bool(self.executed or self.refused or self.rescored or self.moved)
@@ -113,3 +128,15 @@ class ForwardingObserver(SweepObserver):
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         self._onward.pairs_finished(outcomes)
+
+
+class CollectingObserver(ForwardingObserver):
+    """An observer that appends every outcome to `outcomes`, and passes everything on."""
+
+    def __init__(self, onward: SweepObserver, outcomes: list[PairOutcome]) -> None:
+        super().__init__(onward)
+        self._outcomes = outcomes
+
+    def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
+        self._outcomes += outcomes
+        super().pairs_finished(outcomes)

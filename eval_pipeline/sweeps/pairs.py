@@ -23,6 +23,11 @@ class ValidatedSuite:
     suite: Suite
     errors: tuple[InputError, ...]
 
+    @property
+    def data_version(self) -> str:
+        """The version of what is stored of the suite: its revision, shortened."""
+        return self.suite.revision[:32]
+
 
 def validate_suite(suite: Suite) -> ValidatedSuite:
     """Return the suite with its evaluators checked; cases with an unusable evaluator join `errors`."""
@@ -44,6 +49,11 @@ class Pair:
     @property
     def name(self) -> PairKey:
         return PairKey(self.ready.suite.name, self.runner.name)
+
+    @property
+    def data_version(self) -> str:
+        """The version of what is stored of the pair: the revisions of its runner and its suite, shortened."""
+        return f"{self.revision[:16]}-{self.ready.suite.revision[:16]}"
 
 
 def repetitions_of(pair: Pair, options: SweepOptions) -> int:

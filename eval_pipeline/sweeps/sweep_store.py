@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,9 +34,16 @@ class SweepStore:
             self.warehouse.write("suites", [rows.suite_row(each.suite, list(each.errors), now) for each in suites])
             self.warehouse.write("cases", (row for each in suites for row in rows.case_rows(each.suite)))
 
-    def stored_revisions(self) -> dict[str, str]:
-        """Return the newest stored revision of each suite."""
-        return queries.stored_revisions(self.warehouse)
+    def store_new_suites(self, suites: Sequence[ValidatedSuite], known: Container[str]) -> list[ValidatedSuite]:
+        """Store and return the suites that are not `known` by name, or whose revision is not stored."""
+        stored = queries.stored_revisions(self.warehouse)
+        new = [
+            ready
+            for ready in suites
+            if stored.get(ready.suite.name) != ready.suite.revision or ready.suite.name not in known
+        ]
+        self.store_suites(new)
+        return new
 
     @contextmanager
     def exclusive(self, report: Callable[[str], object] = lambda text: None) -> Iterator[list[str]]:

@@ -23,7 +23,7 @@ from eval_pipeline.orchestration.config import SweepConfig
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
-from eval_pipeline.orchestration.run import RunResult, run_sweep
+from eval_pipeline.orchestration.run import SweepRun, run_sweep
 from eval_pipeline.sweeps.options import STAGES, SweepOptions
 from eval_pipeline.sweeps.outcomes import INTERRUPTED
 from eval_pipeline_tests.sweeps.sample_project import (
@@ -117,7 +117,7 @@ def swept(box: ProjectFolder) -> FinishedRun:
 
 
 @pytest.fixture(scope="module")
-def by_command_line(box: ProjectFolder) -> Iterator[tuple[RunResult, ProjectFolder, dg.DagsterInstance]]:
+def by_command_line(box: ProjectFolder) -> Iterator[tuple[SweepRun, ProjectFolder, dg.DagsterInstance]]:
     """The same sweep as the command line makes it, in another data folder, with its Dagster instance still open."""
     session = box.session(box.root / "data-of-the-command-line")
     result = run_sweep(session, *every_cell(session, "echo", "parrot"), {})
@@ -178,7 +178,7 @@ def test_a_sweep_is_written_down_with_its_dagster_run(swept: FinishedRun, box: P
 
 
 def test_the_command_line_stores_the_same_rows_as_a_run_of_the_ui(
-    swept: FinishedRun, box: ProjectFolder, by_command_line: tuple[RunResult, ProjectFolder, dg.DagsterInstance]
+    swept: FinishedRun, box: ProjectFolder, by_command_line: tuple[SweepRun, ProjectFolder, dg.DagsterInstance]
 ) -> None:
     assert run_job(box, "load_suites", suites=["sums", "more"]).success
     assert run_job(box, "rank").success
@@ -190,7 +190,7 @@ def test_the_command_line_stores_the_same_rows_as_a_run_of_the_ui(
 
 
 def test_what_the_command_line_ran_can_be_seen_in_the_ui_afterwards(
-    by_command_line: tuple[RunResult, ProjectFolder, dg.DagsterInstance],
+    by_command_line: tuple[SweepRun, ProjectFolder, dg.DagsterInstance],
 ) -> None:
     result, _, instance = by_command_line
 

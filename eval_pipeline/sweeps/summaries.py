@@ -1,0 +1,71 @@
+"""What a person is shown of finished pairs and boards: counts and Markdown tables. Dagster shows them in its UI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from eval_pipeline.leaderboards.show import BOARD_HEAD, board_rows, markdown_table, percent
+from eval_pipeline.leaderboards.standings import OVERALL
+from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE
+from eval_pipeline.sweeps.outcomes import PairOutcome
+from eval_pipeline.sweeps.pairs import ValidatedSuite
+
+
+def problem_list(ready: ValidatedSuite) -> str:
+    """Return the errors and warnings of a suite as a Markdown list."""
+    return "\n".join(f"- {problem}" for problem in (*ready.errors, *ready.suite.warnings)) or "none"
+
+
+def stage_counts(stage: str, outcome: PairOutcome) -> dict[str, Any]:
+    """Return the counts of a pair that one of STAGES is described by; unknown ones are left out."""
+    counts = outcome.counts
+    values: dict[str, Any] = {"reused": counts.reused, "executed": counts.executed}
+    if stage == EXECUTE:
+        return values
+    if stage == NORMALIZE:
+        usage = ("input_tokens", "output_tokens", "cost_usd")
+        return values | {name: getattr(counts, name) for name in usage if getattr(counts, name) is not None}
+    rates = {"pass_rate": counts.pass_rate, "coverage": counts.coverage}
+    verdicts = ("rescored", "passed", "failed", "errored")
+    return (
+        values
+        | {name: rate for name, rate in rates.items() if rate is not None}
+        | {name: getattr(counts, name) for name in verdicts}
+    )
+
+
+def failure_table(failures: pl.DataFrame | None) -> str:
+    """Return failure classes as a Markdown table."""
+    if failures is None or failures.is_empty():
+        return "everything passed"
+    rows = [
+        (row["label"], row["origin"], str(row["count"]), percent(row["share"]), ", ".join(row["examples"]))
+        for row in failures.iter_rows(named=True)
+    ]
+    return markdown_table(("class", "origin", "count", "share", "examples"), rows)
+
+
+def board_tables(standings: pl.DataFrame) -> str:
+    """Return standings as Markdown tables: one per suite, after one of all suites when there are several."""
+    per_suite = standings.filter(pl.col("scope") == "suite")
+    boards = {suite: per_suite.filter(pl.col("suite") == suite) for suite in suites_of(standings)}
+    if len(boards) > 1:
+        boards = {"Overall (mean over suites)": standings.filter(pl.col("suite") == OVERALL), **boards}
+    tables = [f"### {title}\n\n{markdown_table(BOARD_HEAD, board_rows(board))}" for title, board in boards.items()]
+    return "\n\n".join(tables) or "nothing graded yet"
+
+
+def suites_of(standings: pl.DataFrame) -> list[str]:
+    """Return the suites of standings, in their order."""
+    return standings.filter(pl.col("scope") == "suite")["suite"].unique(maintain_order=True).to_list()
+
+
+def by_reason(errors: Mapping[str, str]) -> str:
+    """Return errors by name as lines: each reason once, with its names."""
+    names: dict[str, list[str]] = {}
+    for name, reason in errors.items():
+        names.setdefault(reason, []).append(name)
+    return "\n".join(f"{', '.join(each)}: {reason}" for reason, each in names.items())
