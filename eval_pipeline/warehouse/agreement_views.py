@@ -1,7 +1,7 @@
-"""The views on how far graders of one panel agree. The formulas are those of `statistics/agreement.py`.
+"""The views of the agreement between graders of one panel. The formulas are those of `statistics/agreement.py`.
 
-Values only: each a name, a comment and a query, of which `views.VIEWS` makes views. Both read the sub-scores of
-current scores that a grader gave (`grader` is known). A unit is one score of one execution; a rating passes if the
+Values only: each is a name, a comment and a query; `views.VIEWS` turns them into views. Both read the sub-scores of
+current scores that have a `grader`. A unit is one score of one execution; a rating passes if the
 grader reports so (`details.passes`), else from 0.8 on.
 """
 

@@ -1,4 +1,4 @@
-"""Values of the other rooms ⇄ rows, derived from the declaration of a table: no list of columns is written twice."""
+"""Values of the other rooms ⇄ rows, derived from the declaration of a table, the only list of its columns."""
 
 from __future__ import annotations
 

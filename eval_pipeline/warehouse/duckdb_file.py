@@ -1,8 +1,8 @@
 """A warehouse in a DuckDB file: short locked transactions on the pipeline's own file, a published copy for readers.
 
-DuckDB lets one process write or several read a file, so nobody but the pipeline opens `warehouse.duckdb`, and only
-for the length of one transaction, under an inter-process lock. Analysts read `results.duckdb`, a copy that is renamed
-over the last one: a connection that is open keeps what it opened.
+DuckDB allows one writing process or several readers per file. Only the pipeline opens `warehouse.duckdb`, for one
+transaction at a time and under an inter-process lock. Analysts read `results.duckdb`, a copy that replaces the previous
+one by a rename: an open connection keeps reading the file that it opened.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ THREADS = 2
 LOCK_TIMEOUT_S = 600.0
 LONG_LINE_BYTES = 2**20
 LINE_BYTES = 2**20
-"""The least line that a reader has room for; DuckDB allocates a multiple of it."""
+"""The shortest line limit of a reader; DuckDB allocates a multiple of it."""
 
 
 class DuckDBWarehouse:
@@ -66,9 +66,10 @@ class DuckDBWarehouse:
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection inside one transaction, committed at the end, rolled back on an error.
 
-        Transactions of one thread nest: an inner one is part of the outer one. Threads of this process take turns
-        without polling; other processes take turns through the file lock, which is held only meanwhile.
+        Transactions of one thread nest: an inner one is part of the outer one. An in-process lock serializes threads
+        without polling; a file lock, held for the transaction only, serializes processes.
         """
+        # Lock order: thread lock, then file lock. FileLock polls, so threads of one process never compete for it.
         with self._turn:
             if self._connection is not None:
                 yield self._connection
@@ -85,10 +86,10 @@ class DuckDBWarehouse:
                     self._connection = None
 
     def ingest(self, *journals: Mapping[str, Path]) -> None:
-        """Take journals (JSON lines, by table) in: all tables in one transaction, rows of a known key replaced.
+        """Store journals (JSON lines, by table) in one transaction; rows replace stored rows of the same key.
 
-        A repetition changes nothing. A last line that a killed process left half written is dropped. No two journals
-        given together hold rows of one key.
+        Storing a journal again has no effect. An incomplete last line of a killed process is dropped. Journals of one
+        call must not share keys.
         """
         there: dict[str, list[Path]] = {}
         for name, path in (item for journal in journals for item in journal.items()):
@@ -105,11 +106,11 @@ class DuckDBWarehouse:
             except (duckdb.ConversionException, duckdb.InvalidInputException):
                 self._fold(files, exact=False)
             except duckdb.OutOfMemoryException:
-                self._fold(files, exact=True, roomy=True)  # many long rows; the transaction left nothing behind
+                self._fold(files, exact=True, roomy=True)  # many long rows; the failed transaction was rolled back
 
     def _fold(self, journals: Mapping[str, Path], *, exact: bool, roomy: bool = False) -> None:
-        """Take all journals in, in one transaction. Not `exact`: a number that fits no column becomes NULL. `roomy`:
-        with as much memory as the journals may need."""
+        """Store all journals in one transaction. Unless `exact`, a number outside its column's range becomes NULL;
+        `roomy` raises the memory limit to what the journals may need."""
         with self.transaction() as connection:
             for name, path in journals.items():
                 longest = longest_line(path)
@@ -141,6 +142,7 @@ class DuckDBWarehouse:
     def publish(self) -> None:
         if not self.path.exists():
             return
+        # The lock keeps writers out, so the copied file has no open transaction; a rename is atomic for readers.
         with self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
             copy = self.results.with_suffix(f".{os.getpid()}.tmp")
             shutil.copyfile(self.path, copy)
@@ -155,7 +157,7 @@ class DuckDBWarehouse:
         except duckdb.Error as error:
             raise WarehouseError(f"{self.results} cannot be read: {error}") from None
         try:
-            connection.execute("SET enable_external_access = false")  # a query writes no files
+            connection.execute("SET enable_external_access = false")  # a user's query must not read or write files
             _name_as_now(connection)
             yield connection
         finally:
@@ -163,7 +165,7 @@ class DuckDBWarehouse:
 
     @contextmanager
     def _joined(self, table: str, paths: Sequence[Path]) -> Iterator[Path]:
-        """The lines of several files as one file: DuckDB holds buffers for each file that it reads."""
+        """Yield one file with the lines of several: DuckDB allocates buffers for each file that it reads."""
         if len(paths) == 1:
             yield paths[0]
             return
@@ -183,7 +185,7 @@ class DuckDBWarehouse:
 
     @contextmanager
     def _spooled(self, table: str, rows: Iterable[Row]) -> Iterator[Path]:
-        """Rows as a file of JSON lines for as long as they are being read."""
+        """Yield a temporary file with the rows as JSON lines."""
         path = self._spool_path(table)
         try:
             with path.open("wb") as file:
@@ -215,14 +217,14 @@ def _committed(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with suppress(duckdb.Error):  # what went wrong first is what matters
+        with suppress(duckdb.Error):  # keep the first error
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
 
 
 def cut_torn_line(path: Path) -> None:
-    """Removes what stands after the last newline: a line whose writer was killed."""
+    """Truncate the file after its last newline: the rest is an incomplete line of a killed writer."""
     with path.open("rb+") as file:
         size = file.seek(0, os.SEEK_END)
         at = size
@@ -238,7 +240,7 @@ def cut_torn_line(path: Path) -> None:
 
 
 def longest_line(path: Path) -> int:
-    """Bytes of the longest line; not looked for in a file that could hold no long one."""
+    """Return the bytes of the longest line; for a small file its size, without reading it."""
     size = path.stat().st_size
     if size <= LONG_LINE_BYTES:
         return size
@@ -247,14 +249,14 @@ def longest_line(path: Path) -> int:
 
 
 def _make_room(connection: duckdb.DuckDBPyConnection, bytes_: int, longest: int) -> None:
-    """Memory for long lines: DuckDB reads a line whole, twice over, and holds a batch of them."""
+    """Raise the memory limit for long lines: DuckDB holds two copies of a line, and a batch of lines."""
     megabytes = 128 + 4 * bytes_ // 2**20 + 8 * longest // 2**20
     connection.execute(f"SET memory_limit = '{megabytes}MB'")
     connection.execute("SET threads = 1")
 
 
 def _reader(table: Table, path: Path, longest: int, *, exact: bool) -> str:
-    """A subquery of the rows in a file of JSON lines."""
+    """Return a subquery of the rows in a file of JSON lines."""
     types = {column.name: column.type if exact or column.type not in WHOLE else "DOUBLE" for column in table.columns}
     columns = ", ".join(f"'{name}': '{type_}'" for name, type_ in types.items())
     chosen = ", ".join(
@@ -271,13 +273,13 @@ WHOLE = ("INTEGER", "BIGINT")
 
 
 def _no_pattern(path: Path) -> str:
-    """A path in which DuckDB finds no glob."""
+    """Return the path with glob characters escaped for DuckDB."""
     return "".join(f"[{char}]" if char in "[*?" else char for char in str(path))
 
 
 def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str) -> None:
-    """Puts incoming rows in the place of those that have their key; the last part of a `position` key is left aside:
-    a session's events, and a score's members, are replaced together."""
+    """Replace stored rows by incoming rows of the same key. A trailing `position` of a key is ignored: the events of a
+    session, and the members of a score, are replaced together."""
     names = table.key[:-1] if table.key[-1] == "position" else table.key
     key = " AND ".join(f'old."{name}" IS NOT DISTINCT FROM new."{name}"' for name in names)
     columns = ", ".join(f'"{name}"' for name in table.column_names)
@@ -288,12 +290,12 @@ def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str) -
 
 
 def _equals(where: Mapping[str, Any]) -> str:
-    """A condition that columns have values, given as parameters."""
+    """Return an SQL condition that compares columns with parameters."""
     return " AND ".join(f'"{name}" IS NOT DISTINCT FROM ?' for name in where) or "true"
 
 
 def _name_as_now(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give results that an older version published the present names of tables, for this connection only."""
+    """Create temporary views with the current table names in results of an older version."""
     names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
     if ("sweep_cells",) in names:
         for old, new in (("sweep_cells", "sweep_pairs"), ("current_cells", "current_pairs")):
@@ -301,13 +303,13 @@ def _name_as_now(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _write_answer(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any], path: Path) -> None:
-    """An answer as a Parquet file: neither DuckDB nor Polars needs pyarrow for that (40 MB of memory), and DuckDB 2.0
-    prints leak warnings at exit after handing a table over in memory without it."""
+    """Write the answer to a query as Parquet: this needs no pyarrow (40 MB of memory), and without pyarrow DuckDB 2.0
+    prints leak warnings at exit after an in-memory transfer."""
     connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS {query}", list(values))
     connection.execute(f"COPY answer TO {sql_text(str(path))} (FORMAT parquet)")
     connection.execute("DROP TABLE answer")
 
 
 def sql_text(text: str) -> str:
-    """A text as an SQL literal, where a parameter cannot stand."""
+    """Return a text as an SQL literal, for places where SQL allows no parameter."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""SQL expressions that take part in the arithmetic of `statistics/`, so that a formula is written once."""
+"""SQL expressions with Python's arithmetic operators, so that a formula of `statistics/` is written once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """An SQL expression; arithmetic with numbers and other expressions makes longer ones."""
+    """An SQL expression; arithmetic with numbers and other expressions returns longer ones."""
 
     text: str
 

@@ -1,8 +1,8 @@
 """The journal of a pair: each finished execution on disk at once, and everything derived from it.
 
 One append-only file of JSON lines per table under `journals/<sweep>/<runner>/<suite>/`. An execution is written with
-one unbuffered `write`, so a killed process loses at most the line it was writing; what is derived from it is buffered,
-since it can be derived again. `Warehouse.ingest` stores the files, after which they are deleted.
+one unbuffered `write`, so a killed process loses at most the line it was writing; derived rows are buffered,
+since they can be derived again. `Warehouse.ingest` stores the files, after which they are deleted.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Journal:
             self._claim()
             buffering = 0 if table == TABLES[0] else BUFFER_BYTES
             file = self._files[table] = (self._folder / f"{table}.jsonl").open("ab", buffering=buffering)
+        # Executions first, unbuffered: they cost money and cannot be derived again. fsync is limited to one a second.
         line = to_json(row) + b"\n"
         file.write(line)
         self._bytes += len(line)
@@ -73,17 +74,17 @@ class Journal:
 
     @property
     def files(self) -> dict[str, Path]:
-        """The file of each table, whether it is there or not."""
+        """The path of each table's file, existing or not."""
         return {table: self._folder / f"{table}.jsonl" for table in TABLES}
 
     @property
     def bytes(self) -> int:
-        """The size of what has not been ingested yet."""
+        """Bytes that are not ingested yet."""
         return self._bytes
 
     def ingest(self) -> None:
-        """Take everything so far into the warehouse."""
-        self.close()
+        """Store all rows so far in the warehouse."""
+        self.close()  # flushes the buffers; the files are deleted only after their rows are committed
         self._warehouse.ingest(self.files)
         self.remove()
 
@@ -115,18 +116,18 @@ def journal_folder(storage: Storage, sweep_id: str, pair: PairKey) -> Path:
 
 
 def recover(warehouse: Warehouse, pair: PairKey, except_sweep: str) -> int:
-    """Ingest what killed sweeps executed of a pair; return the number of journals.
+    """Ingest the executions of a pair that killed sweeps left; return the number of journals.
 
-    Only executions: what was derived from them may have been in a buffer, and is derived again. The journal of a
-    sweep that is still under way is left alone.
+    Only executions are ingested: derived rows may have been lost in a buffer, and are derived again. The journal of
+    a running sweep is skipped.
     """
-    left = [folder for folder in _left_over(warehouse.storage, pair) if folder.parents[1].name != except_sweep]
-    return sum(_recover_folder(folder, warehouse) for folder in left)
+    folders = [folder for folder in _left_over(warehouse.storage, pair) if folder.parents[1].name != except_sweep]
+    return sum(_recover_folder(folder, warehouse) for folder in folders)
 
 
 def _recover_folder(folder: Path, warehouse: Warehouse) -> bool:
     try:
-        with FileLock(folder / OWNED, timeout=0):
+        with FileLock(folder / OWNED, timeout=0):  # the operating system releases the lock of a killed process
             warehouse.ingest({TABLES[0]: folder / f"{TABLES[0]}.jsonl"})
             shutil.rmtree(folder, ignore_errors=True)
     except Timeout:
@@ -146,21 +147,21 @@ def _left_over(storage: Storage, pair: PairKey) -> Iterator[Path]:
 def keep_artifacts(
     execution: Execution, artifacts: Path, folder: Callable[[], Path]
 ) -> tuple[tuple[Artifact, ...], bool]:
-    """The files of an execution as artifacts, and whether its payload is small enough to be stored in the row.
+    """Return the files of an execution as artifacts, and whether its payload is small enough for the row.
 
-    A large payload becomes the file `payload.json` in the execution's `folder`.
+    A large payload is written to the file `payload.json` in the execution's `folder`.
     """
     raw = execution.raw
     if raw is None or not (raw.files or raw.payload):
         return (), True
-    kept = [_artifact(role, path, artifacts) for role, path in raw.files.items()]
+    stored = [_artifact(role, path, artifacts) for role, path in raw.files.items()]
     payload = to_json(raw.payload)
     if len(payload) <= INLINE_BYTES:
-        return tuple(kept), True
+        return tuple(stored), True
     folder().mkdir(parents=True, exist_ok=True)
     path = folder() / "payload.json"
     path.write_bytes(payload)
-    return (*kept, _artifact("payload", path, artifacts)), False
+    return (*stored, _artifact("payload", path, artifacts)), False
 
 
 def _artifact(role: str, path: Path, root: Path) -> Artifact:

@@ -1,8 +1,8 @@
-"""How an older warehouse becomes this one: numbered steps, each applied once, in one transaction.
+"""Migrations of older warehouses: numbered steps, each applied once, in one transaction.
 
-Step 1 creates the tables of `tables.py`. A change of the schema adds a step that brings a database of the version
-before it to the same; each statement has no effect on a database that is already there, since a new database goes
-through all steps. The last step also stores comments and views anew, when all that they name exists.
+Step 1 creates the tables of `tables.py`. A change of the schema adds a step that upgrades a database of the
+previous version. A new database runs all steps, so each statement has no effect where the change already exists. The
+last step also recreates comments and views, once every table and column that they name exists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eval_pipeline.warehouse.tables import BY_NAME
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step: the version it leads to, a description, and its SQL."""
+    """One step: the resulting version, a description, and its SQL."""
 
     version: int
     description: str
@@ -70,13 +70,14 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration] = MIGRATIONS) -> list[int]:
-    """Bring a database to the newest version; return the versions applied. Raises WarehouseError for a newer one."""
+    """Upgrade a database to the newest version; return the versions applied. Raises WarehouseError for a newer one."""
     current = schema_version(connection)
     newest = max(migration.version for migration in migrations)
     if current > newest:
         raise WarehouseError(f"the warehouse has schema version {current}, this program knows {newest}: update it")
     steps = sorted((step for step in migrations if step.version > current), key=lambda step: step.version)
     for step in steps:
+        # Views and comments name the newest columns, which exist only after the last step.
         closing = [*comment_statements(), *view_statements()] if step is steps[-1] else []
         _apply(connection, step, closing)
     return [step.version for step in steps]
@@ -84,8 +85,8 @@ def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migratio
 
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
     """Return the version of a database; 0 for an empty one."""
-    there = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_migrations'").fetchone()
-    if there is None:
+    exists = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_migrations'").fetchone()
+    if exists is None:
         return 0
     row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_migrations").fetchone()
     return int(row[0]) if row else 0

@@ -17,7 +17,8 @@ from eval_pipeline.warehouse.store import Connection, open_warehouse
 def open_results(where: str | Path) -> AbstractContextManager[Connection]:
     """Yield a read-only connection to the published results of a data folder or a warehouse URL.
 
-    What it reads stays as it is while a sweep publishes anew. Raises WarehouseError when nothing was published.
+    The connection keeps reading the same results while a sweep publishes newer ones.
+    Raises WarehouseError when nothing was published.
     """
     return open_warehouse(where).published()
 

@@ -1,4 +1,4 @@
-"""The questions that sweeps, boards and commands put to the warehouse, each a function with a name.
+"""The queries of sweeps, boards and commands, each a named function.
 
 Every other room calls these; none contains SQL of its own. Functions that take a `Warehouse` read or change the
 pipeline's own file; functions that take a connection read the published results.
@@ -115,7 +115,7 @@ def has_board(warehouse: Warehouse) -> bool:
 
 
 def mean_cost(warehouse: Warehouse, pair: PairKey) -> float | None:
-    """Return the mean cost (USD) of an execution of a runner: on this suite, else on any; None when not known."""
+    """Return the mean cost (USD) of an execution of a runner: on this suite, else on any; None when unknown."""
     if not warehouse.exists():
         return None
     frame = warehouse.frame(

@@ -1,4 +1,4 @@
-"""Replies of grader models, cached by the content of the request: a repeated request costs nothing. One file each.
+"""Cache of grader replies, by the content of the request, one file each: a repeated request costs nothing.
 
 Files rather than a table: a reply must be on disk as soon as it arrives, and several processes write at once.
 """

@@ -1,4 +1,4 @@
-"""Values of the other rooms → rows of the tables, and back: what the codec cannot know from the declarations alone."""
+"""Values of the other rooms → rows of the tables, and back: what the codec cannot derive from the declarations."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def stored_execution(row: Mapping[str, Any], raw: RawExecution | None) -> Execut
 
 
 def _stored_workspace(stored: Mapping[str, Any] | None) -> WorkspaceTrace | None:
-    """The trace of a workspace, without its folder: that may be gone or hold another session's work."""
+    """Return the trace of a workspace without its folder, which may be deleted or reused by another session."""
     if stored is None:
         return None
     return WorkspaceTrace(changes=stored.get("changes"), hooks=stored.get("hooks") or {})

@@ -78,7 +78,7 @@ class Selection:
         return self.kind if self.id is None else f"{self.kind}:{self.id}"
 
     def query(self, columns: str, joins: str = "", order: str = "") -> str:
-        """A query over the chosen verdicts, which are named `v`."""
+        """Return a query over the selected verdicts, aliased `v`."""
         chosen = _CHOSEN.format(pairs=_PAIRS[self.kind])
         return f"SELECT {columns} FROM ({chosen}) v {joins} {order}"
 
@@ -95,25 +95,25 @@ def select(
     suites: Sequence[str] = (),
     runners: Sequence[str] = (),
 ) -> Selection:
-    """Return the selection of `current`, `sweep:ID` or `board:ID`; ID may be the start of one, `latest` or `previous`.
+    """Return the selection of `current`, `sweep:ID` or `board:ID`; ID may be a prefix, `latest` or `previous`.
 
     Raises UnknownName for a sweep, board, suite or runner that does not exist.
     """
-    kind, _, wanted = what.partition(":")
-    if kind not in _PAIRS or (kind == "current") == bool(wanted):
+    kind, _, requested = what.partition(":")
+    if kind not in _PAIRS or (kind == "current") == bool(requested):
         raise InputError(f"'{what}' names no results; expected current, sweep:ID or board:ID")
-    found = _FIND[kind](connection, wanted) if wanted else Selection()
-    _check_names(connection, found, suites, runners)
+    selection = _FIND[kind](connection, requested) if requested else Selection()
+    _check_names(connection, selection, suites, runners)
     return Selection(
-        kind=found.kind, id=found.id, at=found.at, cases=found.cases, tags=found.tags, suites=tuple(suites),
-        runners=tuple(runners),
+        kind=selection.kind, id=selection.id, at=selection.at, cases=selection.cases, tags=selection.tags,
+        suites=tuple(suites), runners=tuple(runners),
     )  # fmt: skip
 
 
-def _sweep(connection: Connection, wanted: str) -> Selection:
-    id_ = _named("sweep", wanted, sweep_ids(connection))
-    found = connection.execute("SELECT started_at, selection FROM sweeps WHERE sweep_id = ?", [id_]).fetchone()
-    row = decoder(("started_at", "selection"), BY_NAME["sweeps"])(found or (None, None))
+def _sweep(connection: Connection, requested: str) -> Selection:
+    id_ = _named("sweep", requested, sweep_ids(connection))
+    stored = connection.execute("SELECT started_at, selection FROM sweeps WHERE sweep_id = ?", [id_]).fetchone()
+    row = decoder(("started_at", "selection"), BY_NAME["sweeps"])(stored or (None, None))
     selection = row["selection"] or {}
     return Selection(
         kind="sweep", id=id_, at=row["started_at"], cases=tuple(selection.get("cases") or ()),
@@ -121,10 +121,10 @@ def _sweep(connection: Connection, wanted: str) -> Selection:
     )  # fmt: skip
 
 
-def _board(connection: Connection, wanted: str) -> Selection:
+def _board(connection: Connection, requested: str) -> Selection:
     query = "SELECT board_id, max(computed_at) FROM leaderboards GROUP BY board_id ORDER BY board_id DESC"
     boards = dict(connection.execute(query).fetchall())
-    id_ = _named("board", wanted, list(boards))
+    id_ = _named("board", requested, list(boards))
     return Selection(kind="board", id=id_, at=_utc(boards[id_]))
 
 
@@ -133,34 +133,34 @@ _FIND = {"sweep": _sweep, "board": _board}
 
 def sweep_ids(connection: Connection, suites: Sequence[str] = (), runners: Sequence[str] = ()) -> list[str]:
     """Return the sweeps that stored results (of these suites and runners), newest first."""
-    found = connection.execute(
+    stored = connection.execute(
         """SELECT DISTINCT sweep_id FROM sweep_pairs
            WHERE (len($suites) = 0 OR list_contains($suites, suite))
              AND (len($runners) = 0 OR list_contains($runners, runner)) ORDER BY sweep_id DESC""",
         {"suites": list(suites), "runners": list(runners)},
     ).fetchall()
-    return [sweep_id for (sweep_id,) in found]
+    return [sweep_id for (sweep_id,) in stored]
 
 
 def runner_names(connection: Connection) -> list[str]:
     """Return the runners of all sweeps."""
-    found = connection.execute("SELECT DISTINCT runner FROM sweep_pairs ORDER BY runner").fetchall()
-    return [runner for (runner,) in found]
+    names = connection.execute("SELECT DISTINCT runner FROM sweep_pairs ORDER BY runner").fetchall()
+    return [runner for (runner,) in names]
 
 
-def _named(kind: str, wanted: str, ids: Sequence[str]) -> str:
-    """The id that a text names. `ids` are newest first."""
-    if wanted in _RECENT and len(ids) > _RECENT[wanted]:
-        return ids[_RECENT[wanted]]
-    near = [id_ for id_ in ids if id_ == wanted] or [id_ for id_ in ids if id_.startswith(wanted)]
-    if len(near) != 1:
-        raise UnknownName(kind, wanted, near or ids[:20])
-    return near[0]
+def _named(kind: str, requested: str, ids: Sequence[str]) -> str:
+    """Return the id that a text selects. `ids` are newest first."""
+    if requested in _RECENT and len(ids) > _RECENT[requested]:
+        return ids[_RECENT[requested]]
+    matches = [id_ for id_ in ids if id_ == requested] or [id_ for id_ in ids if id_.startswith(requested)]
+    if len(matches) != 1:
+        raise UnknownName(kind, requested, matches or ids[:20])
+    return matches[0]
 
 
-def _check_names(connection: Connection, found: Selection, suites: Sequence[str], runners: Sequence[str]) -> None:
-    query = f"SELECT DISTINCT suite, runner FROM ({_PAIRS[found.kind]})"
-    pairs = connection.execute(query, {"id": found.id} if found.id is not None else {}).fetchall()
+def _check_names(connection: Connection, selection: Selection, suites: Sequence[str], runners: Sequence[str]) -> None:
+    query = f"SELECT DISTINCT suite, runner FROM ({_PAIRS[selection.kind]})"
+    pairs = connection.execute(query, {"id": selection.id} if selection.id is not None else {}).fetchall()
     for kind, names, known in (("suite", suites, {s for s, _ in pairs}), ("runner", runners, {r for _, r in pairs})):
         for name in names:
             if name not in known:
@@ -171,28 +171,28 @@ def read_results(connection: Connection, selection: Selection, name: str | None 
     """Return the selected plans as rows to compare."""
     columns = "v.suite, v.runner, v.case_id, v.repetition, v.status, v.score, t.content"
     joins = f"LEFT JOIN ({_CONTENT}) t USING (suite, suite_revision, case_id)"
-    found = connection.execute(selection.query(columns, joins), selection.values).fetchall()
-    frame = pl.DataFrame(found, schema=RESULT_COLUMNS, orient="row")
+    plans = connection.execute(selection.query(columns, joins), selection.values).fetchall()
+    frame = pl.DataFrame(plans, schema=RESULT_COLUMNS, orient="row")
     return Results(name or selection.name, frame, selection.at)
 
 
 def count_plans(connection: Connection, selection: Selection) -> int:
     """Return the number of selected plans."""
-    found = connection.execute(selection.query("count(*)"), selection.values).fetchone()
-    return int(found[0]) if found else 0
+    row = connection.execute(selection.query("count(*)"), selection.values).fetchone()
+    return int(row[0]) if row else 0
 
 
 def read_records(connection: Connection, selection: Selection) -> Iterator[ResultRow]:
     """Yield everything about the selected plans, by suite and runner, cases in their order; fetched in batches."""
-    own = set(BY_NAME["verdicts"].column_names)
+    in_verdicts = set(BY_NAME["verdicts"].column_names)
     columns = [f'v."{name}"' for name in _columns(connection, "verdicts")]
-    columns += [f't."{name}"' for name in _columns(connection, "cases") if name not in own]
+    columns += [f't."{name}"' for name in _columns(connection, "cases") if name not in in_verdicts]
     columns += ["s.path AS suite_path", "r.adapter", "r.settings"]
     joins = """LEFT JOIN cases t USING (suite, suite_revision, case_id)
                LEFT JOIN suites s USING (suite, suite_revision)
                LEFT JOIN runners r USING (runner, runner_revision)"""
     order = "ORDER BY v.suite, v.runner, t.position, v.case_id, v.repetition"
-    chosen = connection.cursor()  # its own, since the batches are asked for while it is being read
+    chosen = connection.cursor()  # a second cursor: each batch runs queries while this one is open
     chosen.execute(selection.query(", ".join(columns), joins, order), selection.values)
     names = [column[0] for column in chosen.description or ()]
     decode = decoder(names, *(BY_NAME[table] for table in ("verdicts", "cases", "runners")))
@@ -220,14 +220,14 @@ _LARGE = frozenset({"raw", "attempts"})
 
 
 def _columns(connection: Connection, table: str) -> list[str]:
-    """The existing columns of a table: results that an older version published lack the newest ones, or all."""
-    found = connection.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
-    there = {name for (name,) in found} - _LARGE
-    return [name for name in BY_NAME[table].column_names if name in there]
+    """Return the existing columns of a table: results of an older version lack newer ones, or all."""
+    stored = connection.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
+    existing = {name for (name,) in stored} - _LARGE
+    return [name for name in BY_NAME[table].column_names if name in existing]
 
 
 def _of_table(connection: Connection, table: str, ids: list[str], order: str = "") -> Iterator[Row]:
-    """The rows of these executions; columns that an older version lacks are None."""
+    """Yield the rows of these executions; columns that an older version lacks are None."""
     names = _columns(connection, table)
     if not names:
         return

@@ -1,6 +1,6 @@
-"""Where files beside the tables are kept: raw artifacts, journals, cached grader replies, workspaces and locks.
+"""Storage of files beside the tables: raw artifacts, journals, cached grader replies, workspaces and locks.
 
-Rooms to the right ask a `Storage` for a place and never join paths themselves.
+Other rooms get paths from a `Storage` and never join them themselves.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from filelock import BaseFileLock, FileLock
 
 
 class Storage(Protocol):
-    """Folders for files of one project, and locks between its processes. Folders exist once something is in them."""
+    """Folders for files of one project, and locks between its processes. Folders are created with their first file."""
 
     @property
     def artifacts(self) -> Path:
-        """Raw output of executions; rows name files by their path relative to it."""
+        """Raw output of executions; rows store file paths relative to this folder."""
         ...
 
     @property
@@ -27,7 +27,7 @@ class Storage(Protocol):
 
     @property
     def journals(self) -> Path:
-        """Journals of sweeps that are under way or were killed."""
+        """Journals of running and of killed sweeps."""
         ...
 
     @property

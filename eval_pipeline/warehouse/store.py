@@ -68,16 +68,16 @@ class Warehouse(Protocol):
         ...
 
     def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:
-        """Return the answer to a query on the pipeline's own tables."""
+        """Return the result of a query on the pipeline's own tables."""
         ...
 
     def ingest(self, *journals: Mapping[str, Path]) -> None:
-        """Store journals (files of JSON lines, by table) in one transaction; rows of a known key are replaced, so a
-        repetition changes nothing."""
+        """Store journals (files of JSON lines, by table) in one transaction; rows replace stored rows of the
+        same key, so storing a journal again has no effect."""
         ...
 
     def write(self, table: str, rows: Iterable[Row]) -> None:
-        """Store a few rows; rows of a known key are replaced."""
+        """Store a few rows; they replace stored rows of the same key."""
         ...
 
     def replace(self, table: str, frame: pl.DataFrame, where: Mapping[str, Any]) -> None:
@@ -85,11 +85,11 @@ class Warehouse(Protocol):
         ...
 
     def publish(self) -> None:
-        """Make everything written so far visible to readers, at once. Open readers keep what they opened."""
+        """Publish everything written so far, atomically. Open readers keep the results that they opened."""
         ...
 
     def published(self) -> AbstractContextManager[Connection]:
-        """Yield a read-only connection to what was published last. Raises WarehouseError when nothing was."""
+        """Yield a read-only connection to the newest published results. Raises WarehouseError when nothing was."""
         ...
 
 

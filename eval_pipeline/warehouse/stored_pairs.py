@@ -1,4 +1,4 @@
-"""What the warehouse stores of a pair: which plans are executed and decided, and their stored values."""
+"""Stored executions and verdicts of pairs, by plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from eval_pipeline.warehouse.tables import BY_NAME
 BATCH = 2_000
 Item = TypeVar("Item")
 
-_KNOWN = """
+_STORED = """
 WITH pairs AS (SELECT unnest($suites::VARCHAR[]) AS suite, unnest($runners::VARCHAR[]) AS runner),
 e AS (
     SELECT e.suite, e.runner, e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer,
@@ -42,10 +42,10 @@ FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newes
 
 
 class StoredExecution(NamedTuple):
-    """An execution that a plan's key already has: the newest valid one, else the newest.
+    """The stored execution of a plan key: the newest valid one, else the newest.
 
     `valid` is whether the target finished and the session completed; `cost_usd` is the cost of the session, None when
-    unknown. The rest is of its newest verdict, None without one.
+    unknown. The other fields come from its newest verdict; None without one.
     """
 
     key: str
@@ -63,7 +63,7 @@ class StoredExecution(NamedTuple):
 
 
 def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
-    """Return what is stored of each of these pairs, by plan key."""
+    """Return the stored executions of these pairs, by plan key."""
     known: dict[PairKey, dict[str, StoredExecution]] = {pair: {} for pair in pairs}
     if not pairs or not warehouse.exists():
         return known
@@ -74,7 +74,7 @@ def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[Pa
     }
     shared: dict[Any, Any] = {}
     with warehouse.transaction() as connection:
-        cursor = connection.execute(_KNOWN, values)
+        cursor = connection.execute(_STORED, values)
         while batch := cursor.fetchmany(BATCH):
             for suite, runner, key, execution_id, *rest in batch:
                 fields = (shared.setdefault(value, value) for value in rest)
@@ -83,28 +83,28 @@ def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[Pa
 
 
 def load_stored(
-    warehouse: Warehouse, items: Sequence[Item], known_of: Callable[[Item], StoredExecution]
+    warehouse: Warehouse, items: Sequence[Item], stored_of: Callable[[Item], StoredExecution]
 ) -> Iterator[tuple[Item, Execution, SessionReport | None, dict[str, Score]]]:
     """Yield each item with its stored execution, report (None without one) and scores by spec_key, batch by batch."""
     for start in range(0, len(items), BATCH):
         batch = items[start : start + BATCH]
-        stored = _load_batch(warehouse, [known_of(item).execution_id for item in batch])
+        stored = _load_batch(warehouse, [stored_of(item).execution_id for item in batch])
         for item in batch:
-            found = stored.get(known_of(item).execution_id)
-            if found is not None:
-                yield item, *found
+            values = stored.get(stored_of(item).execution_id)
+            if values is not None:
+                yield item, *values
 
 
 def _load_batch(
     warehouse: Warehouse, ids: list[str]
 ) -> dict[str, tuple[Execution, SessionReport | None, dict[str, Score]]]:
     with warehouse.transaction() as connection:
-        _want(connection, ids)
+        _select_executions(connection, ids)
 
         def fetch(table: str, order: str = "") -> list[Row]:
             names = BY_NAME[table].column_names
             columns = ", ".join(f't."{name}"' for name in names)
-            query = f'SELECT {columns} FROM "{table}" t SEMI JOIN wanted USING (execution_id) {order}'
+            query = f'SELECT {columns} FROM "{table}" t SEMI JOIN selected USING (execution_id) {order}'
             decode = decoder(names, BY_NAME[table])
             return [decode(row) for row in connection.execute(query).fetchall()]
 
@@ -122,16 +122,16 @@ def _load_batch(
     }
 
 
-def _want(connection: Connection, ids: Sequence[str]) -> None:
-    """Fill the temporary table `wanted(execution_id)` with these ids."""
-    connection.execute("CREATE OR REPLACE TEMP TABLE wanted (execution_id VARCHAR)")
-    connection.execute("INSERT INTO wanted SELECT unnest($ids::VARCHAR[])", {"ids": list(ids)})
+def _select_executions(connection: Connection, ids: Sequence[str]) -> None:
+    """Fill the temporary table `selected(execution_id)` with these ids."""
+    connection.execute("CREATE OR REPLACE TEMP TABLE selected (execution_id VARCHAR)")
+    connection.execute("INSERT INTO selected SELECT unnest($ids::VARCHAR[])", {"ids": list(ids)})
 
 
-def grouped(found: Iterable[Row]) -> dict[str, list[Row]]:
-    """Return rows by their execution."""
+def grouped(stored: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return rows grouped by execution id."""
     groups: dict[str, list[Row]] = {}
-    for row in found:
+    for row in stored:
         groups.setdefault(row["execution_id"], []).append(row)
     return groups
 
@@ -141,7 +141,7 @@ def _report(row: Row | None, events: Sequence[Row]) -> SessionReport | None:
 
 
 def _raw(row: Row, artifacts: Path) -> RawExecution | None:
-    """The raw execution with its files where they are now; a payload that was stored as a file is read back."""
+    """Return the raw execution with file paths in the current data folder; a payload stored as a file is read back."""
     files = {entry["role"]: artifacts / entry["path"] for entry in row["artifacts"] or ()}
     payload = (row["raw"] or {}).get("payload")
     file = files.pop("payload", None)
@@ -151,7 +151,7 @@ def _raw(row: Row, artifacts: Path) -> RawExecution | None:
 
 
 def case_results(warehouse: Warehouse, pair: PairKey) -> dict[str, int]:
-    """Return how many cases of a pair are passed, failed or error, by the strategy of their repetitions."""
+    """Return the number of cases of a pair by status, each by the strategy of its repetitions."""
     with warehouse.transaction() as connection:
         query = "SELECT status, count(*) FROM case_results WHERE suite = $suite AND runner = $runner GROUP BY status"
         return dict(connection.execute(query, {"suite": pair.suite, "runner": pair.runner}).fetchall())
@@ -159,6 +159,7 @@ def case_results(warehouse: Warehouse, pair: PairKey) -> dict[str, int]:
 
 def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sweep_id: str, now: datetime) -> None:
     """Store the newest verdicts of executions again, for another revision of their suite."""
+    # A copy, not an update: boards of the earlier revision still read the earlier verdict.
     columns = BY_NAME["verdicts"].column_names
     new = {"suite_revision": "$revision", "sweep_id": "$sweep", "decided_at": "$now",
            "verdict_id": "execution_id || '-' || $suffix"}  # fmt: skip
@@ -166,39 +167,39 @@ def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sw
     values = {"revision": revision, "sweep": sweep_id, "now": now.replace(tzinfo=None),
               "suffix": f"{int(now.timestamp() * 1_000_000):x}"}  # fmt: skip
     with warehouse.transaction() as connection:
-        _want(connection, execution_ids)
+        _select_executions(connection, execution_ids)
         connection.execute(
             f"""INSERT INTO verdicts SELECT {chosen} FROM (
                 SELECT *, row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest
-                FROM verdicts SEMI JOIN wanted USING (execution_id)) WHERE newest = 1""",
+                FROM verdicts SEMI JOIN selected USING (execution_id)) WHERE newest = 1""",
             values,
         )
 
 
 def displaced_by_later(warehouse: Warehouse, execution_ids: Sequence[str]) -> list[str]:
-    """Return those executions whose plan's newest verdict, at the same revisions, is of another execution."""
+    """Return the executions whose plan has a newer verdict of another execution at the same revisions."""
     with warehouse.transaction() as connection:
-        _want(connection, execution_ids)
-        found = connection.execute(
+        _select_executions(connection, execution_ids)
+        displaced = connection.execute(
             """WITH newest AS (
                    SELECT suite, suite_revision, runner, runner_revision, case_id, repetition,
                           arg_max(execution_id, decided_at) AS execution_id
                    FROM verdicts GROUP BY ALL)
                SELECT DISTINCT v.execution_id FROM verdicts v
-               SEMI JOIN wanted USING (execution_id)
+               SEMI JOIN selected USING (execution_id)
                JOIN newest n USING (suite, suite_revision, runner, runner_revision, case_id, repetition)
                WHERE n.execution_id <> v.execution_id"""
         ).fetchall()
-    return [execution_id for (execution_id,) in found]
+    return [execution_id for (execution_id,) in displaced]
 
 
 def select_again(warehouse: Warehouse, execution_ids: Sequence[str], now: datetime) -> None:
-    """Make reused executions current where a later one of other content is the current one of their plan."""
+    """Make reused executions current where a later execution of other content is current for their plan."""
     with warehouse.transaction() as connection:
-        _want(connection, execution_ids)
+        _select_executions(connection, execution_ids)
         connection.execute(
             """UPDATE target_executions SET selected_at = $now
-               WHERE execution_id IN (SELECT execution_id FROM wanted) AND selected_at < (
+               WHERE execution_id IN (SELECT execution_id FROM selected) AND selected_at < (
                    SELECT max(o.selected_at) FROM target_executions o
                    WHERE o.suite = target_executions.suite AND o.runner = target_executions.runner
                      AND o.case_id = target_executions.case_id AND o.repetition = target_executions.repetition)""",

@@ -1,4 +1,4 @@
-"""The tables of the warehouse, as data: the one place that declares a column.
+"""The tables of the warehouse, as data: the only declaration of each column.
 
 DDL, comments, the encoding and the decoding of rows all derive from here. No primary keys, indexes or sequences:
 `key` identifies a row, and writers replace by it, so the same schema serves any SQL warehouse.
