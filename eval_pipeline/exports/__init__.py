@@ -1,6 +1,6 @@
-"""The formats results can be exported in: one file per format, each registering itself.
+"""Export formats: one module per format, registered as an entry point.
 
-A format is a pure function of records: it yields pieces of files, which `exports.files` writes.
+A format is a pure function of result rows: it yields file chunks, which `exports.files` writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eval_pipeline.plugins import Registry
 
 
 class FileChunk(NamedTuple):
-    """Bytes to be put at the end of a file: its path within the export, `/` between parts, empty for the only file."""
+    """Bytes to append to a file. `path` is relative to the export, with `/` between parts; empty for the only file."""
 
     path: str
     data: bytes
@@ -23,9 +23,9 @@ class FileChunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """What an export is of: `name` of the selection, `at` when it happened (UTC).
+    """Options of an export: `name` of the selection, and the time `at` of its results (UTC).
 
-    `content` is whether what was said to and by the target may go into formats that are meant for other systems.
+    `content` is whether prompts and answers are written in formats for other systems.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ExportOptions:
 
 
 class ExportFormat(Protocol):
-    """Records → pieces of one file, or of a folder when `folder`. Records come suite by suite, runner by runner.
+    """Result rows → chunks of one file, or of a folder when `folder`. Rows are grouped by suite and runner.
 
     A format that writes folders may have a `default_folder`: where in the project a new one goes without `--output`.
     """

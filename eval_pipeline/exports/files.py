@@ -1,4 +1,4 @@
-"""Exports as files: written beside their place and moved there, so that no reader finds half of one."""
+"""Writing exports: into a temporary path beside the target, then renamed, so that readers see whole exports only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eval_pipeline.parsing.source import show_path
 
 
 def write_file(pieces: Iterable[FileChunk], path: Path) -> None:
-    """Writes the one file of an export beside its place and moves it there; an older one is replaced."""
+    """Write an export of one file, and replace an older file of that name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
@@ -26,9 +26,9 @@ def write_file(pieces: Iterable[FileChunk], path: Path) -> None:
 
 
 def write_folder(pieces: Iterable[FileChunk], path: Path) -> None:
-    """Writes the files of an export into a new folder beside its place and moves it there.
+    """Write an export of several files into a new folder.
 
-    Raises InputError when there is something already: an export never mixes with another.
+    Raises InputError for an existing, non-empty path: two exports never mix in a folder.
     """
     _check_free(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def write_folder(pieces: Iterable[FileChunk], path: Path) -> None:
         for piece in pieces:
             _append(beside, piece)
         _check_free(path)
-        beside.replace(path)  # also over an empty folder
+        beside.replace(path)  # a rename: atomic, and it replaces an empty folder
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 

@@ -1,6 +1,6 @@
-"""`html`: one page that needs nothing else, to be mailed or kept as an artifact of a CI run.
+"""`html`: one self-contained page, for mail or as an artifact of a CI run.
 
-Every text of a suite or a target is escaped; the page holds no script.
+Every text of a suite or a target is escaped; the page has no script.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ table{border-collapse:collapse;margin:.3rem 0}td,th{text-align:left;padding:.1re
 
 @EXPORTS.register("html")
 class Html:
-    """Every suite and runner with its plans; each opens to its prompt, answer and the reasons of the evaluators."""
+    """Every suite and runner with its plans; a plan expands to its prompt, answer and evaluator reasons."""
 
     folder: ClassVar[bool] = False
 
@@ -69,9 +69,9 @@ def _counted(statuses: Counter[Status]) -> str:
 def _plan(record: ResultRow) -> str:
     verdict = record.verdict
     name = record.case_id if record.repetition == 1 else f"{record.case_id} #{record.repetition}"
-    asked = "\n\n".join(content_text(message.get("content")) for message in record.input)
-    said = [("asked", asked), ("answered", record.output), ("error", record.error)]
-    parts = [f"<p>{escape(what)}</p><pre>{escape(text)}</pre>" for what, text in said if text]
+    prompt = "\n\n".join(content_text(message.get("content")) for message in record.input)
+    texts = [("asked", prompt), ("answered", record.output), ("error", record.error)]
+    parts = [f"<p>{escape(what)}</p><pre>{escape(text)}</pre>" for what, text in texts if text]
     return (
         f'<details class="{verdict.status.value}"><summary><b>{verdict.status.value}</b> {escape(name)} '
         f"<small>{escape(_measures(record))}</small></summary><p>{escape(verdict.reason)}</p>"
@@ -81,13 +81,13 @@ def _plan(record: ResultRow) -> str:
 
 def _measures(record: ResultRow) -> str:
     usage = record.report.usage if record.report is not None else None
-    said = {
+    measures = {
         "score": amount(record.verdict.score, 3),
         "time": milliseconds(record.duration_ms),
         "tokens": amount(usage.total_tokens if usage is not None else None),
         "cost": money(usage.cost_usd if usage is not None else None),
     }
-    return " · ".join(f"{name} {value}" for name, value in said.items() if value != UNKNOWN)
+    return " · ".join(f"{name} {value}" for name, value in measures.items() if value != UNKNOWN)
 
 
 def _scores(scores: Iterable[Score]) -> str:

@@ -18,7 +18,7 @@ from eval_pipeline.statistics.distributions import distribution
 
 @EXPORTS.register("json")
 class Json:
-    """`{"results": [...], "stats": {...}}`; what could not be graded is counted beside the pass rate, not in it."""
+    """`{"results": [...], "stats": {...}}`; ungraded plans are counted separately from the pass rate."""
 
     folder: ClassVar[bool] = False
 

@@ -13,7 +13,7 @@ from eval_pipeline.leaderboards.result_rows import ResultRow
 
 @EXPORTS.register("jsonl")
 class JsonLines:
-    """Every plan with its verdict, scores, session and measures; what is not known is absent."""
+    """Every plan with its verdict, scores, session and measures; unknown values are absent."""
 
     folder: ClassVar[bool] = False
 

@@ -1,6 +1,6 @@
-"""`junit`: XML for CI systems, by the schema that Jenkins and those after it read.
+"""`junit`: XML for CI systems, in the schema of Jenkins.
 
-A case that failed has a `failure`, one that could not be graded an `error`; pass marks are the cases' own thresholds.
+A case that failed has a `failure`, one that could not be graded an `error`; a case passes by its own threshold.
 A case that failed as expected is `skipped`, as pytest writes its xfails.
 """
 
@@ -114,7 +114,7 @@ def _properties(record: ResultRow) -> Iterator[tuple[str, Any]]:
 
 
 def _details(record: ResultRow) -> str:
-    """What did not pass, a line each: every failed finding, else the reason."""
+    """Return what did not pass, one per line: every failed finding, else the reason."""
     failed = [finding.text for score in record.scores for finding in score.findings if not finding.passed]
     return "\n".join([record.error or record.verdict.reason, *failed])
 
@@ -131,8 +131,8 @@ def _seconds(value: float) -> str:
 
 
 def _open(element: str, attributes: dict[str, Any], end: str = "") -> str:
-    said = (f" {name}={quoteattr(_clean(str(value)))}" for name, value in attributes.items() if value is not None)
-    return f"<{element}{''.join(said)}{end}>"
+    pairs = (f" {name}={quoteattr(_clean(str(value)))}" for name, value in attributes.items() if value is not None)
+    return f"<{element}{''.join(pairs)}{end}>"
 
 
 def _text(text: str) -> str:
@@ -140,5 +140,5 @@ def _text(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """A text without what XML 1.0 cannot say at all (control characters, lone surrogates)."""
+    """Return the text without characters that XML 1.0 forbids (control characters, lone surrogates)."""
     return _NOT_XML.sub("", text)

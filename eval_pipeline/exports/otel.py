@@ -2,7 +2,7 @@
 
 One trace per plan: a root span with the case, its verdict and one `gen_ai.evaluation.result` event per evaluator; below
 it a `chat` span per message of the model and an `execute_tool` span per call. Ids derive from the execution's, so that
-exporting twice gives the same spans. A span whose time is unknown begins at the last known time before it. Texts of
+exporting twice gives the same spans. A span without a time begins at the last known time before it. Texts of
 messages and tools are left out unless `content` is requested.
 """
 
@@ -35,7 +35,7 @@ _PROVIDERS_BY_MODEL = {
 
 @EXPORTS.register("otel")
 class OpenTelemetry:
-    """One JSON document: `{"resourceSpans": [...]}`, as OTLP/HTTP takes it and its file exporters write it."""
+    """One JSON document: `{"resourceSpans": [...]}`, the format of OTLP/HTTP and of its file exporters."""
 
     folder: ClassVar[bool] = False
 
@@ -49,7 +49,7 @@ class OpenTelemetry:
         yield FileChunk("", _TAIL)
 
     def requests(self, records: Iterable[ResultRow], *, content: bool, most_spans: int = 1_000) -> Iterator[bytes]:
-        """Yield the same spans as bodies of OTLP/HTTP requests, each of at most so many spans but whole traces."""
+        """Yield the spans as bodies of OTLP/HTTP requests: whole traces, up to a number of spans each."""
         batch: list[bytes] = []
         for record in records:
             batch += (to_json(span) for span in self.spans(record, content=content))
@@ -116,7 +116,7 @@ _HEAD, _TAIL = (
 
 @dataclass(slots=True)
 class _Trace:
-    """The spans of one plan while they are made; `clock` is the last known time."""
+    """Builder of the spans of one plan; `clock` is the last known time."""
 
     format: OpenTelemetry
     record: ResultRow
@@ -159,23 +159,23 @@ class _Trace:
                     yield self._chat(event, at, turns.get(id(event)))
 
     def _chat(self, event: MessageEvent, at: datetime, turn: Turn | None) -> dict[str, Any]:
-        """A message of the model. The only one of a `turn` has its tokens and its time; of several they are unknown."""
+        """Return the span of a message. The only message of a `turn` has its tokens and time, several have none."""
         record = self.record
-        said = [{"role": "assistant", "parts": [_text_part(event.text)], "finish_reason": "stop"}]
+        messages = [{"role": "assistant", "parts": [_text_part(event.text)], "finish_reason": "stop"}]
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": provider(record),
-            "gen_ai.request.model": _asked_model(record) or record.model,
+            "gen_ai.request.model": _requested_model(record) or record.model,
             "gen_ai.response.model": record.report.model if record.report is not None else None,
             **(_usage(turn.usage) if turn is not None else {}),
-            **({"gen_ai.output.messages": to_json(said).decode()} if self.content else {}),
+            **({"gen_ai.output.messages": to_json(messages).decode()} if self.content else {}),
         }
         times = self._turn_times(turn, at) if turn is not None and event.at is None else (at, at)
         return self._span(f"chat {record.model or ''}".rstrip(), CLIENT, times, attributes)
 
     def _turn_times(self, turn: Turn, at: datetime) -> tuple[datetime, datetime]:
-        """From the last known time on as long as the turn took; the only turn lasts as long as the execution."""
-        assert self.record.report is not None  # it has the turn
+        """Return start and end: from the last known time for the turn's duration; a single turn spans the execution."""
+        assert self.record.report is not None  # the turn comes from this report
         if len(self.record.report.turns) == 1:
             return self.record.started_at or at, self.ended
         return at, self._time(later(at, turn.duration_ms or 0.0))
@@ -196,9 +196,9 @@ class _Trace:
         error = "tool_error" if use.is_error else None
         return self._span(f"execute_tool {use.tool}", INTERNAL, (began, ended), attributes, error=error)
 
-    def _time(self, told: datetime | None) -> datetime:
-        """A time within the span of the execution, never before the one that came before it."""
-        self.clock = min(max(self.clock, told or self.clock), self.ended)
+    def _time(self, reported: datetime | None) -> datetime:
+        """Return a time within the execution, not before the previous one: child spans lie inside their parent."""
+        self.clock = min(max(self.clock, reported or self.clock), self.ended)
         return self.clock
 
     def _evaluation(self, score: Score) -> dict[str, Any]:
@@ -257,19 +257,19 @@ def _root_attributes(record: ResultRow) -> dict[str, Any]:
         "gen_ai.agent.name": record.runner,
         "gen_ai.agent.version": record.report.agent_version if record.report is not None else None,
         "gen_ai.conversation.id": record.report.session_id if record.report is not None else None,
-        "gen_ai.request.model": _asked_model(record) or record.model,
+        "gen_ai.request.model": _requested_model(record) or record.model,
         **(_usage(record.report.usage) if record.report is not None else {}),
     }
 
 
 def _turns_of_only_answers(report: SessionReport) -> dict[int, Turn]:
-    """The turns with a single message of the model, by the identity of that event."""
+    """Return turns with exactly one message of the model, by the identity of that event."""
     answers = ((turn, [event for event in turn.events if _is_answer(event)]) for turn in report.turns)
     return {id(events[0]): turn for turn, events in answers if len(events) == 1}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    """Gross counts: cache reads are part of the input, as the conventions require."""
+    """Return gross counts: the conventions count cache reads as input."""
     return {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
@@ -280,7 +280,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 
 def _messages(record: ResultRow) -> dict[str, Any]:
-    asked = [
+    prompt = [
         {"role": str(message.get("role")), "parts": [_text_part(content_text(message.get("content")))]}
         for message in record.input
     ]
@@ -288,7 +288,7 @@ def _messages(record: ResultRow) -> dict[str, Any]:
         record.output is not None
     ) else None  # fmt: skip
     return {
-        "gen_ai.input.messages": to_json(asked).decode(),
+        "gen_ai.input.messages": to_json(prompt).decode(),
         "gen_ai.output.messages": to_json(answered).decode() if answered is not None else None,
     }
 
@@ -301,13 +301,13 @@ def _json_text(value: Any) -> str | None:
     return None if value is None else value if isinstance(value, str) else to_json(value).decode()
 
 
-def _asked_model(record: ResultRow) -> str | None:
+def _requested_model(record: ResultRow) -> str | None:
     model = record.runner_settings.get("model")
     return model if isinstance(model, str) else None
 
 
 def provider(record: ResultRow) -> str:
-    """Who provides the model, by the conventions' names: by the agent, else by the model's name; else the adapter."""
+    """Return the model's provider, named as in the conventions: by agent, else by model, else the adapter."""
     model = (record.model or "").lower().rpartition("/")[2]
     by_model = (name for begin, name in _PROVIDERS_BY_MODEL.items() if model.startswith(begin))
     adapter = record.adapter or "unknown"
@@ -320,7 +320,7 @@ def _id(execution_id: str, number: int) -> str:
 
 
 def _nanoseconds(time: datetime) -> str:
-    """64-bit numbers are texts in OTLP/JSON."""
+    """Return nanoseconds since the epoch as text: OTLP/JSON writes 64-bit numbers as strings."""
     return str((time - _EPOCH) // timedelta(microseconds=1) * 1_000)
 
 
@@ -336,5 +336,5 @@ def _value(value: Any) -> dict[str, Any]:
     if isinstance(value, float):
         return {"doubleValue": value}
     if isinstance(value, (list, tuple)):
-        return {"arrayValue": {"values": [_value(one) for one in value]}}
+        return {"arrayValue": {"values": [_value(item) for item in value]}}
     return {"stringValue": str(value)}

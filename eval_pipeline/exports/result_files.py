@@ -1,8 +1,8 @@
-"""Result files read back, to compare with and to follow over time: the registry of readers, and ours.
+"""Readers of result files, for comparisons and trends: the registry, and the reader of our own formats.
 
-A reader is a class with `claims` and `read`; other systems' readers come through the entry-point group
-`eval_pipeline.result_files`. Our own reads `json` and `jsonl` exports, and reports what is wrong with a file that
-nobody claims.
+A reader is a class with `claims` and `read`; readers of other systems register in the entry-point group
+`eval_pipeline.result_files`. Our own reads `json` and `jsonl` exports, and reports the errors of a file that no
+other reader claims.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ JsonMap = Mapping[str, Any]
 
 
 class ResultFile(Protocol):
-    """A reader of result files of one system."""
+    """Reader of the result files of one system."""
 
     def claims(self, path: Path, first: JsonMap | None) -> bool:
         """Return whether a file or folder is of this system. `first` is its first row; None when it has none."""
@@ -127,7 +127,7 @@ def results_of(name: str, rows: Iterable[tuple[tuple[Any, ...], Any]], at: Any =
 
 
 class OwnResultFile:
-    """A `json` or `jsonl` export of ours."""
+    """Reader of our `json` and `jsonl` exports."""
 
     def claims(self, path: Path, first: JsonMap | None) -> bool:
         return first is not None and "case_id" in first

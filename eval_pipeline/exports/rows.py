@@ -13,7 +13,7 @@ from eval_pipeline.scores.model import Score, SubScore
 
 
 def row_json(record: ResultRow) -> dict[str, Any]:
-    """Return everything known of a plan. `status` and `score` are always there; `score` is None for `error`."""
+    """Return the known values of a plan. `status` and `score` are always present; `score` is None for `error`."""
     return {
         "suite": record.suite,
         "case_id": record.case_id,
@@ -100,7 +100,7 @@ def _turn(turn: Turn) -> dict[str, Any]:
 
 
 def _score(score: Score, threshold: float) -> dict[str, Any]:
-    """One evaluator's score; it passed by its own report, else by its gate, else by the threshold of the case."""
+    """Return an evaluator's score; it passes by its own report, else by its gate, else by the case's threshold."""
     return {
         "evaluator": score.evaluator,
         "type": score.type,
@@ -124,10 +124,10 @@ def _member(member: SubScore) -> dict[str, Any]:
 
 
 def fields_json(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass that are known."""
+    """Return the fields of a dataclass that are not None."""
     return known({field.name: getattr(value, field.name) for field in fields(value)})
 
 
 def known(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping without what is None."""
+    """Return a mapping without its None values."""
     return {name: part for name, part in value.items() if part is not None}

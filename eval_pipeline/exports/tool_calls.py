@@ -1,6 +1,6 @@
 """The tool calls of a session report, as numbers and as messages.
 
-Names of tools are the target's. Facts that a report does not show are None or left out, never 0.
+Tools have the target's names. Values missing from a report are None or absent, never 0.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TraceSummary:
         return sum(self.tool_calls.values())
 
     def exploration_ratio(self, looking: Collection[str] | None = None) -> float | None:
-        """Return the share of tool calls that only look (default: read, search, list, by name); None without calls."""
+        """Return the share of read-only tool calls (default: read, search, list, by name); None without calls."""
         looks = sum(
             count
             for tool, count in self.tool_calls.items()

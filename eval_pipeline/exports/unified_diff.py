@@ -1,4 +1,4 @@
-"""Unified diff → which files it changes, and by how much."""
+"""Unified diff → changed files with their numbers of lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class ChangedFile:
-    """One file of a diff: its path, whether it is new or gone, lines added and removed."""
+    """One file of a diff: its path, whether it is new or deleted, lines added and removed."""
 
     path: str
     created: bool = False
@@ -17,7 +17,7 @@ class ChangedFile:
 
 
 def changed_files(diff: str) -> list[ChangedFile]:
-    """The files of a unified diff as `git diff` or `diff -u` write it, in order. What is no diff has none."""
+    """Return the files of a unified diff (`git diff`, `diff -u`), in order; none for other text."""
     files: list[ChangedFile] = []
     old, left_old, left_new = "", 0, 0
     for line in diff.splitlines():
@@ -42,7 +42,7 @@ def _file(old: str, new: str) -> ChangedFile:
 
 
 def _sizes(line: str) -> tuple[int, int]:
-    """Lines of the old and the new file that a hunk covers: `@@ -1,3 +1,4 @@`."""
+    """Return the numbers of old and new lines of a hunk: `@@ -1,3 +1,4 @@`."""
     ranges = [part[1:].split(",") for part in line.split("@@")[1].split()]
     sizes = [int(part[1]) if len(part) > 1 else 1 for part in ranges if part[0].isdigit()]
     return (sizes[0], sizes[1]) if len(sizes) == 2 else (0, 0)

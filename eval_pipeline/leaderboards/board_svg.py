@@ -1,4 +1,4 @@
-"""Standings as an SVG drawing, written without a plotting library: light enough for every materialization."""
+"""Standings as an SVG drawing, written without a plotting library, so that every materialization can afford it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEAD = (
 
 
 def board_svg(standings: pl.DataFrame) -> str:
-    """The pass rates of each suite with their 95 % intervals, best first; runners without a pass rate are left out."""
+    """Return the pass rates of each suite with 95 % intervals, best first; runners without a pass rate are left out."""
     known = standings.filter(pl.col("pass_rate").is_not_null())
     suites = known["suite"].unique(maintain_order=True).to_list()
     panels = [known.filter(pl.col("suite") == suite).sort("pass_rate", "runner", descending=[True, False])

@@ -1,7 +1,7 @@
 """Results × Results → Comparison: two runners or two sweeps, paired by case.
 
-A case counts when both sides graded it and it is the same case on both; the others are counted beside it, by why they
-do not. Means are over cases: the repetitions of a case are averaged first.
+A case is paired when both sides graded it with the same content; unpaired cases are counted by
+their reason. Means are over cases: the repetitions of a case are averaged first.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Comparison:
     cases: pl.DataFrame
 
     def changes(self, most: int) -> pl.DataFrame:
-        """The wins and losses that moved most, losses before wins of the same size."""
+        """Return the wins and losses of largest change; of equal changes, losses first."""
         moved = self.cases.filter(pl.col("outcome").is_in(["win", "loss"]))
         size = pl.col("delta").abs().round(9)
         keys = [name for name in RUNNER_CASE if name in moved.columns]
@@ -79,7 +79,7 @@ class Comparison:
 def compare(
     baseline: Results, candidate: Results, *, threshold: float = THRESHOLD, allow_changed: bool = False
 ) -> Comparison:
-    """Pairs two results by suite and case, and by runner too where a side has several runners.
+    """Pair two results by suite and case, and by runner where a side has several runners.
 
     A case whose content differs between the sides is another case: it is paired only with `allow_changed`.
     """
@@ -153,12 +153,12 @@ def _summary(cases: pl.DataFrame, suite: str | None) -> Summary:
 
 
 def _possible(interval: Interval | None) -> Interval | None:
-    """An interval of a difference of scores, which cannot leave [-1, 1]."""
+    """Clip an interval of score differences to [-1, 1], their range."""
     return None if interval is None else (max(-1.0, interval[0]), min(1.0, interval[1]))
 
 
 def matrix(sides: Sequence[Results]) -> pl.DataFrame:
-    """Cases down, sides across: the mean score of each case on each side, null where there is none.
+    """Return the mean score of each case (row) on each side (column); null without a score.
 
     Columns: suite, case_id (and runner, where a side has several), then one named after each side.
     """
@@ -171,7 +171,7 @@ def matrix(sides: Sequence[Results]) -> pl.DataFrame:
 
 
 def one_per_runner(results: Results) -> list[Results]:
-    """The results of each runner by itself, under the runner's name."""
+    """Split results by runner, each named after its runner."""
     return [Results(runner, results.frame.filter(pl.col("runner") == runner), results.at) for runner in results.runners]
 
 
@@ -221,7 +221,7 @@ def _wins(comparison: Comparison) -> Iterator[tuple[str, str, float]]:
 
 
 def details(comparison: Comparison) -> dict[str, Any]:
-    """The numbers of a comparison as JSON takes them, without its cases."""
+    """Return the numbers of a comparison as JSON values, without its cases."""
     return {
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
@@ -233,7 +233,7 @@ def details(comparison: Comparison) -> dict[str, Any]:
 
 
 def check_names(sides: Sequence[Results]) -> None:
-    """Raises InputError when two sides have one name."""
+    """Raise InputError when two sides have the same name."""
     names = [side.name for side in sides]
     for name in names:
         if names.count(name) > 1:

@@ -10,9 +10,9 @@ EXAMPLES = 5
 
 
 def summarize_failures(verdicts: pl.DataFrame) -> pl.DataFrame:
-    """One row per suite, runner and failure class, most frequent first.
+    """Return one row per suite, runner and failure class, most frequent first.
 
-    A failure that was expected is no reason for anybody to act. `verdicts` as in `standings.VERDICT_COLUMNS`; `share`
+    Expected failures are left out: they need no action. `verdicts` as in `standings.VERDICT_COLUMNS`; `share`
     is the class's part of the executed plans. The result has the columns of the table `failure_classes`, without
     computed_at.
     """

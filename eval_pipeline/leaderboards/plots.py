@@ -1,6 +1,6 @@
-"""Pictures for `--plot`, drawn with matplotlib.
+"""Plots for `--plot`, drawn with matplotlib.
 
-matplotlib takes half a second to import: import this module only where a picture is drawn.
+matplotlib takes half a second to import: import this module only to draw a plot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results with several repetitions of a case → how reliable each runner is: pass@k, pass^k, the error of repeating."""
+"""Results with repetitions → reliability of each runner: pass@k, pass^k, the error from repetitions."""
 
 from __future__ import annotations
 

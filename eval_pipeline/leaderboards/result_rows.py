@@ -1,4 +1,4 @@
-"""A plan with everything that is known of it, in one value: what an export writes. Values only."""
+"""A plan with all its stored values, as exports write it. Values only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JsonMap = Mapping[str, Any]
 class ResultRow:
     """One plan of a sweep, of a board or of the current results: its case, execution, report, scores and verdict.
 
-    `report` is None when there is nothing to read (the target never ran). `input` and `expected_output` are messages
+    `report` is None when the target never ran. `input` and `expected_output` are messages
     as the suite specifies them; `hooks` is the output of the workspace's hooks, by name. Times are UTC; unknown is
     None.
     """

@@ -1,6 +1,6 @@
-"""What comparisons and trends read: one row per plan, graded or not, of any source, under a name.
+"""Input of comparisons and trends: named results, one row per plan, graded or not.
 
-Where rows come from (a sweep, a board, a result file) is not known here.
+The source of the rows (a sweep, a board, a result file) is not part of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RUNNER_CASE = ("suite", "runner", "case_id")
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A named set of results: `frame` has RESULT_COLUMNS; `at` is when its sweep began, when that is known."""
+    """A named set of results: `frame` has RESULT_COLUMNS; `at` is the start of its sweep; None when unknown."""
 
     name: str
     frame: pl.DataFrame
@@ -30,19 +30,19 @@ class Results:
 
     @property
     def runners(self) -> list[str]:
-        """The runners in it, sorted."""
+        """The runners of the results, sorted."""
         return self.frame["runner"].unique().sort().to_list()
 
 
 def by_case(results: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
-    """Return repetitions of a case (per runner, with the runner among `keys`) taken together, graded ones only.
+    """Return one row per case (and runner, with the runner among `keys`) over its graded repetitions.
 
     Columns: keys, score (mean), pass_rate, graded, repetitions, content. Score and rate are null where nothing was
     graded: unknown, never 0.
     """
     graded = pl.col("status") != "error"
     passed = pl.col("status").is_in(["passed", "expected-failed"])
-    ordered = results.sort(*keys, "repetition")  # sums of floats depend on their order
+    ordered = results.sort(*keys, "repetition")  # float sums depend on the order of rows: sorted rows give equal bytes
     return ordered.group_by(keys, maintain_order=True).agg(
         score=pl.col("score").filter(graded).mean(),
         pass_rate=passed.filter(graded).cast(pl.Float64).mean(),

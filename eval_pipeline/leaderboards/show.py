@@ -10,29 +10,29 @@ UNKNOWN = "–"
 
 
 def percent(value: float | None) -> str:
-    """A share as a percentage with one decimal, `–` when unknown."""
+    """Return a share as a percentage with one decimal, `–` when unknown."""
     return UNKNOWN if value is None else f"{100 * value:.1f} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """An interval of shares, `–` when unknown."""
+    """Return an interval of shares, `–` when unknown."""
     return UNKNOWN if low is None or high is None else f"{100 * low:.1f}–{100 * high:.1f}"
 
 
 def amount(value: float | None, digits: int = 0, unit: str = "") -> str:
-    """A number with thousands separated, `–` when unknown."""
+    """Return a number with thousands separated, `–` when unknown."""
     return UNKNOWN if value is None else f"{value:,.{digits}f}{unit}"
 
 
 def milliseconds(value: float | None) -> str:
-    """A duration: `3.2 ms`, `850 ms`, `12.4 s`; `–` when unknown."""
+    """Return a duration: `3.2 ms`, `850 ms`, `12.4 s`; `–` when unknown."""
     if value is None:
         return UNKNOWN
     return f"{value / 1000:.1f} s" if value >= 10_000 else f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
 
 
 def money(value: float | None) -> str:
-    """US dollars, with four decimals below one; `–` when unknown. An amount that rounds to zero is `<$0.0001`."""
+    """Return US dollars, with four decimals below one; `–` when unknown. Amounts that round to zero are `<$0.0001`."""
     if value is None:
         return UNKNOWN
     return f"${value:,.2f}" if value >= 1 else "<$0.0001" if 0 < value < 0.00005 else f"${value:.4f}"
@@ -42,7 +42,7 @@ BOARD_HEAD = ("#", "runner", "pass rate", "95 %", "mean", "graded", "errors", "p
 
 
 def board_rows(standings: pl.DataFrame) -> list[tuple[str, ...]]:
-    """Standings as texts, one tuple per row under BOARD_HEAD; `=` marks a tie with the best."""
+    """Return standings as texts, one tuple per row under BOARD_HEAD; `=` marks a tie with the best."""
     return [
         (
             (UNKNOWN if row["rank"] is None else str(row["rank"]))
@@ -67,7 +67,7 @@ def _total(input_tokens: int | None, output_tokens: int | None) -> int | None:
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; `|` inside a cell is escaped."""
+    """Return a Markdown table; `|` in texts is escaped."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(
         "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
@@ -75,5 +75,5 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def short_name(name: str, longest: int = 40) -> str:
-    """A name cut to a label."""
+    """Return a name, shortened to fit a label."""
     return name if len(name) <= longest else f"{name[: longest - 1]}…"

@@ -1,5 +1,5 @@
-"""Verdicts → standings: the room's verb, `rank`. Ungraded plans never enter a rate or a mean; coverage
-and the bounds of the rate show them beside it."""
+"""Verdicts → standings. Rates and means are over graded plans only; coverage and the bounds of the rate account
+for the ungraded ones."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _PAIR = ("suite", "suite_revision", "runner", "runner_revision")
 
 
 def rank(verdicts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Standings per suite and overall, best first.
+    """Return standings per suite and overall, best first.
 
     `verdicts`: one row per executed plan (VERDICT_COLUMNS); `pairs`: how many plans each suite × runner has
     (PAIR_COLUMNS). One suite revision per suite. The result has the columns of the table `leaderboards`, without
     board_id, computed_at and sweep_id.
     """
-    ordered = verdicts.sort("suite", "runner", "case_id", "repetition")  # sums of floats depend on their order
+    ordered = verdicts.sort("suite", "runner", "case_id", "repetition")  # float sums depend on the order of rows
     per_suite = _with_ranks(_standings(ordered, pairs), "suite")
     return pl.concat([per_suite, _with_ranks(_overall(per_suite), None)], how="diagonal_relaxed")
 
@@ -55,12 +55,12 @@ def _standings(verdicts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _known_sum(column: str) -> pl.Expr:
-    """The sum of what is known; null, not 0, when nothing is."""
+    """Return the sum of the known values; null, not 0, without any."""
     return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)
 
 
 def _means(verdicts: pl.DataFrame) -> pl.DataFrame:
-    """Mean score with its interval; repetitions of a case are averaged first: cases are what is drawn at random."""
+    """Return mean score and interval; repetitions are averaged first, since cases are the independent sample."""
     graded = verdicts.filter(pl.col("status") != "error")
     by_case = graded.group_by(*_PAIR, "case_id", maintain_order=True).agg(pl.col("score").mean())
     means = by_case.group_by(_PAIR, maintain_order=True).agg(
@@ -90,7 +90,7 @@ def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _overall(per_suite: pl.DataFrame) -> pl.DataFrame:
-    """One row per runner over all its suites, each suite counting the same.
+    """Return one row per runner over its suites, equally weighted.
 
     The intervals take the suites as independent: the distances from each suite's value to the ends of its interval are
     added in quadrature (Zou and Donner 2008, Statistics in Medicine 27), which for one suite is its own interval.
@@ -130,13 +130,13 @@ def _high_of_mean(name: str) -> pl.Expr:
 
 
 def _quadrature(name: str, end: str) -> pl.Expr:
-    """Distances of values to one end of their intervals, combined; null when a value has no interval."""
+    """Return the combined distances of values to one end of their intervals; null when one has no interval."""
     known = (pl.col(name).count() > 0) & (pl.col(name).count() == pl.col(end).count())
     return pl.when(known).then(((pl.col(end) - pl.col(name)) ** 2).sum().sqrt() / pl.col(name).count())
 
 
 def _with_ranks(frame: pl.DataFrame, within: str | None) -> pl.DataFrame:
-    """Ranks by pass rate, then mean score; equals share a rank, runners without a rate come last and have none."""
+    """Add ranks by pass rate, then mean score; ties share a rank, runners without a rate come last, unranked."""
     groups = [within] if within else [pl.lit(0)]
     order = pl.struct(-pl.col("pass_rate").round(_ROUNDING), -pl.col("mean_score").fill_null(-1.0).round(_ROUNDING))
     known = pl.col("pass_rate").is_not_null()

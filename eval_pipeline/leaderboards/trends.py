@@ -1,4 +1,4 @@
-"""Results of one sweep after another → Trend: does the mean score rise, fall or stay?"""
+"""Results of one sweep after another → Trend: the direction of the mean score."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Trend:
 
 
 def direction_of(slope: float, threshold: float = SLOPE_THRESHOLD) -> Direction:
-    """Improving or degrading when the mean moves by more than the threshold a sweep."""
+    """Return improving or degrading when the mean changes by more than the threshold per sweep."""
     return "improving" if slope > threshold else "degrading" if slope < -threshold else "stable"
 
 
 def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD, allow_missing: bool = False) -> Trend:
-    """The trend over sweeps, oldest first, of the cases (suite × runner × case) that every sweep graded.
+    """Return the trend over sweeps, oldest first, of the cases (suite × runner × case) that every sweep graded.
 
     With `allow_missing` each sweep's mean is over whatever it graded. A case whose content changed is another case.
     Raises InputError for fewer than two sweeps, or when no case is common to all.
@@ -94,7 +94,7 @@ def _point(results: Results, graded: pl.DataFrame, kept: pl.DataFrame) -> Point:
 
 
 def in_order(sweeps: Sequence[Results]) -> list[Results]:
-    """Sweeps oldest first, when all say when they began; else as they were named."""
+    """Return sweeps oldest first, if all have a start time; else in the given order."""
     times = [results.at for results in sweeps]
     if any(at is None for at in times):
         return list(sweeps)

@@ -1,6 +1,6 @@
-"""How far graders agree beyond chance: formulas of numbers or of expressions, in arithmetic that both have.
+"""Agreement of graders beyond chance: formulas for numbers and for SQL expressions.
 
-Both are 1 for full agreement and 0 for what chance alone brings.
+Both are 1 for full agreement and 0 for the agreement expected by chance.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scores → how they are spread: what a person looks at first."""
+"""Scores → summary of their distribution."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ENDS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """Numbers about scores in [0, 1], each None where there is nothing to know it from.
+    """Statistics of scores in [0, 1]; each is None without the values it needs.
 
-    `deviation` is the sample's, None below two. `buckets` counts fifths of [0, 1], each with its upper end,
-    the first with 0 too. `top` and `bottom` are the names of up to three highest and lowest, highest first.
+    `deviation` is the sample's, None below two scores. `buckets` counts fifths of [0, 1], each including its upper
+    end, the first also 0. `top` and `bottom` are the names of up to three highest and lowest, highest first.
     """
 
     count: int
@@ -34,9 +34,9 @@ class Distribution:
 
 
 def distribution(scores: Sequence[tuple[str, float]], mark: float) -> Distribution:
-    """How named scores are spread, and how many reach the mark."""
+    """Return the distribution of named scores, and how many reach the mark."""
     values = sorted(value for _, value in scores)
-    ranked = [name for name, _ in sorted(scores, key=lambda one: -one[1])]
+    ranked = [name for name, _ in sorted(scores, key=lambda score: -score[1])]
     spread = variance(values)
     placed = [max(0, math.ceil(value * BUCKETS - 1e-9) - 1) for value in values]
     return Distribution(

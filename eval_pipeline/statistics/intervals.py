@@ -1,6 +1,6 @@
-"""Intervals of rates and means. What cannot be known (the spread of a single value) is None, never 0.
+"""Intervals of rates and means. An undefined value (the spread of a single value) is None, never 0.
 
-A formula that numbers and Polars expressions need is written once, in arithmetic that both have.
+A formula for numbers and Polars expressions is written once, in arithmetic that both support.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _within_one(value: Any) -> pl.Expr:
 
 
 def _wilson(successes: Any, trials: Any, z: float = Z95) -> tuple[Any, Any]:
-    """Middle and half width of Wilson's interval, of numbers or of expressions."""
+    """Return middle and half width of Wilson's interval, for numbers or expressions."""
     share, squared = successes / trials, z * z
     middle = (share + squared / (2 * trials)) / (1 + squared / trials)
     half = z / (1 + squared / trials) * (share * (1 - share) / trials + squared / (4 * trials * trials)) ** 0.5

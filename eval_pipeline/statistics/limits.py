@@ -1,4 +1,4 @@
-"""Limits on getting worse."""
+"""Limits on regressions."""
 
 from __future__ import annotations
 

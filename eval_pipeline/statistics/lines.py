@@ -11,7 +11,7 @@ from eval_pipeline.statistics.summaries import mean
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A least-squares line over 0, 1, 2, …; `r_squared` is None for a level one, whose spread explains nothing."""
+    """A least-squares line over 0, 1, 2, …; `r_squared` is None for constant values, which have no variance."""
 
     slope: float
     intercept: float

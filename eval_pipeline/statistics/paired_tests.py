@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignTest:
-    """How often paired values went up, down or stayed, and how likely so uneven a split is by chance.
+    """Counts of paired values that rose, fell or stayed, and the probability of so uneven a split by chance.
 
     `p_value` is two-sided, `p_worse` the chance of at least so many downs. With pass and fail as values this is
     McNemar's exact test (1947, Psychometrika 12): the downs are regressions, the ups improvements.

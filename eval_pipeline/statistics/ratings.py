@@ -1,4 +1,4 @@
-"""Wins between two sides each → strengths of all sides."""
+"""Pairwise wins → strengths of all sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that describe a sample. What cannot be known (the spread of a single value) is None, never 0."""
+"""Summary statistics of a sample. An undefined value (the spread of a single value) is None, never 0."""
 
 from __future__ import annotations
 
