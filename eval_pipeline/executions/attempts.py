@@ -28,7 +28,7 @@ from eval_pipeline.executions.model import (
     TargetFailure,
     WorkspaceTrace,
 )
-from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.executions.threads import in_thread, is_cancelled
 from eval_pipeline.failures import ADAPTER, RATE_LIMITED, TIMEOUT, WORKSPACE
 from eval_pipeline.suites.model import Case
 
@@ -193,7 +193,7 @@ class Attempts:
             return failure
         # The one boundary to adapters: every exception becomes a row, even an exit or a cancellation raised inside one.
         except (Exception, SystemExit, asyncio.CancelledError) as error:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             if limit.expired():
                 retryable = self._adapter.retries_timeouts
@@ -268,9 +268,3 @@ def _awaitable(adapter: Adapter) -> Callable[[Call], Awaitable[RawExecution]]:
         return answer
 
     return execute
-
-
-def _is_cancelled() -> bool:
-    """Return whether this task itself is cancelled: a CancelledError may also come from inside an adapter."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

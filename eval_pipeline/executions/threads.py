@@ -1,4 +1,4 @@
-"""Call a plain function from the event loop, each call in its own thread.
+"""Call a plain function from the event loop, each call in its own thread; whether the current task is cancelled.
 
 There is no pool: calls would wait for each other while their time limits run, and a call that never returns would keep
 the process from ending.
@@ -37,3 +37,9 @@ async def in_thread(function: Callable[..., Value], *args: Any, **kwargs: Any) -
     if errors:
         raise errors.pop()
     return values[0]
+
+
+def is_cancelled() -> bool:
+    """Return whether the current task is cancelled; a CancelledError may also come from inside what it awaits."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from eval_pipeline.exports.rows import known
 from eval_pipeline.reports.model import (
     Event,
     MessageEvent,
@@ -60,8 +61,8 @@ class TraceSummary:
     @property
     def mean_tool_ms(self) -> float | None:
         """Mean duration of the tool calls whose duration is known."""
-        known = [duration for durations in self.tool_durations.values() for duration in durations]
-        return sum(known) / len(known) if known else None
+        durations = [duration for durations in self.tool_durations.values() for duration in durations]
+        return sum(durations) / len(durations) if durations else None
 
 
 def summarize_trace(report: SessionReport) -> TraceSummary | None:
@@ -87,8 +88,8 @@ def summarize_trace(report: SessionReport) -> TraceSummary | None:
 
 def _times(report: SessionReport, uses: Sequence[ToolUse]) -> Iterator[datetime]:
     texts = [report.started_at, report.ended_at, *(event.at for event in report.events)]
-    known = [*map(parse_time, texts), *(use.ended_at for use in uses)]
-    return (time for time in known if time is not None)
+    times = [*map(parse_time, texts), *(use.ended_at for use in uses)]
+    return (time for time in times if time is not None)
 
 
 def trace_json(trace: TraceSummary) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def output_messages(report: SessionReport) -> list[dict[str, Any]]:
     uses = iter(report.tool_uses)
     for event in report.events:
         if isinstance(event, MessageEvent) and _is_shown(event, bool(messages)):
-            messages.append(_known({"role": event.role, "content": event.text, "start_time": event.at}))
+            messages.append(known({"role": event.role, "content": event.text, "start_time": event.at}))
         elif isinstance(event, ToolCallEvent):
             if not messages or messages[-1]["role"] != "assistant":
                 messages.append({"role": "assistant", "content": ""})
@@ -125,7 +126,7 @@ def _is_shown(event: Event, began: bool) -> bool:
 
 def _tool_call(use: ToolUse) -> dict[str, Any]:
     result = use.result
-    return _known({
+    return known({
         "tool": use.tool,
         "id": use.call.call_id,
         "input": use.call.arguments,
@@ -133,7 +134,3 @@ def _tool_call(use: ToolUse) -> dict[str, Any]:
         "start_time": use.call.at,
         "duration_ms": use.duration_ms,
     })  # fmt: skip
-
-
-def _known(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: part for name, part in value.items() if part is not None}

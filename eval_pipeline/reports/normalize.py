@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from eval_pipeline.executions.model import Execution, RawExecution, Runner
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.failures import NORMALIZATION
+from eval_pipeline.llm.reading import amount
 from eval_pipeline.plugins import Registry
 from eval_pipeline.reports.model import SessionReport, ToolCallEvent, TurnStart, Usage
 from eval_pipeline.reports.tool_kinds import TOOL_KINDS, kind_in_format
@@ -91,7 +91,7 @@ def _elapsed_ms(execution: Execution) -> float | None:
     None in the payload is unknown: a replayed answer was given at another time.
     """
     payload = execution.raw.payload if execution.raw is not None else {}
-    return json_amount(payload["elapsed_ms"]) if "elapsed_ms" in payload else execution.duration_ms
+    return amount(payload["elapsed_ms"]) if "elapsed_ms" in payload else execution.duration_ms
 
 
 def normalizer_version(format_: str) -> str:
@@ -163,19 +163,3 @@ def _first_known(*values: Known | None) -> Known | None:
 
 def _iso(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
-
-
-def json_int(value: Any) -> int | None:
-    """Return an external value as a count: an int of at least 0 that fits 64 bits, else None (unknown)."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
-
-
-def json_amount(value: Any) -> float | None:
-    """Return an external value as a measure (money, time): a finite number of at least 0, else None (unknown)."""
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
-    return float(value) if usable else None
-
-
-def json_mapping(value: Any) -> Mapping[str, Any]:
-    """Return an external value as a mapping; empty for anything else."""
-    return value if isinstance(value, Mapping) else {}

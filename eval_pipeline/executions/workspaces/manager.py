@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from eval_pipeline.executions.model import Plan, TargetFailure, WorkspaceTrace
-from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.executions.threads import in_thread, is_cancelled
 from eval_pipeline.executions.workspaces.hooks import case_payload
 from eval_pipeline.executions.workspaces.providers import FAILURES, WorkspaceProvider, is_per_case, provider_for
 from eval_pipeline.executions.workspaces.snapshots import MOST_BYTES
@@ -191,7 +191,7 @@ class Workspace:
             return
         self._closed = True
         self._dir.failed = self._dir.failed or (failed and not restore)
-        if _is_cancelled():
+        if is_cancelled():
             await self._provider.cancel(self._dir)
             return
         try:
@@ -227,8 +227,3 @@ class Workspace:
         except FAILURES as error:
             self._warn(f"changes in the workspace are unknown: {error}")
             return None
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from eval_pipeline.exports.rows import known
 from eval_pipeline.exports.tool_calls import output_messages, summarize_trace, trace_json
 from eval_pipeline.failures import FAILURE_CLASSES, Origin
 from eval_pipeline.leaderboards.result_rows import ResultRow
@@ -197,8 +198,3 @@ def token_usage(record: ResultRow) -> dict[str, int] | None:
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in message.items() if value not in (None, [], ())}
-
-
-def known(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping without what is None."""
-    return {name: part for name, part in value.items() if part is not None}

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import orjson
 
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
+from eval_pipeline.exports.rows import known
 from eval_pipeline.exports.tool_calls import output_messages, summarize_trace
 from eval_pipeline.exports.unified_diff import changed_files
 from eval_pipeline.fingerprints import to_json
@@ -25,7 +26,6 @@ from eval_pipeline.formats.agentv.results import (
     assertions,
     evaluator_json,
     index_fields,
-    known,
     token_usage,
 )
 from eval_pipeline.leaderboards.result_rows import ResultRow

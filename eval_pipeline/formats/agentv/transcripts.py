@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from eval_pipeline.agents.session_import import Session
+from eval_pipeline.exports.rows import known
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, ToolUse, Usage
 
 JsonObject = dict[str, Any]
@@ -47,11 +48,11 @@ def transcript_messages(report: SessionReport) -> list[JsonObject]:
     takes_calls = False
     for event in report.events:
         if isinstance(event, MessageEvent) and not event.injected and event.phase != "thinking" and event.text:
-            messages.append(_known({"role": event.role, "content": event.text, "start_time": event.at}))
+            messages.append(known({"role": event.role, "content": event.text, "start_time": event.at}))
             takes_calls = event.role == "assistant"
         elif isinstance(event, ToolCallEvent):
             if not takes_calls:
-                messages.append(_known({"role": "assistant", "start_time": event.at}))
+                messages.append(known({"role": "assistant", "start_time": event.at}))
             takes_calls = True
             messages[-1].setdefault("tool_calls", []).append(_tool_call(next(uses)))
         elif isinstance(event, ToolResultEvent):
@@ -61,7 +62,7 @@ def transcript_messages(report: SessionReport) -> list[JsonObject]:
 
 def _tool_call(use: ToolUse) -> JsonObject:
     call, result = use.call, use.result
-    return _known({
+    return known({
         "tool": call.tool,
         "input": call.arguments,
         "id": call.call_id,
@@ -80,8 +81,4 @@ def _token_usage(usage: Usage) -> JsonObject | None:
         "cached": usage.cached_input_tokens,
         "reasoning": usage.reasoning_tokens,
     }
-    return _known(counts) or None
-
-
-def _known(values: JsonObject) -> JsonObject:
-    return {name: value for name, value in values.items() if value is not None}
+    return known(counts) or None

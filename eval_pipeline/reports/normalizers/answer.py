@@ -17,6 +17,7 @@ import orjson
 from eval_pipeline.executions.answers import is_answer
 from eval_pipeline.failures import TARGET_ERROR
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.llm.reading import amount, count, mapping
 from eval_pipeline.reports.model import (
     DetectedSkill,
     Event,
@@ -28,7 +29,7 @@ from eval_pipeline.reports.model import (
     event_from_json,
     turn_start_from_json,
 )
-from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, json_amount, json_int, json_mapping
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 from eval_pipeline.suites.model import content_text
 
 Number = TypeVar("Number", int, float)
@@ -96,7 +97,7 @@ def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport
         events=events,
         failure_class=TARGET_ERROR.id if error is not None else None,
         error=error,
-        duration_ms=_first_known(answer, json_amount, "duration_ms", "latency_ms"),
+        duration_ms=_first_known(answer, amount, "duration_ms", "latency_ms"),
         model_calls=sum(message["role"] == "assistant" for message in messages) if messages else None,
     )
 
@@ -158,14 +159,14 @@ def _tool_events(call: Mapping[str, Any]) -> Iterator[Event]:
 
 def _tool_duration_ms(call: Mapping[str, Any]) -> float | None:
     """The reported duration, else the time from start to end; None when unknown."""
-    reported = json_amount(call.get("duration_ms"))
+    reported = amount(call.get("duration_ms"))
     if reported is not None:
         return reported
     try:
         span = datetime.fromisoformat(call["end_time"]) - datetime.fromisoformat(call["start_time"])
     except (KeyError, TypeError, ValueError):
         return None
-    return json_amount(span.total_seconds() * 1000)
+    return amount(span.total_seconds() * 1000)
 
 
 def _time(value: Mapping[str, Any]) -> str | None:
@@ -175,17 +176,17 @@ def _time(value: Mapping[str, Any]) -> str | None:
 
 def answer_usage(answer: Mapping[str, Any]) -> Usage:
     """Usage by the names of OpenAI (`prompt_tokens`), ours (`input_tokens`, gross) or AgentV (`input`, uncached)."""
-    raw = json_mapping(answer.get("usage") or answer.get("token_usage"))
-    cost = json_amount(answer.get("cost_usd"))
-    cached = _first_known(raw, json_int, "cached_input_tokens", "cached", "cached_tokens")
-    gross = _first_known(raw, json_int, "input_tokens", "prompt_tokens")
-    uncached = json_int(raw.get("input"))
+    raw = mapping(answer.get("usage") or answer.get("token_usage"))
+    cost = amount(answer.get("cost_usd"))
+    cached = _first_known(raw, count, "cached_input_tokens", "cached", "cached_tokens")
+    gross = _first_known(raw, count, "input_tokens", "prompt_tokens")
+    uncached = count(raw.get("input"))
     return Usage(
         input_tokens=gross if gross is not None or uncached is None else uncached + (cached or 0),
         cached_input_tokens=cached,
-        cache_write_tokens=json_int(raw.get("cache_write_tokens")),
-        output_tokens=_first_known(raw, json_int, "output_tokens", "completion_tokens", "output"),
-        reasoning_tokens=_first_known(raw, json_int, "reasoning_tokens", "reasoning"),
+        cache_write_tokens=count(raw.get("cache_write_tokens")),
+        output_tokens=_first_known(raw, count, "output_tokens", "completion_tokens", "output"),
+        reasoning_tokens=_first_known(raw, count, "reasoning_tokens", "reasoning"),
         cost_usd=cost,
         cost_source="reported" if cost is not None else None,
     )
@@ -204,10 +205,10 @@ def stored_report(stored: Mapping[str, Any], execution_id: str) -> SessionReport
     )
     return replace(
         report,
-        usage=_stored_usage(json_mapping(stored.get("usage"))),
-        duration_ms=json_amount(stored.get("duration_ms")),
-        ttft_ms=json_amount(stored.get("ttft_ms")),
-        model_calls=json_int(stored.get("model_calls")),
+        usage=_stored_usage(mapping(stored.get("usage"))),
+        duration_ms=amount(stored.get("duration_ms")),
+        ttft_ms=amount(stored.get("ttft_ms")),
+        model_calls=count(stored.get("model_calls")),
         events=tuple(event_from_json(event) for event in stored.get("events") or ()),
         skills=tuple(
             DetectedSkill(skill=skill["skill"], confidence=skill["confidence"], evidence=tuple(skill["evidence"]))
@@ -218,9 +219,9 @@ def stored_report(stored: Mapping[str, Any], execution_id: str) -> SessionReport
 
 
 def _stored_usage(stored: Mapping[str, Any]) -> Usage:
-    cost = json_amount(stored.get("cost_usd"))
+    cost = amount(stored.get("cost_usd"))
     return Usage(
-        **{name: json_int(stored.get(name)) for name in _STORED_COUNTS},
+        **{name: count(stored.get(name)) for name in _STORED_COUNTS},
         cost_usd=cost,
         cost_source=None if cost is None else "computed" if stored.get("cost_source") == "computed" else "reported",
     )

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eval_pipeline.executions.conversations import RawTurn, turns_of
+from eval_pipeline.llm.reading import amount
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, TurnStart, Usage
-from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, json_amount, normalize_raw
+from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, normalize_raw
 
 _COUNTED = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 
@@ -25,7 +26,7 @@ class _ReadTurn:
         """The target's own time as adapter or report give it, else the time that the turn took from outside."""
         raw = self.raw.raw
         own = raw.duration_ms if raw.duration_ms is not None else self.report.duration_ms
-        return own if own is not None else json_amount(raw.payload.get("elapsed_ms", self.raw.elapsed_ms))
+        return own if own is not None else amount(raw.payload.get("elapsed_ms", self.raw.elapsed_ms))
 
     def events(self) -> tuple[Event, ...]:
         """The messages to the target, then its events without the messages of the user that it repeats."""
