@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 from eval_pipeline.executions.conversations import ScriptedSpeaker, Speaker
 from eval_pipeline.executions.engine import SinkResult
@@ -19,13 +18,11 @@ from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.ledger import PairLedger
 from eval_pipeline.sweeps.live_turns import LiveTurns
 from eval_pipeline.sweeps.options import EVALUATE, NORMALIZE
-from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import Pair, budget_of, count_plans, executes, one_by_one, pair_plans
 from eval_pipeline.sweeps.plan_queue import PlanOutcome, PlanQueue
 from eval_pipeline.sweeps.recording import PairRecorder
 from eval_pipeline.sweeps.rescoring import Rescore, Rescorer
 from eval_pipeline.sweeps.scoring import PairScorer, ScoringInput
-from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome
 from eval_pipeline.warehouse.stored_pairs import StoredExecution
 
 
@@ -41,28 +38,19 @@ class PairExecution:
         self._context = context
         self._options = context.options
         self._history = history
-        self._recorder = PairRecorder(pair, context)
-        self._scorer = PairScorer(self.rules, self._recorder, context)
-        self._turns = LiveTurns(self.rules, self._scorer, context)
+        self.recorder = PairRecorder(pair, context)
+        self._scorer = PairScorer(self.rules, self.recorder, context)
+        self.turns = LiveTurns(self.rules, self._scorer, context)
         self.rescorer = Rescorer(context, self._scorer, self.ledger, self._is_spent)
         self._stored: Mapping[str, StoredExecution] = {}
         self._stopped = False
         self._queue: PlanQueue | None = None
 
     @property
-    def finished(self) -> FinishedPair:
-        """What has to be stored when every plan is settled."""
-        return FinishedPair(rules=self.rules, ledger=self.ledger, journal=self._recorder.journal)
-
-    @property
     def over(self) -> bool:
         """Whether every plan is settled."""
         done = self.fault is not None or (self._queue is not None and self._queue.over)
         return done and not self.under_way
-
-    def failed(self, error: Exception) -> PairOutcome:
-        """Return the outcome of the pair that an error of ours ended."""
-        return failed_outcome(self.rules, self.ledger, error)
 
     async def rescore(self) -> None:
         """Score again what is pending, once every plan is settled."""
@@ -71,14 +59,6 @@ class PairExecution:
                 await self.rescorer.run()
         except Exception as error:  # noqa: BLE001 — one pair's stored sessions must not stop the other pairs
             self.fault = error
-
-    def folder_of(self, plan: Plan) -> Path:
-        """Return the folder that an execution of a plan may keep files in."""
-        return self._recorder.folder_of(plan)
-
-    def close(self) -> None:
-        """Close the journal; its files remain until they are stored."""
-        self._recorder.journal.close()
 
     def next_plan(self) -> Plan | None:
         """Return the next plan that needs the target, None when there is none now; settle those that do not."""
@@ -133,7 +113,7 @@ class PairExecution:
     async def take(self, plan: Plan, execution: Execution) -> SinkResult:
         """Make an execution durable, then normalize, score and decide it."""
         self.ledger.execute(execution)
-        execution = await self._recorder.record(plan, execution)
+        execution = await self.recorder.record(plan, execution)
         stages = self._options.stages
         report = self._scorer.report(execution, plan.case) if NORMALIZE in stages else None
         status, cost = None, None if report is None else report.usage.cost_usd
@@ -143,7 +123,7 @@ class PairExecution:
             cost = cost if not grading_usd else (cost or 0.0) + grading_usd
         self._settle(plan, execution, report, status, cost)
         self.ledger.finish(status, report)
-        self._recorder.journal.ingest_when_large()
+        self.recorder.journal.ingest_when_large()
         return SinkResult(cost, passed=status is None or status.as_expected)
 
     def _settle(
@@ -156,10 +136,6 @@ class PairExecution:
         errored = not completed or status is Status.ERROR
         self._stopped = self._stopped or (errored and self.pair.ready.suite.settings.stop_on_error)
 
-    def answer(self, plan: Plan, raw: RawExecution) -> str:
-        """Return what the target answered in one turn of a live conversation."""
-        return self._turns.answer(plan, raw)
-
     def speaker(self, plan: Plan) -> Speaker:
         """Return the speaker of a plan's live conversation."""
         assert plan.case.conversation is not None  # only such plans have a speaker
@@ -167,7 +143,7 @@ class PairExecution:
 
     async def _turn_passed(self, plan: Plan, so_far: RawExecution) -> bool:
         try:
-            return await self._turns.passed(plan, so_far)
+            return await self.turns.passed(plan, so_far)
         except Exception as error:  # noqa: BLE001 — an unusable evaluator is this pair's fault, and of no other
             self.fault = self.fault or error
             return False

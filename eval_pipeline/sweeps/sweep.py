@@ -8,7 +8,6 @@ stored report. Finished pairs are stored in the warehouse, several in one transa
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
@@ -19,16 +18,18 @@ from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
 from eval_pipeline.executions.workspaces.manager import Workspaces
+from eval_pipeline.sweeps.background_loop import BackgroundLoop
 from eval_pipeline.sweeps.budget import Budget
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.history import StoredHistory
+from eval_pipeline.sweeps.lane_plans import LanePlans
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pair_execution import PairExecution
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.sweeps.storing import store_pairs
+from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pairs
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline.warehouse.store import Warehouse
@@ -52,7 +53,7 @@ def carry_out(
     observer = observer or SweepObserver()
     context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named)
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
-    running = _InThread(lambda: _Sweep(pairs, context, finished.put).run(), lambda: finished.put(None))
+    running = BackgroundLoop(lambda: _Sweep(pairs, context, finished.put).run(), lambda: finished.put(None))
     outcomes: list[PairOutcome] = []
     try:
         for group in _as_they_finish(finished):
@@ -149,55 +150,6 @@ def _among(runners: dict[str, Runner], name: str) -> Runner:
     return runners[name]
 
 
-class _InThread:
-    """A coroutine on an event loop in a thread of its own; `ended` is called there at the end, however it comes."""
-
-    def __init__(self, main: Callable[[], object], ended: Callable[[], None]) -> None:
-        self._main = main
-        self._ended = ended
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._error: BaseException | None = None
-        self._begun = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        """Wait for the end; raise what the coroutine raised."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-
-    def cancel(self) -> None:
-        """Cancel the coroutine and wait until it has released everything."""
-        self._begun.wait()
-        if self._loop is not None and self._task is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._task.cancel)
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._carry_out())
-        except BaseExceptionGroup as group:
-            self._error = _first_of(group)
-        except BaseException as error:  # noqa: BLE001 — raised again where it is waited for
-            self._error = error
-        finally:
-            self._begun.set()
-            self._ended()
-
-    async def _carry_out(self) -> None:
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        self._begun.set()
-        await self._main()  # type: ignore[misc]
-
-
-def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that ended a sweep: its tasks are ours, so the first error is the cause."""
-    first = group.exceptions[0]
-    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
-
-
 class _Sweep:
     """One sweep while it runs: a lane per runner, and pairs that are stored as they finish."""
 
@@ -225,7 +177,7 @@ class _Sweep:
         finally:
             await self._context.graders.close()
             for execution in self._by_name.values():
-                execution.close()
+                execution.recorder.journal.close()
 
     async def _carry_out(self, engine: Engine) -> None:
         async with asyncio.TaskGroup() as group:
@@ -235,14 +187,14 @@ class _Sweep:
     def _engine(self, workspaces: Workspaces) -> Engine:
         return Engine(
             sink=self._sink,
-            folder_of=lambda plan: self._execution_of(plan).folder_of(plan),
+            folder_of=lambda plan: self._execution_of(plan).recorder.folder_of(plan),
             concurrency=self._options.concurrency,
             on_start=self._context.observer.plan_started,
             refuse=lambda plan: self._execution_of(plan).refuse(plan),
             workspaces=workspaces,
             conversations=Conversations(
                 speaker=lambda plan: self._execution_of(plan).speaker(plan),
-                answer=lambda plan, raw: self._execution_of(plan).answer(plan, raw),
+                answer=lambda plan, raw: self._execution_of(plan).turns.answer(plan, raw),
             ),
         )
 
@@ -257,7 +209,7 @@ class _Sweep:
         return Lane(
             runner=runner,
             adapter=_adapter(runner),
-            plans=_LanePlans(executions, self._finish_if_over),
+            plans=LanePlans(executions, self._finish_if_over),
             concurrency=next((limit for limit in limits if limit), DEFAULT_CONCURRENCY),
             fallbacks=[(other, _adapter(other)) for other in map(self._context.runner_named, runner.fallbacks)],
         )
@@ -293,10 +245,18 @@ class _Sweep:
     async def _store(self, executions: list[PairExecution]) -> None:
         for execution in executions:
             await execution.rescore()
-        failed = [execution.failed(execution.fault) for execution in executions if execution.fault is not None]
+        failed = [
+            failed_outcome(execution.rules, execution.ledger, execution.fault)
+            for execution in executions
+            if execution.fault is not None
+        ]
         if failed:
             self._report(failed)
-        usable = [execution.finished for execution in executions if execution.fault is None]
+        usable = [
+            FinishedPair(rules=execution.rules, ledger=execution.ledger, journal=execution.recorder.journal)
+            for execution in executions
+            if execution.fault is None
+        ]
         groups = store_pairs(self._context.warehouse, self._context.sweep_id, usable)
         while (group := await asyncio.to_thread(next, groups, None)) is not None:
             self._report(group)
@@ -307,37 +267,6 @@ def _by_runner(pairs: Sequence[Pair]) -> list[list[Pair]]:
     for pair in pairs:
         lanes.setdefault(pair.runner.name, []).append(pair)
     return list(lanes.values())
-
-
-class _LanePlans:
-    """The plans of a lane that need the target, pair after pair. It may run out and have more later: plans that wait
-    for others begin when those are settled."""
-
-    def __init__(self, executions: list[PairExecution], looked_at: Callable[[PairExecution], None]) -> None:
-        self._open = list(executions)
-        self._looked_at = looked_at
-
-    def __iter__(self) -> Iterator[Plan]:
-        return self
-
-    def __next__(self) -> Plan:
-        for execution in list(self._open):
-            plan = self._next_of(execution)
-            if plan is not None:
-                execution.under_way += 1
-                return plan
-            self._looked_at(execution)
-            if execution.over:
-                self._open.remove(execution)
-        raise StopIteration
-
-    @staticmethod
-    def _next_of(execution: PairExecution) -> Plan | None:
-        try:
-            return execution.next_plan()
-        except Exception as error:  # noqa: BLE001 — a pair whose history cannot be read must not stop the others
-            execution.fault = execution.fault or error
-            return None
 
 
 def _adapter(runner: Runner) -> Adapter:
