@@ -21,7 +21,7 @@ from eval_pipeline.sweeps.options import EVALUATE, NORMALIZE
 from eval_pipeline.sweeps.pairs import Pair, budget_of, count_plans, executes, one_by_one, pair_plans
 from eval_pipeline.sweeps.plan_queue import PlanOutcome, PlanQueue
 from eval_pipeline.sweeps.recording import PairRecorder
-from eval_pipeline.sweeps.rescoring import Rescore, Rescorer
+from eval_pipeline.sweeps.rescoring import Rescore, Rescorer, StoredSessions
 from eval_pipeline.sweeps.scoring import PairScorer, ScoringInput
 from eval_pipeline.warehouse.stored_pairs import StoredExecution
 
@@ -52,11 +52,11 @@ class PairExecution:
         done = self.fault is not None or (self._queue is not None and self._queue.over)
         return done and not self.under_way
 
-    async def rescore(self) -> None:
+    async def rescore(self, sessions: StoredSessions) -> None:
         """Score again what is pending, once every plan is settled."""
         try:
             if self.fault is None:
-                await self.rescorer.run()
+                await self.rescorer.run(sessions)
         except Exception as error:  # noqa: BLE001 — one pair's stored sessions must not stop the other pairs
             self.fault = error
 

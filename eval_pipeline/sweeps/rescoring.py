@@ -1,9 +1,10 @@
-"""Stored executions of one pair → new verdicts, batch by batch, without a call of the target."""
+"""Stored executions → new verdicts, pair by pair and batch by batch, without a call of the target."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eval_pipeline.executions.model import Execution, Plan
@@ -14,6 +15,7 @@ from eval_pipeline.sweeps.ledger import PairLedger
 from eval_pipeline.sweeps.options import EVALUATE
 from eval_pipeline.sweeps.recording import normalizer_of
 from eval_pipeline.sweeps.scoring import PairScorer, ScoringInput
+from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import BATCH, StoredExecution, load_stored
 
 GRADED_AT_ONCE = 16
@@ -31,6 +33,44 @@ class Rescore:
 _Loaded = tuple[Rescore, Execution, SessionReport | None, Mapping[str, Score]]
 
 
+class StoredSessions:
+    """The stored values of what is scored again, read for several pairs at a time: opening the warehouse costs more
+    than reading a small pair.
+
+    `batches` are taken in their order, each at most BATCH long.
+    """
+
+    def __init__(self, warehouse: Warehouse, batches: Iterable[Sequence[Rescore]]) -> None:
+        self._warehouse = warehouse
+        self._ahead = deque(batches)
+        self._read: dict[str, _Loaded] = {}
+
+    def take(self, batch: Sequence[Rescore]) -> list[_Loaded]:
+        """Return the stored values of a batch. Raises what makes them unreadable, for this batch only."""
+        if any(rescore.stored.execution_id not in self._read for rescore in batch):
+            self._read_ahead(batch)
+        ids = [rescore.stored.execution_id for rescore in batch]
+        return [self._read.pop(id_) for id_ in ids if id_ in self._read]
+
+    def _read_ahead(self, first: Sequence[Rescore]) -> None:
+        """Read a batch, and as many after it as are small together."""
+        if self._ahead and self._ahead[0][0] is first[0]:
+            self._ahead.popleft()
+        chosen = list(first)
+        while self._ahead and len(chosen) + len(self._ahead[0]) <= BATCH:
+            chosen += self._ahead.popleft()
+        try:
+            self._load(chosen)
+        except Exception:  # another batch may be unreadable: that raises when it is taken itself
+            if len(chosen) == len(first):
+                raise
+            self._load(first)
+
+    def _load(self, rescores: Sequence[Rescore]) -> None:
+        loaded = list(load_stored(self._warehouse, rescores, lambda rescore: rescore.stored))
+        self._read.update((values[0].stored.execution_id, values) for values in loaded)
+
+
 @dataclass(slots=True)
 class Rescorer:
     """The plans of a pair to score again. `is_spent` returns whether the budget forbids calling graders."""
@@ -41,25 +81,29 @@ class Rescorer:
     is_spent: Callable[[], bool]
     pending: list[Rescore] = field(default_factory=list)
 
-    async def run(self) -> None:
-        """Score everything pending."""
-        for start in range(0, len(self.pending), BATCH):
-            await self._run_batch(self.pending[start : start + BATCH])
+    def batches(self) -> list[Sequence[Rescore]]:
+        """Return what is pending in batches that fit into memory."""
+        return [self.pending[start : start + BATCH] for start in range(0, len(self.pending), BATCH)]
 
-    async def _run_batch(self, batch: Sequence[Rescore]) -> None:
+    async def run(self, sessions: StoredSessions) -> None:
+        """Score everything pending."""
+        for batch in self.batches():
+            await self._run_batch(batch, sessions)
+
+    async def _run_batch(self, batch: Sequence[Rescore], sessions: StoredSessions) -> None:
         """What needs nothing but the stored report is scored in a thread, so that calls under way are not delayed."""
-        offline, graded = await asyncio.to_thread(self._load, batch)
+        offline, graded = self._split(await asyncio.to_thread(sessions.take, batch))
         await asyncio.to_thread(self._score_offline, offline)
         places = asyncio.Semaphore(GRADED_AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for loaded in graded:
                 group.create_task(self._score_graded(places, loaded))
 
-    def _load(self, batch: Sequence[Rescore]) -> tuple[list[_Loaded], list[_Loaded]]:
+    def _split(self, batch: Sequence[_Loaded]) -> tuple[list[_Loaded], list[_Loaded]]:
         """The stored values of a batch: those without and those with evaluators that need a grader client."""
         offline: list[_Loaded] = []
         graded: list[_Loaded] = []
-        for loaded in load_stored(self.context.warehouse, batch, lambda rescore: rescore.stored):
+        for loaded in batch:
             (graded if self.scorer.requires_client(loaded[0].plan.case) else offline).append(loaded)
         return offline, graded
 

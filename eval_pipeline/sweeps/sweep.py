@@ -29,6 +29,7 @@ from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pair_execution import PairExecution
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.rescoring import StoredSessions
 from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pairs
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.replies import Replies
@@ -243,8 +244,10 @@ class _Sweep:
             await self._store([execution for execution in done if execution.rescorer.pending])
 
     async def _store(self, executions: list[PairExecution]) -> None:
+        batches = [batch for execution in executions for batch in execution.rescorer.batches()]
+        sessions = StoredSessions(self._context.warehouse, batches)
         for execution in executions:
-            await execution.rescore()
+            await execution.rescore(sessions)
         failed = [
             failed_outcome(execution.rules, execution.ledger, execution.fault)
             for execution in executions

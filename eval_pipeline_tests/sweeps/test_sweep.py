@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from eval_pipeline.reports.normalizers.answer import AnswerNormalizer
 from eval_pipeline.sweeps.options import STAGES
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.stored_pairs import load_stored
 from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains
 
@@ -112,6 +114,53 @@ def test_editing_an_evaluator_scores_only_that_one_again_without_calling_the_tar
     scored = folder.ask(f"SELECT case_id, evaluator FROM evaluator_scores WHERE sweep_id = '{sweep_id}'")
     assert scored == [("a", "contains-pears")]
     assert folder.ask(CURRENT) == [("a", "failed"), ("b", "passed")]
+
+
+def two_suites_to_score_again(folder: ProjectFolder, answer: str = "2 apples") -> list[PairKey]:
+    """Two swept suites whose evaluators are edited afterwards; `answer` is what the first one's target returns."""
+    names = ["sums", "more"]
+    folder.write_answers(a=answer)
+    for evaluator in (contains("2"), contains("apples")):
+        folder.write_suite(a_test("a", evaluator), name="sums")
+        folder.write_suite(a_test("b", evaluator), name="more")
+        if evaluator == contains("2"):
+            folder.sweep_cells([PairKey(name, "echo") for name in names])
+    folder.take_calls()
+    return [PairKey(name, "echo") for name in names]
+
+
+def test_the_stored_sessions_of_several_pairs_are_read_together(
+    folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = two_suites_to_score_again(folder)
+    sizes: list[int] = []
+
+    def counted(warehouse: Warehouse, items: Sequence[Any], known_of: Any) -> Any:
+        sizes.append(len(items))
+        return load_stored(warehouse, items, known_of)
+
+    monkeypatch.setattr("eval_pipeline.sweeps.rescoring.load_stored", counted)
+
+    _, outcomes = folder.sweep_cells(pairs)
+
+    assert [outcome.counts.rescored for outcome in outcomes] == [1, 1]
+    assert sizes == [2]
+    assert folder.take_calls() == []
+
+
+def test_a_stored_session_that_cannot_be_read_is_an_error_of_its_pair_only(folder: ProjectFolder) -> None:
+    pairs = two_suites_to_score_again(folder, answer="2 apples " * LARGE)
+    (payload,) = [file for file in (folder.data / "artifacts").rglob("*") if file.is_file()]
+    payload.write_text("damaged")
+
+    _, outcomes = folder.sweep_cells(pairs)
+
+    errors = {outcome.pair.name.suite: outcome.error for outcome in outcomes}
+    assert errors["sums"] is not None and "JSONDecodeError" in errors["sums"]
+    assert errors["more"] is None
+    assert folder.ask("SELECT suite, evaluator FROM evaluator_scores ORDER BY ALL") == [
+        ("more", "contains-2"), ("more", "contains-apples"), ("sums", "contains-2"),
+    ]  # fmt: skip
 
 
 def test_editing_a_function_that_an_evaluator_calls_scores_again(folder: ProjectFolder) -> None:
