@@ -19,7 +19,10 @@ def make_jobs() -> dict[str, UnresolvedAssetJobDefinition]:
         "load_suites": (["suites"], "Load suite files, check every case, and write them down."),
         "rank": (["leaderboards"], "Compute the leaderboards from what is current, and publish them."),
     }
-    return {
-        name: dg.define_asset_job(name, selection=assets, description=description, executor_def=dg.in_process_executor)
-        for name, (assets, description) in described.items()
-    }
+    return {name: _job(name, assets, description) for name, (assets, description) in described.items()}
+
+
+def _job(name: str, assets: list[str], description: str) -> UnresolvedAssetJobDefinition:
+    """A job over these assets; names alone would be read by Dagster's grammar of selections (30 ms to load)."""
+    selection = dg.AssetSelection.assets(*assets)
+    return dg.define_asset_job(name, selection=selection, description=description, executor_def=dg.in_process_executor)
