@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
+from eval_pipeline.cli.leaving import quick_exit
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.fingerprints import to_json
 
@@ -64,8 +66,16 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line. An error of the user's is one message on stderr and exit code 2."""
+    """Run the command line. An error of the user's is one message on stderr and exit code 2.
+
+    Without arguments those of the process are meant, and the process ends here.
+    """
     gc.set_threshold(*COLLECT_RARELY)
+    with quick_exit() if arguments is None else nullcontext():
+        return _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> Any:
     try:
         return cli.main(args=arguments, prog_name="eval-pipeline", standalone_mode=True)
     except EvalPipelineError as error:
