@@ -1,7 +1,7 @@
-"""What users of another system expect outside of their suite files: names of folders, variables and evaluators.
+"""Names that users of another system expect outside of suite files: folders, variables and evaluators.
 
-A format registers a `Compatibility` under the entry-point group `eval_pipeline.compatibility`. The rooms that search
-files, start programs or read recordings look names up here and know no other system by name.
+A format registers a `Compatibility` under the entry-point group `eval_pipeline.compatibility`. Code that
+searches files, starts programs or reads recordings looks names up here and depends on no other system.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GRADER_TOKEN_VARIABLE = "EVAL_PIPELINE_GRADER_TOKEN"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compatibility:
-    """The names by which another system calls what we have, too.
+    """Another system's names for parts of ours.
 
     `project_marks` are files or folders that mark the top of a project. `variables` maps a variable of ours to the
     names under which programs also find its value. `recording_schemas` are the values of `schema_version` in recorded
@@ -39,12 +39,12 @@ COMPATIBILITY: Registry[Compatibility] = Registry(
 
 
 def known_systems() -> Iterable[Compatibility]:
-    """Every registered system, in the order of their names."""
+    """Return every registered system, sorted by name."""
     return (system for _, system in COMPATIBILITY)
 
 
 def program_variables(values: Mapping[str, str]) -> dict[str, str]:
-    """Environment variables for a user's program: `values` by our names and by those of the registered systems."""
+    """Return environment variables for a user's program: `values` under our names and those of registered systems."""
     others = {
         other: values[name]
         for system in known_systems()
@@ -60,5 +60,5 @@ def _older_names() -> Mapping[str, str]:
 
 
 def todays_evaluator_name(name: str) -> str:
-    """The name of an evaluator; an older name of a registered system becomes today's."""
+    """Return the current name of an evaluator, which a registered system may know by an older one."""
     return _older_names().get(name, name)

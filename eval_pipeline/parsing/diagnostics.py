@@ -1,4 +1,4 @@
-"""Warnings with their place, and the errors of one case."""
+"""Warnings with source locations, and the errors of one case."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OTHERS = "others"
 
 
 class Diagnostic(str):
-    """A warning: its own text (`file:line: field: problem`), which also has its parts."""
+    """A warning: a text (`file:line: field: problem`) with its parts as attributes."""
 
     __slots__ = ("place", "problem")
 
@@ -27,7 +27,7 @@ class Diagnostic(str):
 
 
 class Diagnostics:
-    """The warnings about one suite: of each kind the first few, and how many more there are."""
+    """The warnings about one suite: the first few of each kind, and the number of the others."""
 
     def __init__(self) -> None:
         self._by_kind: dict[str, list[Diagnostic]] = {}
@@ -39,9 +39,9 @@ class Diagnostics:
         place: Callable[[], SourceLocation] | SourceLocation,
         kind: str | None = None,
     ) -> None:
-        """Add a warning; `kind` is what it has in common with others like it (default: the problem itself).
+        """Add a warning; `kind` groups similar warnings (default: the problem itself).
 
-        A problem or place that takes time to compute is passed as a function, which is called only when it is needed.
+        A problem or place that takes time to compute is passed as a function, which is called only when needed.
         """
         if kind is None:
             kind = problem if isinstance(problem, str) else problem()
@@ -57,7 +57,7 @@ class Diagnostics:
             shown.append(warning)
 
     def all(self) -> tuple[Diagnostic, ...]:
-        """Every warning, those of one kind together, in the order in which their kinds came up."""
+        """Return every warning, grouped by kind in order of first occurrence."""
         return tuple(warning for kind, shown in self._by_kind.items() for warning in (*shown, *self._rest(kind, shown)))
 
     def _rest(self, kind: str, shown: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
@@ -67,7 +67,7 @@ class Diagnostics:
 
 
 class CaseErrors(InputError):
-    """Everything that is wrong with one case: the first problem's place, all problems' texts."""
+    """All errors of one case: the location of the first, the texts of all."""
 
     def __init__(self, problems: Sequence[InputError]) -> None:
         self.problems = tuple(problems)
@@ -77,12 +77,12 @@ class CaseErrors(InputError):
 
 
 def problems_of(error: InputError) -> tuple[InputError, ...]:
-    """The single problems of an error, each with its place."""
+    """Return the single problems of an error, each with its location."""
     return error.problems if isinstance(error, CaseErrors) else (error,)
 
 
 def first_of_each(errors: Sequence[InputError]) -> InputError:
-    """One error with the problems of all `errors`, none of them twice."""
+    """Return one error with the distinct problems of all `errors`."""
     single = (problem for error in errors for problem in problems_of(error))
     different = list({str(error): error for error in single}.values())
     return different[0] if len(different) == 1 else CaseErrors(different)

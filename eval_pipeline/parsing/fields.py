@@ -1,4 +1,4 @@
-"""Readers of one field of a mapping: its value in the expected type, or an InputError that names the value it has.
+"""Readers of one field of a mapping: its value in the expected type, or an InputError that shows the value.
 
 Every reader takes the mapping, the key and the place of the mapping. Which fields a mapping has is in `tables.py`.
 """
@@ -20,14 +20,14 @@ NOTHING: Map = {}
 
 
 class Interpolated(str):
-    """The text that replaced a placeholder, or a cell of a table: a number where one is expected."""
+    """The text that replaced a placeholder, or a table's entry: it is read as a number where one is expected."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FieldCursor:
-    """A place in a suite's files."""
+    """A field's position in a suite's files."""
 
     source: Source
     path: FieldPath = ()
@@ -153,7 +153,7 @@ def choice(raw: Map, key: str, cursor: FieldCursor, choices: Iterable[str]) -> s
 
 
 def with_snake_case_keys(raw: Map, known: Iterable[str]) -> Map:
-    """The mapping with the camelCase twins of `known` keys under their own names."""
+    """Return the mapping with camelCase spellings of `known` keys replaced by those keys."""
     twins = {camel_case(key): key for key in known if "_" in key}
     if twins.keys().isdisjoint(raw):
         return raw
@@ -167,12 +167,12 @@ def camel_case(key: str) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number, and one that a float can hold (`true`, infinity and 10^400 are not)."""
+    """Return whether a value is a number that a float can represent (not `true`, infinity or 10^400)."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def kind(value: Any) -> str:
-    """A wrong value as a message shows it: its kind, and the value itself when it is short."""
+    """Return a wrong value for a message: its kind, and the value itself when short."""
     if value is None:
         return "nothing"
     if isinstance(value, (dict, list)):
@@ -188,6 +188,6 @@ _KINDS = {str: "a text", Interpolated: "a text", bool: "a truth value", int: "a 
 
 
 def _scalar(raw: Map, key: str) -> Any:
-    """A field's value; what a placeholder became is read as YAML would have read it in its place."""
+    """Return a field's value; the text of a replaced placeholder is parsed as a YAML scalar."""
     value = raw.get(key)
     return plain_scalar(str(value)) if type(value) is Interpolated else value

@@ -1,6 +1,6 @@
-"""Where the files that a suite names lie: looked for along its search roots, and never outside of them.
+"""Search of files that a suite names: below its search roots, never outside of them.
 
-The roots: the suite's folder, the folders above it up to the git repository's root (where there is none, up to the
+The roots: the suite's folder, the folders above it up to the git repository's root (without one, up to the
 project's folder), the current folder.
 """
 
@@ -20,7 +20,7 @@ _MAGIC = frozenset("*?[")
 
 
 class NotFound(Exception):
-    """A file that a suite names does not exist; the message lists the places that were tried."""
+    """A file that a suite names does not exist; the message lists the searched paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,18 @@ class SearchRoots:
         return self._first(name, os.path.exists, "file or folder")
 
     def matches(self, pattern: str) -> list[Path]:
-        """The files and folders that a glob pattern names, sorted. Raises NotFound for a pattern of other places."""
+        """Return the files and folders of a glob pattern, sorted. Raises NotFound for one outside of the roots."""
         parts = Path(pattern).parts
         magic = next((index for index, part in enumerate(parts) if not _MAGIC.isdisjoint(part)), len(parts))
         start = os.path.normpath(self.folder.joinpath(*parts[:magic]))
         if ".." in parts[magic:] or "\0" in pattern or not self.holds(start):
             raise NotFound(f"'{pattern}' lies outside of {_listed(self.roots)}")
         below = str(Path(*parts[magic:])) if parts[magic:] else ""
-        names = glob.iglob(below, root_dir=start, recursive=True)  # noqa: PTH207 — `start` is no pattern
+        names = glob.iglob(below, root_dir=start, recursive=True)  # noqa: PTH207 — `start` is literal
         return sorted(path for name in names if self.holds(path := Path(start, name)))
 
     def holds(self, path: str | Path) -> bool:
-        """Whether a path lies below a root, symbolic links followed."""
+        """Return whether a path is below a root, with symbolic links resolved."""
         try:
             real = os.path.realpath(path)
         except (OSError, ValueError):
@@ -71,7 +71,7 @@ class SearchRoots:
         raise NotFound(f"no {kind} '{name}'; looked at: {', '.join(show_path(Path(path)) for path in tried)}")
 
     def _candidates(self, name: str) -> Iterator[str]:
-        """An absolute name is tried as it is, and from each root as well: some authors write `/evals/x.md`."""
+        """Yield candidate paths; absolute names also below each root, since some authors write `/evals/x.md`."""
         if "\0" in name or len(name) > _LONGEST:
             return
         if os.path.isabs(name):  # noqa: PTH117
@@ -96,7 +96,7 @@ def search_roots(folder: Path) -> SearchRoots:
 
 @cache
 def _project_marks() -> tuple[str, ...]:
-    """What marks the top of a project: our project file, and what other systems have in its place."""
+    """Return the names that mark the top of a project: our project file, and those of other systems."""
     return (_PROJECT_FILE, *(mark for system in known_systems() for mark in system.project_marks))
 
 

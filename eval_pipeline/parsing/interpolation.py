@@ -1,4 +1,4 @@
-"""`${{ NAME }}` and `{{ env.NAME }}` in text that people write, filled in from the environment; and `.env` files."""
+"""`${{ NAME }}` and `{{ env.NAME }}` replaced from the environment; and `.env` files."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def filled_in(text: str, environment: Mapping[str, str]) -> str:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text is one placeholder and nothing else."""
+    """Return whether a text consists of a single placeholder."""
     return _PLACEHOLDER.fullmatch(text.strip()) is not None
 
 
 def with_texts_changed(value: Any, change: Callable[[str], Any], known: dict[int, Any] | None = None) -> Any:
-    """`value` with `change` applied to every text in it, keys excepted.
+    """Return `value` with `change` applied to every text in it, except keys.
 
-    What does not change is not copied, and what stands in several places (YAML's aliases) is changed once.
+    Unchanged parts are not copied, and shared parts (YAML aliases) are changed once.
     """
     if isinstance(value, str):
         return change(value)

@@ -1,6 +1,6 @@
 """JSON text → plain values, as strictly as YAML is read here, and the lines of its fields.
 
-A key that appears twice is an error, and so is what JSON's own grammar does not allow (`NaN`, half a character).
+Duplicate keys are errors, and so is anything outside of JSON's grammar (`NaN`, lone surrogates).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def parse_row(line: str) -> Any:
 
 
 def deeper_than(levels: int, value: Any) -> bool:
-    """Whether a value has more than so many levels of lists and mappings."""
+    """Return whether lists and mappings nest deeper than a number of levels."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels < 0 or any(deeper_than(levels - 1, item) for item in inner)
 
@@ -133,7 +133,7 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _as_yaml(text: str) -> str:
-    """JSON text with what YAML reads otherwise: characters beyond U+FFFF written as two escapes become one."""
+    """Return the text with each surrogate pair of escapes joined: YAML reads the two halves separately."""
     if "\\u" not in text:
         return text
     return _SURROGATE_PAIR.sub(lambda match: f"{match[1]}\\U{_character(match[2], match[3]):08X}", text)

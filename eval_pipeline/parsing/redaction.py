@@ -1,6 +1,6 @@
-"""Secrets: which texts of a configuration are secret, by their keys, and values, texts and files without them.
+"""Redaction: secrets are found in a configuration by their keys, and replaced in values, texts and files.
 
-A secret shorter than eight characters (`api_key: none`) is not looked for in answers: it is a word like any other, and
+A secret shorter than eight characters (`api_key: none`) is not replaced in answers: it may be an ordinary word, and
 replacing it would change answers.
 """
 
@@ -26,7 +26,7 @@ _TOKEN_COUNTS = frozenset({"max_tokens", "max_output_tokens", "max_completion_to
 
 
 def redacted(value: Any) -> Any:
-    """`value` with everything under a secret-looking key replaced by `***`."""
+    """Return `value` with the values of secret-looking keys replaced by `***`."""
     if isinstance(value, Mapping):
         return {key: REDACTED if _is_secret(key, item) else redacted(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -35,7 +35,7 @@ def redacted(value: Any) -> Any:
 
 
 def secrets_in(value: Any) -> list[str]:
-    """The secret texts in settings, which must never be stored. Of `Bearer abc`, `abc` alone is one, too."""
+    """Return the secret texts in settings, which must never be stored. Of `Bearer abc`, `abc` is a secret, too."""
     if isinstance(value, Mapping):
         secrets = [item for key, item in value.items() if _is_secret(key, item)]
         secrets += [_SCHEME.sub("", item, count=1) for item in secrets if _SCHEME.match(item)]
@@ -46,7 +46,7 @@ def secrets_in(value: Any) -> list[str]:
 
 
 def redact_values(value: Any, secrets: Sequence[str]) -> Any:
-    """`value` with each of `secrets` replaced by `***` wherever its texts hold one."""
+    """Return `value` with each of `secrets` in its texts replaced by `***`."""
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, REDACTED)
@@ -61,19 +61,19 @@ def _is_secret(key: str, value: Any) -> bool:
 
 
 def longest_first(secrets: Sequence[str]) -> list[str]:
-    """The secrets to look for in answers, the longest first: one may be part of another."""
+    """Return the secrets to replace in answers, longest first: a shorter one may be part of a longer one."""
     return sorted((secret for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len, reverse=True)
 
 
 def redact(value: Any, secrets: Sequence[str]) -> Any:
-    """A value of JSON types with every secret in it replaced, keys included; the very same value when it holds none."""
-    text = to_json(value)
+    """Return a JSON value with every secret replaced, also in keys; the same object when it contains none."""
+    text = to_json(value)  # one search of the text instead of a walk: most values contain no secret
     present = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET and _escaped(secret) in text]
     return _redacted_json(orjson.loads(text), present) if present else value
 
 
 def redact_text(text: str, secrets: Sequence[str]) -> str:
-    """A text with every one of `secrets` replaced."""
+    """Return a text with each of `secrets` replaced."""
     for secret in secrets:
         text = text.replace(secret, REDACTED)
     return text
@@ -105,5 +105,5 @@ def _redacted_json(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def _escaped(secret: str) -> bytes:
-    """A secret as JSON text holds it."""
+    """Return a secret as it appears in JSON text."""
     return to_json(secret)[1:-1]

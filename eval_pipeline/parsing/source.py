@@ -38,7 +38,7 @@ def jsonl_source(path: Path) -> Source:
 
 
 def show_path(path: Path) -> str:
-    """A path as messages show it: relative to the current folder when inside it."""
+    """Return a path for messages: relative to the current folder when inside it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:

@@ -1,7 +1,7 @@
-"""Tables of fields: what a document may hold, declared once for the readers, the reference docs and the JSON Schemas.
+"""Tables of fields: one declaration for readers, reference docs and JSON Schemas.
 
 A `FieldTable` describes one kind of document or mapping (a suite, a case, a runner). Readers check names against it and
-read values by the kinds of its fields; docs and schemas are made from the same rows.
+read values by the kinds of its fields; docs and schemas are generated from the same rows.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def _as_written(raw: Map, key: str, cursor: FieldCursor) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a value may be: `title` names it ("a text"), `schema` is its JSON Schema, `read` returns it from a mapping.
+    """The type of a value: `title` names it ("a text"), `schema` is its JSON Schema, `read` returns it from a mapping.
 
-    `read` raises InputError for a value of another kind. `table` are the fields of a mapping, or of each mapping in a
-    list, where they are known.
+    `read` raises InputError for a value of another kind. `table` has the fields of a mapping, or of each mapping in a
+    list; None when they are not declared.
     """
 
     title: str
@@ -38,9 +38,9 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a mapping: its name, what it holds, and one sentence about it.
+    """One field of a mapping: its name, its type, and one sentence about it.
 
-    `default` is what its absence means (None: nothing). `aliases` are older or foreign spellings that are read, too.
+    `default` is the meaning of its absence (None: nothing). `aliases` are older or foreign spellings, also accepted.
     """
 
     name: str

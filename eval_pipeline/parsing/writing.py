@@ -1,4 +1,4 @@
-"""Plain values → the text of a suite file: YAML that people like to read, and JSONL.
+"""Plain values → the text of a suite file: readable YAML, and JSONL.
 
 YAML keeps the order of keys, shows texts of several lines as blocks, and is read back as exactly the same value, by our
 reader and by others (what only one version of YAML takes for a number or a truth value is quoted).
@@ -18,7 +18,7 @@ from eval_pipeline.parsing.yaml_text import plain_scalar
 
 try:
     from yaml import CSafeDumper as _FastDumper
-except ImportError:  # a PyYAML built without libyaml: slower, same text
+except ImportError:  # PyYAML without libyaml: slower, same text
     from yaml import SafeDumper as _FastDumper  # type: ignore[assignment]
 
 _WIDE = 1_000_000
@@ -29,14 +29,14 @@ _BEYOND_BMP = re.compile(rb"[\xf0-\xf4]")
 
 
 class _Slow(yaml.SafeDumper):
-    """Writes every character as it is."""
+    """Dumper that escapes no characters."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 class _Fast(_FastDumper):
-    """Writes large suites in time."""
+    """Faster dumper for large suites."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -48,7 +48,7 @@ def _text(dumper: Any, value: str) -> yaml.ScalarNode:
 
 
 def _style(value: str) -> str | None:
-    if _ODD.search(value) or value.endswith("\n\n"):  # a block that ends in blank lines would swallow more of them
+    if _ODD.search(value) or value.endswith("\n\n"):  # such a block scalar does not read back the same
         return '"'
     if "\n" in value and value.strip():
         return "|"

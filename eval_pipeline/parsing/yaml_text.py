@@ -1,7 +1,7 @@
 """YAML text → plain values, safely, by the YAML 1.2 core schema, and the lines of its fields.
 
 `yes` and `2025-01-15` stay text, as in the tools whose files we read. Only plain data comes out: unknown tags are
-errors, duplicate keys are errors, and aliases cannot blow up (their expansion is bounded in size and depth).
+errors, duplicate keys are errors, and the expansion of aliases is bounded in size and depth.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from eval_pipeline.errors import InputError, SourceLocation
 
 try:
     from yaml import CLoader as _Loader
-except ImportError:  # a PyYAML built without libyaml: slower, same events
+except ImportError:  # PyYAML without libyaml: slower, same events
     from yaml import Loader as _Loader  # type: ignore[assignment]
 
 MAX_DEPTH = 100
 MAX_VALUES = 5_000_000
 _MAX_COMPOSED = 1_000_000
-_LONG_TEXT = 64  # so many characters of a text weigh as much as a value
+_LONG_TEXT = 64  # this many characters of a text count as one value
 _MAX_DIGITS = 1_000
 _MERGE = object()
 
@@ -78,9 +78,9 @@ class _ItemLine(NamedTuple):
 class Lines:
     """The lines of the fields of a YAML text.
 
-    The items of the lists in the document (a suite's tests) are known from reading it, those of a root list under "".
-    Only errors ask for others, so the text is composed when the first of them does, instead of charging every load;
-    of a large text the line of the enclosing item has to do.
+    The items of the lists in the document (a suite's tests) are recorded while it is parsed, those of a root list under
+    "". Other lines are needed for errors only: the first request composes the text, which keeps loading fast. In a
+    large text the line of the enclosing item is returned instead.
     """
 
     def __init__(self, text: str, item_lines: Mapping[str, Sequence[int]] | None = None) -> None:
@@ -99,19 +99,19 @@ class Lines:
             return item.line if item is not None else None
         line = node.start_mark.line + 1
         for step in path:
-            found = _child(node, step)
-            if found is None:
+            child = _child(node, step)
+            if child is None:
                 break
-            line, node = found
+            line, node = child
         return line
 
     def _line_of_key(self, key: str | int) -> int | None:
-        """The line of a field of the document, as far as its text shows it without being parsed again."""
+        """Return the line of a top-level field by a text search, without parsing again."""
         match = re.search(rf"""^[ \t]*["']?{re.escape(str(key))}["']?\s*:""", self._text, re.MULTILINE)
         return self._text.count("\n", 0, match.end()) + 1 if match is not None else None
 
     def _item_line(self, path: Sequence[str | int]) -> _ItemLine | None:
-        """The line of the item that a path leads into, of a list in the document or of a root list."""
+        """Return the line of the list item that contains a path, in a top-level list or a root list."""
         match path:
             case (str(key), int(index), *_) if index < len(self._item_lines.get(key, ())):
                 return _ItemLine(self._item_lines[key][index], 2)
@@ -155,10 +155,10 @@ _Built = tuple[Any, int, int]
 
 
 class _Reader:
-    """Builds values straight from the parser's events: no node tree, one pass, bounded.
+    """Builds values from the parser's events: one pass, no node tree, bounded.
 
-    A built value comes with its size (how many values it stands for, aliases expanded, long texts counting more) and
-    its height in levels.
+    Each value is returned with its size (number of values with aliases expanded; long texts count more) and its
+    height in levels.
     """
 
     def __init__(self, text: str, file: str | None) -> None:
@@ -185,7 +185,7 @@ class _Reader:
             loader.dispose()
 
     def _value(self, event: Any, depth: int, key: str | None = None) -> _Built:
-        """What `event` begins; `key` is the field of the document that it is the value of."""
+        """Return the value that `event` begins; `key` is its top-level field."""
         if isinstance(event, yaml.ScalarEvent):
             size = 1 + len(event.value) // _LONG_TEXT
             built = self._scalar(event), size, 0
@@ -203,7 +203,7 @@ class _Reader:
         return built
 
     def _enter(self, start: Any, depth: int, kind: str) -> None:
-        """Checks the begin of a sequence or a mapping before anything in it is read."""
+        """Check depth and tag of a collection before its content is read."""
         if depth > MAX_DEPTH:
             raise self._error(f"nested deeper than {MAX_DEPTH} levels", start)
         if start.tag not in (None, "!", f"{_TAG}{kind}"):
@@ -211,7 +211,7 @@ class _Reader:
         self._written += 1
 
     def _count(self, size: int, event: Any) -> None:
-        """Only what aliases add is bounded: a long file may be long."""
+        """Raise when aliases expand too far; values written in the file are not limited."""
         if size > MAX_VALUES + self._written:
             raise self._error(f"aliases expand to more than {MAX_VALUES:,} values", event)
 
@@ -237,7 +237,7 @@ class _Reader:
 
     def _mapping(self, start: Any, depth: int) -> _Built:
         self._enter(start, depth, "map")
-        own: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         merged: list[Any] = []
         total, height = 1, 0
         while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
@@ -248,20 +248,20 @@ class _Reader:
             height = max(height, levels)
             if key is _MERGE:
                 merged += value if isinstance(value, list) else [value]
-            elif key in own:
+            elif key in fields:
                 raise self._error(f"key '{key}' appears twice in one mapping", event)
             else:
-                own[key] = value
+                fields[key] = value
         self._count(total, start)
-        return (self._merge(own, merged, start) if merged else own), total, height + 1
+        return (self._merge(fields, merged, start) if merged else fields), total, height + 1
 
-    def _merge(self, own: dict[str, Any], merged: list[Any], start: Any) -> dict[str, Any]:
+    def _merge(self, fields: dict[str, Any], merged: list[Any], start: Any) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for mapping in reversed(merged):
             if not isinstance(mapping, dict):
                 raise self._error("'<<' takes a mapping or a list of mappings", start)
             result |= mapping
-        return result | own
+        return result | fields
 
     def _key(self, event: Any) -> Any:
         if isinstance(event, yaml.AliasEvent):

@@ -1,4 +1,4 @@
-"""Configuration files of other systems beside their suites: how they are recognized, and what is wrong in them."""
+"""Configuration files of other systems beside their suites: how they are recognized and checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eval_pipeline.plugins import Registry
 class Configuration:
     """One kind of configuration file.
 
-    `schemas` are the names that its `$schema` may have (without a version), `recognizes` knows it by its path. `check`
+    `schemas` are the accepted names of `$schema` (without a version); `recognizes` tests a path. `check`
     returns its warnings and raises InputError when it cannot be read.
     """
 

@@ -1,4 +1,4 @@
-"""A suite as it is written → the same suite in another format: nothing is filled in or resolved.
+"""A raw suite → the same suite in another format: placeholders and paths stay unresolved.
 
 Reading is a method of the format (`ConvertibleFormat`); writing is a `SuiteWriter`, registered under the name of the
 format that it writes. Between them is a `RawSuite`.
@@ -21,17 +21,17 @@ from eval_pipeline.suites.load import default_name, format_of
 
 
 class RawRow(dict[str, Any]):
-    """A test that is a line of a JSONL file."""
+    """A test from one line of a JSONL file."""
 
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawSuite:
-    """A suite as it is written: `document` holds the fields of all tests together, `tests` what is under `tests`.
+    """A suite before interpolation: `document` has the suite-level fields, `tests` the value of `tests`.
 
-    `tests` may also be one text (a path), and its entries may be texts (`file://…`). `lost` is what reading leaves out,
-    `moved` what has another place now.
+    `tests` may also be one text (a path), and its entries may be texts (`file://…`). `lost` lists what reading
+    drops, `moved` what it relocates.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class RawSuite:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file of a converted suite: its path, and its text in pieces."""
+    """A file of a converted suite: its path, and its text in chunks."""
 
     path: Path
     text: Sequence[str] | Iterator[str]
@@ -64,7 +64,7 @@ class NewFile:
 
 @dataclass(slots=True)
 class ConversionLoss:
-    """What a format cannot carry over: each thing once, with the tests it was in."""
+    """A field that a format cannot represent, with the tests that have it."""
 
     tests: dict[str, list[str]] = field(default_factory=dict)
 
@@ -79,10 +79,10 @@ class ConversionLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteWriter:
-    """How a suite is written in one format.
+    """Writer of suites in one format.
 
-    `suffix` ends the names of its files. `in_line` formats cannot name tests in other files. A suite in a `lossless`
-    format is expected to read as before.
+    `suffix` ends its file names. `in_line` formats cannot refer to tests in other files. A suite in a `lossless` format
+    loads the same as before.
     """
 
     suffix: str
@@ -101,14 +101,14 @@ class ConvertibleFormat(Protocol):
     """A suite format whose files can be converted into another."""
 
     def read_raw(self, path: Path) -> RawSuite:
-        """The suite as it is written. Raises InputError, or InputErrors for the lines of a file."""
+        """Return the raw suite. Raises InputError, or InputErrors for the lines of a file."""
 
     def in_line(self, suite: RawSuite) -> RawSuite:
         """The suite with the tests of other files in their places. Raises InputErrors for tests that cannot be read."""
 
 
 def read_raw(path: Path) -> RawSuite:
-    """A suite file as it is written. Raises InputError."""
+    """Return a suite file as a raw suite. Raises InputError."""
     return _convertible(path).read_raw(path)
 
 

@@ -1,7 +1,7 @@
 """The syntax of a list of evaluators: type, name, weight, gate, and texts as criteria → EvaluatorSpecs.
 
-What an evaluator's own arguments mean is the evaluator's business: they go on as they are. A format adds what is its
-own (see `EvaluatorReader`).
+Arguments of evaluators are passed unchanged; evaluators validate them. Formats extend the syntax (see
+`EvaluatorReader`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _as_listed(entries: Sequence[Any], cursor: FieldCursor) -> Iterator[tuple[An
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorReader:
-    """Reads lists of evaluators; the functions are what a format adds to the syntax.
+    """Reader of lists of evaluators; its functions are a format's extensions of the syntax.
 
     `entries` returns the entries of a list with their places (a format may insert those of other files). `arguments`
     returns an evaluator's arguments as it expects them. `command` returns the program that an unregistered type names,
@@ -53,9 +53,9 @@ class EvaluatorReader:
     command: Callable[[str], list[str] | None] = lambda type_: None
 
     def read_list(self, raw: Any, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
-        """The specs of a list of evaluators. Its texts are the criteria of one `rubrics`, at the place of the first.
+        """Return the specs of a list of evaluators. Its texts become criteria of one `rubrics`, in place of the first.
 
-        Raises InputError, which names everything that is wrong in the list.
+        Raises InputError with all problems of the list.
         """
         if not isinstance(raw, list):
             raise cursor.error(f"expected a list of evaluators, got {kind(raw)}")
@@ -80,7 +80,7 @@ class EvaluatorReader:
             raise first_of_each(errors)
         if criteria:
             specs[first_text] = EvaluatorSpec(type="rubrics", name="rubrics", config={"criteria": criteria})
-        return tuple([spec for spec in specs if spec is not None])  # of a list: a generator's tuple keeps spare room
+        return tuple([spec for spec in specs if spec is not None])  # via a list: saves spare room
 
     def read(self, raw: Any, cursor: FieldCursor) -> EvaluatorSpec:
         """The spec of one evaluator with a type. Raises InputError."""
@@ -114,7 +114,7 @@ class EvaluatorReader:
 
 
 def automatic_name(type_: str, config: Map) -> str:
-    """The name of an evaluator that has none: its type, and what distinguishes it from others of its type."""
+    """Return the name of an unnamed evaluator: its type, and a part that distinguishes it from others of the type."""
     value = config.get("value")
     if type_ in _NAMED_BY_VALUE:
         return f"{type_}-{value}" if isinstance(value, (str, int, float)) else type_
@@ -128,7 +128,7 @@ def automatic_name(type_: str, config: Map) -> str:
 
 
 def _gate(raw: Map, cursor: FieldCursor) -> float | None:
-    """The least score a required evaluator must reach: `min_score`, else a numeric `required`, else 0.8."""
+    """Return the minimum score of a required evaluator: `min_score`, else a numeric `required`, else 0.8."""
     minimum = _above_zero(raw, "min_score", cursor)
     required = raw.get("required")
     if required is None or required is False:

@@ -1,6 +1,6 @@
-"""The fields of a suite file, declared once: the readers check against these tables, docs and schemas are made of them.
+"""The fields of a suite file, declared once for readers, docs and schemas.
 
-The formats in `formats/` read them; what another system calls differently is an alias here.
+The formats in `formats/` read them; another system's names are aliases here.
 """
 
 from __future__ import annotations

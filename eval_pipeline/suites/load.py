@@ -1,4 +1,4 @@
-"""text → Suite: finding suite files and loading them by the format that recognizes them."""
+"""Text → Suite: find suite files and load each by the format that recognizes it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "recordings"})
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What a format may use besides the file.
+    """Inputs of a format besides the file.
 
     `environment` has the values of `${{ NAME }}`. `evaluators` are the types of the registered evaluators: a format may
-    look for an author's own script when a type is not among them; it never does when none are given.
+    search an author's own script for a type that is not among them; without any it never searches.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -33,8 +33,8 @@ class LoadOptions:
 class Format(Protocol):
     """One file format of suites.
 
-    A format whose suites take cases from other files also has `mentions(path, head)`, which returns those files as far
-    as the head names them: they are no suites of their own. It may also have `schemas` (the names that a file's
+    A format whose suites take cases from other files also has `mentions(path, head)`, which returns the files
+    named in the head: they are parts, not suites. It may also have `schemas` (the names that a file's
     `$schema` may have), and the methods of `ConvertibleFormat` (conversion.py) and `ReviewedFormat` (review.py).
     """
 
@@ -63,7 +63,7 @@ def load_suite(path: Path | str, load_options: LoadOptions | None = None) -> Sui
 
 
 def format_of(path: Path) -> Format:
-    """The format that recognizes a file, or the first one of its suffix. Raises InputError."""
+    """Return the format that recognizes a file, else the first one with its suffix. Raises InputError."""
     return _format_for(path, _head(path) or "")
 
 
@@ -78,12 +78,12 @@ def _format_for(path: Path, head: str) -> Format:
 
 
 def default_name(path: Path) -> str:
-    """A suite's name by its file: without `.yaml`, `.jsonl` and a trailing `.eval`."""
+    """Return a suite's default name: the file name without `.yaml`, `.jsonl` and a trailing `.eval`."""
     return path.stem.removesuffix(".eval") or path.stem
 
 
 def load_suites(patterns: Sequence[str], folder: Path, load_options: LoadOptions | None = None) -> list[Suite]:
-    """The suites that paths, folders and globs name, sorted by path. Raises InputErrors that name every bad file."""
+    """Return the suites of paths, folders and globs, sorted by path. Raises InputErrors with every invalid file."""
     suites, errors = read_suites(patterns, folder, load_options)
     if errors:
         raise InputErrors(errors)
@@ -93,10 +93,10 @@ def load_suites(patterns: Sequence[str], folder: Path, load_options: LoadOptions
 def read_suites(
     patterns: Sequence[str], folder: Path, load_options: LoadOptions | None = None
 ) -> tuple[list[Suite], list[InputError]]:
-    """The suites that paths, folders and globs name, sorted by path, and an error for each file that is none.
+    """Return the suites of paths, folders and globs, sorted by path, and an error for each invalid file.
 
-    A file named outright must be a suite; files found in folders or by globs are passed over when they are not.
-    Two suites of one name are an error of the second.
+    An explicitly named file must be a suite; other files in folders and globs are skipped. A duplicate suite name is
+    an error of the second suite.
     """
     errors: list[InputError] = []
     suites: dict[str, Suite] = {}
@@ -115,32 +115,32 @@ def read_suites(
 
 
 def find_suite_files(patterns: Iterable[str], folder: Path) -> list[Path]:
-    """The suite files that `patterns` (paths, folders or globs, relative to `folder`) name, without repeats.
+    """Return the distinct suite files of `patterns` (paths, folders or globs, relative to `folder`).
 
-    A file that another of them takes its cases from is no suite of its own, unless it is named outright.
+    A file whose cases another file includes is not a suite, unless named explicitly.
     """
-    found: dict[Path, None] = {}
-    outright: set[Path] = set()
+    files: dict[Path, None] = {}
+    explicit: set[Path] = set()
     for pattern in patterns:
         path = (folder / Path(pattern).expanduser()).absolute()
         if path.is_dir():
             matches = sorted(_suites_below(path))
         elif path.exists():
             matches = [path]
-            outright.add(Path(os.path.normpath(path)))
+            explicit.add(Path(os.path.normpath(path)))
         else:
             matches = sorted(_globbed(pattern, folder))
             if not matches:
                 raise InputError(
                     f"no suite at '{pattern}': no such file, folder or glob match (in {show_path(folder)})"
                 )
-        found.update(dict.fromkeys(Path(os.path.normpath(match)) for match in matches))
-    parts = {part for path in found for part in _mentioned_by(path)} - outright if len(found) > 1 else set()
-    return [path for path in found if path not in parts]
+        files.update(dict.fromkeys(Path(os.path.normpath(match)) for match in matches))
+    parts = {part for path in files for part in _mentioned_by(path)} - explicit if len(files) > 1 else set()
+    return [path for path in files if path not in parts]
 
 
 def _mentioned_by(path: Path) -> set[Path]:
-    """The files that a suite takes its cases from, itself excepted."""
+    """Return the other files that a suite takes its cases from."""
     formats = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
     head = _head(path)
     if head is None:
@@ -159,7 +159,7 @@ def _formats() -> list[Format]:
 
 def _globbed(pattern: str, folder: Path) -> Iterator[Path]:
     plain = str(Path(pattern).expanduser())
-    # The folder is no pattern, whatever is in its name; `Path.glob` takes no absolute pattern.
+    # The folder is not a pattern, whatever characters its name has; `Path.glob` takes no absolute pattern.
     for name in glob.iglob(plain, root_dir=folder, recursive=True):  # noqa: PTH207
         path = (folder / name).absolute()
         if path.is_dir():
@@ -183,18 +183,18 @@ def _looks_like_suite(path: Path) -> bool:
         return False
     head = _head(path)
     if head is None or _calls_itself_a_suite(path):
-        return True  # it may be one: loading it reports what is wrong
+        return True  # possibly a suite: loading reports the problem
     return any(format_.recognizes(path, head) for format_ in formats)
 
 
 def _calls_itself_a_suite(path: Path) -> bool:
-    """`x.eval.yaml` is meant to be a suite whatever is in it, unless it is the side of a data set `x.jsonl`."""
+    """Return whether the name is `x.eval.yaml`, which must be a suite, unless it belongs to a data set `x.jsonl`."""
     plain = path.with_suffix("")
     return plain.suffix == ".eval" and not plain.with_suffix(".jsonl").exists()
 
 
 def _head(path: Path) -> str | None:
-    """How a file begins; None when it cannot be read."""
+    """Return the beginning of a file; None when unreadable."""
     try:
         with path.open("r", encoding="utf-8-sig", errors="replace") as file:
             return file.read(_HEAD)

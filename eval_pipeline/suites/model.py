@@ -36,7 +36,7 @@ class Message:
         return content_text(self.content)
 
     def fingerprint_fields(self) -> Message:
-        """The message as identity uses it: without the paths of attached files on this machine."""
+        """The message for fingerprints: without this machine's paths of attached files."""
         if not isinstance(self.content, list) or not any(map(_is_placed, self.content)):
             return self
         return replace(self, content=[_without_place(part) for part in self.content])
@@ -72,7 +72,7 @@ class Conversation:
     on_failure: Literal["continue", "stop"] = "continue"
 
     def fingerprint_fields(self) -> Conversation:
-        """The conversation as identity takes it: of messages as they are seen."""
+        """The conversation for fingerprints: messages as targets receive them."""
         return replace(
             self, turns=tuple(tuple(message.fingerprint_fields() for message in turn) for turn in self.turns)
         )
@@ -83,11 +83,11 @@ class Case:
     """One case of a suite.
 
     `threshold` is the least weighted mean score in [0, 1] that passes. `runners` restricts the case to runners of
-    these names. `line` is the 1-based line it begins at. `depends_on` names cases of the suite that come first;
-    `on_dependency_failure` is what happens when one of them could not be carried out. `conversation_id` and `group`
+    these names. `line` is the 1-based line it begins at. `depends_on` names cases of the suite to execute first;
+    `on_dependency_failure` is the action when one of them could not be executed. `conversation_id` and `group`
     (AgentV's `suite` of a test) are labels. `cache` is False for a case that is executed anew in every sweep.
-    `repetitions`, `strategy`, `early_exit` and `repeat_budget_usd` stand in place of the suite's (see `SuiteSettings`).
-    `origin` is the file that `line` is in, when that is not the suite's own.
+    `repetitions`, `strategy`, `early_exit` and `repeat_budget_usd` override the suite's (see `SuiteSettings`).
+    `origin` is the file of `line`, when that is not the suite's.
     """
 
     id: str
@@ -116,13 +116,13 @@ class Case:
     origin: Path | None = None
 
     def fingerprint_fields(self) -> object:
-        """What a target can see of the case, as canonical JSON: part of a plan's identity."""
+        """The parts of the case that a target receives, as canonical JSON: part of a plan's identity."""
         fields: list[object] = [_as_sent(message) for message in self.input]
         if self.conversation is not None:
             turns = [[_as_sent(message) for message in turn] for turn in self.conversation.turns]
             fields.append(["conversation", turns, self.conversation.window, self.conversation.on_failure])
         if self.workspace is not None:
-            payload = [self.id, self.metadata] if self.workspace.tells_of_case else None  # its hooks receive this
+            payload = [self.id, self.metadata] if self.workspace.tells_of_case else None  # hooks receive it
             fields.append(["workspace", self.workspace.fingerprint_fields(), payload])
         return fields
 
@@ -156,10 +156,10 @@ class Case:
 class SuiteSettings:
     """The settings of a suite's execution; None leaves the choice to the project or the command line.
 
-    `strategy` is how the repetitions of a case become one verdict: the best passes, all have to pass, their
+    `strategy` reduces the repetitions of a case to one verdict: the best passes, all have to pass, their
     mean, or the low end of the mean's 95 % interval. `early_exit` ends a case at its first passing repetition,
-    `repeat_budget_usd` when its repetitions cost that much. `stop_on_error` starts nothing any more after the first
-    execution that could not be graded. `cache` is False when nothing is to be reused.
+    `repeat_budget_usd` when its repetitions cost that much. `stop_on_error` starts no execution after the first
+    one that could not be graded. `cache` is False to reuse nothing.
     """
 
     runners: tuple[str, ...] = ()
@@ -179,9 +179,9 @@ class Suite:
     """A named set of cases, as loaded from one file.
 
     `revision` is the hash of its content (64 hex digits). `errors` are the cases that could not be loaded, one error
-    each: they are counted and shown, and the others run (`diagnostics.problems_of` splits an error of several
-    problems). `warnings` with a place are `diagnostics.Diagnostic`. `category` is named after the suite's folders;
-    `parts` are the other files that it was read from.
+    each: they are counted and reported, and the others are executed (`diagnostics.problems_of` splits an error
+    of several problems). `warnings` with a place are `diagnostics.Diagnostic`. `category` is named after the suite's
+    folders; `parts` are the other files that it was read from.
     """
 
     name: str
@@ -200,7 +200,7 @@ class Suite:
 
 
 def _as_sent(message: Message) -> object:
-    """A message as a target receives it."""
+    """Return a message as a target receives it."""
     fields = message.fingerprint_fields()
     return fields.role, fields.content, fields.name, fields.tool_calls
 

@@ -1,4 +1,4 @@
-"""What a format may report of a suite beyond loading it: odd fields, and the places of its evaluators."""
+"""Optional review of a suite by its format: warnings about fields, and the locations of its evaluators."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class ReviewedFormat(Protocol):
     """A suite format that reads a file again to report more about it."""
 
     def review(self, suite: Suite) -> Iterable[Diagnostic]:
-        """Warnings about a suite that could be loaded."""
+        """Return warnings about a loaded suite."""
 
     def evaluator_places(self, suite: Suite) -> EvaluatorPlaces:
-        """Where the evaluators of a suite's cases stand in its file."""
+        """Return the locations of the evaluators of a suite's cases."""
 
 
 def review(suite: Suite) -> Iterable[Diagnostic]:
-    """Warnings about a loaded suite; none for a format that has no review."""
+    """Return warnings about a loaded suite; none for a format without a review."""
     format_ = _reviewed(suite)
     return format_.review(suite) if format_ is not None else ()
 
 
 def evaluator_places(suite: Suite) -> EvaluatorPlaces:
-    """Where the evaluators of a suite's cases stand in its file, as far as its format knows."""
+    """Return the locations of evaluators in a suite's file, if its format provides them."""
     format_ = _reviewed(suite)
     return format_.evaluator_places(suite) if format_ is not None else lambda case, spec, argument: None
 

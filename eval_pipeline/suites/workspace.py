@@ -1,4 +1,4 @@
-"""The folder that a target works in, as a suite declares it. Values only; no folder is made here.
+"""The workspace of a case, as a suite declares it. Values only; no folder is created here.
 
 `workspace_reading.py` reads them from a suite's YAML, `executions/workspaces` makes such folders.
 """
@@ -22,11 +22,11 @@ WORKSPACE_PATH = "{{workspace_path}}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """A command of the suite author's that prepares or tidies a workspace.
+    """A command of the suite's author that prepares or cleans up a workspace.
 
     `command` is a list of arguments, empty for a hook that only resets; `scripts` are the SHA-256 of the suite's files
     that it names. `cwd` is None for the suite's folder, and may begin with `{{workspace_path}}`. `timeout_s` is None
-    for the default of its kind (60 s before, 30 s after). `reset` puts the repositories back first: `fast` keeps
+    for the default of its kind (60 s before, 30 s after). `reset` restores the repositories first: `fast` keeps
     ignored files, `strict` does not.
     """
 
@@ -43,7 +43,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
-    """A git repository to be in the workspace, at `path` below it, from `url` (or a local path), at `ref`.
+    """A git repository in the workspace, at `path` below it, from `url` (or a local path), at `ref`.
 
     `ancestor` goes that many commits back from `ref`. `resolve` is whether `ref` is looked up in the remote or in
     the local clone. `depth`, `filter` and `sparse` are git's own.
@@ -62,7 +62,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceFile:
-    """A single file that a workspace begins with: its place there, where it comes from, its SHA-256."""
+    """A file copied into a workspace: its path there, its source, its SHA-256."""
 
     path: str
     origin: Path
@@ -73,12 +73,11 @@ class WorkspaceFile:
 class WorkspaceSpec:
     """The workspace of a case.
 
-    `template` is a folder whose copy it begins as; `content` maps its files to their SHA-256; `files` come on top.
-    `isolation` is one workspace for all cases of a suite × runner, or one for each. `mode` is a temporary folder, one
-    kept in a pool for the next sweep, or the folder `path` as it is. `folder` is the suite's, where hooks run;
-    `hooks_enabled` False leaves every hook out. `own_setup` marks a case that brings a before_all hook of its own,
-    which is told the case's metadata. `given` names the fields that were written: a case puts those in place of its
-    suite's.
+    `template` is a folder to copy; `content` maps its files to their SHA-256; `files` are copied afterwards.
+    `isolation` is one workspace for all cases of a suite × runner, or one for each. `mode` is a temporary folder, a
+    pooled one that later sweeps reuse, or the folder `path` itself. `folder` is the suite's, where hooks run;
+    `hooks_enabled` False disables every hook. `own_setup` marks a case with its own before_all hook, which receives
+    the case's metadata. `given` names the fields present in the file: those of a case override its suite's.
     """
 
     folder: Path
@@ -96,7 +95,7 @@ class WorkspaceSpec:
     _known: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def hook(self, name: str) -> Hook | None:
-        """The hook of this name, when there is one and hooks are on."""
+        """Return the hook of this name, if it exists and hooks are enabled."""
         return self.hooks.get(name) if self.hooks_enabled else None
 
     @property
@@ -107,16 +106,16 @@ class WorkspaceSpec:
         return any(hook.command for name in names if (hook := self.hook(name)) is not None)
 
     def fingerprint_fields(self) -> object:
-        """What a target can see of it, as canonical JSON takes it: a fingerprint of what decides on the files in it."""
+        """The fields for fingerprints: everything that determines the files a target sees."""
         return self._once("visible", self._fingerprint)
 
     @property
     def setup_key(self) -> str:
-        """Equal for cases that can share one workspace: the same one, prepared the same way."""
+        """Return a key that is equal for cases with the same workspace and preparation, which can share one."""
         return self._once("setup", self._setup_key)
 
     def _once(self, name: str, find: Callable[[], str]) -> str:
-        """Found once, not per case: the cases of a suite share one of these, and a template may have many files."""
+        """Cached: the cases of a suite share one spec, and a template may have many files."""
         if name not in self._known:
             self._known[name] = find()
         return self._known[name]
@@ -143,19 +142,19 @@ class WorkspaceSpec:
         return fingerprint([places, made_of, around])
 
     def _cwd_of(self, hook: Hook) -> list[str]:
-        """Where a hook runs, when that is not the suite's folder."""
+        """Return the folder of a hook; None for the suite's folder."""
         if hook.cwd is None:
             return []
         cwd = str(hook.cwd)
         return [cwd if cwd.startswith(WORKSPACE_PATH) else self._shown(cwd)]
 
     def _shown(self, path: str) -> str:
-        """A path that is the same wherever the suite's folder is."""
+        """Return a path that does not depend on the location of the suite's folder."""
         return os.path.relpath(path, self.folder)
 
 
 def merged(suite: WorkspaceSpec, case: WorkspaceSpec) -> WorkspaceSpec:
-    """The suite's workspace with the fields of the case: they replace, hooks are merged field by field."""
+    """Return the suite's workspace overridden by the fields of the case; hooks are merged field by field."""
     taken = {name: getattr(case, name) for name in case.given - {"hooks"}}
     if "template" in taken:
         taken["content"] = case.content
@@ -177,7 +176,7 @@ def _merged_hook(suite: Hook | None, case: Hook) -> Hook:
 
 
 def with_usual_mode(spec: WorkspaceSpec) -> WorkspaceSpec:
-    """The spec with the mode that is meant where none is written: a pool is for repositories that all cases share."""
+    """Return the spec with the default mode where none is written: a pool for repositories that all cases share."""
     pooled = spec.repositories and spec.isolation == "shared"
     usual: Mode = "static" if spec.path is not None else "pooled" if pooled else "temp"
     return spec if "mode" in spec.given or spec.mode == usual else replace(spec, mode=usual)
