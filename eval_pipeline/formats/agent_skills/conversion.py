@@ -1,6 +1,6 @@
-"""Agent-Skills' `evals.json` ⇄ a suite as it is written.
+"""Agent-Skills' `evals.json` ⇄ a raw suite.
 
-It knows prompts, expected answers, files and assertions in words, and nothing else; what it cannot hold is reported.
+The format has prompts, expected answers, files and assertions as text. Other fields are reported as lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Test = Mapping[str, Any]
 
 
 def read_evals(path: Path) -> RawSuite:
-    """An `evals.json` as a raw suite. Raises InputError."""
+    """Return an `evals.json` as a raw suite. Raises InputError."""
     text = read_text(path)
     source = yaml_source(path, text)
     document = parse_json(text, source)
@@ -48,7 +48,7 @@ def _others(mapping: Mapping[str, Any], *known: str) -> list[str]:
 
 
 def _test_of(entry: Test, lost: ConversionLoss) -> dict[str, Any]:
-    """An eval as a test: what is expected is also what it is judged by, each assertion is the prompt of a grader."""
+    """Return an eval as a test: the expected output is also its criteria, each assertion the prompt of a grader."""
     for name in _others(entry, "id", "prompt", "expected_output", "files", "assertions"):
         lost.add(f"'{name}'", entry.get("id"))
     id_: Any = entry.get("id")
@@ -70,7 +70,7 @@ def _test_of(entry: Test, lost: ConversionLoss) -> dict[str, Any]:
 
 
 def as_agent_skills(suite: RawSuite, target: Path) -> tuple[list[NewFile], ConversionLoss]:
-    """The suite as `evals.json`; everything it has no word for is reported as lost."""
+    """Return the suite as `evals.json`; fields that the format lacks are reported as lost."""
     lost = ConversionLoss()
     for name in _others(suite.document, "name", "assertions", "assert", "$schema"):
         lost.add(f"'{name}' of the suite")
@@ -102,7 +102,7 @@ def _number(id_: object, number: int, lost: ConversionLoss) -> int:
 
 
 def _prompt(test: Test, lost: ConversionLoss) -> str:
-    """The words of the user: of several messages all of them, their roles lost."""
+    """Return the text of all input messages, without their roles."""
     given = test.get("input")
     if isinstance(given, str):
         return given
@@ -127,7 +127,7 @@ def _expected(test: Test, lost: ConversionLoss) -> str | None:
 
 
 def _words(value: Any) -> str:
-    """The text of a message's content; what is no text as JSON."""
+    """Return the text of a message's content; other values as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -136,7 +136,7 @@ def _words(value: Any) -> str:
 
 
 def _assertions(holder: Mapping[str, Any], lost: ConversionLoss, id_: object) -> list[str]:
-    """The assertions of a test in words: prompts and criteria as they are, any other check as a sentence."""
+    """Return the assertions of a test as text: prompts and criteria unchanged, other evaluators as a sentence."""
     listed = holder.get("assertions", holder.get("assert"))
     return [words for entry in (listed if isinstance(listed, list) else ()) for words in _in_words(entry, lost, id_)]
 

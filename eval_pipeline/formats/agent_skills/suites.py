@@ -1,4 +1,4 @@
-"""Agent-Skills' `evals.json`: prompts, what is expected of the answer, and assertions in plain words.
+"""Agent-Skills' `evals.json`: prompts, expected answers, and assertions in plain words.
 
 An eval's files are attached to its prompt.
 """
@@ -67,7 +67,7 @@ def _tests(evals: list[Any], cursor: FieldCursor, context: LoadContext) -> Itera
 
 
 def _test(entry: Map) -> dict[str, Any]:
-    """An eval as a test of AgentV's."""
+    """Return an eval as an AgentV test."""
     test: dict[str, Any] = {"id": entry.get("id"), "input": entry["prompt"]}
     if entry.get("expected_output") is not None:
         test |= {"expected_output": entry["expected_output"], "criteria": entry["expected_output"]}
@@ -82,5 +82,5 @@ def _test(entry: Map) -> dict[str, Any]:
 
 
 def _grader(text: Any, number: int) -> Any:
-    """An assertion in words: the prompt of a grader."""
+    """Return an assertion's text as the prompt of a grader."""
     return {"type": "llm-grader", "name": f"assertion-{number}", "prompt": text} if isinstance(text, str) else text

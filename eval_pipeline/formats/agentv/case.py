@@ -1,4 +1,4 @@
-"""One test of an eval file → Case, with what it inherits from its suite."""
+"""One test of an eval file → Case, including the fields inherited from its suite."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ON_DEPENDENCY_FAILURE = ("skip", "fail", "run")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inherited:
-    """What the tests of a suite inherit. `templated` is the suite's own text, when it has variables to be filled in."""
+    """Fields that the tests of a suite inherit. `templated` has the fields with variables to replace."""
 
     input: tuple[Message, ...] = ()
     input_files: tuple[str, ...] = ()
@@ -44,9 +44,9 @@ class Inherited:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test being read: its mapping, its place, what it inherits."""
+    """A test being read: its mapping, its location, its inherited fields."""
 
-    __test__ = False  # no test class of pytest's
+    __test__ = False  # keeps pytest from collecting the class
 
     raw: Map
     cursor: FieldCursor
@@ -65,7 +65,7 @@ class Test:
 
 
 def read_case(test: RawTest, suite: Inherited, context: LoadContext) -> Case:
-    """The case of a test. Raises InputError, which names everything that is wrong with it."""
+    """Return the case of a test. Raises InputError with all its problems."""
     reading = _begin(test, suite, context)
     warn_unknown(reading.raw, CASE.names, test.cursor, context, "test")
     _warn_of_criteria(reading)

@@ -1,4 +1,4 @@
-"""What AgentV's users expect outside of their eval files. Values only: file search and programs load this early."""
+"""Names that AgentV's users expect outside of eval files. Values only: file search and programs import this early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eval files as they are written, and a raw suite as YAML, JSONL or JSON.
+"""Eval files → raw suites, and raw suites → YAML, JSONL or JSON.
 
 YAML and JSON have one document; JSONL has a line for each test, and a file beside it with the fields of the suite.
 """
@@ -42,7 +42,7 @@ BESIDE = (".yaml", ".yml", ".eval.yaml", ".eval.yml")
 
 
 def read_eval_file(path: Path) -> RawSuite:
-    """A suite file as it is written. Raises InputError, or InputErrors for the lines of a JSONL file."""
+    """Return a suite file as a raw suite. Raises InputError, or InputErrors for the lines of a JSONL file."""
     text = read_text(path)
     if path.suffix.lower() == ".jsonl":
         return _read_rows(path, text)
@@ -119,7 +119,7 @@ def _plain(test: RawTest) -> Any:
 
 
 class _AsWritten(dict[str, str]):
-    """An environment in which the value of every placeholder is the placeholder itself."""
+    """An environment that maps every placeholder to itself."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -132,7 +132,7 @@ class _AsWritten(dict[str, str]):
 
 
 def as_yaml(suite: RawSuite, target: Path) -> tuple[list[NewFile], ConversionLoss]:
-    """The suite as one YAML file."""
+    """Return the suite as one YAML file."""
     if isinstance(suite.tests, list):
         return [NewFile(target, suite_yaml(_named(suite, target), map(dict_of, suite.tests)))], ConversionLoss()
     return [NewFile(target, [yaml_text({**_named(suite, target), TEST_KEYS[0]: suite.tests})])], ConversionLoss()
@@ -182,7 +182,7 @@ def dict_of(test: Any) -> Any:
 
 
 def _named(suite: RawSuite, target: Path) -> dict[str, Any]:
-    """What holds for all tests; a suite that is named after its file keeps that name in another file."""
+    """Return the suite-level fields, with the name of a suite that is named after its file."""
     document = dict(suite.document)
     return document if suite.name == default_name(target) or "name" in document else {"name": suite.name, **document}
 

@@ -1,4 +1,4 @@
-"""`depends_on`: cases that name a case which is not there, themselves, or one another in a circle."""
+"""`depends_on`: cases that depend on a missing case, on themselves, or on one another in a cycle."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ ErrorOf = Callable[[Case, str], InputError]
 
 
 def broken_dependencies(cases: Mapping[str, Case], refused: Iterable[str], error_of: ErrorOf) -> dict[str, InputError]:
-    """What is wrong with the dependencies of each case, by case id.
+    """Return the problem of each case's dependencies, by case id.
 
-    A case that depends on a case which cannot be used cannot be used either; `refused` are those that were not loaded.
+    A case that depends on an unusable case is unusable, too; `refused` are the cases that were not loaded.
     """
     if not any(case.depends_on for case in cases.values()):
         return {}
@@ -55,7 +55,7 @@ def _dragged_along(
 
 
 def _in_circles(graph: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
-    """Every case that can be reached from itself, with one way around: depth first, without recursion."""
+    """Return every case on a cycle, with one such cycle; depth first, without recursion."""
     circles: dict[str, list[str]] = {}
     done: set[str] = set()
     for start in graph:

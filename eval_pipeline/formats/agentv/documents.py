@@ -1,4 +1,4 @@
-"""The files of a suite: YAML, JSON, JSONL and CSV text → values with their places."""
+"""The files of a suite: YAML, JSON, JSONL and CSV text → values with their locations."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from eval_pipeline.parsing.yaml_text import read_yaml
 
 @dataclass(frozen=True, slots=True)
 class RawTest:
-    """A test as it is written: its value, or the error of reading it, and its place."""
+    """A test before interpretation: its value, or the error of reading it, and its location."""
 
     raw: Any
     cursor: FieldCursor
 
 
 def read_text(path: Path, context: LoadContext, cursor: FieldCursor) -> str:
-    """The text of a file that a suite names at `cursor`. Raises InputError."""
+    """Return the text of the file that a suite names at `cursor`. Raises InputError."""
     context.parts[path.absolute()] = None
     try:
         return context.read(path, cursor).decode("utf-8-sig").replace("\r\n", "\n")
@@ -40,7 +40,7 @@ def read_document(path: Path, context: LoadContext, cursor: FieldCursor) -> tupl
 
 
 def parse_document(path: Path, text: str, context: LoadContext) -> tuple[Any, FieldCursor]:
-    """The value of a YAML or JSON text, placeholders filled in, and the place of its root. Raises InputError."""
+    """The value of a YAML or JSON text, with placeholders replaced, and the location of its root. Raises InputError."""
     shown = show_path(path)
     value, lines = (read_json if path.suffix.lower() == ".json" else read_yaml)(text, shown)
     source = Source(path, shown, lines.of)
@@ -48,7 +48,7 @@ def parse_document(path: Path, text: str, context: LoadContext) -> tuple[Any, Fi
 
 
 def jsonl_tests(path: Path, text: str, context: LoadContext) -> Iterator[RawTest]:
-    """The rows of a JSONL text; a row that cannot be read is an InputError in its place."""
+    """The rows of a JSONL text; an unreadable row becomes an InputError."""
     source = jsonl_source(path)
     context.fill(None, text, source)
     for number, line in enumerate(_lines(text), start=1):
@@ -95,7 +95,7 @@ def _record(header: list[str], row: list[str], cursor: FieldCursor) -> Mapping[s
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of a text one at a time: a list of them would double the memory of a large suite."""
+    """Yield lines one at a time: a list of them would double the memory of a large suite."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
         yield text[start:end]

@@ -1,4 +1,4 @@
-"""Conversion and review of AgentV's eval files, as they are written."""
+"""Conversion and review of AgentV's eval files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eval_pipeline.suites.review import EvaluatorPlaces
 
 
 class EvalFiles:
-    """Base of the formats of eval files. Its modules load when `convert` or `validate` needs them, not with a suite."""
+    """Base of the formats of eval files. `convert` and `validate` import its modules, loading a suite does not."""
 
     def read_raw(self, path: Path) -> RawSuite:
         from eval_pipeline.formats.agentv.conversion import read_eval_file  # noqa: PLC0415

@@ -1,6 +1,6 @@
 """The evaluators of a suite, a test or a turn: `assertions` in all of AgentV's spellings → EvaluatorSpecs.
 
-The syntax of the list is the house's (`suites/evaluator_lists.py`); here are templates, author's scripts, placeholders.
+`suites/evaluator_lists.py` defines the syntax of a list; this module adds templates, scripts and placeholders.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MEASURE = re.compile(
 
 
 def read_evaluators(raw: Map, cursor: FieldCursor, context: LoadContext) -> tuple[EvaluatorSpec, ...]:
-    """The evaluators of a suite or a test: of the spellings of `assertions` the first present.
+    """Return the evaluators of a suite or a test, by the first present spelling of `assertions`.
 
     `rubrics` come before them, as one grader.
     """
@@ -49,7 +49,7 @@ def read_evaluators(raw: Map, cursor: FieldCursor, context: LoadContext) -> tupl
 
 
 def listed_under(raw: Map) -> tuple[str, ...] | None:
-    """The spelling under which a suite or a test lists its evaluators; None when it lists none."""
+    """Return the spelling under which a suite or a test lists evaluators; None without evaluators."""
     for steps in SPELLINGS:
         holder = raw if len(steps) == 1 else raw.get(steps[0])
         if isinstance(holder, Mapping) and holder.get(steps[-1]) is not None:
@@ -58,7 +58,7 @@ def listed_under(raw: Map) -> tuple[str, ...] | None:
 
 
 def evaluator_list(raw: Any, cursor: FieldCursor, context: LoadContext) -> tuple[EvaluatorSpec, ...]:
-    """The specs of a list of assertions, included templates and the author's own scripts with it."""
+    """The specs of a list of assertions, including templates and the author's own scripts."""
     return _reader(context).read_list(raw, cursor)
 
 
@@ -78,7 +78,7 @@ def default_grader(kind_: str | None) -> EvaluatorSpec:
 
 
 def reads_criteria(spec: EvaluatorSpec) -> bool:
-    """Whether an evaluator may make something of a case's criteria; one that we do not know may."""
+    """Return whether an evaluator may read a case's criteria; true for unknown evaluators."""
     if spec.type not in _GROUPS:
         return spec.type not in BLIND_TO_CRITERIA
     members = spec.config.get("assertions") or spec.config.get("evaluators") or ()
@@ -89,7 +89,7 @@ def reads_criteria(spec: EvaluatorSpec) -> bool:
 
 
 def _entries(raw: Sequence[Any], cursor: FieldCursor, context: LoadContext) -> Iterator[tuple[Any, FieldCursor]]:
-    """The entries of a list, those of included templates in the place of their `include`."""
+    """Yield the entries of a list; an `include` is replaced by the entries of its template."""
     for index, entry in enumerate(raw):
         if _is_include(entry):
             yield from template_entries(entry, cursor.at(index), context)
@@ -102,7 +102,7 @@ def _is_include(entry: Any) -> bool:
 
 
 def _with_inner_templates(entry: Any, cursor: FieldCursor, context: LoadContext) -> Any:
-    """An evaluator of evaluators with the templates that it includes in their places."""
+    """Return a composite evaluator with its included templates expanded."""
     inner = entry.get("assertions") if isinstance(entry, Mapping) else None
     if not isinstance(inner, list) or not any(map(_is_include, inner)):
         return entry
@@ -123,7 +123,7 @@ def _arguments(config: dict[str, Any], context: LoadContext) -> dict[str, Any]:
 
 
 def _settled(key: str, value: Any) -> Any:
-    """An argument as its evaluator expects it: what a placeholder became is a number where one belongs."""
+    """Return an argument with replaced placeholders converted to numbers where the evaluator expects numbers."""
     if type(value) is Interpolated:
         return plain_scalar(str(value)) if _MEASURE.search(key) else str(value)
     if type(value) is dict:

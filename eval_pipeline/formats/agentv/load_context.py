@@ -34,7 +34,7 @@ _SCRIPT_FOLDERS = ("assertions", "graders", "judges")
 
 @dataclass(slots=True)
 class LoadContext:
-    """One suite being read. `has_filled` is whether any of its placeholders or variables was filled in."""
+    """One suite being read. `has_filled` is whether any placeholder or variable was replaced."""
 
     path: Path
     load_options: LoadOptions
@@ -55,7 +55,7 @@ class LoadContext:
         )
 
     def fill(self, value: Any, text: str, source: Source) -> Any:
-        """A document with its placeholders filled in; `text` is that of its file."""
+        """Return a document with placeholders replaced; `text` is that of its file."""
         if "{{" not in text:
             return value
         for name, line in unset_names(text, self.load_options.environment).items():
@@ -65,7 +65,7 @@ class LoadContext:
         return self.filled(value)
 
     def filled(self, value: Any) -> Any:
-        """A value with its placeholders filled in."""
+        """Return a value with placeholders replaced."""
         return with_texts_changed(value, self._filled)
 
     def _filled(self, text: str) -> str:
@@ -86,7 +86,7 @@ class LoadContext:
         )
 
     def shared(self, mapping: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The mapping, or an equal one of an earlier case: large suites repeat a few small ones."""
+        """Return the mapping, or an equal one of an earlier case: large suites repeat a few small mappings."""
         if len(mapping) > _SHARED_FIELDS or not all(type(value) in _SCALARS for value in mapping.values()):
             return mapping
         key = tuple((name, type(value), value) for name, value in mapping.items())
@@ -109,7 +109,7 @@ class LoadContext:
             raise cursor.error(f"'{path.name}' cannot be read: {error.strerror}", *steps) from None
 
     def attachment(self, kind: str, name: str, cursor: FieldCursor) -> dict[str, Any]:
-        """The content part of a file or image that a suite names; read once, however many cases attach it."""
+        """Return the content part of a file or image; each file is read once per suite."""
         part = self._attachments.get((kind, name))
         if part is None:
             path = self.find(name, cursor)
@@ -126,12 +126,11 @@ class LoadContext:
         return content
 
     def script_command(self, type_: str) -> list[str] | None:
-        """How to run the author's own assertion of this type, when there is a file of its name up the tree.
+        """Return the command of the author's own assertion of this type; None without a script in the folders above.
 
-        In words that are the same wherever the suite lies: programs run in its folder, which the script's path is
-        relative to; interpreters go by their plain names.
-
-        Only for a type that no registered evaluator answers to; where those are not known, for none.
+        The command does not depend on the suite's location: the script's path is relative to the suite's folder, where
+        programs run, and interpreters have plain names. A type of a registered evaluator has no command, and no type
+        has one when the registered types are unknown.
         """
         known = self.load_options.evaluators
         if not known or type_ in known:
@@ -142,7 +141,7 @@ class LoadContext:
         return [*_RUNNERS[path.suffix], self._from_suite(path)] if path is not None else None
 
     def _from_suite(self, path: Path) -> str:
-        """A path as it is from the suite's folder; the path itself where a symbolic link leads `..` elsewhere."""
+        """Return a path relative to the suite's folder; the path itself where `..` passes a symbolic link."""
         name = os.path.relpath(path, self.roots.folder)
         return name if os.path.realpath(self.roots.folder / name) == os.path.realpath(path) else str(path)
 
@@ -183,5 +182,5 @@ _RUNNERS: Mapping[str, Sequence[str]] = {
 
 
 def not_utf8(error: UnicodeDecodeError, cursor: FieldCursor, *steps: str | int) -> InputError:
-    """The error of a file that is not text."""
+    """Return the error of a file that is not UTF-8 text."""
     return cursor.error(f"not UTF-8 text: {error.reason} at byte {error.start}", *steps)

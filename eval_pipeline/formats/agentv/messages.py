@@ -29,7 +29,7 @@ def read_messages(raw: Any, cursor: FieldCursor, context: LoadContext) -> tuple[
 
 
 def read_expected(raw: Any, cursor: FieldCursor, context: LoadContext) -> tuple[Message, ...]:
-    """An expected output in any of its forms; what has no role is the content of one assistant message."""
+    """An expected output in any of its forms; a value without a role is the content of an assistant message."""
     if raw is None:
         return ()
     if isinstance(raw, Mapping) and "role" in raw:
@@ -59,7 +59,7 @@ def read_message(raw: Any, cursor: FieldCursor, context: LoadContext) -> Message
 def with_files(
     messages: Sequence[Message], names: Sequence[str], cursor: FieldCursor, context: LoadContext
 ) -> tuple[Message, ...]:
-    """The messages with files attached to the last one of the user's, before its content."""
+    """Return the messages with files attached to the last user message, before its content."""
     last = next((index for index in reversed(range(len(messages))) if messages[index].role == "user"), None)
     if last is None:
         raise cursor.error("there is no message of the user's to attach files to")
@@ -70,7 +70,7 @@ def with_files(
 
 
 def attached(name: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:
-    """The part of an attached file: an image by its suffix, else a file."""
+    """Return the content part of an attached file: an image by its suffix, else a file."""
     suffix = PurePath(name).suffix.lower()
     return context.attachment("image" if suffix in MEDIA_TYPES and suffix != ".svg" else "file", name, cursor)
 
@@ -114,7 +114,7 @@ def _warn_of_role_markers(text_: str, cursor: FieldCursor, context: LoadContext)
 
 
 def _scalar_text(value: Any) -> str:
-    """A number or truth value as a text, as JSON writes it."""
+    """Return a number or boolean as JSON text."""
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
 
 

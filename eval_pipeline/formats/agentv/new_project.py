@@ -1,4 +1,4 @@
-"""The kind of project that points at a folder of AgentV evals: nothing is copied, one project file is written."""
+"""The kind of project that refers to a folder of AgentV evals: one project file is written, nothing is copied."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def project_files(folder: Path, source: Path) -> Mapping[str, str]:
 
 
 def _suite_folders(source: Path) -> Iterator[Path]:
-    """The folders directly in the source that have suites; the source itself when it has none of them."""
+    """Yield the subfolders of the source that have suites; without any, the source itself if it has suites."""
     below = [path for path in sorted(source.iterdir()) if path.is_dir() and not path.name.startswith(".")]
-    found = [path for path in below if find_suite_files([str(path)], source)]
-    yield from found or ([source] if find_suite_files([str(source)], source) else [])
+    folders = [path for path in below if find_suite_files([str(path)], source)]
+    yield from folders or ([source] if find_suite_files([str(source)], source) else [])
 
 
 def _relative(path: Path, folder: Path) -> str:

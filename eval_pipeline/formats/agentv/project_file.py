@@ -1,6 +1,6 @@
-"""AgentV's own project file, `.agentv/config.yaml`: what it sets, and what is wrong in it.
+"""AgentV's own project file, `.agentv/config.yaml`: its settings and its problems.
 
-AgentV ignores a setting that it cannot use, so a problem is a warning here and the other settings are read.
+AgentV ignores invalid settings, so a problem is a warning here and the other settings are used.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _NAME = re.compile(r"config\.ya?ml\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectFile:
-    """The settings of a project file that have a usable value, and what is wrong with the others."""
+    """The valid settings of a project file, and the problems of the others."""
 
     settings: Map = field(default_factory=dict)
     problems: tuple[Diagnostic, ...] = ()
 
 
 def read_project_file(path: Path, environment: Mapping[str, str]) -> ProjectFile:
-    """A project file. Raises InputError when it is no mapping."""
+    """Return a project file. Raises InputError when it is not a mapping."""
     shown = show_path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -1,4 +1,4 @@
-"""AgentV's result files: rows written under its names, and its run folders and result files read back."""
+"""AgentV's result files: export of rows under its names, and readers of its run folders and result files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AgentVJsonLines(JsonLines):
 
 
 class AgentVResultFile:
-    """A run folder, its `index.jsonl`, or a file of AgentV's rows; its older files name keys in camel case."""
+    """Reader of a run folder, its `index.jsonl`, or a file of AgentV's rows; older files have camelCase keys."""
 
     def claims(self, path: Path, first: Mapping[str, Any] | None) -> bool:
         named = first is not None and ("test_id" in first or "testId" in first)
@@ -61,7 +61,7 @@ def _rows(file: Path) -> Iterator[tuple[tuple[Any, ...], Any]]:
 
 
 def _outcome(row: Mapping[str, Any], place: SourceLocation) -> tuple[str, float | None]:
-    """Status and score: ours where the row has it, else AgentV's, else by its usual pass mark."""
+    """Return status and score: ours if present, else AgentV's, else by its default pass mark."""
     theirs, ours = row.get("execution_status"), row.get("status")
     if theirs == "execution_error" or ours == Status.ERROR.value:
         return Status.ERROR.value, None
@@ -73,7 +73,7 @@ def _outcome(row: Mapping[str, Any], place: SourceLocation) -> tuple[str, float 
 
 
 def _time_of_folder(name: str) -> datetime | None:
-    """The time in the name of a run folder: `2026-03-01T10-00-00-000Z`."""
+    """Return the time in the name of a run folder: `2026-03-01T10-00-00-000Z`."""
     try:
         return datetime.strptime(name, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Record → an AgentV result: the keys of its result rows, in snake case, as far as we know the facts.
+"""Result row → AgentV result: the keys of its result rows, in snake case, with the values that are known.
 
 An execution that could not be graded has `score: null` here and `execution_status: execution_error`.
 """
@@ -41,7 +41,7 @@ _STAGES_BY_CLASS = {
 
 
 def failure_stage(class_id: str | None) -> tuple[str, str] | None:
-    """AgentV's stage and reason code of a failure class; None for failures of quality, which have neither."""
+    """Return AgentV's stage and reason code of a failure class; None for quality failures, which have neither."""
     known = FAILURE_CLASSES.get(class_id or "")
     if known is None or known.graded:
         return None
@@ -69,7 +69,7 @@ def result_json(record: ResultRow) -> dict[str, Any]:
 
 
 def index_fields(record: ResultRow) -> dict[str, Any]:
-    """The keys of a row of `index.jsonl`, without the score and the paths."""
+    """Return the fields of a row of `index.jsonl`, without the score and the paths."""
     stage, code = failure_stage(record.verdict.failure_class) or (None, None)
     failed = record.verdict.status is Status.ERROR
     return known({
@@ -88,7 +88,7 @@ def index_fields(record: ResultRow) -> dict[str, Any]:
 
 
 def _ours(record: ResultRow) -> dict[str, Any]:
-    """What AgentV has no name for."""
+    """Return the fields that AgentV has no name for."""
     verdict = record.verdict
     return {
         "repetition": record.repetition,
@@ -140,9 +140,9 @@ def _mark(record: ResultRow) -> float:
 
 
 def evaluator_json(score: Score, mark: float) -> dict[str, Any]:
-    """One evaluator's result; its verdict is by its gate, else by the threshold of the case, never a fixed mark.
+    """Return one evaluator's result; it passes by its gate, else by the case's threshold, never by a fixed mark.
 
-    AgentV's `skip` says that there is no score; the number beside it is 0 because its readers expect one.
+    AgentV's `skip` marks a missing score; the number beside it is 0 because its readers require one.
     """
     return known({
         "name": score.evaluator,
@@ -177,15 +177,15 @@ def _word(passed: bool | None) -> str:
 
 
 def assertions(score: Score, mark: float) -> list[dict[str, Any]]:
-    """What an evaluator checked; one that lists nothing checked what its reason says. Unscored: nothing."""
+    """Return the findings of an evaluator; without findings, its reason as one; unscored, nothing."""
     if score.findings:
-        return [{"text": one.text, "passed": one.passed, "evidence": one.evidence or ""} for one in score.findings]
+        return [{"text": each.text, "passed": each.passed, "evidence": each.evidence or ""} for each in score.findings]
     passed = score.passed(mark if score.minimum is None else score.minimum)
     return [] if passed is None else [{"text": score.reason, "passed": passed, "evidence": ""}]
 
 
 def token_usage(record: ResultRow) -> dict[str, int] | None:
-    """AgentV counts input without what came from a cache; None when nothing was counted."""
+    """Return token counts in AgentV's convention (input without cache reads); None without any count."""
     usage = record.report.usage if record.report is not None else Usage()
     counted = known({
         "input": usage.uncached_input_tokens,

@@ -1,4 +1,4 @@
-"""Warnings about a suite that can be carried out, found by reading its file again as it is written.
+"""Warnings about a valid suite, from a second reading of its file without interpolation.
 
 Errors of a case and unknown fields are reported when the suite is loaded.
 """
@@ -25,7 +25,7 @@ _ASSERTIONS = ("assertions", "assert", "evaluators")
 
 
 def review(suite: Suite, read: ReadRaw) -> Iterator[Diagnostic]:
-    """The warnings about a suite that could be loaded."""
+    """Return the warnings about a loaded suite."""
     written = _written(suite.path, read)
     if written is not None:
         yield from _of_fields(written.document, (), written)
@@ -37,7 +37,7 @@ def review(suite: Suite, read: ReadRaw) -> Iterator[Diagnostic]:
 
 
 class WrittenEvaluators:
-    """The places of the evaluators of a suite's cases, as far as its file lists them."""
+    """The locations of evaluators that a suite's file lists."""
 
     def __init__(self, suite: Suite, read: ReadRaw) -> None:
         try:
@@ -50,7 +50,7 @@ class WrittenEvaluators:
                 self._tests.setdefault(str(test.get("id")).strip(), (path, test))
 
     def place(self, case: Case, spec: EvaluatorSpec, argument: FieldPath) -> SourceLocation | None:
-        """The place of an evaluator, or of an argument of it, in the case or in what the suite gives to all of them."""
+        """Return the location of an evaluator, or of its argument, in the case or in the suite-level evaluators."""
         if self._written is None:
             return None
         of_case = [self._tests[case.id]] if case.id in self._tests else []
@@ -62,7 +62,7 @@ class WrittenEvaluators:
 
 
 def _listed_evaluators(raw: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Any]]:
-    """The entries of a test's or a suite's lists of evaluators, each with the steps to it."""
+    """Yield the entries of a test's or a suite's lists of evaluators, each with its path."""
     for steps in SPELLINGS:
         holder = raw if len(steps) == 1 else raw.get(steps[0])
         entries = holder.get(steps[-1]) if isinstance(holder, Mapping) else None
@@ -77,12 +77,12 @@ def _is_written_as(spec: EvaluatorSpec, entry: Any) -> bool:
 
 
 def _written(path: Path, read: ReadRaw) -> RawSuite | None:
-    """The suite as it is written, when its text has any sign of what is looked for: reading a large one takes long."""
+    """Return the raw suite if its text contains a searched word, else None: reading a large suite is slow."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         return read(path) if _ROLE_MARKER.search(text) or _EMPTY_LIST.search(text) else None
     except (EvalPipelineError, OSError, UnicodeDecodeError):
-        return None  # loading has reported it
+        return None  # already reported by loading
 
 
 def _of_fields(raw: Mapping[str, Any], path: FieldPath, written: RawSuite) -> Iterator[Diagnostic]:
@@ -100,7 +100,7 @@ def _of_fields(raw: Mapping[str, Any], path: FieldPath, written: RawSuite) -> It
 
 
 def _texts(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
-    """The texts of messages: the value itself, or the contents of a list of messages and of their parts."""
+    """Yield the texts of messages: the value itself, or the contents of messages and their parts."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):

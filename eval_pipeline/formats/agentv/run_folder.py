@@ -1,4 +1,4 @@
-"""`agentv`: the run folder that AgentV writes, for its own tools and scripts made for it.
+"""`agentv`: AgentV's run folder, for its own tools and for scripts that read it.
 
 Three things differ from it on purpose: no folder of an execution is overwritten by another's; what counts as passed is
 the case's own threshold, everywhere; and executions that could not be graded are left out of the rates, with a note. A
@@ -72,7 +72,7 @@ def _files(record: ResultRow) -> Iterator[tuple[str, bytes]]:
     yield "grading.json", _pretty(_grading(record))
     yield "timing.json", _pretty(_timing([record]))
     if record.input:
-        yield "input.md", _blocks([(str(one.get("role")), content_text(one.get("content"))) for one in record.input])
+        yield "input.md", _blocks([(str(each.get("role")), content_text(each.get("content"))) for each in record.input])
     if record.output is not None:
         yield "outputs/response.md", _blocks([("assistant", record.output)])
 
@@ -135,7 +135,7 @@ def _conversation(record: ResultRow) -> dict[str, Any] | None:
 
 
 def _turns(report: SessionReport) -> int:
-    """The turns of a live conversation, else the target's messages, as AgentV counts them."""
+    """Return the number of turns as AgentV counts them: of a live conversation, else the target's messages."""
     return len(report.turn_starts) or sum(message["role"] == "assistant" for message in output_messages(report))
 
 
@@ -157,7 +157,7 @@ def _measures(record: ResultRow) -> dict[str, float | None]:
 
 
 def _timing_of(measured: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
-    sums = {name: _sum([one[name] for one in measured]) for name in ("duration_ms", "input", "output", "reasoning")}
+    sums = {name: _sum([each[name] for each in measured]) for name in ("duration_ms", "input", "output", "reasoning")}
     duration = sums["duration_ms"]
     return {
         "total_tokens": _sum([sums["input"], sums["output"]]),
@@ -168,9 +168,9 @@ def _timing_of(measured: Sequence[Mapping[str, float | None]]) -> dict[str, Any]
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """The sum of what is known; None, not 0, when nothing is."""
-    there = [value for value in values if value is not None]
-    return sum(there) if there else None
+    """Return the sum of the known values; None, not 0, without any."""
+    counted = [value for value in values if value is not None]
+    return sum(counted) if counted else None
 
 
 @dataclass(slots=True)
@@ -201,7 +201,7 @@ class _Run:
                 self.graders.setdefault(f"{score.evaluator}:{score.type}", []).append(score.value)
 
     def timing(self) -> dict[str, Any]:
-        return _timing_of([one for measured in self.measured.values() for one in measured])
+        return _timing_of([each for measured in self.measured.values() for each in measured])
 
     def benchmark(self, options: ExportOptions) -> dict[str, Any]:
         return {
@@ -221,7 +221,7 @@ class _Run:
 
     def _summary(self, runner: str) -> dict[str, Any]:
         def of(name: str) -> list[float]:
-            return [value for one in self.measured[runner] if (value := one[name]) is not None]
+            return [value for each in self.measured[runner] if (value := each[name]) is not None]
 
         always = {
             "pass_rate": self.passed[runner],
@@ -234,7 +234,7 @@ class _Run:
 
 
 def _spread(values: Sequence[float]) -> dict[str, float | None]:
-    """Mean and population deviation, as AgentV rounds them."""
+    """Return mean and population deviation, with AgentV's rounding."""
     if not values:
         return {"mean": None, "stddev": None}
     middle = sum(values) / len(values)
@@ -251,7 +251,7 @@ def _rounded(value: float) -> float:
 def _pretty(value: object) -> bytes:
     try:
         return orjson.dumps(value, option=_INDENTED)
-    except orjson.JSONEncodeError:  # lone surrogates and the like, which `to_json` makes plain
+    except orjson.JSONEncodeError:  # for example lone surrogates, which `to_json` replaces
         return orjson.dumps(orjson.loads(to_json(value)), option=_INDENTED)
 
 
@@ -287,7 +287,7 @@ _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?\Z")
 
 
 def segment(name: str) -> str:
-    """A name as one part of a path on any system; a long one is cut and ends in a hash of the whole."""
+    """Return a name as one path segment on any system; a long name is shortened and ends in its hash."""
     safe = _ODD.sub("_", name).strip(".") or "_"
     if len(safe) > _LONGEST_NAME:
         safe = f"{safe[:_LONGEST_NAME]}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"

@@ -25,7 +25,7 @@ _OF_THE_SUITE = sorted(SUITE_EXECUTION.names - CASE_EXECUTION.names)
 
 
 class Repeat(TypedDict):
-    """How often a case is carried out, and what its repetitions come to; by the names of the fields that take it."""
+    """Repetitions of a case and their reduction, under the field names of Case and SuiteSettings."""
 
     repetitions: int | None
     strategy: Strategy | None
@@ -79,7 +79,7 @@ def runners(execution: Map, cursor: FieldCursor) -> tuple[str, ...]:
 
 
 def _target_name(item: Any, cursor: FieldCursor) -> str:
-    """A target by its name; newer files may write a mapping that has one."""
+    """Return a target's name, from a text or a mapping with a name (newer files)."""
     name = item.get("name") if isinstance(item, Mapping) else item
     if not isinstance(name, str) or not name.strip():
         raise cursor.error(f"expected the name of a target, got {kind(item)}")
@@ -90,7 +90,7 @@ def _target_name(item: Any, cursor: FieldCursor) -> str:
 
 
 def repeat_of(holder: Map, cursor: FieldCursor, keys: Sequence[str]) -> Repeat:
-    """How often a case is carried out, under the first of `keys` that is there: a count, or a mapping with one."""
+    """Return the repetitions under the first present of `keys`: a count, or a mapping with one."""
     key = next((key for key in keys if holder.get(key) is not None), None)
     if key is None:
         return Repeat(repetitions=None, strategy=None, early_exit=None, repeat_budget_usd=None)

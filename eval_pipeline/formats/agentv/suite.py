@@ -1,7 +1,7 @@
 """An eval file → Suite: its fields, its tests, and warnings about both.
 
 Source of the meaning: AgentV's *Tests* page (seed 001). Every problem is an InputError of its field; a
-test that cannot be read becomes an entry of `Suite.errors` and the others go on.
+test that cannot be read becomes an entry of `Suite.errors` and the others are loaded.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TEMPLATED = ("input", "input_files", "assertions", "assert", "evaluators", "exe
 def read_suite(
     document: Map, cursor: FieldCursor, context: LoadContext, format_: str, tests: Iterable[RawTest] | None = None
 ) -> Suite:
-    """The suite of a document of suite-level fields; its tests are `tests`, or what the document's own `tests` name.
+    """Return the suite of a document; its tests are `tests`, or those of the document's field `tests`.
 
     Raises InputError when a suite-level field is wrong; a wrong test is counted in `Suite.errors` instead.
     """
@@ -91,7 +91,7 @@ def _own_tests(document: Map, cursor: FieldCursor, context: LoadContext) -> Iter
 
 
 def _templated(document: Map) -> Map | None:
-    """The fields that tests inherit, when they contain variables."""
+    """Return the inherited fields that contain variables."""
     shared = {key: document[key] for key in _TEMPLATED if key in document}
     return shared if _has_variables(shared) else None
 
@@ -123,12 +123,12 @@ def _warn_of_requirements(document: Map, cursor: FieldCursor, context: LoadConte
 
 
 def _carried(document: Map) -> Map:
-    """The fields of a suite that are stored with its metadata and not read."""
+    """Return the fields of a suite that are stored with its metadata but have no effect."""
     return {key: document[key] for key in _CARRIED if document.get(key) is not None}
 
 
 class _Tests:
-    """The tests of a suite while they are read."""
+    """Reader of the tests of a suite."""
 
     def __init__(self, inherited: Inherited, context: LoadContext) -> None:
         self.cases: dict[str, Case] = {}
@@ -173,7 +173,7 @@ class _Tests:
 
 
 def _content(raw: Any, case: Case) -> str:
-    """The revision of a test, the files that it names included."""
+    """Return the content of a test for its revision, including the files that it names."""
     if case.workspace is None and not case.files:
         return content_revision(raw)
     return content_revision(raw, case.fingerprint_fields())

@@ -1,9 +1,9 @@
-"""Tests in a CSV table: one a row, its columns named as the fields of a test.
+"""Tests in a CSV table: one per row; columns are named after the fields of a test.
 
-`metadata.lang` (any dotted name) goes into a mapping. `tags`, `input_files` and `depends_on` hold several separated by
-`;`. Each cell of a column whose name begins with `assert` is one assertion: `contains: Paris` (a type and its value;
-several values of `contains-any` and the like are separated by `;`), or a text, which is a criterion. What no test has
-as a field is a variable: a column `city` fills in `{{ city }}`. An empty cell says nothing.
+`metadata.lang` (any dotted name) becomes an entry of a mapping. `tags`, `input_files` and `depends_on` hold several
+values separated by `;`. Each entry of a column whose name begins with `assert` is one assertion: `contains: Paris`
+(a type and its value; several values of `contains-any` and the like are separated by `;`), or a text, which is a
+criterion. Any other column is a variable: a column `city` replaces `{{ city }}`. Empty entries are ignored.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""AgentV's `targets.yaml` entries → runner entries: which provider is which adapter, and its settings' names.
+"""AgentV's `targets.yaml` entries → runner entries: the adapter of each provider, and the names of its settings.
 
-What is the same for our own runners file (aliases, fallbacks, placeholders) is in `runners.py`.
+Syntax shared with our runners file (aliases, fallbacks, placeholders) is in `runners.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """How a provider's entries are read.
+    """The mapping of a provider's entries to ours.
 
-    `names` are its settings with the names that they have in ours; what it `needs` has to have a value; `ignored` are
-    settings that change nothing here. `always` are defaults of our entry, `finish` completes it
-    when the names are ours.
+    `names` maps its settings to ours; `needs` are required settings; `ignored` are settings without effect here.
+    `always` are defaults of our entry, `finish` completes the entry after renaming.
     """
 
     adapter: str
@@ -65,7 +64,7 @@ def _cli_command(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _some_response(entry: dict[str, Any]) -> dict[str, Any]:
-    """Give a mock without a response the default one."""
+    """Add the default response to a mock without one."""
     return entry if {"response", "responses"} & entry.keys() else {**entry, "response": DEFAULT_RESPONSE}
 
 
@@ -162,7 +161,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
 def runner_entry(raw: JsonMap, at: FieldPath, source: Source, environment: Mapping[str, str]) -> RunnerEntry:
-    """A target as an entry of our runners file. Raises InputError at the setting that cannot be read."""
+    """Return a target as an entry of our runners file. Raises InputError at the setting that cannot be read."""
     name, provider = _provider(raw, at, source)
     given = {
         key: _number(value, key, environment)
@@ -184,7 +183,7 @@ def runner_entry(raw: JsonMap, at: FieldPath, source: Source, environment: Mappi
 
 
 def _provider(raw: JsonMap, at: FieldPath, source: Source) -> tuple[str, Provider]:
-    """The provider that an entry names: one we know, or the project's own by AgentV's convention."""
+    """Return the provider of an entry: a supported one, or the project's own by AgentV's convention."""
     name = raw.get("provider")
     if not isinstance(name, str) or not name.strip():
         raise source.error((*at, "provider"), f"a target needs a provider; there are: {', '.join(sorted(_PROVIDERS))}")
@@ -202,7 +201,7 @@ def _provider(raw: JsonMap, at: FieldPath, source: Source) -> tuple[str, Provide
 
 
 def _own_provider(name: str, raw: JsonMap, path: Path) -> Provider | None:
-    """A provider that is a script of the project's: `.agentv/providers/<name>.ts`, unless the entry has a command."""
+    """Return the provider of a project's script: `.agentv/providers/<name>.ts`, unless the entry has a command."""
     if "command" in raw:
         return _CLI_PROVIDER
     for folder in path.absolute().parents:
@@ -222,13 +221,13 @@ def _own_folder(provider: Provider, source: Source) -> JsonMap:
 
 
 def _is_set(key: str, value: Any, provider: Provider, environment: Mapping[str, str]) -> bool:
-    """Whether a setting has a value: an optional one whose variable is not set has none, and neither has a null."""
+    """Return whether a setting has a value: null has none, nor has an optional one with an unset variable."""
     unset = isinstance(value, str) and is_placeholder(value) and not environment.get(names_in(value)[0])
     return value is not None and not (unset and key not in provider.needs and key != "name")
 
 
 def _number(value: Any, key: str, environment: Mapping[str, str]) -> Any:
-    """The number that a variable holds, where a number is expected."""
+    """Return the number in a variable, where a number is expected."""
     if key not in _NUMBERS or not isinstance(value, str) or not is_placeholder(value):
         return value
     text = filled_in(value, environment).strip()
@@ -241,7 +240,7 @@ def _number(value: Any, key: str, environment: Mapping[str, str]) -> Any:
 
 
 def _check(key: str, value: Any, name: str, provider: Provider, at: FieldPath, source: Source) -> None:
-    """Raises InputError for a setting that the provider does not have, and for a key in plain text."""
+    """Raise InputError for an unknown setting, and for a key in plain text."""
     if key == "judge_target":
         _LOG.warning("%s: 'judge_target' is deprecated, write 'grader_target'", source.place(at))
     known = {*provider.names, *provider.ignored, *_COMMON, *_COMMON_IGNORED, *(_RETRIES if provider.retries else ())}

@@ -1,4 +1,4 @@
-"""`tests` in all its forms → the raw tests: a list, files and folders that are named, and globs of them."""
+"""`tests` in all its forms (a list, files, folders, globs) → raw tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PASSED_OVER = frozenset({"node_modules", "__pycache__"})
 
 
 def raw_tests(raw: Any, cursor: FieldCursor, context: LoadContext) -> Iterator[RawTest]:
-    """Every test under `tests`; one that cannot be read is an InputError in its place."""
+    """Yield every test under `tests`; an unreadable one becomes an InputError."""
     if isinstance(raw, str):
         yield from _named(raw.strip(), cursor, context)
         return
@@ -36,7 +36,7 @@ def raw_tests(raw: Any, cursor: FieldCursor, context: LoadContext) -> Iterator[R
 
 
 def _caught(tests: Iterator[RawTest], cursor: FieldCursor) -> Iterator[RawTest]:
-    """A file that cannot be read takes only itself along."""
+    """Yield the tests of one file; an unreadable file becomes an error and does not stop the others."""
     try:
         yield from tests
     except InputError as error:
@@ -44,7 +44,7 @@ def _caught(tests: Iterator[RawTest], cursor: FieldCursor) -> Iterator[RawTest]:
 
 
 def _named(name: str, cursor: FieldCursor, context: LoadContext) -> Iterator[RawTest]:
-    """The tests of a file, a folder or a glob, which begins at the suite's folder."""
+    """Yield the tests of a file, a folder or a glob, relative to the suite's folder."""
     plain = name.removeprefix(FILE)
     if not plain:
         raise cursor.error("expected a list of tests, or the path of a file or folder with them; got an empty text")
@@ -82,7 +82,7 @@ def _document_tests(path: Path, text: str, context: LoadContext) -> Iterator[Raw
 
 
 def _folder_tests(folder: Path, cursor: FieldCursor, context: LoadContext) -> Iterator[RawTest]:
-    """The tests of the sub-folders with a case file; of the folder itself when it has one."""
+    """Yield the tests of subfolders with a case file; of the folder itself if it has one."""
     case_file = _case_file(folder)
     if case_file is not None:
         yield _folder_test(case_file, cursor, context)
@@ -105,7 +105,7 @@ def _case_file(folder: Path) -> Path | None:
 
 
 def _folder_test(file: Path, named_at: FieldCursor, context: LoadContext) -> RawTest:
-    """A case file with what its folder adds: the id, the input (PROMPT.md) and the workspace's template."""
+    """Return a case file's test, completed by its folder: the id, the input (PROMPT.md), the workspace's template."""
     try:
         document, cursor = parse_document(file, read_text(file, context, named_at), context)
         if not isinstance(document, Mapping):
@@ -120,7 +120,7 @@ def _folder_test(file: Path, named_at: FieldCursor, context: LoadContext) -> Raw
 
 
 def _with_template(raw: dict[str, Any], folder: Path, context: LoadContext) -> dict[str, Any]:
-    """The test with the folder beside it as its workspace's template, named as the suite would: the same everywhere."""
+    """Return the test with the adjacent folder as workspace template, as a path relative to the suite's folder."""
     workspace = raw.get("workspace")
     if not (folder / "workspace").is_dir() or not isinstance(workspace, Mapping | None):
         return raw

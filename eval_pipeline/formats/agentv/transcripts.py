@@ -1,7 +1,7 @@
 """Session → one line of a transcript file, as AgentV's `import` writes it and its `eval run --transcript` reads it.
 
-A transcript holds what was said and which tools were called. The agent's thinking and the text that its own harness put
-into the user's role are no part of it, nor are facts that the format has no field for (failures, exit codes, skills).
+A transcript has messages and tool calls. It has no thinking of the agent, no text that the agent's harness put into the
+user's role, and no facts without a field in the format (failures, exit codes, skills).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ JsonObject = dict[str, Any]
 
 
 def transcript_line(session: Session) -> JsonObject:
-    """The session as a JSON object: `input`, `output`, `token_usage`, `duration_ms`, `cost_usd`, `source`.
+    """Return the session as a JSON object: `input`, `output`, `token_usage`, `duration_ms`, `cost_usd`, `source`.
 
-    `input` is the user's first words; `output` are all messages in order. What is not known is null, and left out of
+    `input` is the user's first message; `output` has all messages in order. Unknown values are null, and absent from
     `source`.
     """
     report = session.report

@@ -1,7 +1,7 @@
 """Live conversations: `turns` of a test → the user's messages, and the evaluators of each turn and of the whole.
 
-The shape of the two evaluators' arguments: `turn` takes the number of its turn, what is expected of it and the
-evaluators of the answer; `conversation` takes the evaluators of the whole, and with an `aggregation` the turns, too.
+Arguments of the two evaluators: `turn` takes the number of its turn, the expected output and the evaluators of the
+answer; `conversation` takes the evaluators of the whole conversation, and with an `aggregation` also the turns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_conversation(raw: Map, cursor: FieldCursor) -> bool:
 
 
 def read_conversation(raw: Map, cursor: FieldCursor, context: LoadContext) -> Conversation | None:
-    """The user's messages, turn by turn; None for a test that is no conversation."""
+    """Return the user's messages, turn by turn; None for a test without a conversation."""
     if not is_conversation(raw, cursor):
         return None
     turns = _turns(raw, cursor)
@@ -47,7 +47,7 @@ def read_conversation(raw: Map, cursor: FieldCursor, context: LoadContext) -> Co
 def conversation_evaluators(
     raw: Map, cursor: FieldCursor, context: LoadContext, whole: Sequence[EvaluatorSpec], grader: str | None
 ) -> tuple[EvaluatorSpec, ...]:
-    """The evaluators of a conversation: one of each turn, and one of the whole when `whole` has any."""
+    """Return the evaluators of a conversation: one per turn, and one for the whole when `whole` has any."""
     turns = [
         _turn_config(turn, index + 1, cursor.at("turns", index), context, grader)
         for index, turn in enumerate(_turns(raw, cursor))
@@ -66,7 +66,7 @@ def conversation_evaluators(
 
 
 def as_entry(spec: EvaluatorSpec) -> dict[str, Any]:
-    """An evaluator inside another's arguments: the fields of its spec."""
+    """Return a nested evaluator as an argument: the fields of its spec."""
     return {field.name: getattr(spec, field.name) for field in dataclass_fields(spec)}
 
 
@@ -117,7 +117,7 @@ def _default_of_the_whole(
 
 
 def _plain(message: Message) -> dict[str, Any]:
-    """A message as YAML writes it."""
+    """Return a message as plain YAML values."""
     plain: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.name is not None:
         plain["name"] = message.name

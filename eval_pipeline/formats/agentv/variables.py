@@ -1,6 +1,6 @@
-"""`{{ name }}` in a test, filled in from its `vars`.
+"""`{{ name }}` in a test, replaced by its `vars`.
 
-Only names that the test (or its suite) gives a value are replaced. What graders fill in themselves stays for them.
+Only names with a value in the test or its suite are replaced; graders replace others themselves.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ MAX_CHARACTERS_OF_A_SUITE = 300_000_000
 
 
 class TooLong(Exception):
-    """Filling in the variables would give more text than anybody means."""
+    """Replacing the variables would exceed the limit of text."""
 
 
 class Interpolator:
-    """Fills in the variables of one suite's tests, and keeps count of how much text that gives."""
+    """Replaces the variables in one suite's tests, and limits the total length of the result."""
 
     def __init__(self) -> None:
         self._left_of_suite = MAX_CHARACTERS_OF_A_SUITE
         self._left_of_test = MAX_CHARACTERS_OF_A_TEST
 
     def test(self, raw: Map, variables: Map) -> Map:
-        """A test with its variables filled in. Raises TooLong."""
+        """Return a test with its variables replaced. Raises TooLong."""
         self._left_of_test = MAX_CHARACTERS_OF_A_TEST
         return self.shared(raw, variables)
 
     def shared(self, raw: Map, variables: Map) -> Map:
-        """The fields that a test inherits, with its variables filled in. Raises TooLong."""
+        """Return the inherited fields with a test's variables replaced. Raises TooLong."""
         graded = {name: value for name, value in variables.items() if name not in GRADERS_OWN}
         changed: dict[str, Any] = {key: self._value(raw[key], variables) for key in _PLAIN if key in raw}
         changed |= {key: self._value(raw[key], graded) for key in _GRADED if key in raw}
@@ -54,7 +54,7 @@ class Interpolator:
         return {**raw, **changed}
 
     def _value(self, value: Any, variables: Map) -> Any:
-        """`value` with `{{ name }}` replaced wherever there is such a name; a dotted name goes into a mapping."""
+        """Return `value` with each known `{{ name }}` replaced; a dotted name selects an entry of a mapping."""
         if not variables:
             return value
         return with_texts_changed(value, lambda text: self._text(text, variables) if "{{" in text else text)

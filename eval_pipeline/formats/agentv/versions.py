@@ -15,7 +15,7 @@ _NEVER_ENDS = (10**9,)
 
 
 def is_compatible(required: str) -> bool | None:
-    """Whether our version is in a range as npm writes them; None for a text that is no such range."""
+    """Return whether our version is in an npm version range; None for an invalid range."""
     alternatives = [_all_of(part) for part in required.split("||")]
     if None in alternatives:
         return None
@@ -45,12 +45,12 @@ def _bounds(term: re.Match[str]) -> _Bounds:
 
 
 def _after(numbers: list[int]) -> tuple[int, ...]:
-    """The first version after all that begin with these numbers."""
+    """Return the first version after all with this prefix."""
     return (*numbers[:-1], numbers[-1] + 1) if numbers else _NEVER_ENDS
 
 
 def _caret(numbers: list[int]) -> int:
-    """`^` lets everything change to the right of the first number that is not 0."""
+    """Return the upper bound of `^`: numbers after the first non-zero one may change."""
     return next((index + 1 for index, number in enumerate(numbers) if number), len(numbers))
 
 

@@ -1,7 +1,7 @@
 """A workspace section of a suite's YAML → WorkspaceSpec.
 
-Source of the meaning: AgentV's workspace section. Every problem is an InputError of its field; what is odd and stops
-nothing is a warning.
+Source of the meaning: AgentV's workspace section. Every problem is an InputError of its field; a problem
+without consequences is a warning.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _RESETS = ("none", "fast", "strict")
 
 
 def read_workspace(raw: Any, path: FieldPath, source: Source, loading: WorkspaceLoading) -> WorkspaceSpec:
-    """The workspace of a suite: `raw` is a mapping, or the name of a YAML file holding one.
+    """Return the workspace of a suite: `raw` is a mapping, or the name of a YAML file with one.
 
-    `path` is its place in `source`. Relative paths begin at the file they are written in, or at the suite's
-    folder. Raises InputError at the field that cannot be used.
+    `path` is its field path in `source`. Relative paths start at the file that has them, or at the suite's
+    folder. Raises InputError at an invalid field.
     """
     return _checked(_read(raw, path, source, loading), path, source, loading)
 
@@ -74,7 +74,7 @@ def _read(raw: Any, path: FieldPath, source: Source, loading: WorkspaceLoading) 
 def _checked(
     spec: WorkspaceSpec, path: FieldPath, source: Source, loading: WorkspaceLoading, *, remarks: bool = True
 ) -> WorkspaceSpec:
-    """The spec as it will be used, when what was written makes sense together."""
+    """Return the spec after checking its fields against each other."""
     problem = _contradiction(spec)
     if problem is not None:
         raise source.error(path, problem)
@@ -103,7 +103,7 @@ def _remarks(spec: WorkspaceSpec) -> Iterator[str]:
 
 
 def _external(name: str, path: FieldPath, source: Source, loading: WorkspaceLoading) -> tuple[Any, Source]:
-    """The mapping in a YAML file that the suite names in place of one, and the source of its errors."""
+    """Return the mapping in a named YAML file, and the source for its errors."""
     cursor = FieldCursor(source, path[:-1])
     key: Any = path[-1] if path else "workspace"
     holder = WorkspaceFields({key: name.removeprefix("file://")}, cursor, loading)
@@ -160,7 +160,7 @@ def _template(part: WorkspaceFields) -> Path | None:
 
 
 def _files(part: WorkspaceFields) -> tuple[WorkspaceFile, ...]:
-    """Files of the suite's: at the same place in the workspace, or, from above, at its top."""
+    """Return the suite's files: at the same path in the workspace, or at its top for files above the suite."""
     names = fields.texts(part.raw, "files", part.cursor)
     return tuple(
         _file(WorkspaceFields({index: name}, part.cursor.at("files"), part.loading), index)
@@ -213,7 +213,7 @@ def _hook(part: WorkspaceFields) -> Hook:
 
 
 def _command(part: WorkspaceFields, key: str) -> tuple[str, ...]:
-    """A program with its arguments: a list, or a text split on white space (no shell reads it)."""
+    """Return a program with its arguments: a list, or a text split on white space (no shell is involved)."""
     value = part.raw[key]
     if isinstance(value, str):
         words: list[Any] = re.sub(r"\{\{\s*(\w+)\s*\}\}", r"{{\1}}", value).split()
@@ -229,7 +229,7 @@ def _is_argument(value: Any) -> bool:
 
 
 def _hook_folder(part: WorkspaceFields, command: tuple[str, ...]) -> Path | None:
-    """Where a hook runs; a command of a workspace file runs beside that file."""
+    """Return the folder of a hook; a command in a workspace file runs in that file's folder."""
     text = part.text("cwd")
     if text is not None:
         return Path(text) if text.startswith(WORKSPACE_PATH) else part.location("cwd")
@@ -238,7 +238,7 @@ def _hook_folder(part: WorkspaceFields, command: tuple[str, ...]) -> Path | None
 
 
 def _scripts(command: tuple[str, ...], folder: Path, loading: WorkspaceLoading) -> dict[str, str]:
-    """The files of the suite that a command names: editing one makes what it prepares new."""
+    """Return fingerprints of the suite's files that a command names: editing one invalidates prepared workspaces."""
     words = [word for word in command if "{{" not in word and len(word) < LONGEST_PATH]
     hashes = {word: loading.hash_of(word, str(folder)) for word in words}
     return {word: hash_ for word, hash_ in hashes.items() if hash_ is not None}

@@ -1,4 +1,4 @@
-"""One mapping of a workspace section with its place, and what reading the workspaces of a suite shares."""
+"""Typed reads of a workspace section's mapping, and shared state of reading one suite's workspaces."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LONGEST_NAME = 255
 
 @dataclass(slots=True, kw_only=True)
 class WorkspaceLoading:
-    """What reading the workspaces of one suite shares: where it may name folders, the environment that `${{ NAME }}`
-    is filled in from, who is told what is odd, and what was read already."""
+    """Shared state of reading one suite's workspaces: search roots, the environment for `${{ NAME }}`, diagnostics, and
+    a cache of files."""
 
     roots: SearchRoots
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -41,20 +41,20 @@ class WorkspaceLoading:
         return self.roots.folder.absolute()
 
     def content_of(self, folder: Path) -> Mapping[str, str]:
-        """The files of a template by their fingerprints; read once per folder. Raises OSError."""
+        """Return the fingerprints of a template's files; read once per folder. Raises OSError."""
         if folder not in self._contents:
             self._contents[folder] = dict(_content(folder))
         return self._contents[folder]
 
     def hash_of(self, name: str, folder: str) -> str | None:
-        """The fingerprint of a file of the suite's, named from a folder; None for what is no such file."""
+        """Return the fingerprint of a suite's file, relative to a folder; None without such a file."""
         path = os.path.normpath(name if name.startswith("/") else f"{folder}/{name}")
         if path not in self._hashes:
             self._hashes[path] = _file_hash(Path(path)) if os.path.isfile(path) and self.roots.holds(path) else None  # noqa: PTH113 — per case, and never raises
         return self._hashes[path]
 
     def document(self, path: Path) -> tuple[Any, Source]:
-        """A workspace file and the source of its errors; read once. Raises InputError, OSError."""
+        """Return a workspace file and the source for its errors; read once. Raises InputError, OSError."""
         if path not in self._documents:
             text = path.read_text(encoding="utf-8-sig")
             raw, lines = read_yaml(text, show_path(path))
@@ -67,7 +67,7 @@ class WorkspaceLoading:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceFields:
-    """A mapping of the workspace section, and its place."""
+    """A mapping of the workspace section, and its location."""
 
     raw: Any
     cursor: FieldCursor
@@ -95,7 +95,7 @@ class WorkspaceFields:
         return WorkspaceFields(self.raw[key] if self.has(key) else {}, self.cursor.at(key), self.loading)
 
     def text(self, key: str) -> str | None:
-        """A text with something in it that can be an argument or a path; None when it is not there."""
+        """Return a non-empty text that can be an argument or a path; None when absent."""
         value = fields.text(self.raw, key, self.cursor)
         if value is None or (value.strip() and is_argument_text(value) and len(value) < LONGEST_PATH):
             return value
@@ -109,14 +109,14 @@ class WorkspaceFields:
         return value
 
     def argument(self, key: str) -> str | None:
-        """A text that becomes an argument of git's, and must not be taken for an option."""
+        """Return a text to pass to git; a leading dash is an error, since git would read an option."""
         value = self.text(key)
         if value is not None and value.startswith("-"):
             raise self.error(key, f"'{value}' must not begin with '-'")
         return value
 
     def location(self, key: str) -> Path | None:
-        """A path as written: relative to its file, or to the suite's folder when it exists only there."""
+        """Return a path relative to its file, or to the suite's folder when it exists only there."""
         text = self.text(key)
         if text is None:
             return None
@@ -139,12 +139,12 @@ class WorkspaceFields:
 
 
 def is_argument_text(text: str) -> bool:
-    """Whether a text can be an argument or a path: no NUL, no half characters (JSON may hold such)."""
+    """Return whether a text can be an argument or a path: without NUL and lone surrogates, which JSON allows."""
     return "\0" not in text and (text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text))
 
 
 def _content(folder: Path) -> Iterator[tuple[str, str]]:
-    """The files below a folder, without `.git`: SHA-256 (`x:` before that of a program), or where a link leads."""
+    """Return the files below a folder, without `.git`: SHA-256 (`x:` before it for programs), or a link's target."""
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != ".git")
         links = [name for name in folders if (Path(parent) / name).is_symlink()]

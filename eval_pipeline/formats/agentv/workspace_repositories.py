@@ -12,7 +12,7 @@ from eval_pipeline.suites.workspace import Repository
 
 
 def read_repositories(part: WorkspaceFields) -> tuple[Repository, ...]:
-    """The repositories of a workspace. Raises InputError at the field that cannot be used."""
+    """The repositories of a workspace. Raises InputError at an invalid field."""
     value = part.raw["repos"]
     if not isinstance(value, list):
         raise part.error("repos", f"expected a list of repositories, got {fields.kind(value)}")

@@ -1,4 +1,4 @@
-"""AgentV eval files in YAML or JSON: suite-level fields and the tests, or what names them."""
+"""AgentV eval files in YAML or JSON: suite-level fields and the tests, or references to them."""
 
 from __future__ import annotations
 
