@@ -1,7 +1,7 @@
-"""`agent`: any coding-agent CLI of the registry, started so that it needs nobody to answer.
+"""`agent`: any coding-agent CLI of the registry, started in a non-interactive mode.
 
-The CLI's `launch` makes a command of the runner's settings, the `command` adapter runs it. A runner of this adapter
-therefore has the identity of a runner of `command` with that command written out.
+The CLI's `launch` turns the runner's settings into a command, which the `command` adapter runs. A runner of this
+adapter therefore has the same identity as a `command` runner with that command.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Agent:
 
     @staticmethod
     def equivalent(runner: Runner) -> Runner:
-        """The runner of the `command` adapter that does the same; it gives this one its identity."""
+        """Return the equivalent runner of the `command` adapter, which determines this runner's identity."""
         cli = _cli(runner.settings)
         given, public = (_command_settings(cli, values) for values in (runner.settings, runner.public_settings))
         return replace(runner, adapter="command", settings=given, public_settings=public)
@@ -90,14 +90,14 @@ class Agent:
         await self._command.close()
 
     async def _with_session(self, raw: RawExecution, call: Call, begin: float) -> RawExecution:
-        """The same with the log of the session, if it is to be kept and there is one."""
+        """Return the execution with the session's log, if it is to be kept and exists."""
         if not self._keeps_session:
             return raw
         log = await in_thread(self._kept_log, raw, call, begin)
         return raw if log is None else replace(raw, files={**raw.files, "session": log})
 
     def _kept_log(self, raw: RawExecution, call: Call, begin: float) -> Path | None:
-        """A copy of the session's log beside the output; the CLI may write on in its own."""
+        """Copy the session's log beside the output, because the CLI may append to the original."""
         printed = raw.files["stdout"].read_text("utf-8", "replace") if "stdout" in raw.files else ""
         session_id = first_value(read_records(printed).rows, self._cli.printed_session_id)
         environment = {**os.environ, **self._env}
@@ -121,7 +121,7 @@ def _command_settings(cli: AgentCli, given: Mapping[str, Any]) -> dict[str, Any]
     """The settings of the `command` adapter. Raises InputError."""
     launch = cli.launch(_request(cli, given))
     numbers = {str(arg): arg for arg in _listed_args(given) if not isinstance(arg, str)}
-    command = [numbers.get(word, word) for word in launch.command]  # as they are written: the command is the identity
+    command = [numbers.get(word, word) for word in launch.command]  # unchanged: part of the identity
     made: dict[str, Any] = {"command": command, "format": cli.output_format}
     if not any("{PROMPT}" in word for word in launch.command):
         made["prompt"] = launch.prompt
@@ -156,6 +156,6 @@ def _args(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _listed_args(given: Mapping[str, Any]) -> list[Any]:
-    """Further arguments as they are written: a list, or a single one."""
+    """Return raw further arguments: a list, or a single one."""
     value = given.get("args")
     return value if isinstance(value, list) else [] if value is None else [value]

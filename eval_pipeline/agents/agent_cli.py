@@ -1,8 +1,9 @@
-"""What this package knows of one coding-agent CLI, as one value; and the registry of all of them.
+"""The description of a coding-agent CLI as one value, and the registry of all CLIs.
 
 A CLI is a folder here (or a plug-in elsewhere) with one `AgentCli` value and one entry point in the group
-`eval_pipeline.agents`. Everything else asks the registry: the adapter `agent` (launch), the normalizers' registry
-(`normalizers`), the kinds of tools (`tool_kinds`) and `eval-pipeline import` (`sessions`).
+`eval_pipeline.agents`. Other code reads the registry: the adapter `agent` (launch), the normalizers' registry
+(`normalizers`), the kinds of tools (`tool_kinds`) and `eval-pipeline import` (`sessions`). Entry points import a CLI's
+module on its first use, so start-up does not load every CLI.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start a CLI so that it works without anybody to answer and prints JSON.
+    """The command that starts a CLI without interaction and with JSON output.
 
     `command` is the program with its arguments; `{PROMPT}` and the other placeholders of the `command` adapter are
     filled in for each case. `prompt` is how the prompt reaches the program. `preamble` is put before every prompt,
@@ -78,7 +79,7 @@ class AgentCli:
 
     @property
     def kinds_by_format(self) -> Mapping[str, Mapping[str, ToolKind]]:
-        """The kinds of its tools under each raw format that holds their names."""
+        """Return the kinds of its tools for each raw format that has their names."""
         return dict.fromkeys(self.normalizers, self.tool_kinds)
 
 
@@ -86,7 +87,7 @@ AGENTS: Registry[AgentCli] = Registry("agent", folder=None, entry_point_group="e
 
 
 def all_agents() -> list[AgentCli]:
-    """Every agent CLI once, by name."""
+    """Return every agent CLI once, by name."""
     agents = {agent.name: agent for _, agent in AGENTS}
     return [agents[name] for name in sorted(agents)]
 

@@ -1,6 +1,6 @@
-"""What the normalizers of all agent CLIs share: paths of files, signs of skills, and sessions without an end.
+"""Functions shared by the normalizers of agent CLIs: file paths, skills, and unfinished sessions.
 
-What only one CLI's records need is in its folder.
+Code for one CLI's records is in that CLI's folder.
 """
 
 from __future__ import annotations

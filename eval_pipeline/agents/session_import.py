@@ -1,4 +1,4 @@
-"""A log that an agent CLI keeps → the session that it records, as a report and the facts around it.
+"""A log kept by an agent CLI → the recorded session: its report and facts.
 
 Finding logs is in `session_store.py`. How a report becomes a transcript is in `formats/`, how it becomes a suite in
 `cli/`.
@@ -36,7 +36,7 @@ class Session:
 
 
 def read_head(agent: AgentCli, log: SessionLog) -> Session:
-    """The session by the beginning of its log: enough for its folder and its first words. Raises OSError."""
+    """Return the session by the beginning of its log, which has its folder and first message. Raises OSError."""
     return _read(agent, log, agent.sessions.read(log, head=True))
 
 
@@ -51,7 +51,7 @@ def read_folder(agent: AgentCli, log: SessionLog) -> str | None:
 
 
 def agents_of(agent: AgentCli, log: SessionLog) -> list[str]:
-    """The agents whose log this looks like: those that find a session's id in its beginning. Raises OSError."""
+    """Return the agents whose store finds a session id in the beginning of the log. Raises OSError."""
     head = agent.sessions.read(log, head=True)
     return [other.name for other in all_agents() if other.sessions.facts(head).session_id]
 
@@ -74,7 +74,7 @@ def _read(agent: AgentCli, log: SessionLog, content: str) -> Session:
 
 
 def _report(agent: AgentCli, log: SessionLog, session_id: str, content: str) -> SessionReport:
-    """The report of a log, made like that of any execution: an exception of a normalizer becomes its failure."""
+    """Return the report of a log; as for executions, an exception of a normalizer becomes its failure."""
     execution = Execution(
         execution_id=session_id,
         key="",

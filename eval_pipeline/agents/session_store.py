@@ -1,4 +1,4 @@
-"""Where an agent CLI keeps the logs of its sessions, how a log is found, and which facts its records hold.
+"""Stores of session logs: the location of logs, the search for one, and the facts in its records.
 
 `SessionStore` is the seam; `JsonlSessions` serves every CLI that keeps one JSONL file a session.
 """
@@ -20,7 +20,7 @@ HEAD_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """Where a record holds a text: the keys that lead to it, and the type of the record (None: any)."""
+    """The position of a text in a record: a path of keys, and the type of the record (None: any)."""
 
     keys: tuple[str, ...]
     type: str | None = None
@@ -32,13 +32,13 @@ class RecordField:
 
 
 def first_value(rows: Sequence[Record], fields: Sequence[RecordField]) -> str | None:
-    """The first text at one of these places, the earlier places first."""
+    """Return the first text at these positions, in their order."""
     return next((value for field in fields if (value := field.value(rows)) is not None), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLog:
-    """The log of one session: the id that the storage gives it, its path, and its last change (UTC)."""
+    """The log of one session: its id in the store, its path, and its last change (UTC)."""
 
     session_id: str
     path: Path
@@ -71,16 +71,16 @@ class SessionStore(Protocol):
         """The folder that the CLI keeps its things in; `home` is the user's home folder."""
 
     def logs(self, home: Path, environment: Mapping[str, str]) -> list[SessionLog]:
-        """The logs that there are, the newest first."""
+        """Yield all logs, newest first."""
 
     def log_at(self, path: Path) -> SessionLog | None:
-        """The log at a path that a user names, None when there is none. Raises OSError."""
+        """Return the log at a path that a user names; None without one. Raises OSError."""
 
     def read(self, log: SessionLog, *, head: bool = False) -> str:
-        """A log as text, or as much of its beginning as an overview needs. Raises OSError."""
+        """Return a log as text, or the beginning that an overview needs. Raises OSError."""
 
     def facts(self, content: str) -> SessionFacts:
-        """The facts of a session by the text of its log."""
+        """Return the facts of a session by the text of its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ class JsonlSessions:
         for path in paths:
             if self.excluded_prefix is not None and path.name.startswith(self.excluded_prefix):
                 continue
-            with contextlib.suppress(OSError):  # a CLI that is at work may have removed it by now
+            with contextlib.suppress(OSError):  # a running CLI may have removed it meanwhile
                 yield self._log(path)
 
     def _log(self, path: Path) -> SessionLog:
@@ -155,9 +155,9 @@ class JsonlSessions:
 def find_log(
     store: SessionStore, home: Path, environment: Mapping[str, str], *, session_id: str | None, cwd: Path, since: float
 ) -> SessionLog | None:
-    """The log of a run that has just ended: by its session's id, else the only one since `since` that worked in `cwd`.
+    """Return the log of a finished run: by its session id, else the only one since `since` that worked in `cwd`.
 
-    `since` is in seconds of the Unix epoch. None when there is no such log, or several.
+    `since` is in seconds of the Unix epoch. None without such a log, or with several.
     """
     logs = store.logs(home, environment)
     if session_id is not None:

@@ -1,6 +1,6 @@
 """A shell command → the files that it reads, for agents that read files through a shell.
 
-The text is parsed, no shell is run: `cat`, `head`, `tail`, `sed`, `nl`, `less` and the like, in chains and
+The text is parsed without running a shell: `cat`, `head`, `tail`, `sed`, `nl`, `less` and the like, in chains and
 pipes, below `cd`, inside `bash -lc '…'`. Redirects, here-documents, globs and files that only a running shell could
 name are left out. Nothing here raises, whatever the text.
 """
@@ -73,14 +73,14 @@ class _Operator:
 
 @dataclass(slots=True)
 class _Folder:
-    """The working folder in the course of a command; None when only a running shell knows it."""
+    """The working folder during a command; None when it depends on a running shell."""
 
     current: str | None = ""
     outer: list[str | None] = field(default_factory=list)
 
 
 def shell_reads(command: str) -> ShellReads:
-    """What a shell command reads."""
+    """Return the files that a shell command reads."""
     return _reads(command, _MAX_NESTING)
 
 
@@ -125,7 +125,7 @@ def _reads(command: str, nesting: int) -> ShellReads:
 
 
 def _inner(words: Sequence[_Word], nesting: int) -> ShellReads:
-    """What the script of a nested `bash -c '…'` reads."""
+    """Return the files that the script of a nested `bash -c '…'` reads."""
     script = _script([word.text for word in words])
     return _reads(script, nesting - 1) if script is not None and nesting > 0 else ShellReads()
 
@@ -149,7 +149,7 @@ def _commands(text: str, folder: _Folder) -> Iterator[tuple[list[_Word], str]]:
 
 
 def _tokens(text: str) -> Iterator[_Word | _Operator]:
-    """Words and operators; redirects go with the word they point at, here-documents with their lines."""
+    """Yield words and operators; a redirect includes its target, a here-document its lines."""
     at, redirect, delimiters = 0, "", list[str]()
     while match := _TOKEN.match(text, at):
         kind, at = match.lastgroup, match.end()
@@ -170,7 +170,7 @@ def _tokens(text: str) -> Iterator[_Word | _Operator]:
 
 
 def _after_documents(text: str, at: int, delimiters: Sequence[str]) -> int:
-    """Where a command goes on behind the lines of its here-documents."""
+    """Return the position after the lines of a command's here-documents."""
     for delimiter in delimiters:
         end = re.compile(rf"^\t*{re.escape(delimiter)}$\n?", re.MULTILINE).search(text, at)
         at = end.end() if end is not None else len(text)
@@ -178,7 +178,7 @@ def _after_documents(text: str, at: int, delimiters: Sequence[str]) -> int:
 
 
 def _word(raw: str) -> _Word:
-    """A word without its quotes, and whether a shell would look for matching files."""
+    """Return a word without quotes, and whether a shell would expand it as a glob."""
     text, glob = "", False
     for piece in _PIECE.finditer(raw):
         if piece.lastgroup == "double":
@@ -190,7 +190,7 @@ def _word(raw: str) -> _Word:
 
 
 def _without_prefixes(words: list[_Word]) -> list[_Word]:
-    """From the program's name on: without `then`, `sudo`, `NAME=value` and the like."""
+    """Return the words from the program's name on, without `then`, `sudo`, `NAME=value` and the like."""
     for index, word in enumerate(words):
         if word.text not in _PREFIXES and not _ASSIGNMENT.match(word.text):
             return words[index:]
@@ -198,7 +198,7 @@ def _without_prefixes(words: list[_Word]) -> list[_Word]:
 
 
 def _move(words: Sequence[_Word], folder: _Folder) -> None:
-    """Follows `cd`."""
+    """Apply `cd`."""
     if words[0].text not in ("cd", "pushd"):
         return
     targets = _operands(words, frozenset())
@@ -207,7 +207,7 @@ def _move(words: Sequence[_Word], folder: _Folder) -> None:
 
 
 def _below(folder: str | None, path: str) -> str | None:
-    """A path as seen from where the command began."""
+    """Return a path relative to the command's first folder."""
     if path.startswith(("/", "~", "$")):
         return path
     return None if folder is None else posixpath.normpath(posixpath.join(folder, path))
@@ -246,7 +246,7 @@ def _plain(*valued: str) -> Callable[[Sequence[_Word]], list[_Word]]:
 
 
 def _sed(words: Sequence[_Word]) -> list[_Word]:
-    """sed: the first operand is the script, unless an option gave it; with `-i` it edits and shows nothing."""
+    """sed: the first operand is the script, unless an option has it; with `-i` it edits and prints nothing."""
     options = [word.text for word in words[1:] if word.text.startswith("-") and word.text != "-"]
     if any(option.startswith(("-i", "--in-place")) or re.match(r"-[nErsuz]+i", option) for option in options):
         return []

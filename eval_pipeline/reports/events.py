@@ -1,4 +1,4 @@
-"""Events: what happens in a session, one class per kind. Values only.
+"""Events of a session, one class per kind. Values only.
 
 Facts that a source does not give are None, never 0 or empty.
 """
@@ -33,8 +33,7 @@ class MessageEvent:
 class ToolCallEvent:
     """A call of a tool by the model. `arguments` is any JSON value.
 
-    `tool_kind` is what the tool does, where the source of its name is known; None leaves it to the name's usual
-    meaning.
+    `tool_kind` is the kind of the tool if the agent CLI is known; None means the usual kind of its name.
     """
 
     kind: Literal["tool_call"] = "tool_call"

@@ -1,6 +1,6 @@
 """JSONL printed by a program → records with line numbers, and typed reads of values whose shape is not guaranteed.
 
-A line that is no JSON object is counted, never an error. A value of another type is None or empty, never a guess.
+A line without a JSON object is counted, never an error. A value of another type is None or empty, never a guess.
 """
 
 from __future__ import annotations

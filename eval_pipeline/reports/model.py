@@ -64,9 +64,9 @@ class _Derived:
 class SessionReport(_Derived):
     """One execution, normalized.
 
-    `final_output` is the target's last message to the user; None when there is none. `failure_class` and `error`
-    are why a session that ran did not complete (an agent that ended on an API error); None when it did.
-    `file_changes` is the unified diff of what the session changed in its workspace, None where it had none.
+    `final_output` is the target's last message to the user; None without one. `failure_class` and `error` are the
+    reason of an incomplete session (an agent that ended on an API error); None for a complete one.
+    `file_changes` is the unified diff of the session's changes in its workspace, None without a workspace.
     `unknown_events` counts record types unknown to the normalizer; `unparsed_lines` counts lines it could not parse.
     `turn_starts` delimits the turns of a live conversation; empty where the source does not.
     """
@@ -97,7 +97,7 @@ class SessionReport(_Derived):
     def turns(self) -> tuple[Turn, ...]:
         """Turns in order: as the source delimits them, else by the messages of the user.
 
-        A session of one turn is that turn, with all that was measured. A report that shows nothing has no turns.
+        The only turn of a session has all measures of the session. A report without messages and events has no turns.
         """
         try:
             return self._turns

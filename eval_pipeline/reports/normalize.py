@@ -1,4 +1,4 @@
-"""Execution → SessionReport: the verb of the room. Each raw format has a normalizer that reads it (`normalizers/`)."""
+"""Execution → SessionReport: the verb of the room. Each raw format has a normalizer (`normalizers/`)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RawSession:
 
 
 class Normalizer(Protocol):
-    """Reads one raw format. Increase `version` when the same raw execution gives another report."""
+    """Reader of one raw format. Increase `version` when the same raw execution gives another report."""
 
     version: str
 
@@ -86,9 +86,9 @@ def _priced(starts: Sequence[TurnStart], prices: Mapping[str, float]) -> tuple[T
 
 
 def _elapsed_ms(execution: Execution) -> float | None:
-    """The time of the target as seen from outside: `elapsed_ms` of the payload, else the duration of the attempt.
+    """Return the target's time as measured from outside: `elapsed_ms` of the payload, else the duration of the attempt.
 
-    None in the payload is unknown: a replayed answer was given at another time.
+    None in the payload is unknown: a replayed answer has no time of its own.
     """
     payload = execution.raw.payload if execution.raw is not None else {}
     return amount(payload["elapsed_ms"]) if "elapsed_ms" in payload else execution.duration_ms
@@ -118,7 +118,7 @@ def normalize_raw(material: RawSession) -> SessionReport:
 
 
 def _with_tool_kinds(report: SessionReport, format_: str) -> SessionReport:
-    """The report with the kind of each tool call; unchanged for a format that names no tools of its own."""
+    """Return the report with the kind of each tool call; unchanged for a format without tool names of its own."""
     if TOOL_KINDS.find(format_) is None:
         return report
     events = (

@@ -1,7 +1,7 @@
-"""What a tool does, whatever it is called: the vocabulary by which evaluators look at tool calls.
+"""Kinds of tools: a vocabulary for evaluators that does not depend on tool names.
 
-Each agent CLI names its tools in its own way; its map of names to kinds comes with it, through the registry here. For
-tools of anybody else, and in reports stored before there were kinds, a name has its usual meaning.
+Each agent CLI registers the kinds of its tools here. Other tools, and tools in reports stored before kinds existed,
+have the usual kind of their name.
 """
 
 from __future__ import annotations
@@ -50,6 +50,6 @@ def usual_kind(tool: str) -> ToolKind:
 
 
 def kind_in_format(tool: str, format_: str) -> ToolKind | None:
-    """The kind of a tool whose name comes from a raw format; None for a format that names no tools of its own."""
+    """The kind of a tool whose name comes from a raw format; None for a format without tool names of its own."""
     kinds = TOOL_KINDS.find(format_)
     return None if kinds is None else kinds.get(tool) or usual_kind(tool)

@@ -1,4 +1,4 @@
-"""Tool calls paired with their results: the one place that pairs them."""
+"""Tool calls paired with their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns of a session: what was said to the target, and what it did until the next turn."""
+"""Turns of a session: messages to the target, and the events until the next turn."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from eval_pipeline.reports.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStart:
-    """Where a turn of a live conversation begins, and what its source measured of it.
+    """The start of a turn of a live conversation, with the measures of its source.
 
-    `position` is the index of its first event; that many `messages` from there on are what the speaker said to the
-    target. `speaker` is the role of who said it; None when nobody did.
+    `position` is the index of its first event; the first `messages` events from there are the messages to the target.
+    `speaker` is the role of their author; None without messages.
     """
 
     position: int
@@ -31,8 +31,8 @@ class TurnStart:
 class Turn:
     """One turn of a session: the messages to the target, and the events that follow until the next turn.
 
-    `number` counts from 1. `speaker` is the role of who said the messages; None when the session does not show them.
-    What nobody measured of the turn is None.
+    `number` counts from 1. `speaker` is the role of the messages' author; None when the session has no messages.
+    Measures missing from the source are None.
     """
 
     number: int
@@ -73,7 +73,7 @@ def turn_positions(events: Sequence[Event], starts: Sequence[TurnStart] = ()) ->
 
 
 def _started_turn(number: int, start: TurnStart, events: Sequence[Event], begin: int, end: int) -> Turn:
-    """A turn whose start is known; events before its messages belong to it, too."""
+    """Return a turn with a known start; it includes events before its messages."""
     first_event = start.position + start.messages
     return Turn(
         number=number,
@@ -88,7 +88,7 @@ def _started_turn(number: int, start: TurnStart, events: Sequence[Event], begin:
 
 
 def _shown_turn(number: int, events: Sequence[Event]) -> Turn:
-    """A turn as its events show it; it lasts from its first message to its last event, where both have a time."""
+    """Return a turn derived from its events; it lasts from its first message to its last event, if both have times."""
     messages = tuple(event for event in events if is_spoken(event, "user"))
     others = tuple(event for event in events if not is_spoken(event, "user"))
     return Turn(
@@ -113,5 +113,5 @@ def split_turns(events: Sequence[Event], starts: Sequence[TurnStart] = ()) -> tu
 
 
 def turn_start_from_json(value: JsonMap) -> TurnStart:
-    """A turn's start from its JSON form. Raises TypeError for what is none."""
+    """Return a turn's start from its JSON form. Raises TypeError for any other value."""
     return TurnStart(**{**value, "usage": Usage(**value.get("usage") or {})})

@@ -1,4 +1,4 @@
-"""How a session of Claude Code ended: with an answer, or with a failure of some class."""
+"""The ending of a Claude Code session: an answer, or a failure with its class."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _ERROR_TEXTS: tuple[tuple[re.Pattern[str], FailureClass], ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a session ended: with an answer, or with a failure and its text. `result` is empty when none was printed."""
+    """The ending of a session: an answer, or a failure with its text. `result` is empty when none was printed."""
 
     result: JsonMap
     final_output: str | None = None
@@ -74,12 +74,12 @@ class Ending:
 
 
 def last_result(records: Sequence[Record]) -> JsonMap:
-    """The last `result` record; empty without one."""
+    """Return the last `result` record; empty without one."""
     return next((record.value for record in reversed(records) if record.type == "result"), {})
 
 
 def ending_of(result: JsonMap, records: Sequence[Record], *, printed: bool, stderr: str | None) -> Ending:
-    """How a session ended, by its `result` record and the records of its messages."""
+    """Return the ending by the `result` record and the records of messages."""
     if not result:
         return Ending(result, failure=TARGET_CRASH, error=without_result(printed, stderr))
     if result.get("is_error") is not True and not str(result.get("subtype")).startswith("error"):
@@ -101,7 +101,7 @@ def _error_text(result: JsonMap, records: Sequence[Record]) -> str:
 
 
 def _failure(result: JsonMap, records: Sequence[Record], error: str) -> FailureClass:
-    """The failure class by the most specific fact: reason of the end, kind of API error, status, text."""
+    """Return the failure class by the most specific fact: reason of the end, kind of API error, status, text."""
     for name in ("api_error", "terminal_reason", "subtype"):
         if (ending := _ENDINGS.get(str(result.get(name)))) is not None:
             return ending

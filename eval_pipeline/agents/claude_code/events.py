@@ -40,7 +40,7 @@ _QUIET_SUBTYPES = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What the conversion of one record needs of the others: results and tool names by call id, folder, ending."""
+    """Facts of other records for the conversion of one record: results and tool names by call id, folder, ending."""
 
     folder: str | None
     end: Ending
@@ -73,7 +73,7 @@ def _final_line(rows: Iterable[Record]) -> int | None:
 
 
 def events_of(records: Iterable[Record], session: SessionContext) -> Iterator[Event]:
-    """The events of the records; types of records that nobody knows are counted in `session.unknown`."""
+    """The events of the records; unknown record types are counted in `session.unknown`."""
     for record in records:
         convert = _RECORDS.get(record.type)
         if convert is not None:
@@ -147,7 +147,7 @@ def _tool_use_block(block: JsonMap, record: Record, session: SessionContext) -> 
 
 
 def _user(record: Record, session: SessionContext) -> Iterator[Event]:
-    """Tool results, and text in the user's role: the user's own only when no part of the CLI put it there."""
+    """Yield tool results and texts in the user's role; texts that the CLI added are marked injected."""
     flags = ("isSynthetic", "isMeta", "isCompactSummary", "parent_tool_use_id", "isSidechain")
     by_cli = any(record.value.get(flag) for flag in flags)
     for block in content_blocks(record):

@@ -32,7 +32,7 @@ def content_blocks(record: Record) -> Iterator[JsonMap]:
 
 
 def message_blocks(records: Iterable[Record]) -> Iterator[tuple[Record, JsonMap]]:
-    """Every block of every message, with its record."""
+    """Yield every block of every message, with its record."""
     messages = (record for record in records if record.type in ("assistant", "user"))
     return ((record, block) for record in messages for block in content_blocks(record))
 
@@ -58,7 +58,7 @@ def is_by_main_model(record: Record) -> bool:
 
 
 def without_repeats(rows: Iterable[Record]) -> Iterator[Record]:
-    """Records without those that are printed again under the same `uuid`."""
+    """Return records without repetitions of the same `uuid`."""
     seen: set[str] = set()
     for record in rows:
         uuid = text(record.value.get("uuid"))

@@ -1,4 +1,4 @@
-"""`claude-session`: the transcript that Claude Code keeps of a session, when nothing that it printed was kept.
+"""`claude-session`: a session's transcript kept by Claude Code, for sessions without stored standard output.
 
 A transcript has no `result` record. This module makes one from the last message, the cost state and the usage of each
 message, and the normalizer `claude-code` reads the rest. The work of subagents (`isSidechain`) is left out: the user
@@ -43,7 +43,7 @@ class ClaudeSessionNormalizer:
         lines = [line if number in numbers else "" for number, line in enumerate(transcript.split("\n"), start=1)]
         spent = {"type": "result", "subtype": "success", **_cost(records.rows)}
         report = _read(material, [*lines, *_as_lines(_result(messages, spent))])
-        usage = _read(material, _as_lines([spent])).usage  # known of a session that has not ended, too
+        usage = _read(material, _as_lines([spent])).usage  # known for an unfinished session, too
         started_at, ended_at = span_of(records.rows)
         return replace(
             report,
@@ -65,7 +65,7 @@ def _as_lines(records: Iterable[JsonMap]) -> list[str]:
 
 
 def _result(messages: Sequence[Record], base: JsonMap) -> Iterator[JsonMap]:
-    """The `result` record of a session that came to an end; none of one that stops in the middle of its work."""
+    """Return the `result` record of a finished session; none for a session that stops in the middle of its work."""
     last = next((record for record in reversed(messages) if record.type in ("assistant", "user")), None)
     if last is None:
         return
@@ -120,6 +120,6 @@ def _message_usage(rows: Sequence[Record]) -> dict[str, Any]:
 
 
 def _sum(parts: Sequence[JsonMap], name: str) -> int | None:
-    """The sum of a count over the parts that have it; unknown when none does."""
+    """The sum of a count over the parts that have it; unknown when none has it."""
     values = [value for part in parts if (value := count(part.get(name))) is not None]
     return sum(values) if values else None

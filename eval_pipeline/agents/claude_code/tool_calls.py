@@ -27,7 +27,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One tool call, its result when there is one, and its place."""
+    """One tool call, its result if any, and its position."""
 
     id: str | None
     arguments: JsonMap

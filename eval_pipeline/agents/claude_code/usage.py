@@ -1,4 +1,4 @@
-"""What a session of Claude Code cost: tokens and money, by its `result` record."""
+"""Tokens and cost of a Claude Code session, by its `result` record."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def _reasoning(raw: JsonMap, records: Sequence[Record]) -> int | None:
 
 
 def _cost(result: JsonMap) -> float | None:
-    """The cost of this run in USD: the total of a resumed session also holds what earlier runs cost.
+    """The cost of this run in USD: the total of a resumed session includes earlier runs.
 
-    None when the CLI does not know a model's price: it then invents one (`costBasis: unknown`).
+    None when the CLI has no price for a model: it then reports a made-up cost (`costBasis: unknown`).
     """
     models = [mapping(entry) for entry in mapping(result.get("modelUsage")).values()]
     if any(model.get("costBasis") == "unknown" for model in models):

@@ -30,7 +30,7 @@ _SANDBOXES = ("-s", "--sandbox", "--full-auto", "--dangerously-bypass-approvals-
 
 
 def launch(request: LaunchRequest) -> Launch:
-    """`codex exec` asks nobody. It may write in its working folder, unless `args` choose a sandbox."""
+    """`codex exec` is not interactive. It may write in its working folder, unless `args` choose a sandbox."""
     chosen = any(arg.split("=")[0] in _SANDBOXES for arg in request.args)
     sandbox = () if chosen else ("--sandbox", "workspace-write")
     options = (*sandbox, *option("--model", request.model), *request.args)

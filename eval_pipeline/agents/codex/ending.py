@@ -1,4 +1,4 @@
-"""How a run of Codex ended: with an answer, or with a failure of some class."""
+"""The ending of a Codex run: an answer, or a failure with its class."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _ERROR_TEXTS: tuple[tuple[re.Pattern[str], FailureClass], ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended: with an answer, or with a failure and its text."""
+    """The ending of a run: an answer, or a failure with its text."""
 
     usage: Usage
     final_output: str | None = None
@@ -63,7 +63,7 @@ class Ending:
 
 
 def ending_of(thread: Thread, usage: Usage, *, printed: bool, stderr: str | None) -> Ending:
-    """How a run ended, by its thread; all zeros of a failed run are unknown usage."""
+    """Return the ending of a run by its thread; usage of all zeros in a failed run is unknown."""
     if thread.ending == "completed":
         content = thread.last_words
         return Ending(usage, final_output=content if content and content.strip() else None)
@@ -77,8 +77,8 @@ def ending_of(thread: Thread, usage: Usage, *, printed: bool, stderr: str | None
 def _failure(error: str, thread: Thread) -> FailureClass:
     """The failure class by the kind of error, its status, its text.
 
-    Codex passes on a provider's own message only when the first request is refused; what it retries is a fault of the
-    provider.
+    Codex reports a provider's own message only when the first request is refused; errors that it retries are the
+    provider's.
     """
     if (kind := _ERROR_KINDS.get(str(thread.error_kind))) is not None:
         return kind

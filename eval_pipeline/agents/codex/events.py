@@ -22,7 +22,7 @@ from eval_pipeline.reports.model import (
 
 
 def events_of(thread: Thread, end: Ending) -> Iterator[Event]:
-    """The events of a thread that ended so; a terminal error comes last."""
+    """Yield the events of a thread with this ending; a terminal error comes last."""
     final = _final_message(thread, end)
     for entry in thread.entries:
         if isinstance(entry, Call):

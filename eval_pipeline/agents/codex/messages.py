@@ -41,14 +41,14 @@ def history_message(step: Step, thread: Thread) -> None:
 
 
 def user_message(step: Step, thread: Thread) -> None:
-    """A message in the user's role; some are put there by the CLI."""
+    """A message in the user's role; the CLI adds some of them."""
     content = text_of(step, "text", "message")
     injected = content.startswith(_HARNESS_TEXTS)
     thread.add_message(MessageEvent(role="user", text=content, injected=injected, at=step.at, line=step.line))
 
 
 def warning(step: Step, thread: Thread) -> None:
-    """An error that ends nothing."""
+    """Add an error that does not end the session."""
     message = error_text(step)
     if message:
         thread.entries.append(ErrorEvent(message=message, status=status_in(message), at=step.at, line=step.line))

@@ -28,9 +28,9 @@ class CodexNormalizer:
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, rollout = read_records(material.text("stdout")), read_records(material.text("session"))
         printed, kept = [step_of(row) for row in stdout.rows], [step_of(row) for row in rollout.rows]
-        own, steps = own_turns(kept, printed), [*printed, *kept]
-        thread = read_thread(own, printed, folder=_folder(steps, material))
-        end = ending_of(thread, usage_of(kept, own, printed), printed=bool(steps), stderr=material.text("stderr"))
+        current, steps = own_turns(kept, printed), [*printed, *kept]
+        thread = read_thread(current, printed, folder=_folder(steps, material))
+        end = ending_of(thread, usage_of(kept, current, printed), printed=bool(steps), stderr=material.text("stderr"))
         events = tuple(events_of(thread, end))
         return SessionReport(
             execution_id=material.execution_id,
@@ -44,15 +44,15 @@ class CodexNormalizer:
             failure_class=end.failure.id if end.failure is not None else None,
             error=end.error,
             ttft_ms=thread.ttft_ms,
-            model_calls=sum(step.kind == "token_usage_record" for step in own) or None,
+            model_calls=sum(step.kind == "token_usage_record" for step in current) or None,
             unknown_events=dict(thread.unknown),
             unparsed_lines=stdout.unparsed_lines + rollout.unparsed_lines,
         )
 
 
 def _folder(steps: Sequence[Step], material: RawSession) -> str | None:
-    own = str(material.cwd) if material.cwd is not None else None
-    return _fact(steps, "turn_context", "cwd") or _fact(steps, "session_meta", "cwd") or own
+    started_in = str(material.cwd) if material.cwd is not None else None
+    return _fact(steps, "turn_context", "cwd") or _fact(steps, "session_meta", "cwd") or started_in
 
 
 def _fact(steps: Sequence[Step], kind: str, name: str) -> str | None:

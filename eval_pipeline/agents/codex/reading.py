@@ -1,4 +1,4 @@
-"""Steps of Codex → a thread: what each kind of step adds to it."""
+"""Steps of Codex → a thread."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_thread(kept: Sequence[Step], printed: Sequence[Step], *, folder: str | 
 
 
 def _add_unfinished(printed: Sequence[Step], thread: Thread) -> None:
-    """Commands that were running when the run was killed: code mode keeps them only once they are done."""
+    """Add commands of a killed run that were still running: code mode records a command when it finishes."""
     known = {call.command for call in thread.entries if isinstance(call, Call)}
     items = {call_id_of(step): step for step in printed if step.kind == "item/command_execution"}
     for step in items.values():

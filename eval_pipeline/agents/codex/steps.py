@@ -1,4 +1,4 @@
-"""Codex's records → steps, whose kinds are the same for every generation of the format.
+"""Codex's records → steps, with the same kinds for every generation of the format.
 
 The generations are: events printed by `codex exec --json` (`item.…`, before them `msg`), and items and history kept in
 a rollout file.
@@ -56,12 +56,12 @@ def _kind(record: Record, body: JsonMap) -> str:
 
 
 def own_turns(kept: Sequence[Step], printed: Sequence[Step]) -> Sequence[Step]:
-    """The part of a rollout that belongs to this run: the rollout of a resumed thread begins with earlier turns."""
+    """Return the steps of this run: the rollout of a resumed thread begins with earlier turns."""
     begins = [index for index, step in enumerate(kept) if step.kind == "event/task_started"]
     if not printed or not begins:
         return kept
-    own = max(1, sum(step.kind == "turn.started" for step in printed))
-    return kept[begins[max(0, len(begins) - own)] :]
+    turns = max(1, sum(step.kind == "turn.started" for step in printed))
+    return kept[begins[max(0, len(begins) - turns)] :]
 
 
 def call_id_of(step: Step) -> str | None:

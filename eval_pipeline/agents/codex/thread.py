@@ -1,6 +1,6 @@
-"""A thread of Codex while it is read: messages and calls in order of first sight.
+"""A thread of Codex during reading: messages and calls in order of their first record.
 
-A call is put together from all the records that describe it. How records become steps is in `steps.py`, how a thread
+A call is merged from all records that describe it. How records become steps is in `steps.py`, how a thread
 becomes a report in `normalizer.py`.
 """
 
@@ -18,7 +18,7 @@ How = Literal["create", "edit", "delete"]
 
 @dataclass(slots=True)
 class Call:
-    """One action of the agent, completed by every record that describes it.
+    """One action of the agent, merged from every record that describes it.
 
     `tool` is None for an action of a tool's own script (code mode); `is_error` is None while no record reports it.
     """
@@ -39,7 +39,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a call: its text and its place."""
+    """The result of a call: its text and its position."""
 
     call: Call
     output: str
@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Thread:
-    """What has been read so far. `ending` is None while no record reports how the run ended."""
+    """The messages and calls read so far. `ending` is None while no record reports how the run ended."""
 
     folder: str | None
     entries: list[Event | Call | Answer] = field(default_factory=list)
@@ -63,11 +63,11 @@ class Thread:
     unknown: Counter[str] = field(default_factory=Counter)
 
     def knows(self, step: Step) -> bool:
-        """Whether an earlier step describes the same call."""
+        """Return whether an earlier step describes the same call."""
         return call_id_of(step) in self.calls
 
     def call(self, step: Step) -> Call:
-        """The call that a step describes, added when it is new."""
+        """Return the call that a step describes; a new one is added."""
         id_ = call_id_of(step)
         if id_ is not None and id_ in self.calls:
             return self.calls[id_]
@@ -81,7 +81,7 @@ class Thread:
         self.entries.append(Answer(call, output, step.at, step.line))
 
     def add_message(self, message: MessageEvent) -> None:
-        """Adds a message, unless it repeats the last one (rollouts hold each twice, retries repeat reasoning)."""
+        """Add a message, unless it repeats the last one (rollouts hold each twice, retries repeat reasoning)."""
         last = next((event for event in reversed(self.entries) if not isinstance(event, RetryEvent)), None)
         again = isinstance(last, MessageEvent) and (last.role, last.text) == (message.role, message.text)
         if message.text and not again:

@@ -1,4 +1,4 @@
-"""What a run of Codex cost, in tokens."""
+"""Tokens of a Codex run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from eval_pipeline.reports.jsonl_records import JsonMap, count, mapping
 from eval_pipeline.reports.model import Usage
 
 
-def usage_of(kept: Sequence[Step], own: Sequence[Step], printed: Sequence[Step]) -> Usage:
+def usage_of(kept: Sequence[Step], current: Sequence[Step], printed: Sequence[Step]) -> Usage:
     """Usage of this run: of its turns in the rollout, else the thread's total less earlier turns, else as printed."""
     turns = {
         str(step.body.get("turn_id")): _tokens(mapping(step.body.get("turn_token_usage")))
-        for step in own
+        for step in current
         if step.kind == "token_usage_record" and step.body.get("turn_token_usage")
     }
     if turns:
         return _combined(list(turns.values()), sum)
-    total, earlier = _counted(own), _counted(kept[: len(kept) - len(own)])
+    total, earlier = _counted(current), _counted(kept[: len(kept) - len(current)])
     if total is None:
         return _tokens(_printed_usage(printed))
     return _tokens(total) if earlier is None else _combined([_tokens(total), _tokens(earlier)], _difference)
@@ -30,7 +30,7 @@ def _printed_usage(printed: Sequence[Step]) -> JsonMap:
 
 
 def _counted(steps: Sequence[Step]) -> JsonMap | None:
-    """The thread's total as it was counted last; the oldest records hold the counts themselves."""
+    """Return the thread's newest total; the oldest records have the counts at their top level."""
     for step in reversed(steps):
         if step.kind == "event/token_count":
             total = mapping(mapping(step.body.get("info")).get("total_token_usage"))
@@ -41,7 +41,7 @@ def _counted(steps: Sequence[Step]) -> JsonMap | None:
 
 
 def _tokens(raw: JsonMap) -> Usage:
-    """Codex counts as we do: cached input is part of the input, reasoning part of the output."""
+    """Return usage in our convention, which Codex shares: input includes cached, output includes reasoning tokens."""
     return Usage(
         input_tokens=count(raw.get("input_tokens")),
         cached_input_tokens=count(raw.get("cached_input_tokens")),

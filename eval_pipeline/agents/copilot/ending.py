@@ -1,4 +1,4 @@
-"""How a session of Copilot ended: with an answer, or with a failure of some class."""
+"""The ending of a Copilot session: an answer, or a failure with its class."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ERROR_TEXTS: tuple[tuple[re.Pattern[str], FailureClass], ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a session ended: with an answer, or with a failure, its text and the line that records it."""
+    """The ending of a session: an answer, or a failure with its text and line."""
 
     final_output: str | None = None
     answer_line: int | None = None

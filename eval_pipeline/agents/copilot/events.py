@@ -39,7 +39,7 @@ _QUIET_EVENTS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What the conversion of one record needs of the others: results and tool names by call id, folder, ending."""
+    """Facts of other records for the conversion of one record: results and tool names by call id, folder, ending."""
 
     folder: str | None
     end: Ending
@@ -82,7 +82,7 @@ def events_of(records: Sequence[Record], printed: Sequence[Record], session: Ses
 
 
 def _retries(rows: Iterable[Record]) -> Iterator[RetryEvent]:
-    """One event for each time a model call was repeated, with the status of the call that failed before it."""
+    """Yield one event per repeated model call, with the status of the failed call before it."""
     failed: JsonMap = {}
     for record in rows:
         if record.type == "model.call_failure":
@@ -99,7 +99,7 @@ def _retries(rows: Iterable[Record]) -> Iterator[RetryEvent]:
 
 
 def _user(record: Record, session: SessionContext) -> Iterator[Event]:
-    """A message of the user. Text that has a source (`skill-…`, `system`) was put there by the CLI."""
+    """A message of the user. The CLI itself adds text with a source (`skill-…`, `system`)."""
     data = data_of(record)
     content, source = text(data.get("content")), text(data.get("source"))
     injected = (source is not None and source != "user") or not is_by_main_agent(record)

@@ -1,4 +1,4 @@
-"""`copilot-log`: a session that GitHub Copilot CLI has recorded, so that work done by hand can be scored."""
+"""`copilot-log`: a session that GitHub Copilot CLI has recorded, to score interactive sessions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CopilotLog:
         self._cwd = (runner.folder / cwd).resolve() if cwd is not None else None
 
     def content(self) -> Mapping[str, str]:
-        """The fingerprint of the session: the one that the settings name, else the newest."""
+        """Return the fingerprint of the session: the one that the settings name, else the newest."""
         events = self._events()
         return {events.parent.name: file_fingerprint(events)} if events is not None else {}
 
@@ -101,7 +101,7 @@ def _sessions_folder(given: Mapping[str, Any], folder: Path) -> Path:
 
 
 def _worked_in(events: Path) -> Path | None:
-    """The folder that a session began in."""
+    """Return the folder that a session was started in."""
     log = COPILOT.sessions.log_at(events)
     cwd = COPILOT.sessions.facts(COPILOT.sessions.read(log, head=True)).cwd if log is not None else None
     return Path(cwd).resolve() if cwd is not None else None

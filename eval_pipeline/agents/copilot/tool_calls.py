@@ -18,7 +18,7 @@ _SHELL_END = re.compile(r"\n?<(?:shellId: \S+ completed|exited) with exit code (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One tool call, its result when there is one, and its place."""
+    """One tool call, its result if any, and its position."""
 
     id: str | None
     arguments: JsonMap

@@ -1,4 +1,4 @@
-"""What a session of Copilot cost, in tokens."""
+"""Tokens of a Copilot session."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def _totals(rows: Sequence[Record]) -> list[JsonMap]:
 
 
 def _sum(parts: Sequence[JsonMap], name: str) -> int | None:
-    """The sum of a count; unknown when it is unknown in one part, or when there is none."""
+    """The sum of a count; unknown without parts, or when one part lacks it."""
     values = [count(part.get(name)) for part in parts]
     return sum(value for value in values if value is not None) if values and None not in values else None

@@ -69,7 +69,7 @@ class CommandNormalizer:
 
 
 def _structured(text: str) -> Mapping[str, Any] | None:
-    """The parsed output where it is a JSON object with the keys of an answer; None where it is the answer itself."""
+    """Return the output parsed as a JSON object with keys of an answer; None when the output is the answer itself."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -82,7 +82,7 @@ def _structured(text: str) -> Mapping[str, Any] | None:
 def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport:
     """Return the report of an answer mapping: `output` is a text, a value (kept as JSON) or a list of messages.
 
-    An `error` beside it means that the target reports its own failure.
+    An `error` in the mapping is a failure that the target reports itself.
     """
     messages, error = _messages(answer), _error(answer.get("error"))
     events = tuple(_events(messages))

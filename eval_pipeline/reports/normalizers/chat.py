@@ -48,7 +48,7 @@ class ChatNormalizer:
 
 
 def _why_nothing(reply: Reply) -> tuple[FailureClass | None, str | None]:
-    """Why a response has no text; (None, None) for a model that stopped normally or to call a tool."""
+    """Return failure class and reason of an empty response; (None, None) after a normal stop or a tool call."""
     if reply.finish in _ANSWERED:
         return None, None
     unknown = TARGET_ERROR, f"the model ended with '{reply.finish}' and without an answer"

@@ -16,20 +16,20 @@ _COUNTED = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output
 
 @dataclass(frozen=True, slots=True)
 class _ReadTurn:
-    """A turn with the report of what the target did in it."""
+    """A turn with the report of its session."""
 
     raw: RawTurn
     report: SessionReport
 
     @property
     def duration_ms(self) -> float | None:
-        """The target's own time as adapter or report give it, else the time that the turn took from outside."""
+        """The target's own time by adapter or report, else the turn's time as measured from outside."""
         raw = self.raw.raw
         own = raw.duration_ms if raw.duration_ms is not None else self.report.duration_ms
         return own if own is not None else amount(raw.payload.get("elapsed_ms", self.raw.elapsed_ms))
 
     def events(self) -> tuple[Event, ...]:
-        """The messages to the target, then its events without the messages of the user that it repeats."""
+        """Return the messages to the target, then its events without repeated messages of the user."""
         messages = (MessageEvent(role=message["role"], text=message["text"]) for message in self.raw.messages)
         return (*messages, *(event for event in self.report.events if not _is_repeated(event)))
 
@@ -89,7 +89,7 @@ def _starts(turns: Sequence[_ReadTurn]) -> Iterator[TurnStart]:
 
 
 def _total(usages: Iterable[Usage]) -> Usage:
-    """The sum of usages; a count that one of them does not know is unknown."""
+    """Return the sum of usages; a count missing in one of them is unknown."""
     known = list(usages)
     costs = [usage.cost_usd for usage in known]
     counted: dict[str, Any] = {name: _sum(getattr(usage, name) for usage in known) for name in _COUNTED}
@@ -97,7 +97,7 @@ def _total(usages: Iterable[Usage]) -> Usage:
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    """The sum; None when one of the values is unknown."""
+    """Return the sum; None when one of the values is unknown."""
     known = list(values)
     return None if None in known else sum(known)
 
