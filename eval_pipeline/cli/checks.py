@@ -41,7 +41,7 @@ _HEAD = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong (`error`) or odd (`warning`), and where."""
+    """One `error` or `warning`, with its location."""
 
     severity: Literal["error", "warning"]
     message: str
@@ -62,14 +62,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What was checked: the findings, and how many usable cases each suite has."""
+    """The result of a check: the findings, and the number of usable cases of each suite."""
 
     findings: Sequence[Finding]
     suites: Mapping[str, int]
 
 
 def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> Checked:
-    """Checks files, folders and globs; without any, the project's suites. The project's runners are checked always."""
+    """Check files, folders and globs, by default the project's suites; always check the project's runners."""
     project = session.project
     if not (names or project.suites):
         raise InputError("no suites: name files, folders or globs, or put 'suites:' into eval-pipeline.yaml")
@@ -90,12 +90,12 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
 
 
 def kind_of(path: Path) -> Kind | Configuration:
-    """The kind of a file: by its `$schema`, else by its name, else a suite."""
+    """Return the kind of a file: by its `$schema`, else by its name, else a suite."""
     try:
         with path.open("r", encoding="utf-8-sig", errors="replace") as file:
             head = file.read(_HEAD)
     except OSError:
-        head = ""  # reading it as the kind of its name reports why
+        head = ""  # reading it as the kind of its name reports the reason
     schema = _SCHEMA.search(head)
     if schema is not None and (kind := _kind_of_schema(schema[1])) is not None:
         return kind
@@ -108,7 +108,7 @@ def kind_of(path: Path) -> Kind | Configuration:
 
 
 def _kind_of_schema(name: str) -> Kind | Configuration | None:
-    """The kind of file that a `$schema` names, None for one that no format has."""
+    """Return the kind of file that a `$schema` names; None for an unknown one."""
     if any(name in getattr(format_, "schemas", ()) for _, format_ in FORMATS):
         return "suite"
     if any(name in format_.schemas for format_ in runner_formats()):
@@ -117,7 +117,7 @@ def _kind_of_schema(name: str) -> Kind | Configuration | None:
 
 
 def _other_files(name: str, folder: Path) -> list[Path]:
-    """The files that a name or a glob selects and that are no suites."""
+    """Return the files of a name or a glob that are not suites."""
     path = folder / Path(name).expanduser()
     if path.is_dir():
         return []
@@ -126,13 +126,13 @@ def _other_files(name: str, folder: Path) -> list[Path]:
 
 
 def _globbed(pattern: Path, folder: Path) -> Iterator[Path]:
-    """The paths of a glob; the folder that it begins in is no pattern, whatever is in its name."""
+    """Return the paths of a glob; the name of its base folder is taken literally."""
     base = folder if pattern.is_relative_to(folder) else Path(pattern.anchor)
     return base.glob(str(pattern.relative_to(base)))
 
 
 def _named_suites(names: Sequence[str], folder: Path) -> list[Path]:
-    """The suites that names, folders and globs select, without the other files among them."""
+    """Return the suites of names, folders and globs, without other files."""
     suites: dict[Path, None] = {}
     for name in names:
         others = _other_files(name, folder)
@@ -147,7 +147,7 @@ def _named_suites(names: Sequence[str], folder: Path) -> list[Path]:
 
 
 def findings_of(error: EvalPipelineError) -> Iterator[Finding]:
-    """Each single problem that an error speaks of."""
+    """Yield each single problem of an error."""
     for each in error.errors if isinstance(error, InputErrors) else [error]:
         if isinstance(each, InputError):
             for problem in problems_of(each):
@@ -160,7 +160,7 @@ def findings_of(error: EvalPipelineError) -> Iterator[Finding]:
 
 
 class _Suites:
-    """The suites that have been checked so far; `runners` are those that a suite may name, None when unknown."""
+    """The suites checked so far; `runners` are those that a suite may name, None when unknown."""
 
     def __init__(self, session: ProjectSession, runners: Mapping[str, Runner] | None) -> None:
         self.findings: list[Finding] = []
@@ -190,13 +190,13 @@ class _Suites:
         self.findings += [_warning(warning) for warning in (*suite.warnings, *review(suite))]
 
     def _grader(self, name: str | None) -> str:
-        """Whether a grader that an evaluator names is there; who grades by default is known when a runner is."""
+        """Return the name of an evaluator's grader, empty for the default one. Raises UnknownName."""
         if name is not None and self._runners is not None and name not in self._runners:
             raise UnknownName("runner", name, self._runners, SourceLocation(field="target"))
         return name or ""
 
     def _runner_errors(self, suite: Suite) -> Iterator[Finding]:
-        """Runners that a suite names and that do not exist."""
+        """Yield an error for each unknown runner that a suite names."""
         if self._runners is None:
             return
         for name in suite.settings.runners:
@@ -218,7 +218,7 @@ def _warning(text: str) -> Finding:
 
 
 def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevision) -> Iterator[Finding]:
-    """Every evaluator that cannot be used; one that the suite gives to many cases is reported once."""
+    """Yield every invalid evaluator; one that many cases inherit is reported once."""
     place_of = evaluator_places(suite) if cases else None
     seen: set[int] = set()
     for case in cases:
@@ -233,7 +233,7 @@ def _evaluator_errors(suite: Suite, cases: Sequence[Case], grader: GraderRevisio
 
 
 def _argument(error: InputError, case: Case, spec: EvaluatorSpec) -> FieldPath:
-    """The argument of an evaluator that an error names, without the name of the evaluator."""
+    """Return the argument that an error names, without the name of its evaluator."""
     field = (error.place.field or "").removeprefix(f"case '{case.id}'").strip()
     steps = field.removeprefix(spec.type).strip().split(".")
     usable = all(step.isidentifier() or step.isdecimal() for step in steps)
@@ -246,7 +246,7 @@ def _unknown_runner(name: str, runners: Iterable[str], place: SourceLocation) ->
 
 
 def _runner_place(suite: Suite) -> SourceLocation:
-    """Where a suite names its runners; its file when that is not found."""
+    """Return the location of a suite's runners, else its file."""
     if suite.path.suffix.lower() == ".jsonl":
         return SourceLocation(show_path(suite.path), None, "execution.target")
     source = yaml_source(suite.path, suite.path.read_text(encoding="utf-8-sig"))
@@ -260,7 +260,7 @@ def _runner_place(suite: Suite) -> SourceLocation:
 
 
 def _check_runners(path: Path, environment: Mapping[str, str], known: dict[str, Runner]) -> Iterator[Finding]:
-    """What is wrong with a runners file; the runners it names, usable or not, join `known`."""
+    """Yield the problems of a runners file; its runners, usable or not, are added to `known`."""
     try:
         runners = load_runners(path, environment)
     except EvalPipelineError as error:
@@ -276,7 +276,7 @@ def _check_runners(path: Path, environment: Mapping[str, str], known: dict[str, 
 
 
 def _content_errors(runner: Runner) -> Iterator[Finding]:
-    """What is wrong with the files a runner's answers come from (a recording's rows)."""
+    """Yield the problems of files with a runner's answers (the rows of a recording)."""
     try:
         runner_revision(runner)
     except EvalPipelineError as error:
@@ -284,7 +284,7 @@ def _content_errors(runner: Runner) -> Iterator[Finding]:
 
 
 def _names_in(path: Path) -> Iterator[str]:
-    """The names that a broken runners file has all the same, so that suites that use them are not blamed."""
+    """Return the names in a broken runners file, so that suites that use them have no further errors."""
     try:
         document = parse_yaml(path.read_text(encoding="utf-8-sig"))
     except (EvalPipelineError, OSError, UnicodeDecodeError):
@@ -299,7 +299,7 @@ def _names_in(path: Path) -> Iterator[str]:
 
 
 def _check_other(path: Path, kind: Kind | Configuration) -> Iterator[Finding]:
-    """What is wrong with a file that is neither a suite nor a runners file."""
+    """Yield the problems of a file that is neither a suite nor a runners file."""
     try:
         if isinstance(kind, Configuration):
             yield from map(_warning, kind.check(path))

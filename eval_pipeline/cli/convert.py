@@ -69,7 +69,7 @@ def _format(path: Path, output: str | None) -> str:
 
 
 def _beside(path: Path, format_: str) -> Path:
-    """A file of another format beside IN; `.eval.yaml` where the file beside a JSONL file has the plain name."""
+    """Return the default output path beside IN; `.eval.yaml` where the plain name belongs to a JSONL file."""
     base = path.stem.removesuffix(".eval") or path.stem
     plain = path.with_name(base + SUITE_WRITERS.get(format_).suffix)
     return path.with_name(f"{base}.eval.yaml") if format_ == "yaml" and plain.exists() else plain
@@ -91,7 +91,7 @@ def _print(files: list[NewFile], console: Console) -> None:
 
 
 def _differences(path: Path, target: Path) -> Iterator[str]:
-    """How the converted suite reads differently (a file that is not found from there); nothing when it does not."""
+    """Return the differences of the converted suite (a file that is not found from there); empty if none."""
     try:
         before, after = load_suite(path), load_suite(target)
     except EvalPipelineError as error:

@@ -1,4 +1,4 @@
-"""`eval-pipeline import`: the sessions that coding agents keep on this machine → a transcript file, or a suite."""
+"""`eval-pipeline import`: sessions stored by coding agents → a transcript file, or a suite."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DEFAULT_FOLDER = Path("recordings", "transcripts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilter:
-    """Which sessions are selected. `since` is a moment, `cwd` a folder they were started in or below."""
+    """A selection of sessions. `since` is a time; sessions started in or below `cwd` match."""
 
     names: tuple[str, ...] = ()
     since: datetime | None = None
@@ -50,7 +50,7 @@ class SessionFilter:
 
 
 def _moment(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
-    """`7d`, `12h`, or an ISO date or time, of this machine's time zone when it names none."""
+    """Parse `7d`, `12h`, or an ISO date or time (in this machine's time zone without an offset)."""
     if value is None:
         return None
     if age := _AGE.match(value):
@@ -62,7 +62,7 @@ def _moment(context: click.Context, parameter: click.Parameter, value: str | Non
 
 
 class _Import(click.Command):
-    """The command, its help with a line for every agent that is installed."""
+    """The command, with a line for every installed agent in its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Agents"):
@@ -128,11 +128,11 @@ def import_sessions_command(
     sys.exit(0 if len(imported) == len(logs) else 1)
 
 
-# Which
+# Selection
 
 
 def select_logs(agent: AgentCli, selected: SessionFilter, environment: Mapping[str, str]) -> list[SessionLog]:
-    """The selected logs, the newest first; those selected by name in the order of the names. Raises InputError."""
+    """Return the selected logs, newest first, or in the order of the given names. Raises InputError."""
     stored = agent.sessions.logs(Path.home(), environment)
     logs = [_named(agent, name, stored, environment) for name in selected.names] if selected.names else stored
     logs = [log for log in logs if selected.since is None or log.changed_at >= selected.since]
@@ -193,11 +193,11 @@ def _rows(agent: AgentCli, logs: Sequence[SessionLog]) -> Iterator[tuple[object,
         yield head.session_id, changed, head.cwd, words[:_SHOWN_PROMPT] or None
 
 
-# Reading
+# Reading sessions
 
 
 def _read(agent: AgentCli, logs: Sequence[SessionLog], console: Console) -> list[Session]:
-    """The sessions of the logs; what cannot be imported is reported and left out."""
+    """Return the sessions of the logs; a session that cannot be imported is reported and left out."""
     sessions: dict[str, Session] = {}
     with click.progressbar(logs, file=sys.stderr, hidden=not sys.stderr.isatty(), label="reading") as progress:
         for log in progress:
@@ -242,23 +242,23 @@ def _skip(console: Console, log: SessionLog, why: str) -> None:
     print_line(console, f"{show_path(log.path)} {why}", mark="not imported:", style="yellow")
 
 
-# Writing
+# Writing files
 
 
 def _name(agent: AgentCli, logs: Sequence[SessionLog]) -> str:
-    """A name for the transcript file: the agent's, and the session's when it is one."""
+    """Return a name for the transcript file: the agent's, with the session's id for a single session."""
     return f"{agent.name}-{logs[0].session_id[:8] if len(logs) == 1 else 'sessions'}"
 
 
 def _target(output: str | None, name: str, root: Path) -> Path | None:
-    """Where the transcript goes; None for stdout."""
+    """Return the path of the transcript; None for stdout."""
     if output == "-":
         return None
     return Path(output).absolute() if output is not None else root / _DEFAULT_FOLDER / f"{name}.jsonl"
 
 
 def _check_free(target: Path | None, files: SuiteFiles | None, force: bool) -> None:
-    """Raises before anything is read when a file would be overwritten."""
+    """Raise InputError before any log is read when a file would be overwritten."""
     if not force and target is not None and target.exists():
         raise InputError(f"{show_path(target)} exists; --force overwrites it, --output names another")
     if files is not None:
@@ -266,7 +266,7 @@ def _check_free(target: Path | None, files: SuiteFiles | None, force: bool) -> N
 
 
 def _warn_of_placeholders(sessions: list[Session], console: Console) -> None:
-    """A suite cannot escape `${{ NAME }}`."""
+    """Warn of `${{ NAME }}` in prompts, which a suite would replace."""
     for session in sessions:
         names = names_in(session.prompt)
         if names:

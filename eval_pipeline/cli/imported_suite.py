@@ -1,6 +1,6 @@
 """Imported sessions → a suite of their prompts, and a runner that replays their answers.
 
-The recording holds whole session reports, not transcripts: commands, file reads, skills and failures can be scored.
+The recording has whole session reports, not transcripts, so commands, file reads, skills and failures can be scored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEADER = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteFiles:
-    """Where a suite of imported sessions goes: the suite itself, the recording and the runners file."""
+    """Paths of an imported suite: the suite, the recording and the runners file."""
 
     name: str
     suite: Path
@@ -45,12 +45,12 @@ class SuiteFiles:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """The runner, as the runners file says it."""
+        """The runner's entry in the runners file."""
         recording = Path(*_relative(self.recording, self.runners.parent))
         return {"name": self.runner, "adapter": "replay", "recording": recording.as_posix()}
 
     def texts(self, sessions: Sequence[Session]) -> list[FileText]:
-        """The files to be written; the runners file is left as it is when it has the runner."""
+        """The files to write; a runners file that has the runner stays unchanged."""
         document = {
             "name": self.name,
             "description": f"Sessions of {', '.join(sorted({session.agent for session in sessions}))}, imported",
@@ -69,7 +69,7 @@ class SuiteFiles:
         if self.entry not in _entries(text):
             added = with_runner(text, self.entry)
             if added is None:
-                raise InputError(f"{show_path(self.runners)}: cannot be added to")  # checked before, see plan
+                raise InputError(f"{show_path(self.runners)}: cannot be added to")  # checked by plan_suite_files
             yield FileText(self.runners, (added,), f"runner {self.runner}")
 
     def next_step(self) -> str:
@@ -78,7 +78,7 @@ class SuiteFiles:
 
 
 def plan_suite_files(name: str, project: Project) -> SuiteFiles:
-    """Where the files of a suite go in a project; the runner gets a file of its own where it cannot be added."""
+    """Return the paths of a suite's files in a project; a runner that cannot be added gets a separate file."""
     root = project.root
     runners = project.runners or root / "runners.yaml"
     text = runners.read_text(encoding="utf-8-sig") if runners.exists() else ""
@@ -91,12 +91,12 @@ def plan_suite_files(name: str, project: Project) -> SuiteFiles:
     )
     if files.entry in _entries(text) or with_runner(text, files.entry) is not None:
         return files
-    own = root / "recordings" / "sessions" / f"{name}.runners.yaml"
-    return SuiteFiles(name=name, suite=files.suite, recording=files.recording, runners=own, own_runners=True)
+    separate = root / "recordings" / "sessions" / f"{name}.runners.yaml"
+    return SuiteFiles(name=name, suite=files.suite, recording=files.recording, runners=separate, own_runners=True)
 
 
 def check_suite_files(files: SuiteFiles, *, force: bool) -> None:
-    """Raises InputError when files exist, or when the runner's name is another runner's."""
+    """Raise InputError when files exist, or when another runner has the runner's name."""
     existing = [path for path in (files.suite, files.recording) if path.exists()]
     if existing and not force:
         raise InputError(
@@ -109,13 +109,13 @@ def check_suite_files(files: SuiteFiles, *, force: bool) -> None:
 
 
 def _suites_folder(project: Project) -> Path:
-    """The first folder among the project's suites, else `suites`, else the project itself."""
+    """Return the first folder among the project's suites, else `suites`, else the project."""
     folders = [project.root / pattern for pattern in project.suites if (project.root / pattern).is_dir()]
     return folders[0] if folders else project.root / "suites"
 
 
 def _relative(path: Path, folder: Path) -> tuple[str, ...]:
-    """The steps from a folder to a file below its project, by way of parents where it has to be."""
+    """Return the relative path from a folder to a file, through parents where necessary."""
     ups = 0
     while not path.is_relative_to(folder):
         folder, ups = folder.parent, ups + 1
@@ -157,10 +157,10 @@ def _entries(text: str) -> list[Any]:
 
 
 def with_runner(text: str, entry: Mapping[str, Any]) -> str | None:
-    """The text of a runners file with one runner more, everything else left as it stands; None where that fails.
+    """Return the text of a runners file with a runner added, otherwise unchanged; None where that fails.
 
-    A new list is begun in an empty file. In any other the runner goes behind the last one, and the text is read again
-    to make sure that nothing else has changed.
+    An empty file gets a new list. In any other file the runner is inserted after the last one, and the text is parsed
+    again to verify that nothing else changed.
     """
     item = yaml_text([dict(entry)])
     if not text.strip():
@@ -177,7 +177,7 @@ def with_runner(text: str, entry: Mapping[str, Any]) -> str | None:
 
 
 def _with_item(lines: list[str], begin: int, item: str) -> str | None:
-    """The lines with an item behind the block list that begins at line `begin`."""
+    """Return the lines with an item added to the block list that begins at line `begin`."""
     items = [index for index in range(begin, len(lines)) if re.match(r"\s*- ", lines[index])]
     if not items:
         return None

@@ -26,8 +26,8 @@ from eval_pipeline.sweeps.new_projects import PROJECT_KINDS, ProjectKind
 def init_command(folder: Path, kind: str | None, source: Path | None) -> None:
     """Write a small project into FOLDER (default: the current one): suites, runners, project file, schemas.
 
-    Without --kind the kinds are listed and, on a terminal, one is asked for. Files that exist are never overwritten:
-    then nothing is written. Exit codes: 0 done; 2 invalid input.
+    Without --kind the kinds are listed; on a terminal, you are prompted for one. Existing files are never
+    overwritten: then nothing is written. Exit codes: 0 done; 2 invalid input.
     """
     chosen = PROJECT_KINDS.get(kind if kind is not None else _ask_kind())
     if source is not None and not chosen.imports:
@@ -54,7 +54,7 @@ def _schemas() -> Mapping[str, str]:
 
 
 def _check_free(texts: Mapping[str, str], folder: Path) -> None:
-    """Raises InputError when a file exists; schemas of an earlier `init` may be written again."""
+    """Raise InputError when a file exists; schemas of an earlier `init` may be overwritten."""
     taken = [name for name in texts if (folder / name).exists()]
     if taken:
         listed = ", ".join(show_path(folder / name) for name in taken)

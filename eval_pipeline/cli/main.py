@@ -46,6 +46,7 @@ class _Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = MODULES.get(cmd_name, cmd_name)
+        # Imported on use: start-up time does not pay for Dagster, Polars and DuckDB.
         module = importlib.import_module(f"eval_pipeline.cli.{name}")
         command: click.Command = getattr(module, f"{name}_command")
         return command
@@ -82,7 +83,7 @@ def _run(arguments: list[str] | None) -> Any:
         _print_error(str(error), arguments)
         sys.exit(EXIT_USAGE)
     except OSError as error:
-        # A path of the user's that cannot be read or written, in whichever command.
+        # One boundary for all commands: a user's path that cannot be read or written.
         _print_error(f"{error.filename or 'a file'}: {error.strerror or error}", arguments)
         sys.exit(EXIT_USAGE)
 

@@ -19,10 +19,10 @@ from eval_pipeline.warehouse.store import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult:
-    """A finished sweep: an outcome per suite × runner, and the way to its rows.
+    """A finished sweep: an outcome per pair, and access to its rows.
 
-    `invalid` are the files and cases that could not be used; `problem` is why the sweep itself broke off, None when it
-    did not. What a target does wrong is in the rows.
+    `invalid` are the files and cases that could not be used; `problem` is why the sweep itself stopped early, None when
+    it did not. Failures of targets are in the rows.
     """
 
     outcomes: tuple[PairOutcome, ...]

@@ -1,4 +1,4 @@
-"""Options that several subcommands share, and what they select."""
+"""Options shared by subcommands, and the selection that they describe."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def selection_options(command: Command) -> Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a command is about: a project session with suites loaded, runners chosen and options resolved.
+    """The selection of a command: a project session with loaded suites, selected runners and resolved options.
 
-    `pairs` are the suites × runners that have something to carry out, suite by suite.
+    `pairs` are the pairs with at least one case to execute, suite by suite.
     """
 
     session: ProjectSession
@@ -104,7 +104,7 @@ class Selection:
     options: SweepOptions
 
     def require_cases(self) -> None:
-        """Raises InputError when there is nothing to carry out, and says why."""
+        """Raise InputError with the reason when no case can be executed."""
         if self.suites and any(ready.suite.cases for ready in self.suites):
             return
         narrowed = self.options.cases.ids or self.options.cases.tags
@@ -113,16 +113,16 @@ class Selection:
 
     @property
     def problems(self) -> list[InputError]:
-        """Files and cases that cannot be carried out."""
+        """Files and cases that cannot be executed."""
         return [*self.session.broken, *(error for ready in self.suites for error in ready.errors)]
 
 
 def open_project(project: Path | None, data: Path | None, runners_file: Path | None = None) -> Project:
-    """The project of the current folder, with what flags say instead."""
-    found = load_project(Path.cwd(), project)
+    """Return the project of the current folder, overridden by flags."""
+    loaded = load_project(Path.cwd(), project)
     if data is not None:
-        found = replace(found, data=data.absolute(), warehouse=None)
-    return replace(found, runners=runners_file.absolute()) if runners_file is not None else found
+        loaded = replace(loaded, data=data.absolute(), warehouse=None)
+    return replace(loaded, runners=runners_file.absolute()) if runners_file is not None else loaded
 
 
 def select(
@@ -133,7 +133,7 @@ def select(
     runners_file: Path | None,
     **narrowing: Any,
 ) -> Selection:
-    """Load what the options name. Raises InputError and InputErrors."""
+    """Load the suites and runners that the options name. Raises InputError and InputErrors."""
     session = ProjectSession(open_project(project, data, runners_file))
     return select_in(session, [str(Path.cwd() / name) for name in suites], **narrowing)
 
@@ -160,8 +160,8 @@ def select_in(
         ready = [_with_known_runners(each, session) for each in ready]
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
-    wanted = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
-    used = [pair for each in ready for pair in _pairs(each, chosen, wanted, bool(runners))]
+    case_filter = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
+    used = [pair for each in ready for pair in _pairs(each, chosen, case_filter, bool(runners))]
     if not used and not cases and not tags:
         _check_cases_runners(ready, chosen)
     chosen = [runner for runner in chosen if runner.name in {pair.runner for pair in used}]
@@ -190,31 +190,33 @@ _FIELDS = {
 
 
 def _check_graders(session: ProjectSession, pairs: list[PairKey], options: SweepOptions) -> None:
-    """Raises InputErrors for suites × runners that nobody could grade, before anything costs money."""
+    """Raise InputErrors for pairs that have no usable grader, before any execution costs money."""
     errors = grading_errors(session, session.pairs(pairs), options).values()
     if errors:
         raise InputErrors(list({str(error): error for error in errors}.values()))
 
 
-def _pairs(ready: ValidatedSuite, runners: list[Runner], wanted: CaseFilter, any_runner: bool) -> Iterator[PairKey]:
-    """The pairs of a suite that have something to carry out."""
+def _pairs(
+    ready: ValidatedSuite, runners: list[Runner], case_filter: CaseFilter, any_runner: bool
+) -> Iterator[PairKey]:
+    """Yield the pairs of a suite with at least one case to execute."""
     for runner in runners:
-        if next(pair_cases(ready.suite, runner, wanted, any_runner=any_runner), None) is not None:
+        if next(pair_cases(ready.suite, runner, case_filter, any_runner=any_runner), None) is not None:
             yield PairKey(ready.suite.name, runner.name)
 
 
 def _check_cases_runners(suites: list[ValidatedSuite], chosen: list[Runner]) -> None:
-    """Cases that name runners of their own are carried out on those only: said when nothing else is left."""
+    """Raise InputError when every case names runners of its own and none of them is selected."""
     named = sorted({name for each in suites for case in each.suite.cases for name in case.runners or ()})
     if named:
-        wanted = ", ".join(runner.name for runner in chosen)
-        raise InputError(f"no case is for {wanted}: each names the runners it is for ({', '.join(named)})")
+        selected = ", ".join(runner.name for runner in chosen)
+        raise InputError(f"no case is for {selected}: each names the runners it is for ({', '.join(named)})")
 
 
 def _with_known_runners(ready: ValidatedSuite, session: ProjectSession) -> ValidatedSuite:
-    """The suite without the cases that name a runner that is not there: each is an error, and the others go on.
+    """Return the suite without cases that name an unknown runner; each becomes an error and the others remain.
 
-    Raises UnknownName for a suite that asks for such a runner itself: it would silently carry out nothing.
+    Raises UnknownName for a suite that itself requests such a runner: it would silently execute nothing.
     """
     for name in sorted(set(ready.suite.settings.runners) - set(session.runners)):
         raise UnknownName("runner", name, session.runners, SourceLocation(show_path(ready.suite.path)))

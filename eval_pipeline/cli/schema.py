@@ -1,4 +1,4 @@
-"""`eval-pipeline schema`: JSON Schema of the files that people write, for editors."""
+"""`eval-pipeline schema`: JSON Schema of suites, runners files and project files, for editors."""
 
 from __future__ import annotations
 

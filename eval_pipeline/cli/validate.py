@@ -34,8 +34,8 @@ def validate_command(
 ) -> None:
     """Check FILES (suites, runners files, eval-pipeline.yaml, .agentv/config.yaml; folders and globs of suites).
 
-    Without FILES: the project's suites. The project's runners file is always checked, and that suites ask for runners
-    that it has. Exit codes: 0 all valid; 1 more warnings than --max-warnings; 2 errors.
+    Without FILES: the project's suites. The project's runners file is always checked, and that it has the runners
+    that suites request. Exit codes: 0 all valid; 1 more warnings than --max-warnings; 2 errors.
     """
     try:
         session = ProjectSession(open_project(project, data, runners_file))

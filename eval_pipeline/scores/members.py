@@ -1,4 +1,4 @@
-"""Evaluators inside another: raw entries → specs, validated when the outer one is built."""
+"""Nested evaluators: raw entries → specs, validated when the outer evaluator is built."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ENTRY = frozenset(field.name for field in fields_of(EvaluatorSpec))
 
 @dataclass(frozen=True, kw_only=True)
 class CompositeEvaluator:
-    """What every evaluator with members has: `assertions`, each checked as soon as the group is built."""
+    """Base of evaluators with sub-scores: `assertions`, each validated when the evaluator is built."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     version: ClassVar[str] = "1"
@@ -43,12 +43,12 @@ class CompositeEvaluator:
 
     @cached_property
     def members(self) -> tuple[EvaluatorSpec, ...]:
-        """The specs of the members, each name once."""
+        """The specs of the members, with distinct names."""
         return member_specs(self.assertions)
 
     @cached_property
     def parts(self) -> tuple[tuple[EvaluatorSpec, AnyEvaluator], ...]:
-        """Each member with its evaluator. Raises ValueError naming the member that cannot be used."""
+        """Each member with its evaluator. Raises ValueError naming an invalid member."""
         return tuple((spec, _built(spec)) for spec in self.members)
 
     @property
@@ -57,7 +57,7 @@ class CompositeEvaluator:
         return tuple(dict.fromkeys(names))
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """What the members' scores depend on beyond their arguments: their versions and the files that they run."""
+        """Return the inputs of the members' scores besides their arguments: versions and the files that they run."""
         return dict(self._contents(folder))
 
     def _contents(self, folder: Path) -> Iterator[tuple[str, str]]:
@@ -72,12 +72,12 @@ class CompositeEvaluator:
             yield from ((f"{spec.name}: {name}", value) for name, value in content.items())
 
     async def member_scores(self, subject: Subject, client: GraderClient) -> list[Score]:
-        """The members' scores, in order; they are found side by side."""
+        """Return the members' scores in order, computed concurrently."""
         return list(await asyncio.gather(*(client.score(spec, subject) for spec in self.members)))
 
 
 def member_specs(raw: Any) -> tuple[EvaluatorSpec, ...]:
-    """The specs of a list of members: as in a suite, or the fields of a spec. Raises ValueError."""
+    """Return the specs of a list of members: entries of a suite, or fields of a spec. Raises ValueError."""
     if not isinstance(raw, (list, tuple)):
         raise ValueError(f"assertions: expected a list of evaluators, got {type(raw).__name__}")
     if all(isinstance(entry, Mapping) and set(entry) == _ENTRY for entry in raw):
@@ -90,7 +90,7 @@ def member_specs(raw: Any) -> tuple[EvaluatorSpec, ...]:
 
 
 def _each_name_once(specs: Sequence[EvaluatorSpec]) -> tuple[EvaluatorSpec, ...]:
-    """Members have different names: the second of a name is numbered."""
+    """Return the specs with distinct names: repeated names are numbered."""
     names: dict[str, None] = {}
     for spec in specs:
         tries = (spec.name if number == 1 else f"{spec.name}-{number}" for number in range(1, len(specs) + 1))
@@ -108,18 +108,18 @@ def _built(spec: EvaluatorSpec) -> AnyEvaluator:
 
 
 def weighted_mean(scores: Sequence[Score], weights: Mapping[str, float]) -> float:
-    """Σ weight·value / Σ weight of scores with values; 0 when all weights are 0 (AgentV)."""
+    """Return Σ weight·value / Σ weight of scores with values; 0 when all weights are 0 (AgentV)."""
     total = sum(weights[score.evaluator] for score in scores)
     return sum(weights[score.evaluator] * (score.value or 0.0) for score in scores) / total if total else 0.0
 
 
 def failed_gate(scores: Sequence[Score]) -> Score | None:
-    """The first required member that does not reach its minimum, or fails its own gate."""
+    """Return the first required member below its minimum, or failing its own gate."""
     return next((score for score in scores if score.minimum is not None and _misses(score)), None)
 
 
 def open_gate(scores: Sequence[Score]) -> Score | None:
-    """The first required member without a value: whether its gate holds is not known."""
+    """Return the first required member without a value: the state of its gate is unknown."""
     return next((score for score in scores if score.minimum is not None and score.value is None), None)
 
 
@@ -134,14 +134,14 @@ def left_out(scores: Sequence[Score]) -> str:
 
 
 def with_members(outcome: Outcome, scores: Sequence[Score], weights: Mapping[str, float]) -> Outcome:
-    """An outcome with its members' findings and rows, before what it has of its own."""
+    """Return an outcome with its members' findings and rows added after its own."""
     findings = (finding for score in scores for finding in findings_of(score))
     members = tuple(as_member(score, weights.get(score.evaluator, score.weight)) for score in scores)
     return outcome._replace(findings=(*outcome.findings, *findings), members=(*outcome.members, *members))
 
 
 def findings_of(score: Score) -> Iterator[Finding]:
-    """A member's findings under its name; its value is one, when it has no others."""
+    """Yield a member's findings under its name; without findings, its reason as one."""
     for finding in score.findings:
         yield Finding(f"[{score.evaluator}] {finding.text}", finding.passed, finding.evidence)
     if not score.findings and score.value is not None:
@@ -149,7 +149,7 @@ def findings_of(score: Score) -> Iterator[Finding]:
 
 
 def as_member(score: Score, weight: float) -> SubScore:
-    """A member's score as its row in the group's; members of its own are kept in its details."""
+    """Return a member's score as a sub-score row; nested members are stored in its details."""
     members = [dict(zip(SubScore._fields, member, strict=True)) for member in score.members]
     facts = {"passes": score.passes, "minimum": score.minimum, "members": members or None}
     details = {**score.details, **{name: value for name, value in facts.items() if value is not None}}

@@ -1,6 +1,6 @@
 """Result row → AgentV result: the keys of its result rows, in snake case, with the values that are known.
 
-An execution that could not be graded has `score: null` here and `execution_status: execution_error`.
+An ungraded plan has `score: null` here and `execution_status: execution_error`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def failure_stage(class_id: str | None) -> tuple[str, str] | None:
 
 
 def result_json(record: ResultRow) -> dict[str, Any]:
-    """Everything about an execution under AgentV's names, and under ours where it has none; unknown is absent."""
+    """Return a plan under AgentV's names, and under ours where AgentV has none; unknown values are absent."""
     return known({
         **index_fields(record),
         "score": record.verdict.score,

@@ -1,9 +1,8 @@
 """`agentv`: AgentV's run folder, for its own tools and for scripts that read it.
 
-Three things differ from it on purpose: no folder of an execution is overwritten by another's; what counts as passed is
-the case's own threshold, everywhere; and executions that could not be graded are left out of the rates, with a note. A
-number that is not known is null, but for `score` of an `execution_error`, which is 0 because AgentV's readers refuse
-anything else: they, too, go by `execution_status`.
+Three differences are deliberate: executions never share a folder; an execution passes by its case's own threshold,
+everywhere; and ungraded executions are left out of the rates, with a note. An unknown number is null, except for the
+`score` of an `execution_error`: it is 0 because AgentV's readers require a number; they also check `execution_status`.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ _PATHS = (
 
 
 def _files(record: ResultRow) -> Iterator[tuple[str, bytes]]:
-    """The files of one execution; those that have nothing to say are not there."""
+    """Yield the files of one execution; empty ones are left out."""
     yield "grading.json", _pretty(_grading(record))
     yield "timing.json", _pretty(_timing([record]))
     if record.input:
@@ -175,7 +174,7 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 @dataclass(slots=True)
 class _Run:
-    """What the files about the whole run are made of, a little of each execution."""
+    """Values for the files about the whole run, accumulated execution by execution."""
 
     cases: set[str] = field(default_factory=set)
     suite_paths: dict[str, None] = field(default_factory=dict)
@@ -260,8 +259,8 @@ _INDENTED = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR
 
 @dataclass(slots=True)
 class _Folders:
-    """One folder per execution: `suite/case`, below it the runner where it is not the suite's first and the repetition
-    where it is not the first, and a number where two names became one by sanitising or by letter case."""
+    """One folder per execution: `suite/case`, then the runner unless it is the suite's first, the repetition unless it
+    is the first, and a number where names collide by sanitizing or letter case."""
 
     taken: set[str] = field(default_factory=set)
     first_runner: dict[str, str] = field(default_factory=dict)

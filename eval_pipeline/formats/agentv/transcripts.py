@@ -74,7 +74,7 @@ def _tool_call(use: ToolUse) -> JsonObject:
 
 
 def _token_usage(usage: Usage) -> JsonObject | None:
-    """AgentV's names: `input` is what was not read from the cache."""
+    """Return token counts under AgentV's names: `input` excludes cache reads."""
     counts = {
         "input": usage.uncached_input_tokens,
         "output": usage.output_tokens,

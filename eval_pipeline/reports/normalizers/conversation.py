@@ -23,10 +23,10 @@ class _ReadTurn:
 
     @property
     def duration_ms(self) -> float | None:
-        """The target's own time by adapter or report, else the turn's time as measured from outside."""
+        """The target's reported time by adapter or report, else the turn's time as measured from outside."""
         raw = self.raw.raw
-        own = raw.duration_ms if raw.duration_ms is not None else self.report.duration_ms
-        return own if own is not None else amount(raw.payload.get("elapsed_ms", self.raw.elapsed_ms))
+        reported = raw.duration_ms if raw.duration_ms is not None else self.report.duration_ms
+        return reported if reported is not None else amount(raw.payload.get("elapsed_ms", self.raw.elapsed_ms))
 
     def events(self) -> tuple[Event, ...]:
         """Return the messages to the target, then its events without repeated messages of the user."""
