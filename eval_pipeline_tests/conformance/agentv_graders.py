@@ -118,10 +118,10 @@ def _skip_what_is_not_recorded(row: Row) -> None:
 
 def _object(reply: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(reply)
+        document = json.loads(reply)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _ranges_with_a_gap(row: Row) -> bool:

@@ -52,10 +52,10 @@ REDUCER_OF_STRATEGY = {
 
 
 def _results(name: str, rows: Sequence[Mapping[str, Any]]) -> Results:
-    found = [
+    actual = [
         ("suite", "runner", row["testId"], number, "passed", row["score"], None) for number, row in enumerate(rows)
     ]
-    return Results(name, pl.DataFrame(found, schema=RESULT_COLUMNS, orient="row"))
+    return Results(name, pl.DataFrame(actual, schema=RESULT_COLUMNS, orient="row"))
 
 
 def _as_agentv(comparison: Comparison) -> dict[str, Any]:
@@ -85,11 +85,11 @@ def _without_total(expected: Mapping[str, Any]) -> dict[str, Any]:
 def _compared(
     first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]], threshold: float = 0.1, *, expected: Any
 ) -> None:
-    found = compare(_results("1", first), _results("2", second), threshold=threshold)
+    comparison = compare(_results("1", first), _results("2", second), threshold=threshold)
 
     theirs = _without_total(expected)
     theirs["matched"] = sorted(theirs["matched"], key=lambda one: str(one["testId"]))
-    assert _as_agentv(found) == theirs
+    assert _as_agentv(comparison) == theirs
 
 
 def _matrix(sides: Mapping[str, Any], threshold: float = 0.1, *, expected: Any) -> None:
@@ -130,15 +130,15 @@ def _trend(asked: Mapping[str, Any], *, expected: Any) -> None:
         for run in expected["runs"]
     ]
 
-    found = trend(sweeps, slope_threshold=asked["slopeThreshold"], allow_missing=asked["allowMissingTests"])
+    result = trend(sweeps, slope_threshold=asked["slopeThreshold"], allow_missing=asked["allowMissingTests"])
 
-    theirs, line = expected["summary"], found.line
-    assert found.direction == theirs["direction"]
+    theirs, line = expected["summary"], result.line
+    assert result.direction == theirs["direction"]
     if {run["matchedTestCount"] for run in expected["runs"]} == {theirs["matchedTestCount"]}:  # rows, and ids of tests
-        assert found.matched == theirs["matchedTestCount"]
+        assert result.matched == theirs["matchedTestCount"]
     assert (line.slope, line.intercept) == pytest.approx((theirs["slope"], theirs["intercept"]), abs=5e-4)
     assert line.r_squared is None or line.r_squared == pytest.approx(theirs["rSquared"], abs=5e-4)
-    triggered = asked["failOnDegrading"] and found.direction == "degrading"
+    triggered = asked["failOnDegrading"] and result.direction == "degrading"
     assert triggered == expected["regression"]["triggered"]
 
 
@@ -153,18 +153,21 @@ def _trend_exit_code(direction: str, fail_on_degrading: bool = False, *, expecte
 def _summary(results: Sequence[Mapping[str, Any]], options: Mapping[str, Any] | None = None, *, expected: Any) -> None:
     graded = [(one["testId"], one["score"]) for one in results if one.get("executionStatus") != "execution_error"]
 
-    found = distribution(graded, (options or {}).get("threshold", PASS_MARK))
+    actual = distribution(graded, (options or {}).get("threshold", PASS_MARK))
 
-    assert (found.count, found.passed) == (expected["total"] - expected["executionErrorCount"], expected["passedCount"])
-    assert found.count - found.passed == expected["qualityFailureCount"]
+    assert (actual.count, actual.passed) == (
+        expected["total"] - expected["executionErrorCount"],
+        expected["passedCount"],
+    )
+    assert actual.count - actual.passed == expected["qualityFailureCount"]
     if graded:
         theirs = [expected[name] for name in ("mean", "median", "min", "max")]
-        assert [found.mean, found.median, found.least, found.most] == pytest.approx(theirs)
-        assert list(found.buckets) == [bucket["count"] for bucket in expected["histogram"]]
-        assert list(found.top) == [one["testId"] for one in expected["topResults"]]
-        assert list(found.bottom) == [one["testId"] for one in expected["bottomResults"]]
+        assert [actual.mean, actual.median, actual.least, actual.most] == pytest.approx(theirs)
+        assert list(actual.buckets) == [bucket["count"] for bucket in expected["histogram"]]
+        assert list(actual.top) == [one["testId"] for one in expected["topResults"]]
+        assert list(actual.bottom) == [one["testId"] for one in expected["bottomResults"]]
     if len(graded) > 1:
-        assert found.deviation == pytest.approx(expected["standardDeviation"])
+        assert actual.deviation == pytest.approx(expected["standardDeviation"])
 
 
 def _verdict(score: float, threshold: float = PASS_MARK, *, expected: Any) -> None:
@@ -180,18 +183,18 @@ def _trace_of(messages: Sequence[Mapping[str, Any]], *, expected: Any) -> None:
         ended_at=max(ends, default=None),
     )
 
-    found = summarize_trace(report)
+    trace = summarize_trace(report)
 
-    assert found is not None
+    assert trace is not None
     theirs = expected["trace"]
     names = {"eventCount": "event_count", "toolCalls": "tool_calls", "errorCount": "error_count",
              "llmCallCount": "llm_call_count", "toolDurations": "tool_durations"}  # fmt: skip
-    assert trace_json(found) == {ours: theirs[name] for name, ours in names.items() if name in theirs}
+    assert trace_json(trace) == {ours: theirs[name] for name, ours in names.items() if name in theirs}
     # Where AgentV knows no end, or something began after it, ours is the last time that is known.
     began = [iso(parse_time(one["startTime"])) for one in _timed(messages) if "startTime" in one]
-    assert iso(found.started_at) == expected.get("startTime")
+    assert iso(trace.started_at) == expected.get("startTime")
     if "endTime" in expected and all(time <= expected["endTime"] for time in began if time is not None):
-        assert iso(found.ended_at) == expected["endTime"]
+        assert iso(trace.ended_at) == expected["endTime"]
 
 
 def _timed(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -255,11 +258,11 @@ def _merged(computed: Mapping[str, Any], metrics: Mapping[str, Any] | None = Non
         usage=replace(_usage(measured.get("tokenUsage")), cost_usd=measured.get("costUsd")),
     )
 
-    found = result_json(a_record(report=report))
+    actual = result_json(a_record(report=report))
 
-    assert found["trace"]["tool_calls"] == expected["trace"]["toolCalls"]
+    assert actual["trace"]["tool_calls"] == expected["trace"]["toolCalls"]
     theirs = [expected.get(name) for name in ("tokenUsage", "costUsd", "durationMs")]
-    assert [found.get(name) for name in ("token_usage", "cost_usd", "duration_ms")] == theirs
+    assert [actual.get(name) for name in ("token_usage", "cost_usd", "duration_ms")] == theirs
 
 
 CHECKS: Mapping[str, Callable[..., None]] = {

@@ -150,8 +150,8 @@ def swept(*tests: Mapping[str, Any], answers: Mapping[str, Any] | None = None, *
         folder.write_suite(*tests, **suite)
         folder.write_answers(**(answers or {}))
         folder.sweep()
-        found = folder.ask("SELECT case_id, status, failure_class, score, reason FROM current_verdicts")
-    return {case: Stopped(*told) for case, *told in found}
+        rows = folder.ask("SELECT case_id, status, failure_class, score, reason FROM current_verdicts")
+    return {case: Stopped(*told) for case, *told in rows}
 
 
 def _is(stopped: Stopped, failure: FailureClass, *words: str) -> None:

@@ -91,12 +91,12 @@ def recorded(row: Row) -> list[tuple[str, str, float | None, str]]:
 
     One that AgentV skipped has no value with us.
     """
-    found = _evaluators(row)
-    if not found and not asked_list(row):
+    actual = _evaluators(row)
+    if not actual and not asked_list(row):
         grader = row.data.get("config", {}).get("evaluator") or DEFAULT_GRADER
         score = _test_score(row)
         return [(grader, grader, score, verdict_of(score))]
-    return [(one["name"], one["type"], _value(one), one["verdict"]) for one in found]
+    return [(one["name"], one["type"], _value(one), one["verdict"]) for one in actual]
 
 
 def lacks_its_replies(row: Row) -> bool:
@@ -107,8 +107,8 @@ def lacks_its_replies(row: Row) -> bool:
 
 def _evaluators(row: Row) -> Sequence[Mapping[str, Any]]:
     observed = row.data.get("observed")
-    found = observed["evaluators"] if observed is not None else row.data.get("evaluator_scores_observed")
-    return found or ()
+    actual = observed["evaluators"] if observed is not None else row.data.get("evaluator_scores_observed")
+    return actual or ()
 
 
 def _test_score(row: Row) -> float:

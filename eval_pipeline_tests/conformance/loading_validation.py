@@ -28,12 +28,12 @@ class _Found:
 @in_a_folder
 def _validation(row: Row, folder: Path) -> None:
     """Everything AgentV finds, we find at the same place, as severely or more so; and no error besides."""
-    found = _findings(row, folder)
+    actual = _findings(row, folder)
     issues = [(issue["severity"], issue.get("location")) for issue in row.data["issues_observed"]]
 
     for severity, location in issues:
-        assert any(_same(one, severity, location) for one in found), (severity, location, found)
-    for one in found:
+        assert any(_same(one, severity, location) for one in actual), (severity, location, actual)
+    for one in actual:
         known = any(_same(one, "error", location) for _, location in issues)
         assert known or one.severity == "warning" or _NO_JUDGE.fullmatch(one.location), one
 
@@ -42,11 +42,11 @@ def _validation(row: Row, folder: Path) -> None:
 def _validation_and_nothing_to_judge_by(row: Row, folder: Path) -> None:
     issues = [(issue["severity"], issue.get("location")) for issue in row.data["issues_observed"]]
 
-    found = _findings(row, folder)
+    actual = _findings(row, folder)
 
     for severity, location in issues:
-        assert any(_same(one, severity, location) for one in found), (severity, location, found)
-    assert any(one.severity == "error" and _NO_JUDGE.fullmatch(one.location) for one in found)
+        assert any(_same(one, severity, location) for one in actual), (severity, location, actual)
+    assert any(one.severity == "error" and _NO_JUDGE.fullmatch(one.location) for one in actual)
 
 
 _NO_JUDGE = re.compile(r"tests\[\d+\]")  # where we say that nothing evaluates a test
@@ -123,11 +123,11 @@ def _of_assertions(location: str | None) -> bool:
 
 @in_a_folder
 def _refused_there(row: Row, folder: Path) -> None:
-    found = [one for one in _findings(row, folder) if one.severity == "error"]
+    actual = [one for one in _findings(row, folder) if one.severity == "error"]
 
     for issue in row.data["issues_observed"]:
         if _of_assertions(issue.get("location")):
-            assert any(_same(one, "error", issue["location"]) for one in found), (issue, found)
+            assert any(_same(one, "error", issue["location"]) for one in actual), (issue, actual)
 
 
 CHECKS: Mapping[str, Callable[[Row], None]] = {"validation": _validation}

@@ -58,9 +58,9 @@ def _alpha(row: Row) -> None:
         pytest.skip("not offered: agreement of ratings other than scores in numbers and passing or failing")
     with agreement_database() as database:
         store(database, units)
-        (found,) = rows(database, "grader_agreement")
+        (actual,) = rows(database, "grader_agreement")
 
-    assert found[column] == pytest.approx(row.data["expect"], abs=row.data.get("tolerance", 1e-12))
+    assert actual[column] == pytest.approx(row.data["expect"], abs=row.data.get("tolerance", 1e-12))
 
 
 _COLUMNS = {"interval": "krippendorffs_alpha", "nominal": "krippendorffs_alpha_passed"}

@@ -51,10 +51,10 @@ def _reduced(row: Row) -> None:
     if any(isinstance(value, (list, dict)) for value in given["values"]):
         pytest.skip("not offered: a repetition with several values; here it has one score")
 
-    found = reduce_repetitions(given["values"], given["reducer"], k=args.get("k", 1), mark=args.get("value", 1.0))
+    actual = reduce_repetitions(given["values"], given["reducer"], k=args.get("k", 1), mark=args.get("value", 1.0))
 
     expected = _read(row.data["expect"])
-    assert found == (None if math.isnan(expected) else _near(row, expected))
+    assert actual == (None if math.isnan(expected) else _near(row, expected))
 
 
 def _variance(row: Row) -> None:
@@ -78,18 +78,18 @@ def _quantile(row: Row) -> None:
 def _student(row: Row) -> None:
     given, expected = _given(row), row.data["expect"]
 
-    found = student_interval(given["values"], given["level"])
+    actual = student_interval(given["values"], given["level"])
 
-    assert found == (_near(row, (expected["lower"], expected["upper"])) if len(given["values"]) > 1 else None)
+    assert actual == (_near(row, (expected["lower"], expected["upper"])) if len(given["values"]) > 1 else None)
 
 
 def _grouped(row: Row) -> None:
     given, expected = _given(row), row.data["expect"]
     pairs = list(zip(given["values"], given["groups"], strict=True))
 
-    found = {name: mean([value for value, group in pairs if group == name]) for name in set(given["groups"])}
+    by_name = {name: mean([value for value, group in pairs if group == name]) for name in set(given["groups"])}
 
-    assert {**found, "all": mean(given["values"])} == _near(row, expected)
+    assert {**by_name, "all": mean(given["values"])} == _near(row, expected)
 
 
 def _pass_at(row: Row) -> None:
@@ -112,12 +112,12 @@ def _flips(row: Row) -> None:
     given, expected = _given(row), row.data["expect"]
     pairs = list(zip(given["baseline"], given["candidate"], strict=True))
 
-    found = sign_test([after - before for before, after in pairs])
+    actual = sign_test([after - before for before, after in pairs])
 
     stable_correct = sum(before == after == 1 for before, after in pairs)
-    assert (found.downs, found.ups) == (expected["n_regressions"], expected["n_improvements"])
-    assert found.ties - stable_correct == expected["n_stable_wrong"]
-    assert found.downs / len(pairs) == _near(row, expected["regression_rate"])
+    assert (actual.downs, actual.ups) == (expected["n_regressions"], expected["n_improvements"])
+    assert actual.ties - stable_correct == expected["n_stable_wrong"]
+    assert actual.downs / len(pairs) == _near(row, expected["regression_rate"])
 
 
 def _counted(row: Row) -> SignTest:
@@ -127,28 +127,28 @@ def _counted(row: Row) -> SignTest:
 
 
 def _mcnemar(row: Row) -> None:
-    found, expected = _counted(row), row.data["expect"]
+    actual, expected = _counted(row), row.data["expect"]
 
-    assert found.p_worse == _near(row, expected["p_value"])
-    assert found.ups + found.downs == expected.get("n_discordant", found.ups + found.downs)
-    assert "effect_size" not in expected or found.effect == _near(row, expected["effect_size"])
-    assert (found.p_worse < 0.05) == expected.get("significant", found.p_worse < 0.05)
+    assert actual.p_worse == _near(row, expected["p_value"])
+    assert actual.ups + actual.downs == expected.get("n_discordant", actual.ups + actual.downs)
+    assert "effect_size" not in expected or actual.effect == _near(row, expected["effect_size"])
+    assert (actual.p_worse < 0.05) == expected.get("significant", actual.p_worse < 0.05)
 
 
 def _verdict(row: Row) -> None:
     expected = row.data["expect"]
 
-    found = evidence(_counted(row))
+    actual = evidence(_counted(row))
 
     allowed = expected.get("verdict_in") or [expected["verdict"]]
-    assert not {"regressed": {"BLOCK"}, "none": {"PASS", "INCONCLUSIVE"}}[found].isdisjoint(allowed)
+    assert not {"regressed": {"BLOCK"}, "none": {"PASS", "INCONCLUSIVE"}}[actual].isdisjoint(allowed)
 
 
 def _signs(row: Row) -> None:
-    found, expected = sign_test(_given(row)["deltas"]), row.data["expect"]
+    actual, expected = sign_test(_given(row)["deltas"]), row.data["expect"]
 
-    tails = (found.p_value, found.p_worse)  # the row does not say which
-    assert found.ties == expected.get("n_ties", found.ties)
+    tails = (actual.p_value, actual.p_worse)  # the row does not say which
+    assert actual.ties == expected.get("n_ties", actual.ties)
     assert "p_value" not in expected or any(value == _near(row, expected["p_value"]) for value in tails)
     assert expected.get("significant", tails[0] < 0.05) in [value < 0.05 for value in tails]
 
@@ -156,13 +156,13 @@ def _signs(row: Row) -> None:
 def _repeated(row: Row) -> None:
     expected = row.data["expect"]
 
-    found = repetition_error([(n, c) for n, c in _given(row)["problems_n_c"]])
+    actual = repetition_error([(n, c) for n, c in _given(row)["problems_n_c"]])
 
     if expected is None:
-        assert found is None
+        assert actual is None
         return
-    assert found is not None
-    ours = {"mean": found.mean, "se": found.error, "lower": found.low, "upper": found.high}
+    assert actual is not None
+    ours = {"mean": actual.mean, "se": actual.error, "lower": actual.low, "upper": actual.high}
     assert {name: ours[name] for name in expected} == _near(row, expected)
 
 
@@ -187,14 +187,14 @@ def _limits(row: Row) -> None:
     if given.get("direction") == "lower_is_better":
         pytest.skip("not offered: measures of which less is better; scores are compared, of which more is better")
 
-    found = drop_breach(
+    actual = drop_breach(
         given["base"],
         given["cand"],
         max_drop=given.get("max_drop"),
         max_relative_drop=given.get("max_relative_drop"),
     )
 
-    assert (None if given.get("tier") == "advisory" else found) in _BREACHES[expected]
+    assert (None if given.get("tier") == "advisory" else actual) in _BREACHES[expected]
 
 
 CHECKS: Mapping[str, Callable[[Row], None]] = {

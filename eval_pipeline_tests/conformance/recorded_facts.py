@@ -48,15 +48,15 @@ class Recording:
         path = self.folder / name
         if not path.exists():
             return None
-        found = path.read_bytes().decode("utf-8", "replace")
+        actual = path.read_bytes().decode("utf-8", "replace")
         for placeholder, folder in MACHINE_PATHS.items():
-            found = found.replace(placeholder, folder)
-        return found
+            actual = actual.replace(placeholder, folder)
+        return actual
 
     def json(self, name: str) -> dict[str, Any]:
-        found = json.loads(self.text(name) or "{}")
-        assert isinstance(found, dict)
-        return found
+        document = json.loads(self.text(name) or "{}")
+        assert isinstance(document, dict)
+        return document
 
 
 MACHINE_PATHS = {"$WORKSPACE": "/agent/workspace", "$HOME": "/agent/home", "$CLIS": "/agent/clis", "$TMP": "/agent/tmp"}

@@ -171,9 +171,9 @@ def _is_retry(record: dict[str, Any]) -> bool:
 def shell_commands_are_commands(run: Run, report: SessionReport) -> None:
     commands = [event for event in report.events if isinstance(event, CommandEvent)]
     for action in run.asked("shell"):
-        found = [event for event in commands if event.command == action["cmd"]]
-        assert len(found) == 1, f"{len(found)} commands {action['cmd']!r}"
-        (command,) = found
+        actual = [event for event in commands if event.command == action["cmd"]]
+        assert len(actual) == 1, f"{len(actual)} commands {action['cmd']!r}"
+        (command,) = actual
         ended_itself = _EXIT.search(action["cmd"])
         if ended_itself is not None and not run.killed:
             assert command.exit_code == int(ended_itself[1])

@@ -81,8 +81,8 @@ def spans(*records: ResultRow, content: bool = False, format_: str = "otel") -> 
     document = json.loads(exported(format_, *records, content=content)[""])
     (resource,) = document["resourceSpans"]
     (scope,) = resource["scopeSpans"]
-    found: list[dict[str, Any]] = scope["spans"]
-    return found
+    actual: list[dict[str, Any]] = scope["spans"]
+    return actual
 
 
 def joined(pieces: Iterable[FileChunk]) -> dict[str, bytes]:

@@ -94,15 +94,15 @@ def test_an_export_is_read_back_as_the_results_it_was_made_from(tmp_path: Path, 
     pieces = chosen.pieces(records, ExportOptions(name="current", at=NOON))
     (write_folder if chosen.folder else write_file)(pieces, path)
 
-    found = read_result_file(path)
+    imported = read_result_file(path)
 
-    assert found.frame.select("suite", "runner", "case_id", "repetition", "status", "score").rows() == [
+    assert imported.frame.select("suite", "runner", "case_id", "repetition", "status", "score").rows() == [
         ("maths", "solver", "a", 1, "passed", 1.0),
         ("maths", "solver", "b", 1, "failed", 0.5),
         ("maths", "solver", "b", 2, "passed", 1.0),
         ("maths", "other", "c", 1, "error", None),
     ]
-    assert found.at is not None
+    assert imported.at is not None
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_an_export_is_read_back_as_the_results_it_was_made_from(tmp_path: Path, 
     ],
 )
 def test_a_row_tells_status_and_score(tmp_path: Path, row: dict[str, Any], status: str, score: float | None) -> None:
-    found = read_result_file(written(tmp_path / "index.jsonl", ROW | row)).frame
+    imported = read_result_file(written(tmp_path / "index.jsonl", ROW | row)).frame
 
-    assert found.select("status", "score").rows() == [(status, score)]
+    assert imported.select("status", "score").rows() == [(status, score)]
 
 
 def test_older_rows_in_camel_case_are_read(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_any_file_holds_results_or_says_what_is_wrong(tmp_path: Path, text: str,
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
     try:
-        found = read_result_file(path).frame
+        imported = read_result_file(path).frame
     except InputError as error:
         assert error.place.file
     else:
-        assert found.filter(found["status"] != "error")["score"].is_finite().all()
+        assert imported.filter(imported["status"] != "error")["score"].is_finite().all()

@@ -34,17 +34,17 @@ def page(*records: ResultRow) -> _Read:
 
 
 def test_cells_open_to_question_answer_and_reasons() -> None:
-    found = page(a_record(scores=(a_score("polite", 0.5),)))
+    shown = page(a_record(scores=(a_score("polite", 0.5),)))
 
     for text in ("maths · solver", "What is 2 + 2?", "4", "polite", "0.500", "polite was looked at", "it is passed"):
-        assert text in found.text
-    assert found.tags.count("details") == 1
+        assert text in shown.text
+    assert shown.tags.count("details") == 1
 
 
 def test_rates_stand_beside_what_could_not_be_graded() -> None:
-    found = page(a_record("a"), a_record("b", status=Status.FAILED), a_record("c", status=Status.ERROR))
+    shown = page(a_record("a"), a_record("b", status=Status.FAILED), a_record("c", status=Status.ERROR))
 
-    assert "1 of 2 graded plans passed: 50.0 % (95 %: 9.5–90.5); 1 could not be graded" in found.text
+    assert "1 of 2 graded plans passed: 50.0 % (95 %: 9.5–90.5); 1 could not be graded" in shown.text
 
 
 def test_nothing_that_is_said_becomes_part_of_the_page() -> None:
@@ -53,11 +53,11 @@ def test_nothing_that_is_said_becomes_part_of_the_page() -> None:
         scores=(a_score(EVIL, reason=EVIL),), input=[{"role": "user", "content": EVIL}],
     )  # fmt: skip
 
-    found, plain = page(odd), page(a_record(error="x"))
+    actual, plain = page(odd), page(a_record(error="x"))
 
-    assert found.tags == plain.tags
-    assert found.attributes == plain.attributes
-    assert found.text.count(EVIL) == 9
+    assert actual.tags == plain.tags
+    assert actual.attributes == plain.attributes
+    assert actual.text.count(EVIL) == 9
 
 
 def test_nothing_is_a_page_all_the_same() -> None:

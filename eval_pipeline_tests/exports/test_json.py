@@ -14,12 +14,12 @@ from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score,
 
 def line(record: ResultRow) -> dict[str, Any]:
     (only,) = exported("jsonl", record)[""].splitlines()
-    found: dict[str, Any] = json.loads(only)
-    return found
+    document: dict[str, Any] = json.loads(only)
+    return document
 
 
 def test_a_row_names_its_plan_its_verdict_and_its_measures() -> None:
-    found = line(a_record(repetition=2, tags=("edge",), sweep_id="s1"))
+    document = line(a_record(repetition=2, tags=("edge",), sweep_id="s1"))
 
     expected = {
         "suite": "maths", "case_id": "sum", "runner": "solver", "repetition": 2, "status": "passed", "score": 1.0,
@@ -27,8 +27,8 @@ def test_a_row_names_its_plan_its_verdict_and_its_measures() -> None:
         "started_at": "2026-03-01T12:00:00.000Z", "finished_at": "2026-03-01T12:00:01.000Z",
         "input": [{"role": "user", "content": "What is 2 + 2?"}],
     }  # fmt: skip
-    assert {name: found[name] for name in expected} == expected
-    assert found["usage"] == {"input_tokens": 110, "cached_input_tokens": 10, "output_tokens": 5, "cost_usd": 0.002,
+    assert {name: document[name] for name in expected} == expected
+    assert document["usage"] == {"input_tokens": 110, "cached_input_tokens": 10, "output_tokens": 5, "cost_usd": 0.002,
                               "cost_source": "reported"}  # fmt: skip
 
 
@@ -47,9 +47,9 @@ def test_a_row_has_every_score_with_its_findings_and_members() -> None:
     member = SubScore("first", "contains", None, "no reply")
     score = a_score(value=0.4, findings=(Finding("has 4", True),), members=(member,), minimum=0.5)
 
-    (found,) = line(a_record(scores=(score,)))["scores"]
+    (document,) = line(a_record(scores=(score,)))["scores"]
 
-    assert found == {
+    assert document == {
         "evaluator": "polite", "type": "contains", "value": 0.4, "reason": "polite was looked at", "passed": False,
         "weight": 1.0, "minimum": 0.5, "findings": [{"text": "has 4", "passed": True}],
         "members": [{"name": "first", "type": "contains", "value": None, "reason": "no reply", "weight": 1.0,
@@ -58,17 +58,17 @@ def test_a_row_has_every_score_with_its_findings_and_members() -> None:
 
 
 def test_a_score_that_is_unknown_is_null_and_never_0() -> None:
-    found = line(a_record(status=Status.ERROR, error="no answer", scores=(a_score(value=None),)))
+    document = line(a_record(status=Status.ERROR, error="no answer", scores=(a_score(value=None),)))
 
-    assert (found["status"], found["score"], found["error"]) == ("error", None, "no answer")
-    assert found["scores"][0]["value"] is None
-    assert "passed" not in found["scores"][0]
+    assert (document["status"], document["score"], document["error"]) == ("error", None, "no answer")
+    assert document["scores"][0]["value"] is None
+    assert "passed" not in document["scores"][0]
 
 
 def test_what_is_not_known_is_absent() -> None:
-    found = line(a_record(report=None, status=Status.ERROR, scores=(), started_at=None))
+    document = line(a_record(report=None, status=Status.ERROR, scores=(), started_at=None))
 
-    assert {"usage", "duration_ms", "output", "turns", "started_at", "model", "metadata"}.isdisjoint(found)
+    assert {"usage", "duration_ms", "output", "turns", "started_at", "model", "metadata"}.isdisjoint(document)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,6 @@ def test_a_document_of_nothing_has_no_rate() -> None:
 
 
 def test_texts_that_utf8_cannot_hold_are_written_all_the_same() -> None:
-    found = line(a_record(scores=(a_score(reason="\ud800"),)))
+    document = line(a_record(scores=(a_score(reason="\ud800"),)))
 
-    assert found["scores"][0]["passed"] is True
+    assert document["scores"][0]["passed"] is True

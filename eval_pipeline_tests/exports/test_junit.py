@@ -16,9 +16,9 @@ def parsed(*records: ResultRow) -> ET.Element:
 
 
 def the_case(record: ResultRow) -> ET.Element:
-    found = parsed(record).find("testsuite/testcase")
-    assert found is not None
-    return found
+    actual = parsed(record).find("testsuite/testcase")
+    assert actual is not None
+    return actual
 
 
 def test_every_suite_and_runner_is_a_testsuite_with_its_counts() -> None:
@@ -52,8 +52,8 @@ def test_every_suite_and_runner_is_a_testsuite_with_its_counts() -> None:
 def test_failures_and_errors_are_kept_apart(status: Status, element: str | None) -> None:
     case = the_case(a_record(status=status))
 
-    found = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
-    assert found == ([element] if element is not None else [])
+    actual = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
+    assert actual == ([element] if element is not None else [])
 
 
 def test_a_score_below_the_usual_mark_fails_when_the_case_says_so_and_passes_when_it_does_not() -> None:

@@ -40,7 +40,7 @@ def test_a_cell_is_a_root_with_its_answers_and_tool_calls_below() -> None:
 
 
 def test_the_root_tells_case_verdict_and_usage() -> None:
-    found = attributes(spans(a_record(tags=("a",)))[0])
+    values = attributes(spans(a_record(tags=("a",)))[0])
 
     expected = {
         "gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "openai", "gen_ai.agent.name": "solver",
@@ -50,7 +50,7 @@ def test_the_root_tells_case_verdict_and_usage() -> None:
         "eval_pipeline.cost_usd": 0.002, "eval_pipeline.tool_calls": 1, "eval_pipeline.tools": ["Read"],
         "eval_pipeline.model_calls": 2, "eval_pipeline.status": "passed", "eval_pipeline.tags": ["a"],
     }  # fmt: skip
-    assert {name: found[name] for name in expected} == expected
+    assert {name: values[name] for name in expected} == expected
 
 
 def test_every_evaluator_is_an_evaluation_result() -> None:
@@ -69,13 +69,13 @@ def test_every_evaluator_is_an_evaluation_result() -> None:
 
 
 def test_ids_are_hexadecimal_of_the_right_length_different_and_the_same_again() -> None:
-    found = spans(a_record("a"), a_record("b"))
+    all_spans = spans(a_record("a"), a_record("b"))
 
-    assert all(re.fullmatch("[0-9a-f]{32}", span["traceId"]) for span in found)
-    assert all(re.fullmatch("[0-9a-f]{16}", span["spanId"]) for span in found)
-    assert len({span["spanId"] for span in found}) == len(found)
-    assert len({span["traceId"] for span in found}) == 2
-    assert found == spans(a_record("a"), a_record("b"))
+    assert all(re.fullmatch("[0-9a-f]{32}", span["traceId"]) for span in all_spans)
+    assert all(re.fullmatch("[0-9a-f]{16}", span["spanId"]) for span in all_spans)
+    assert len({span["spanId"] for span in all_spans}) == len(all_spans)
+    assert len({span["traceId"] for span in all_spans}) == 2
+    assert all_spans == spans(a_record("a"), a_record("b"))
 
 
 def test_times_are_nanoseconds_as_texts_and_stay_within_the_execution() -> None:
@@ -179,9 +179,9 @@ def test_requests_hold_whole_traces_and_not_too_many_spans() -> None:
         for body in OpenTelemetry().requests([a_record(str(n)) for n in range(5)], content=False, most_spans=8)
     ]
 
-    found = [body["resourceSpans"][0]["scopeSpans"][0]["spans"] for body in bodies]
-    assert [len(part) for part in found] == [8, 8, 4]
-    assert [span for part in found for span in part] == spans(*(a_record(str(n)) for n in range(5)))
+    actual = [body["resourceSpans"][0]["scopeSpans"][0]["spans"] for body in bodies]
+    assert [len(part) for part in actual] == [8, 8, 4]
+    assert [span for part in actual for span in part] == spans(*(a_record(str(n)) for n in range(5)))
 
 
 def test_nothing_is_an_empty_document() -> None:

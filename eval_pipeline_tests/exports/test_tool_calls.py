@@ -10,10 +10,10 @@ from eval_pipeline_tests.exports.sample_rows import a_report
 def test_calls_are_counted_under_the_tools_own_names() -> None:
     report = SessionReport(execution_id="e", events=(ToolCallEvent(tool="readFile"), ToolCallEvent(tool="Read-File")))
 
-    found = summarize_trace(report)
+    trace = summarize_trace(report)
 
-    assert found is not None
-    assert trace_json(found) == {
+    assert trace is not None
+    assert trace_json(trace) == {
         "event_count": 2, "tool_calls": {"readFile": 1, "Read-File": 1}, "error_count": 0
     }  # fmt: skip
 
@@ -36,34 +36,34 @@ def test_a_duration_is_what_the_session_says_else_from_call_to_answer() -> None:
         ),
     )
 
-    found = summarize_trace(report)
+    trace = summarize_trace(report)
 
-    assert found is not None
-    assert found.tool_durations == {"a": [7.0, 2000.0]}
-    assert (found.mean_tool_ms, found.error_count) == (1003.5, 1)
+    assert trace is not None
+    assert trace.tool_durations == {"a": [7.0, 2000.0]}
+    assert (trace.mean_tool_ms, trace.error_count) == (1003.5, 1)
 
 
 def test_ratios_without_calls_or_tokens_are_unknown() -> None:
-    found = summarize_trace(SessionReport(execution_id="e", model_calls=1, usage=Usage(input_tokens=5)))
+    trace = summarize_trace(SessionReport(execution_id="e", model_calls=1, usage=Usage(input_tokens=5)))
 
-    assert found is not None
-    assert (found.exploration_ratio(), found.tokens_per_tool, found.mean_tool_ms) == (None, None, None)
+    assert trace is not None
+    assert (trace.exploration_ratio(), trace.tokens_per_tool, trace.mean_tool_ms) == (None, None, None)
 
 
 def test_looking_is_told_from_doing() -> None:
     calls = tuple(ToolCallEvent(tool=tool) for tool in ("Read", "Grep", "Edit", "Bash"))
-    found = summarize_trace(SessionReport(execution_id="e", events=calls))
+    trace = summarize_trace(SessionReport(execution_id="e", events=calls))
 
-    assert found is not None
-    assert found.exploration_ratio() == 0.5
-    assert found.exploration_ratio({"Bash"}) == 0.25
+    assert trace is not None
+    assert trace.exploration_ratio() == 0.5
+    assert trace.exploration_ratio({"Bash"}) == 0.25
 
 
 def test_tokens_from_a_cache_are_not_counted_for_tools() -> None:
-    found = summarize_trace(a_report())
+    trace = summarize_trace(a_report())
 
-    assert found is not None
-    assert found.tokens_per_tool == 105
+    assert trace is not None
+    assert trace.tokens_per_tool == 105
 
 
 def test_tokens_without_cache_reads_are_unknown_where_the_tokens_are() -> None:

@@ -76,9 +76,9 @@ def test_the_trace_export_has_them(session: Session, durations: Durations) -> No
     report = session.report
     began, ended = (datetime.fromisoformat(text or "").astimezone(UTC) for text in (report.started_at, report.ended_at))
 
-    found = spans(a_record(report=report, started_at=began, finished_at=ended))
+    all_spans = spans(a_record(report=report, started_at=began, finished_at=ended))
 
-    tools = [span for span in found if span["name"].startswith("execute_tool ")]
+    tools = [span for span in all_spans if span["name"].startswith("execute_tool ")]
     assert [span["name"].removeprefix("execute_tool ") for span in tools] == [tool for tool, _ in durations]
     assert [elapsed_ms(span) for span in tools] == pytest.approx([ms for _, ms in durations], abs=0.001)
 
@@ -97,8 +97,8 @@ def test_results_in_the_words_of_agentv_have_them(session: Session, durations: D
 def test_tool_trajectory_has_them(session: Session, durations: Durations) -> None:
     expected = [{"tool": tool, "args": "any", "max_duration_ms": 1e9} for tool, _ in durations]
 
-    found = score(an_evaluator("tool-trajectory", mode="exact", expected=expected), session.report)
+    scored = score(an_evaluator("tool-trajectory", mode="exact", expected=expected), session.report)
 
-    texts = (finding.text for finding in found.findings)
+    texts = (finding.text for finding in scored.findings)
     shown = [match.groups() for text in texts if (match := re.search(r"\((\w+)\): duration (\S+) ms", text))]
     assert [(tool, float(ms)) for tool, ms in shown] == durations

@@ -36,9 +36,9 @@ diff --git a/gone.txt b/gone.txt
 
 
 def test_files_are_told_with_what_was_added_and_removed() -> None:
-    found = [(file.path, file.created, file.deleted, file.added, file.removed) for file in changed_files(DIFF)]
+    actual = [(file.path, file.created, file.deleted, file.added, file.removed) for file in changed_files(DIFF)]
 
-    assert found == [
+    assert actual == [
         ("kept.py", False, False, 3, 2),
         ("new.txt", True, False, 1, 0),
         ("gone.txt", False, True, 0, 1),

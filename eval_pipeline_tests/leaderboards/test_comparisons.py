@@ -36,21 +36,21 @@ def outcomes(comparison: Comparison) -> dict[str, str]:
 def test_a_case_is_won_or_lost_from_the_threshold_on(delta: float, outcome: str) -> None:
     baseline, candidate = results("a", {"c": max(0.0, -delta)}), results("b", {"c": max(0.0, delta)})
 
-    found = compare(baseline, candidate, threshold=0.1)
+    comparison = compare(baseline, candidate, threshold=0.1)
 
-    assert outcomes(found) == {"c": outcome}
+    assert outcomes(comparison) == {"c": outcome}
 
 
 def test_cases_are_paired_by_name_and_means_taken_over_pairs_only() -> None:
-    found = compare(
+    comparison = compare(
         results("a", {"up": 0.2, "down": 0.9, "same": 0.5, "gone": 1.0}),
         results("b", {"up": 0.8, "down": 0.4, "same": 0.55, "new": 0.0}),
     )
 
-    assert outcomes(found) == {
+    assert outcomes(comparison) == {
         "up": "win", "down": "loss", "same": "tie", "gone": "only-baseline", "new": "only-candidate"
     }  # fmt: skip
-    numbers = found.summary
+    numbers = comparison.summary
     assert (numbers.paired, numbers.wins, numbers.losses, numbers.ties) == (3, 1, 1, 1)
     assert (numbers.only_baseline, numbers.only_candidate) == (1, 1)
     assert numbers.mean_delta == pytest.approx(0.05)
@@ -58,10 +58,10 @@ def test_cases_are_paired_by_name_and_means_taken_over_pairs_only() -> None:
 
 
 def test_a_case_that_could_not_be_graded_is_never_counted_as_zero() -> None:
-    found = compare(results("a", {"one": 1.0, "two": 1.0}), results("b", {"one": 1.0, "two": None}))
+    comparison = compare(results("a", {"one": 1.0, "two": 1.0}), results("b", {"one": 1.0, "two": None}))
 
-    assert outcomes(found)["two"] == "ungraded"
-    assert (found.summary.mean_delta, found.summary.ungraded, found.summary.losses) == (0.0, 1, 0)
+    assert outcomes(comparison)["two"] == "ungraded"
+    assert (comparison.summary.mean_delta, comparison.summary.ungraded, comparison.summary.losses) == (0.0, 1, 0)
 
 
 def test_the_repetitions_of_a_case_are_averaged_first() -> None:
@@ -69,11 +69,11 @@ def test_the_repetitions_of_a_case_are_averaged_first() -> None:
         results("a", {"c": 0.0}), results("a", {"c": 1.0}, repetition=2), results("a", {"c": None}, repetition=3)
     )
 
-    found = compare(baseline, results("b", {"c": 1.0}))
+    comparison = compare(baseline, results("b", {"c": 1.0}))
 
-    (row,) = found.cases.to_dicts()
+    (row,) = comparison.cases.to_dicts()
     assert (row["score_baseline"], row["pass_rate_baseline"], row["delta"]) == (0.5, 0.5, 0.5)
-    assert found.summary.passes.ups == 1
+    assert comparison.summary.passes.ups == 1
 
 
 def test_a_case_with_other_content_is_another_case_unless_asked() -> None:
@@ -85,9 +85,9 @@ def test_a_case_with_other_content_is_another_case_unless_asked() -> None:
 
 
 def test_a_source_that_does_not_say_what_its_cases_are_is_paired_by_name() -> None:
-    found = compare(results("a", {"c": 0.0}, content="old"), results("b", {"c": 1.0}))
+    comparison = compare(results("a", {"c": 0.0}, content="old"), results("b", {"c": 1.0}))
 
-    assert found.summary.paired == 1
+    assert comparison.summary.paired == 1
 
 
 def test_two_runners_are_paired_across_but_sets_of_runners_runner_by_runner() -> None:
@@ -104,21 +104,23 @@ def test_two_runners_are_paired_across_but_sets_of_runners_runner_by_runner() ->
 
 
 def test_cases_of_one_name_in_two_suites_are_two_cases() -> None:
-    found = compare(
+    comparison = compare(
         joined(results("a", {"c": 0.0}), results("a", {"c": 1.0}, suite="t")),
         joined(results("b", {"c": 1.0}), results("b", {"c": 0.0}, suite="t")),
     )
 
-    assert [(one.suite, one.wins, one.losses) for one in found.suites] == [("s", 1, 0), ("t", 0, 1)]
-    assert found.summary.mean_delta == 0.0
+    assert [(one.suite, one.wins, one.losses) for one in comparison.suites] == [("s", 1, 0), ("t", 0, 1)]
+    assert comparison.summary.mean_delta == 0.0
 
 
 def test_the_interval_is_paired_and_by_students_t() -> None:
-    found = compare(
+    comparison = compare(
         results("a", {f"c{n}": n / 20 for n in range(10)}), results("b", {f"c{n}": n / 20 + 0.2 for n in range(10)})
     )
 
-    assert found.summary.interval == pytest.approx((0.2, 0.2), abs=1e-9)  # the cases differ, the differences do not
+    assert comparison.summary.interval == pytest.approx(
+        (0.2, 0.2), abs=1e-9
+    )  # the cases differ, the differences do not
 
 
 def test_an_interval_of_a_difference_stays_possible_and_one_pair_has_none() -> None:
@@ -132,10 +134,10 @@ def test_an_interval_of_a_difference_stays_possible_and_one_pair_has_none() -> N
 def test_pass_and_fail_are_tested_by_flips() -> None:
     before, after = {f"c{n}": 1.0 for n in range(6)}, {f"c{n}": 0.5 for n in range(6)}
 
-    found = compare(results("a", before), results("b", after)).summary
+    comparison = compare(results("a", before), results("b", after)).summary
 
-    assert (found.passes.downs, found.passes.p_value) == (6, 2 / 64)
-    assert (found.pass_rate_baseline, found.pass_rate_candidate) == (1.0, 0.0)
+    assert (comparison.passes.downs, comparison.passes.p_value) == (6, 2 / 64)
+    assert (comparison.pass_rate_baseline, comparison.pass_rate_candidate) == (1.0, 0.0)
 
 
 def test_an_expected_failure_counts_as_passed() -> None:
@@ -145,18 +147,23 @@ def test_an_expected_failure_counts_as_passed() -> None:
 
 
 def test_nothing_in_common_has_no_mean() -> None:
-    found = compare(results("a", {"x": 1.0}), results("b", {"y": 1.0})).summary
+    comparison = compare(results("a", {"x": 1.0}), results("b", {"y": 1.0})).summary
 
-    assert (found.paired, found.mean_delta, found.interval, found.pass_rate_candidate) == (0, None, None, None)
+    assert (comparison.paired, comparison.mean_delta, comparison.interval, comparison.pass_rate_candidate) == (
+        0,
+        None,
+        None,
+        None,
+    )
 
 
 def test_what_moved_most_comes_first_and_ties_are_no_change() -> None:
-    found = compare(
+    comparison = compare(
         results("a", {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.5}), results("b", {"a": 0.7, "b": 0.3, "c": 1.0, "d": 0.5})
     )
 
-    assert found.changes(9)["case_id"].to_list() == ["c", "b", "a"]
-    assert found.changes(1)["case_id"].to_list() == ["c"]
+    assert comparison.changes(9)["case_id"].to_list() == ["c", "b", "a"]
+    assert comparison.changes(1)["case_id"].to_list() == ["c"]
 
 
 def test_the_order_of_rows_changes_nothing() -> None:

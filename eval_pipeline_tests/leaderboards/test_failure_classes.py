@@ -19,9 +19,9 @@ def failed(runner: str, case: str, class_: str = "assertion", status: str = "fai
 def test_classes_are_counted_per_suite_and_runner_most_frequent_first() -> None:
     rows = [failed("a", "c1", "timeout", "error"), failed("a", "c2"), failed("a", "c3"), failed("b", "c1", "gate")]
 
-    found = summarize_failures(frame(*rows, *many("a", 1)))
+    classes = summarize_failures(frame(*rows, *many("a", 1)))
 
-    assert found.select("runner", "failure_class", "count", "share").rows() == [
+    assert classes.select("runner", "failure_class", "count", "share").rows() == [
         ("a", "assertion", 2, 0.5),
         ("a", "timeout", 1, 0.25),
         ("b", "gate", 1, 1.0),
@@ -29,9 +29,9 @@ def test_classes_are_counted_per_suite_and_runner_most_frequent_first() -> None:
 
 
 def test_equally_frequent_classes_are_in_the_order_of_their_names() -> None:
-    found = summarize_failures(frame(failed("a", "c1", "timeout"), failed("a", "c2", "gate")))
+    classes = summarize_failures(frame(failed("a", "c1", "timeout"), failed("a", "c2", "gate")))
 
-    assert found["failure_class"].to_list() == ["gate", "timeout"]
+    assert classes["failure_class"].to_list() == ["gate", "timeout"]
 
 
 @pytest.mark.parametrize("class_", sorted(FAILURE_CLASSES))
@@ -60,21 +60,21 @@ def test_examples_are_the_first_cases_each_once() -> None:
 
 
 def test_a_failure_that_was_expected_is_nobodys_business() -> None:
-    found = summarize_failures(frame(failed("a", "c1", status="expected-failed"), failed("a", "c2")))
+    classes = summarize_failures(frame(failed("a", "c1", status="expected-failed"), failed("a", "c2")))
 
-    assert found["examples"].to_list() == [["c2"]]
+    assert classes["examples"].to_list() == [["c2"]]
 
 
 def test_the_same_class_of_two_suites_is_two_rows() -> None:
-    found = summarize_failures(frame(failed("a", "c1"), failed("a", "c1", suite="t")))
+    classes = summarize_failures(frame(failed("a", "c1"), failed("a", "c1", suite="t")))
 
-    assert found["suite"].to_list() == ["s", "t"]
+    assert classes["suite"].to_list() == ["s", "t"]
 
 
 @pytest.mark.parametrize("rows", [pytest.param([], id="no-verdicts"), pytest.param(many("a", 2), id="all-passed")])
 def test_without_failures_there_are_no_rows_but_all_columns(rows: list[dict[str, Any]]) -> None:
-    found = summarize_failures(frame(*rows))
+    classes = summarize_failures(frame(*rows))
 
-    assert found.height == 0
-    assert set(found.columns) == set(BY_NAME["failure_classes"].column_names) - {"computed_at"}
-    assert found.schema == summarize_failures(frame(failed("a", "c1"))).schema
+    assert classes.height == 0
+    assert set(classes.columns) == set(BY_NAME["failure_classes"].column_names) - {"computed_at"}
+    assert classes.schema == summarize_failures(frame(failed("a", "c1"))).schema

@@ -20,12 +20,12 @@ def repeated(runs: dict[str, list[float | None]], runner: str = "r") -> Results:
 
 
 def test_a_runner_passes_any_or_all_of_k_tries() -> None:
-    (found,) = reliability(repeated({"a": [1.0, 1.0, 0.0], "b": [0.0, 0.0, 0.0]}), k=2)
+    (row,) = reliability(repeated({"a": [1.0, 1.0, 0.0], "b": [0.0, 0.0, 0.0]}), k=2)
 
-    assert (found.cases, found.repetitions, found.k) == (2, 3, 2)
-    assert found.pass_rate == pytest.approx(1 / 3)
-    assert found.pass_at_k == pytest.approx(0.5)
-    assert found.pass_all_k == pytest.approx(1 / 6)
+    assert (row.cases, row.repetitions, row.k) == (2, 3, 2)
+    assert row.pass_rate == pytest.approx(1 / 3)
+    assert row.pass_at_k == pytest.approx(0.5)
+    assert row.pass_all_k == pytest.approx(1 / 6)
 
 
 def test_k_is_the_fewest_graded_repetitions_unless_it_is_given() -> None:
@@ -38,29 +38,29 @@ def test_k_is_the_fewest_graded_repetitions_unless_it_is_given() -> None:
 
 
 def test_cases_that_always_end_alike_have_no_error_of_repeating() -> None:
-    (found,) = reliability(repeated({"a": [1.0, 1.0], "b": [0.0, 0.0]}))
+    (row,) = reliability(repeated({"a": [1.0, 1.0], "b": [0.0, 0.0]}))
 
-    assert (found.low, found.high) == (0.5, 0.5)
+    assert (row.low, row.high) == (0.5, 0.5)
 
 
 def test_one_repetition_shows_no_error_of_repeating() -> None:
-    (found,) = reliability(repeated({"a": [1.0], "b": [0.0]}))
+    (row,) = reliability(repeated({"a": [1.0], "b": [0.0]}))
 
-    assert (found.pass_rate, found.low, found.high) == (0.5, None, None)
+    assert (row.pass_rate, row.low, row.high) == (0.5, None, None)
 
 
 def test_what_could_not_be_graded_is_unknown_and_never_0() -> None:
-    (found,) = reliability(repeated({"a": [None, None]}))
+    (row,) = reliability(repeated({"a": [None, None]}))
 
-    assert (found.cases, found.repetitions) == (0, 0)
-    assert (found.pass_rate, found.pass_at_k, found.pass_all_k, found.score) == (None, None, None, None)
+    assert (row.cases, row.repetitions) == (0, 0)
+    assert (row.pass_rate, row.pass_at_k, row.pass_all_k, row.score) == (None, None, None, None)
 
 
 @pytest.mark.parametrize(("reducer", "score"), [("mean", 0.5), ("max", 0.75), ("min", 0.25), ("at_least", 0.5)])
 def test_repetitions_become_one_score_of_a_case(reducer: str, score: float) -> None:
-    (found,) = reliability(repeated({"a": [1.0, 0.5], "b": [0.5, 0.0]}), k=1, reducer=reducer, mark=0.8)
+    (row,) = reliability(repeated({"a": [1.0, 0.5], "b": [0.5, 0.0]}), k=1, reducer=reducer, mark=0.8)
 
-    assert found.score == pytest.approx(score)
+    assert row.score == pytest.approx(score)
 
 
 def test_each_suite_and_runner_has_a_row() -> None:

@@ -18,10 +18,10 @@ from eval_pipeline_tests.exports.sample_rows import NOON, results
     [([0.5, 0.6, 0.7], "improving"), ([0.7, 0.6, 0.5], "degrading"), ([0.5, 0.505, 0.5], "stable"), ([0, 0], "stable")],
 )
 def test_a_line_through_the_means_tells_the_direction(means: list[float], direction: str) -> None:
-    found = trend([results(str(place), {"c": mean}) for place, mean in enumerate(means)])
+    result = trend([results(str(place), {"c": mean}) for place, mean in enumerate(means)])
 
-    assert found.direction == direction
-    assert [point.mean_score for point in found.points] == means
+    assert result.direction == direction
+    assert [point.mean_score for point in result.points] == means
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_a_case_whose_content_changed_is_another_case() -> None:
 
 
 def test_a_file_that_does_not_tell_contents_is_matched_by_name() -> None:
-    found = trend([results("1", {"c": 1.0}, content="a"), results("2", {"c": 0.5})])
+    result = trend([results("1", {"c": 1.0}, content="a"), results("2", {"c": 0.5})])
 
-    assert found.matched == 1
+    assert result.matched == 1
 
 
 def test_the_same_case_of_two_runners_is_two_cells() -> None:
@@ -86,6 +86,6 @@ def test_sweeps_are_put_in_order_of_time_when_all_tell_theirs() -> None:
 
 
 def test_the_picture_of_a_trend_is_a_png() -> None:
-    found = trend([results(f"sweep {place}", {"c": place / 40}) for place in range(40)])
+    result = trend([results(f"sweep {place}", {"c": place / 40}) for place in range(40)])
 
-    assert plot_trend(found).startswith(b"\x89PNG")
+    assert plot_trend(result).startswith(b"\x89PNG")

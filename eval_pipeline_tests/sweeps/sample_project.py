@@ -154,11 +154,11 @@ COMPARED = {
 def published(data: Path, runner: str | None = None) -> dict[str, list[tuple[Any, ...]]]:
     """What analysts find in a data folder (of one runner, if named), by table: all but ids and times, which no two
     sweeps share, and the rank of one runner, which the others decide."""
-    found: dict[str, list[tuple[Any, ...]]] = {}
+    by_name: dict[str, list[tuple[Any, ...]]] = {}
     with open_results(data) as connection:
         for table, columns in COMPARED.items():
             if runner is not None and table == "leaderboards":
                 continue
             where = f"runner = '{runner}'" if runner is not None and "runner" in columns else "true"
-            found[table] = connection.execute(f"SELECT {columns} FROM {table} WHERE {where} ORDER BY ALL").fetchall()
-    return found
+            by_name[table] = connection.execute(f"SELECT {columns} FROM {table} WHERE {where} ORDER BY ALL").fetchall()
+    return by_name

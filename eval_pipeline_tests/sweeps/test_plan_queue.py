@@ -27,10 +27,10 @@ def queue(plans: Iterable[Plan], known: dict[str, PlanOutcome] | None = None, **
 
 def keys(waiting: PlanQueue) -> list[str]:
     """What may begin now."""
-    found = []
+    actual = []
     while (plan := waiting.next()) is not None:
-        found.append(plan.key)
-    return found
+        actual.append(plan.key)
+    return actual
 
 
 def test_plans_begin_in_their_order() -> None:

@@ -140,9 +140,9 @@ def test_panels_are_told_apart(warehouse: duckdb.DuckDBPyConnection) -> None:
     store(warehouse, [[1.0, 1.0]] * 3, key="k1", evaluator="tone")
     store(warehouse, [[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 3, key="k2", evaluator="facts")
 
-    found = defaultdict(
+    actual = defaultdict(
         float, {row["evaluator"]: row["krippendorffs_alpha"] for row in rows(warehouse, "grader_agreement")}
     )
 
-    assert found["tone"] == 1.0
-    assert found["facts"] < 0
+    assert actual["tone"] == 1.0
+    assert actual["facts"] < 0

@@ -25,8 +25,8 @@ def test_recovering_leaves_the_journal_of_a_sweep_that_still_runs_alone(warehous
     running.append("target_executions", {"execution_id": "e2"})
     running.ingest()
 
-    found = warehouse.frame("SELECT execution_id FROM target_executions ORDER BY 1")
-    assert found["execution_id"].to_list() == ["e1", "e2"]
+    rows = warehouse.frame("SELECT execution_id FROM target_executions ORDER BY 1")
+    assert rows["execution_id"].to_list() == ["e1", "e2"]
 
 
 def test_a_data_folder_may_have_brackets_in_its_name(tmp_path: Path) -> None:
@@ -40,8 +40,8 @@ def test_a_data_folder_may_have_brackets_in_its_name(tmp_path: Path) -> None:
 def test_a_number_that_does_not_fit_is_unknown_and_keeps_no_cell_out(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("session_reports", [{"execution_id": "e0", "input_tokens": 2**63, "exit_code": 2**31}])
 
-    found = warehouse.frame("SELECT input_tokens, exit_code FROM session_reports")
-    assert found.rows() == [(None, None)]
+    rows = warehouse.frame("SELECT input_tokens, exit_code FROM session_reports")
+    assert rows.rows() == [(None, None)]
 
 
 def test_an_answer_of_any_length_can_be_stored(warehouse: DuckDBWarehouse) -> None:

@@ -41,8 +41,8 @@ def row(execution_id: str) -> Row:
 
 
 def executions(warehouse: DuckDBWarehouse) -> list[str]:
-    found = warehouse.frame("SELECT execution_id FROM target_executions ORDER BY 1")
-    return found["execution_id"].to_list()
+    rows = warehouse.frame("SELECT execution_id FROM target_executions ORDER BY 1")
+    return rows["execution_id"].to_list()
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -68,8 +68,8 @@ def test_what_was_appended_is_in_the_warehouse_after_folding_and_its_file_is_gon
 
     journal.ingest()
 
-    found = warehouse.frame(f'SELECT {BY_NAME[table].key[0]} AS key FROM "{table}"')
-    assert found["key"].to_list() == ["a"]
+    rows = warehouse.frame(f'SELECT {BY_NAME[table].key[0]} AS key FROM "{table}"')
+    assert rows["key"].to_list() == ["a"]
     assert files_below(warehouse.folder / "journals") == []
 
 

@@ -68,8 +68,8 @@ def version_1(tmp_path: Path) -> duckdb.DuckDBPyConnection:
 
 
 def tables_of(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    found = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
-    return [name for (name,) in found]
+    rows = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
+    return [name for (name,) in rows]
 
 
 def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...]]]:

@@ -206,9 +206,9 @@ def test_executions_written_and_read_back_are_equal_but_for_their_attempts(
     store = fresh(warehouse)
     put(store, *((execution, None, ()) for execution in executions))
 
-    found = take(store, *(execution.execution_id for execution in executions))
+    stored = take(store, *(execution.execution_id for execution in executions))
 
-    assert [comparable(execution) for execution, *_ in found] == [comparable(execution) for execution in executions]
+    assert [comparable(execution) for execution, *_ in stored] == [comparable(execution) for execution in executions]
 
 
 def comparable(execution: Execution) -> Execution:
@@ -228,9 +228,9 @@ def test_reports_written_and_read_back_are_equal(warehouse: DuckDBWarehouse, val
     store = fresh(warehouse)
     put(store, *((an_execution(execution_id=report.execution_id), report, ()) for report in reports))
 
-    found = take(store, *(report.execution_id for report in reports))
+    stored = take(store, *(report.execution_id for report in reports))
 
-    assert [report for _, report, _ in found] == reports
+    assert [report for _, report, _ in stored] == reports
 
 
 def test_each_event_has_the_number_of_its_turn(warehouse: DuckDBWarehouse) -> None:
@@ -248,10 +248,10 @@ def test_a_report_of_an_older_version_has_the_turns_that_its_events_show(warehou
         connection.execute("UPDATE session_reports SET turns = NULL")
         connection.execute("UPDATE session_events SET turn = NULL")
 
-    ((_, found, _),) = take(warehouse, "e0")
+    ((_, stored, _),) = take(warehouse, "e0")
 
-    assert found is not None
-    assert [turn.answer for turn in found.turns] == ["b", "b"]
+    assert stored is not None
+    assert [turn.answer for turn in stored.turns] == ["b", "b"]
 
 
 @STEADY
@@ -260,17 +260,17 @@ def test_scores_written_and_read_back_are_equal(warehouse: DuckDBWarehouse, scor
     store = fresh(warehouse)
     put(store, (an_execution(execution_id="e0"), None, scores))
 
-    ((_, _, found),) = take(store, "e0")
+    ((_, _, stored),) = take(store, "e0")
 
-    assert found == {score.spec_key: score for score in scores}
+    assert stored == {score.spec_key: score for score in scores}
 
 
 def test_only_what_is_stored_is_read_back_in_the_order_asked_for(warehouse: DuckDBWarehouse) -> None:
     put(warehouse, *((an_execution(execution_id=f"e{number}"), None, ()) for number in range(3)))
 
-    found = take(warehouse, "e2", "missing", "e0")
+    stored = take(warehouse, "e2", "missing", "e0")
 
-    assert [execution.execution_id for execution, *_ in found] == ["e2", "e0"]
+    assert [execution.execution_id for execution, *_ in stored] == ["e2", "e0"]
 
 
 def test_files_of_an_execution_are_found_where_they_were_kept_and_a_lost_one_is_not_forgotten(

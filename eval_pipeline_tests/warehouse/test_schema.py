@@ -45,13 +45,13 @@ def test_every_table_column_and_view_has_a_comment_in_a_real_database(empty: duc
 
 
 def test_a_database_has_the_tables_that_the_schema_says_with_their_types(empty: duckdb.DuckDBPyConnection) -> None:
-    found = empty.execute(
+    rows = empty.execute(
         """SELECT table_name, column_name, data_type FROM duckdb_columns()
            WHERE table_name IN (SELECT table_name FROM duckdb_tables()) ORDER BY table_name, column_index"""
     ).fetchall()
 
     expected = [(table.name, column.name, column.type) for table in TABLES for column in table.columns]
-    assert found == sorted(expected, key=lambda row: row[0])
+    assert rows == sorted(expected, key=lambda row: row[0])
 
 
 def test_everything_is_described_with_its_kind(empty: duckdb.DuckDBPyConnection) -> None:
@@ -117,9 +117,9 @@ def test_the_newest_verdict_of_a_cell_is_current(warehouse: DuckDBWarehouse) -> 
     decided(warehouse, ("c1", "failed"), ("c2", "passed"), at=0)
     decided(warehouse, ("c1", "passed"), at=1)
 
-    found = warehouse.frame("SELECT case_id, status FROM current_verdicts ORDER BY case_id")
+    rows = warehouse.frame("SELECT case_id, status FROM current_verdicts ORDER BY case_id")
 
-    assert found.rows() == [("c1", "passed"), ("c2", "passed")]
+    assert rows.rows() == [("c1", "passed"), ("c2", "passed")]
 
 
 def test_verdicts_of_another_revision_of_the_suite_are_not_current(warehouse: DuckDBWarehouse) -> None:
@@ -128,9 +128,9 @@ def test_verdicts_of_another_revision_of_the_suite_are_not_current(warehouse: Du
     decided(warehouse, ("c1", "passed"), ("gone", "failed"), revision="old", at=0)
     decided(warehouse, ("c1", "failed"), revision="new", at=1)
 
-    found = warehouse.frame("SELECT case_id, status FROM current_verdicts")
+    rows = warehouse.frame("SELECT case_id, status FROM current_verdicts")
 
-    assert found.rows() == [("c1", "failed")]
+    assert rows.rows() == [("c1", "failed")]
 
 
 def test_the_execution_selected_last_stands_for_its_cell(warehouse: DuckDBWarehouse) -> None:
@@ -144,9 +144,9 @@ def test_the_execution_selected_last_stands_for_its_cell(warehouse: DuckDBWareho
         ],
     )
 
-    found = warehouse.frame("SELECT execution_id FROM current_executions ORDER BY 1")
+    rows = warehouse.frame("SELECT execution_id FROM current_executions ORDER BY 1")
 
-    assert found["execution_id"].to_list() == ["new", "other"]
+    assert rows["execution_id"].to_list() == ["new", "other"]
 
 
 def test_the_scores_of_current_verdicts_are_current(warehouse: DuckDBWarehouse) -> None:
@@ -165,9 +165,9 @@ def test_the_case_matrix_leaves_out_what_could_not_be_graded(warehouse: DuckDBWa
         ("c3", "expected-failed"), ("c4", "unexpected-passed"),
     )  # fmt: skip
 
-    found = warehouse.frame("SELECT case_id, graded, pass_rate, mean_score FROM case_matrix ORDER BY case_id")
+    rows = warehouse.frame("SELECT case_id, graded, pass_rate, mean_score FROM case_matrix ORDER BY case_id")
 
-    assert found.rows() == [
+    assert rows.rows() == [
         ("c1", 2, 0.5, 0.5), ("c2", 0, None, None), ("c3", 1, 1.0, 0.0), ("c4", 1, 0.0, 0.0),
     ]  # fmt: skip
 
@@ -179,9 +179,9 @@ def test_a_case_is_flaky_when_it_both_passed_and_failed(warehouse: DuckDBWarehou
         ("sick", "passed"), ("sick", "error"),
     )  # fmt: skip
 
-    found = warehouse.frame("SELECT case_id, repetitions, passed, failed, errored FROM flaky_cases")
+    rows = warehouse.frame("SELECT case_id, repetitions, passed, failed, errored FROM flaky_cases")
 
-    assert found.rows() == [("flaky", 3, 1, 1, 1)]
+    assert rows.rows() == [("flaky", 3, 1, 1, 1)]
 
 
 def test_failures_are_summed_over_suites_and_runners(warehouse: DuckDBWarehouse) -> None:
@@ -189,9 +189,9 @@ def test_failures_are_summed_over_suites_and_runners(warehouse: DuckDBWarehouse)
     names = ("suite", "runner", "failure_class", "count")
     warehouse.write("failure_classes", [dict(zip(names, row, strict=True)) for row in rows])
 
-    found = warehouse.frame("SELECT failure_class, count, suites, runners FROM failure_summary")
+    actual = warehouse.frame("SELECT failure_class, count, suites, runners FROM failure_summary")
 
-    assert found.rows() == [("timeout", 7, 1, 1), ("gate", 6, 2, 2)]
+    assert actual.rows() == [("timeout", 7, 1, 1), ("gate", 6, 2, 2)]
 
 
 def test_an_unknown_cost_is_no_cost_of_zero(warehouse: DuckDBWarehouse) -> None:
@@ -202,11 +202,11 @@ def test_an_unknown_cost_is_no_cost_of_zero(warehouse: DuckDBWarehouse) -> None:
     ]
     warehouse.write("session_reports", rows)
 
-    found = warehouse.frame(
+    actual = warehouse.frame(
         "SELECT runner, executions, cost_known, cost_usd, cost_per_execution_usd FROM cost_by_runner"
     )
 
-    assert found.rows() == [("cheap", 3, 2, 2.0, 1.0), ("secret", 1, 0, None, None)]
+    assert actual.rows() == [("cheap", 3, 2, 2.0, 1.0), ("secret", 1, 0, None, None)]
 
 
 def test_the_leaderboard_is_the_newest_board_and_the_older_ones_are_history(warehouse: DuckDBWarehouse) -> None:

@@ -132,9 +132,9 @@ def test_a_sweep_holds_what_it_was_narrowed_down_to(
     warehouse.write("verdicts", [verdict("1", 1, tags=["a"]), again, verdict("1", 2, "c2")])
 
     with published(warehouse) as connection:
-        found = read_results(connection, select(connection, "sweep:1")).frame
+        actual = read_results(connection, select(connection, "sweep:1")).frame
 
-        assert found["case_id"].sort().to_list() == cases
+        assert actual["case_id"].sort().to_list() == cases
         assert count_plans(connection, select(connection, "sweep:1")) == len(cases)
 
 
@@ -216,17 +216,17 @@ def test_a_record_holds_everything_about_a_cell(warehouse: DuckDBWarehouse) -> N
     assert record.input == [{"role": "user", "content": "2 + 2?"}]
     assert record.report is not None
     assert (record.report.usage.input_tokens, record.report.events) == (7, (ToolCallEvent(tool="look"),))
-    (found,) = record.scores
-    assert (found.evaluator, found.findings[0].text, found.details, found.members[0].name) == (
+    (actual,) = record.scores
+    assert (actual.evaluator, actual.findings[0].text, actual.details, actual.members[0].name) == (
         "polite", "said please", {"n": 1}, "part"
     )  # fmt: skip
 
 
 def test_a_cell_of_which_little_is_stored_is_a_record_all_the_same(connection: Connection) -> None:
-    found = {record.case_id: record for record in read_records(connection, select(connection))}
+    by_name = {record.case_id: record for record in read_records(connection, select(connection))}
 
-    assert (found["c2"].report, found["c2"].scores, found["c2"].duration_ms) == (None, (), None)
-    assert found["c2"].verdict.failure_class == "timeout"
+    assert (by_name["c2"].report, by_name["c2"].scores, by_name["c2"].duration_ms) == (None, (), None)
+    assert by_name["c2"].verdict.failure_class == "timeout"
 
 
 def test_records_come_runner_by_runner_and_cases_in_their_order(warehouse: DuckDBWarehouse) -> None:
@@ -240,9 +240,9 @@ def test_records_come_runner_by_runner_and_cases_in_their_order(warehouse: DuckD
     )  # fmt: skip
 
     with published(warehouse) as connection:
-        found = [record.runner + record.case_id for record in read_records(connection, select(connection))]
+        actual = [record.runner + record.case_id for record in read_records(connection, select(connection))]
 
-    assert found == ["az", "ay", "ax", "bz", "by", "bx"]
+    assert actual == ["az", "ay", "ax", "bz", "by", "bx"]
 
 
 def test_results_published_before_a_column_was_added_are_read_without_it(warehouse: DuckDBWarehouse) -> None:

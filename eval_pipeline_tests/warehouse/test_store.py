@@ -66,10 +66,10 @@ def test_every_column_gives_back_what_was_written(warehouse: DuckDBWarehouse, ta
 
     with warehouse.transaction() as connection:
         rows = connection.execute(f'SELECT * FROM "{table.name}" ORDER BY ALL').fetchall()
-    found = dict(zip(table.column_names, rows[-1], strict=True))
+    actual = dict(zip(table.column_names, rows[-1], strict=True))
     expected = {**row, **{name: MOMENT.replace(tzinfo=None) for name, value in row.items() if value is MOMENT}}
     json = {column.name for column in table.columns if column.type == "JSON"}
-    assert {name: orjson.loads(value) if name in json else value for name, value in found.items()} == expected
+    assert {name: orjson.loads(value) if name in json else value for name, value in actual.items()} == expected
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -102,8 +102,8 @@ def test_what_is_no_number_is_unknown(warehouse: DuckDBWarehouse, value: float) 
 def test_half_a_character_becomes_a_replacement_and_breaks_nothing(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "half \ud83d"}])
 
-    (found,) = sweeps(warehouse)
-    assert found.startswith("half \ufffd")
+    (actual,) = sweeps(warehouse)
+    assert actual.startswith("half \ufffd")
 
 
 def test_a_row_of_a_known_key_takes_the_place_of_the_old_one(warehouse: DuckDBWarehouse) -> None:
@@ -111,8 +111,8 @@ def test_a_row_of_a_known_key_takes_the_place_of_the_old_one(warehouse: DuckDBWa
 
     warehouse.write("sweeps", [{"sweep_id": "a", "status": "finished"}])
 
-    found = warehouse.frame("SELECT sweep_id, status FROM sweeps ORDER BY 1").rows()
-    assert found == [("a", "finished"), ("b", "running")]
+    rows = warehouse.frame("SELECT sweep_id, status FROM sweeps ORDER BY 1").rows()
+    assert rows == [("a", "finished"), ("b", "running")]
 
 
 def test_a_key_with_an_unknown_part_is_a_key_too(warehouse: DuckDBWarehouse) -> None:
@@ -243,10 +243,10 @@ def test_a_frame_takes_the_place_of_the_rows_it_is_about(warehouse: DuckDBWareho
     warehouse.replace("failure_classes", frame, {"suite": "s"})
 
     with warehouse.transaction() as connection:
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT suite, failure_class, examples, share, computed_at FROM failure_classes ORDER BY suite"
         ).fetchall()
-    assert found == [
+    assert rows == [
         ("s", "new", ["c1", "c2"], 0.5, MOMENT.replace(tzinfo=None)),
         ("t", "old", None, None, None),
     ]
@@ -264,16 +264,16 @@ def test_values_of_a_query_are_values_and_never_sql(warehouse: DuckDBWarehouse) 
     evil = "'; DROP TABLE sweeps; --"
     warehouse.write("sweeps", [{"sweep_id": evil}, {"sweep_id": "b"}])
 
-    found = warehouse.frame("SELECT sweep_id FROM sweeps WHERE sweep_id = ?", [evil])
+    rows = warehouse.frame("SELECT sweep_id FROM sweeps WHERE sweep_id = ?", [evil])
 
-    assert found["sweep_id"].to_list() == [evil]
+    assert rows["sweep_id"].to_list() == [evil]
 
 
 def test_an_answer_without_rows_still_has_its_columns(warehouse: DuckDBWarehouse) -> None:
-    found = warehouse.frame("SELECT sweep_id, started_at FROM sweeps")
+    rows = warehouse.frame("SELECT sweep_id, started_at FROM sweeps")
 
-    assert found.schema == {"sweep_id": pl.String, "started_at": pl.Datetime("us")}
-    assert found.height == 0
+    assert rows.schema == {"sweep_id": pl.String, "started_at": pl.Datetime("us")}
+    assert rows.height == 0
 
 
 def test_nothing_but_the_warehouse_is_left_in_the_folder(warehouse: DuckDBWarehouse) -> None:
@@ -327,9 +327,9 @@ def test_an_analysts_answer_is_a_frame(warehouse: DuckDBWarehouse) -> None:
     warehouse.publish()
 
     with open_results(warehouse.folder) as analyst:
-        found = rows_frame(analyst, "SELECT sweep_id, started_at FROM sweeps WHERE sweep_id >= ? ORDER BY 1", ["a"])
+        rows = rows_frame(analyst, "SELECT sweep_id, started_at FROM sweeps WHERE sweep_id >= ? ORDER BY 1", ["a"])
 
-    assert found.rows() == [("a", MOMENT.replace(tzinfo=None)), ("b", None)]
+    assert rows.rows() == [("a", MOMENT.replace(tzinfo=None)), ("b", None)]
 
 
 def test_nothing_is_published_before_anything_is_written(tmp_path: Path) -> None:
@@ -428,9 +428,9 @@ def test_views_are_made_when_every_column_they_name_is_there(tmp_path: Path) -> 
     between = Migration(2, "nothing much", ())
     whole = Migration(3, "adds it", ('ALTER TABLE sweep_pairs ADD COLUMN "finished_at" TIMESTAMP',))
 
-    found = DuckDBWarehouse(tmp_path, [old, between, whole]).frame("SELECT * FROM current_pairs")
+    rows = DuckDBWarehouse(tmp_path, [old, between, whole]).frame("SELECT * FROM current_pairs")
 
-    assert "finished_at" in found.columns
+    assert "finished_at" in rows.columns
 
 
 def test_a_warehouse_of_a_newer_program_is_refused_and_left_alone(warehouse: DuckDBWarehouse) -> None:

@@ -54,18 +54,18 @@ def test_the_newest_valid_execution_of_a_key_is_the_one_to_reuse(
 ) -> None:
     warehouse.write("target_executions", executions)
 
-    found = stored_executions(warehouse, [CELL])[CELL]["k"]
+    stored = stored_executions(warehouse, [CELL])[CELL]["k"]
 
-    assert (found.execution_id, found.valid) == (known, valid)
+    assert (stored.execution_id, stored.valid) == (known, valid)
 
 
 def test_each_pair_knows_its_own_executions(warehouse: DuckDBWarehouse) -> None:
     other, absent = PairKey("s", "other"), PairKey("absent", "r")
     warehouse.write("target_executions", [execution("e1"), execution("e2", runner="other")])
 
-    found = stored_executions(warehouse, [CELL, other, absent])
+    stored = stored_executions(warehouse, [CELL, other, absent])
 
-    assert {pair: [each.execution_id for each in known.values()] for pair, known in found.items()} == {
+    assert {pair: [each.execution_id for each in known.values()] for pair, known in stored.items()} == {
         CELL: ["e1"], other: ["e2"], absent: [],
     }  # fmt: skip
 
@@ -86,19 +86,19 @@ def test_an_execution_is_worth_reusing_when_its_session_completed(
         "session_reports", [{"execution_id": "e1", "failure_class": failure_class, "normalizer": "replay/1"}]
     )
 
-    found = stored_executions(warehouse, [CELL])[CELL]["k"]
+    stored = stored_executions(warehouse, [CELL])[CELL]["k"]
 
-    assert (found.valid, found.report_normalizer) == (valid, "replay/1")
+    assert (stored.valid, stored.report_normalizer) == (valid, "replay/1")
 
 
 def test_an_execution_comes_with_its_newest_verdict(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("target_executions", [execution("e1"), execution("e2", "k2")])
     warehouse.write("verdicts", [verdict("e1", "failed", at=0), verdict("e1", "passed", at=1, decision_key="d")])
 
-    found = stored_executions(warehouse, [CELL])[CELL]
+    stored = stored_executions(warehouse, [CELL])[CELL]
 
-    assert (found["k"].status, found["k"].decision_key) == ("passed", "d")
-    assert (found["k2"].status, found["k2"].decision_key) == (None, None)
+    assert (stored["k"].status, stored["k"].decision_key) == ("passed", "d")
+    assert (stored["k2"].status, stored["k2"].decision_key) == (None, None)
 
 
 def test_other_suites_and_runners_are_not_looked_at(warehouse: DuckDBWarehouse) -> None:
@@ -113,8 +113,8 @@ def test_unchanged_verdicts_are_repeated_for_the_new_revision_of_their_suite(war
 
     rebind(warehouse, ["e1"], "new", "2", NOON + timedelta(minutes=5))
 
-    found = warehouse.frame("SELECT execution_id, status, sweep_id FROM verdicts WHERE suite_revision = 'new'")
-    assert found.rows() == [("e1", "passed", "2")]
+    rows = warehouse.frame("SELECT execution_id, status, sweep_id FROM verdicts WHERE suite_revision = 'new'")
+    assert rows.rows() == [("e1", "passed", "2")]
     assert len(warehouse.frame("SELECT DISTINCT verdict_id FROM verdicts")) == 4
 
 

@@ -12,28 +12,28 @@ from eval_pipeline_tests.exports.sample_rows import a_record, a_report, a_score,
 
 def line(record: ResultRow) -> dict[str, Any]:
     (only,) = exported("agentv-jsonl", record)[""].splitlines()
-    found: dict[str, Any] = json.loads(only)
-    return found
+    document: dict[str, Any] = json.loads(only)
+    return document
 
 
 def test_a_record_has_agentvs_keys() -> None:
-    found = line(a_record(expected_output=[{"role": "assistant", "content": "4", "name": None}]))
+    document = line(a_record(expected_output=[{"role": "assistant", "content": "4", "name": None}]))
 
     assert {"timestamp", "test_id", "suite", "target", "scores", "execution_status", "assertions", "trace"} <= set(
-        found
+        document
     )
-    assert found["token_usage"] == {"input": 100, "output": 5, "cached": 10}
-    assert (found["cost_usd"], found["duration_ms"]) == (0.002, 1000.0)
-    assert (found["start_time"], found["end_time"]) == ("2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.000Z")
-    assert found["input"] == [{"role": "user", "content": "What is 2 + 2?"}]
-    assert found["expected_output"] == [{"role": "assistant", "content": "4"}]
-    assert found["output"][0]["tool_calls"][0]["tool"] == "Read"
+    assert document["token_usage"] == {"input": 100, "output": 5, "cached": 10}
+    assert (document["cost_usd"], document["duration_ms"]) == (0.002, 1000.0)
+    assert (document["start_time"], document["end_time"]) == ("2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.000Z")
+    assert document["input"] == [{"role": "user", "content": "What is 2 + 2?"}]
+    assert document["expected_output"] == [{"role": "assistant", "content": "4"}]
+    assert document["output"][0]["tool_calls"][0]["tool"] == "Read"
 
 
 def test_a_record_has_what_agentv_has_no_name_for() -> None:
-    found = line(a_record(status=Status.EXPECTED_FAILED, repetition=2, tags=("edge",), group="sums", sweep_id="s1"))
+    document = line(a_record(status=Status.EXPECTED_FAILED, repetition=2, tags=("edge",), group="sums", sweep_id="s1"))
 
-    ours = {name: found[name] for name in ("status", "repetition", "tags", "group", "sweep_id", "threshold")}
+    ours = {name: document[name] for name in ("status", "repetition", "tags", "group", "sweep_id", "threshold")}
     assert ours == {
         "status": "expected-failed", "repetition": 2, "tags": ["edge"], "group": "sums", "sweep_id": "s1",
         "threshold": 0.8,
@@ -41,22 +41,22 @@ def test_a_record_has_what_agentv_has_no_name_for() -> None:
 
 
 def test_what_is_not_known_is_absent() -> None:
-    found = line(a_record(report=None, status=Status.ERROR, scores=(), started_at=None))
+    document = line(a_record(report=None, status=Status.ERROR, scores=(), started_at=None))
 
-    assert {"token_usage", "cost_usd", "duration_ms", "output", "trace", "start_time", "model"}.isdisjoint(found)
+    assert {"token_usage", "cost_usd", "duration_ms", "output", "trace", "start_time", "model"}.isdisjoint(document)
 
 
 def test_a_cell_that_could_not_be_graded_has_no_score_but_a_reason() -> None:
-    found = line(a_record(status=Status.ERROR, error="no answer"))
+    document = line(a_record(status=Status.ERROR, error="no answer"))
 
-    assert (found["score"], found["execution_status"]) == (None, "execution_error")
-    assert found["execution_error"] == {"message": "no answer", "stage": "agent"}
+    assert (document["score"], document["execution_status"]) == (None, "execution_error")
+    assert document["execution_error"] == {"message": "no answer", "stage": "agent"}
 
 
 def test_what_hooks_printed_is_told_by_hook() -> None:
-    found = line(a_record(hooks={"before_all": "ready", "after_each": "gone"}))
+    document = line(a_record(hooks={"before_all": "ready", "after_each": "gone"}))
 
-    assert (found["before_all_output"], found["after_each_output"]) == ("ready", "gone")
+    assert (document["before_all_output"], document["after_each_output"]) == ("ready", "gone")
 
 
 def test_a_changed_workspace_is_told_as_a_diff() -> None:
@@ -73,21 +73,21 @@ def test_one_document_holds_all_rows_under_agentvs_names() -> None:
 
 
 def test_texts_that_utf8_cannot_hold_are_written_all_the_same() -> None:
-    found = line(a_record(scores=(a_score(reason="\ud800"),)))
+    document = line(a_record(scores=(a_score(reason="\ud800"),)))
 
-    assert found["scores"][0]["verdict"] == "pass"
+    assert document["scores"][0]["verdict"] == "pass"
 
 
 def test_traces_have_agentvs_names_beside_those_of_opentelemetry() -> None:
     root = spans(a_record(), format_="agentv-otel")[0]
 
-    found = {one["key"]: next(iter(one["value"].values())) for one in root["attributes"]}
+    by_name = {one["key"]: next(iter(one["value"].values())) for one in root["attributes"]}
     assert root["name"] == "agentv.eval"
-    assert {name: found[name] for name in ("agentv.test_id", "agentv.target", "agentv.suite", "agentv.score")} == {
+    assert {name: by_name[name] for name in ("agentv.test_id", "agentv.target", "agentv.suite", "agentv.score")} == {
         "agentv.test_id": "sum", "agentv.target": "solver", "agentv.suite": "maths", "agentv.score": 1.0,
     }  # fmt: skip
-    assert [found[f"agentv.trace.token_{kind}"] for kind in ("input", "output", "cached")] == ["100", "5", "10"]
-    assert found["agentv.trace.tool_names"] == {"values": [{"stringValue": "Read"}]}
-    assert (found["gen_ai.operation.name"], found["agentv.trace.llm_call_count"]) == ("invoke_agent", "2")
+    assert [by_name[f"agentv.trace.token_{kind}"] for kind in ("input", "output", "cached")] == ["100", "5", "10"]
+    assert by_name["agentv.trace.tool_names"] == {"values": [{"stringValue": "Read"}]}
+    assert (by_name["gen_ai.operation.name"], by_name["agentv.trace.llm_call_count"]) == ("invoke_agent", "2")
     kinds = [one["key"] for one in root["events"][0]["attributes"] if one["key"].startswith("agentv.")]
     assert kinds == ["agentv.grader.type", "agentv.grader.weight"]

@@ -128,8 +128,8 @@ def test_what_could_not_be_graded_says_why_and_has_no_answer() -> None:
 def test_no_cell_overwrites_another(records: list[ResultRow], folders: list[str]) -> None:
     files = exported("agentv", *records)
 
-    found = [json.loads(line)["grading_path"] for line in files["index.jsonl"].splitlines()]
-    assert [path.removesuffix("/grading.json") for path in found] == folders
+    document = [json.loads(line)["grading_path"] for line in files["index.jsonl"].splitlines()]
+    assert [path.removesuffix("/grading.json") for path in document] == folders
     assert not any(part in ("", ".", "..") for path in files for part in path.split("/"))
 
 
@@ -224,32 +224,32 @@ def test_grading_tells_tools_changes_and_the_conversation() -> None:
 def test_timing_counts_what_is_known_and_says_null_of_the_rest() -> None:
     known, unknown = a_record(), a_record("other", report=None)
 
-    found = documents(known, unknown)
+    actual = documents(known, unknown)
 
-    assert found["maths/sum/timing.json"] == {
+    assert actual["maths/sum/timing.json"] == {
         "total_tokens": 105, "duration_ms": 1000.0, "total_duration_seconds": 1.0,
         "token_usage": {"input": 100, "output": 5, "reasoning": None},
     }  # fmt: skip
-    assert found["maths/other/timing.json"] == {
+    assert actual["maths/other/timing.json"] == {
         "total_tokens": None, "duration_ms": None, "total_duration_seconds": None,
         "token_usage": {"input": None, "output": None, "reasoning": None},
     }  # fmt: skip
-    assert found["timing.json"] == found["maths/sum/timing.json"]
+    assert actual["timing.json"] == actual["maths/sum/timing.json"]
 
 
 def test_the_benchmark_leaves_out_what_could_not_be_graded_and_says_so() -> None:
-    found = documents(
+    actual = documents(
         a_record("a"), a_record("b", status=Status.FAILED), a_record("c", status=Status.ERROR, report=None, scores=())
     )["benchmark.json"]
 
-    assert found["metadata"] == {
+    assert actual["metadata"] == {
         "eval_file": "suites/maths.yaml", "timestamp": "2026-03-01T12:00:00.000Z", "targets": ["solver"],
         "tests_run": ["a", "b", "c"],
     }  # fmt: skip
-    assert found["run_summary"]["solver"]["pass_rate"] == {"mean": 0.5, "stddev": 0.5}
-    assert found["run_summary"]["solver"]["time_seconds"] == {"mean": 1.0, "stddev": 0.0}
-    assert found["per_grader_summary"] == {"polite:contains": {"mean": 0.5, "stddev": 0.5}}
-    assert found["notes"] == ["solver: 1 of 3 could not be graded and are not in pass_rate"]
+    assert actual["run_summary"]["solver"]["pass_rate"] == {"mean": 0.5, "stddev": 0.5}
+    assert actual["run_summary"]["solver"]["time_seconds"] == {"mean": 1.0, "stddev": 0.0}
+    assert actual["per_grader_summary"] == {"polite:contains": {"mean": 0.5, "stddev": 0.5}}
+    assert actual["notes"] == ["solver: 1 of 3 could not be graded and are not in pass_rate"]
 
 
 def test_a_run_of_nothing_is_still_a_run_folder() -> None:
