@@ -8,12 +8,17 @@ import pytest
 
 TESTS = Path(__file__).parent
 SLOW_FILES = frozenset({
+    "agents/test_agent_plugin.py",
+    "cli/test_init.py",
     "cli/test_interrupted_run.py",
     "docs/test_site.py",
     "docs/test_tutorial.py",
     "formats/agentv/test_fuzzing.py",
+    "orchestration/test_dagster_runs.py",
     "orchestration/test_instance.py",
     "orchestration/test_ui.py",
+    "scores/test_code_in_suites.py",
+    "sweeps/test_sweep.py",
     "test_examples.py",
     "test_examples_agentv.py",
     "test_plugin_package.py",
