@@ -20,7 +20,7 @@ PROGRAM = "import sys; from eval_pipeline.cli.main import main; main(sys.argv[1:
 ENVIRONMENT_OF_OTHERS = ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA", "OPENAI_API_KEY")
 
 
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_in_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own, as a person in that folder calls it."""
     environment = {name: value for name, value in os.environ.items() if name not in ENVIRONMENT_OF_OTHERS}
     return subprocess.run(
@@ -49,13 +49,13 @@ def standings(run: subprocess.CompletedProcess[str]) -> dict[str, tuple[int, int
     ],
 )
 def test_a_new_project_runs_at_once(tmp_path: Path, kind: str, expected: dict[str, tuple[int, int]]) -> None:
-    written = command(tmp_path, "init", "new", "--kind", kind)
+    written = CliProject(tmp_path)("init", "new", "--kind", kind)
     checked = CliProject(tmp_path / "new")("validate", "--max-warnings", "0")
-    run = command(tmp_path / "new", "run", "--json", "--quiet")
+    run = run_in_process(tmp_path / "new", "run", "--json", "--quiet")
 
-    assert written.returncode == 0, written.stderr
-    assert "next:\n  cd new\n  eval-pipeline run" in written.stderr
-    assert checked.code == 0, checked.said
+    assert written.code == 0, written.err
+    assert "next:\n  cd new\n  eval-pipeline run" in written.err
+    assert checked.code == 0, checked.text
     assert run.returncode == 0, run.stderr
     assert standings(run) == expected
 
@@ -64,10 +64,10 @@ def test_a_folder_of_evals_becomes_a_project_where_it_is(tmp_path: Path) -> None
     shutil.copytree(EXAMPLES / "agentv", tmp_path / "evals-of-mine")
     (tmp_path / "evals-of-mine" / "eval-pipeline.yaml").unlink()
 
-    written = command(tmp_path, "init", "--kind", "agentv", "--from", "evals-of-mine")
-    run = command(tmp_path, "run", "--json", "--quiet", "evals-of-mine/evals/support-desk.eval.yaml")
+    written = CliProject(tmp_path)("init", "--kind", "agentv", "--from", "evals-of-mine")
+    run = run_in_process(tmp_path, "run", "--json", "--quiet", "evals-of-mine/evals/support-desk.eval.yaml")
 
-    assert written.returncode == 0, written.stderr
+    assert written.code == 0, written.err
     assert "runners: evals-of-mine/.agentv/targets.yaml" in (tmp_path / "eval-pipeline.yaml").read_text()
     assert standings(run)["support-bot"] == (3, 3)
 
@@ -102,11 +102,13 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["runners.yaml"]
 
 
-def test_without_a_terminal_the_kinds_are_listed(tmp_path: Path) -> None:
-    answer = command(tmp_path, "init")
+def test_without_a_terminal_the_kinds_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
 
-    assert answer.returncode == 2
-    assert all(name in answer.stderr for name in PROJECT_KINDS.names())
+    answer = CliProject(tmp_path)("init")
+
+    assert answer.code == 2
+    assert all(name in answer.err for name in PROJECT_KINDS.names())
     assert list(tmp_path.iterdir()) == []
 
 
