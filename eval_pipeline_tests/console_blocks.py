@@ -65,7 +65,7 @@ def plain(line: str) -> str:
 
 def missing_lines(shown: Shown, answer: Answer) -> list[str]:
     """Return the lines that a page shows and that do not come in the answer in this order."""
-    printed = iter([plain(line) for line in answer.said.splitlines()])
+    printed = iter([plain(line) for line in answer.text.splitlines()])
     return [line for line in shown.lines if line not in printed]
 
 

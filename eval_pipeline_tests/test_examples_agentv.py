@@ -70,10 +70,10 @@ VERDICTS: dict[str, dict[str, float | tuple[str, float]]] = {
 }
 
 
-def known(cell: str, case: str) -> tuple[str, float]:
+def known(pair: str, case: str) -> tuple[str, float]:
     """The verdict that a case is known to have, and its score."""
-    said = VERDICTS[cell][case]
-    return said if isinstance(said, tuple) else (PASSED, said)
+    verdict = VERDICTS[pair][case]
+    return verdict if isinstance(verdict, tuple) else (PASSED, verdict)
 
 
 def tour() -> Iterator[tuple[str, list[str]]]:
@@ -99,7 +99,7 @@ def cli_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliProject
 
 
 @pytest.fixture(scope="module")
-def told(cli_project: CliProject) -> list[Answer]:
+def answers(cli_project: CliProject) -> list[Answer]:
     """What the commands of the README say, in order."""
     return [carry_out(cli_project, command) for command, _ in tour()]
 
@@ -120,13 +120,13 @@ def ask(cli_project: CliProject, query: str, *options: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("number", range(len(list(tour()))), ids=[command for command, _ in tour()])
-def test_a_command_of_the_readme_answers_as_it_shows(told: list[Answer], number: int) -> None:
+def test_a_command_of_the_readme_answers_as_it_shows(answers: list[Answer], number: int) -> None:
     _, shown = list(tour())[number]
 
-    said = iter([" ".join(line.split()) for line in told[number].said.splitlines()])
+    lines = iter([" ".join(line.split()) for line in answers[number].text.splitlines()])
 
-    assert told[number].code == 0
-    assert [line for line in shown if line not in said] == []
+    assert answers[number].code == 0
+    assert [line for line in shown if line not in lines] == []
 
 
 def test_the_readme_names_every_suite() -> None:
@@ -135,44 +135,44 @@ def test_the_readme_names_every_suite() -> None:
     assert [path.name for path in suites if f"`evals/{path.stem}" not in README] == []
 
 
-def test_every_evaluator_that_needs_no_service_scored_a_case(cli_project: CliProject, told: list[Answer]) -> None:
+def test_every_evaluator_that_needs_no_service_scored_a_case(cli_project: CliProject, answers: list[Answer]) -> None:
     rows = ask(cli_project, "SELECT DISTINCT type FROM current_scores WHERE value IS NOT NULL")
 
     assert {row["type"] for row in rows} == set(EVALUATORS.names()) - NEED_A_SERVICE
 
 
-@pytest.mark.parametrize("cell", VERDICTS)
-def test_every_case_has_the_verdict_that_is_known(cli_project: CliProject, told: list[Answer], cell: str) -> None:
-    suite, runner = cell.split(" × ")
+@pytest.mark.parametrize("pair", VERDICTS)
+def test_every_case_has_the_verdict_that_is_known(cli_project: CliProject, answers: list[Answer], pair: str) -> None:
+    suite, runner = pair.split(" × ")
     rows = ask(
         cli_project,
         f"""SELECT case_id, status, round(score, 3) AS score FROM verdicts
             WHERE suite = '{suite}' AND runner = '{runner}' AND sweep_id = (SELECT min(sweep_id) FROM sweeps)""",
     )
 
-    found = {(row["case_id"], row["status"], row["score"]) for row in rows}
+    actual = {(row["case_id"], row["status"], row["score"]) for row in rows}
 
-    assert found == {(case, *known(cell, case)) for case in VERDICTS[cell]}
+    assert actual == {(case, *known(pair, case)) for case in VERDICTS[pair]}
 
 
-def test_no_other_suite_met_a_runner(cli_project: CliProject, told: list[Answer]) -> None:
+def test_no_other_suite_met_a_runner(cli_project: CliProject, answers: list[Answer]) -> None:
     rows = ask(cli_project, "SELECT DISTINCT suite, runner FROM verdicts")
 
     assert {f"{row['suite']} × {row['runner']}" for row in rows} == set(VERDICTS)
 
 
-def test_a_run_after_that_would_execute_nothing(cli_project: CliProject, told: list[Answer]) -> None:
-    cells = cli_project("plan", *HERE, "--json").document
+def test_a_run_after_that_would_execute_nothing(cli_project: CliProject, answers: list[Answer]) -> None:
+    plans = cli_project("plan", *HERE, "--json").document
     one_answer_is_enough = "support-desk"  # of its two repetitions the first settles a case
 
-    foreseen = {(row["suite"], row["reused"] - row["planned"], row["to_rescore"]) for row in cells}
+    planned = {(row["suite"], row["reused"] - row["planned"], row["to_rescore"]) for row in plans}
 
-    assert {row for row in foreseen if row[0] != one_answer_is_enough} == {
-        (cell.split(" × ")[0], 0, 0) for cell in VERDICTS if not cell.startswith(one_answer_is_enough)
+    assert {row for row in planned if row[0] != one_answer_is_enough} == {
+        (pair.split(" × ")[0], 0, 0) for pair in VERDICTS if not pair.startswith(one_answer_is_enough)
     }
 
 
-def test_a_stricter_grader_scores_again_only_what_it_looks_at(cli_project: CliProject, told: list[Answer]) -> None:
+def test_a_stricter_grader_scores_again_only_what_it_looks_at(cli_project: CliProject, answers: list[Answer]) -> None:
     rows = ask(
         cli_project,
         """SELECT case_id, evaluator FROM evaluator_scores
@@ -182,25 +182,29 @@ def test_a_stricter_grader_scores_again_only_what_it_looks_at(cli_project: CliPr
     assert rows == [{"case_id": "own-programs", "evaluator": "brief"}]
 
 
-def test_trials_become_one_answer_by_the_strategy_of_their_suite(cli_project: CliProject, told: list[Answer]) -> None:
+def test_trials_become_one_answer_by_the_strategy_of_their_suite(
+    cli_project: CliProject, answers: list[Answer]
+) -> None:
     rows = ask(cli_project, "SELECT suite, strategy, max(repetitions) AS trials FROM case_results GROUP BY ALL")
 
-    found = {row["suite"]: (row["strategy"], row["trials"]) for row in rows if row["strategy"] != "mean"}
+    actual = {row["suite"]: (row["strategy"], row["trials"]) for row in rows if row["strategy"] != "mean"}
 
-    assert found == {
+    assert actual == {
         "answer-texts": ("confidence_interval", 2),
         "receipts": ("pass_all", 2),
         "support-desk": ("pass_at_k", 1),  # the first was good enough
     }
 
 
-def test_a_target_that_fails_is_tried_again_and_then_stood_in_for(cli_project: CliProject, told: list[Answer]) -> None:
+def test_a_target_that_fails_is_tried_again_and_then_stood_in_for(
+    cli_project: CliProject, answers: list[Answer]
+) -> None:
     (row,) = ask(cli_project, "SELECT answered_by, attempt_count FROM target_executions WHERE runner = 'night-shift'")
 
     assert row == {"answered_by": "support-bot", "attempt_count": 4}
 
 
-def test_only_the_workspace_of_a_failure_is_kept(cli_project: CliProject, told: list[Answer]) -> None:
+def test_only_the_workspace_of_a_failure_is_kept(cli_project: CliProject, answers: list[Answer]) -> None:
     rows = ask(cli_project, "SELECT case_id, workspace->>'path' AS path FROM target_executions WHERE suite = 'coder'")
 
     kept = {row["case_id"]: Path(row["path"]) for row in rows if Path(row["path"]).is_dir()}
@@ -211,7 +215,9 @@ def test_only_the_workspace_of_a_failure_is_kept(cli_project: CliProject, told: 
     )
 
 
-def test_what_hooks_print_is_kept_and_what_they_write_is_no_change(cli_project: CliProject, told: list[Answer]) -> None:
+def test_what_hooks_print_is_kept_and_what_they_write_is_no_change(
+    cli_project: CliProject, answers: list[Answer]
+) -> None:
     (row,) = ask(
         cli_project,
         """SELECT workspace->>'$.hooks.before_each' AS printed, workspace->>'changes' AS changes
@@ -222,7 +228,7 @@ def test_what_hooks_print_is_kept_and_what_they_write_is_no_change(cli_project: 
     assert re.findall(r"^\+\+\+ b/(.+)$", row["changes"], flags=re.MULTILINE) == ["notes.py"]
 
 
-def test_the_folders_of_the_example_stay_as_they_were(cli_project: CliProject, told: list[Answer]) -> None:
+def test_the_folders_of_the_example_stay_as_they_were(cli_project: CliProject, answers: list[Answer]) -> None:
     copy = cli_project.root / "examples" / "agentv"
     changed_by_the_readme = {"graders/length.py"}
 
@@ -235,7 +241,7 @@ def content(folder: Path, except_for: set[str]) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in paths.items() if ".pyc" not in name and name not in except_for}
 
 
-def test_the_exported_run_folder_has_a_row_for_every_cell(cli_project: CliProject, told: list[Answer]) -> None:
+def test_the_exported_run_folder_has_a_row_for_every_execution(cli_project: CliProject, answers: list[Answer]) -> None:
     lines = (cli_project.root / "data" / "agentv" / "run" / "index.jsonl").read_text(encoding="utf-8").splitlines()
 
     statuses = Counter(json.loads(line)["execution_status"] for line in lines)
@@ -243,7 +249,7 @@ def test_the_exported_run_folder_has_a_row_for_every_cell(cli_project: CliProjec
     assert statuses == {"ok": 54, "quality_failure": 2}
 
 
-def test_the_exported_junit_file_has_the_failures(cli_project: CliProject, told: list[Answer]) -> None:
+def test_the_exported_junit_file_has_the_failures(cli_project: CliProject, answers: list[Answer]) -> None:
     suites = ElementTree.parse(cli_project.root / "data" / "agentv" / "junit.xml").getroot()
 
     assert len(suites.findall(".//testcase")) == 56
@@ -253,7 +259,7 @@ def test_the_exported_junit_file_has_the_failures(cli_project: CliProject, told:
 
 @pytest.mark.parametrize(("file", "root"), [("traces.json", "invoke_agent "), ("agentv-traces.json", "agentv.eval")])
 def test_the_exported_traces_have_the_tools_that_were_called(
-    cli_project: CliProject, told: list[Answer], file: str, root: str
+    cli_project: CliProject, answers: list[Answer], file: str, root: str
 ) -> None:
     traces = json.loads((cli_project.root / "data" / "agentv" / file).read_bytes())
 
@@ -268,7 +274,7 @@ def test_suites_that_need_services_say_which_variables_are_missing(cli_project: 
     answer = cli_project("validate", *HERE, SERVICES)
 
     assert answer.code != 0
-    assert re.findall(r"(\w+) is not set in the environment", answer.said) == ["SERVICES_URL", "SERVICES_KEY"]
+    assert re.findall(r"(\w+) is not set in the environment", answer.text) == ["SERVICES_URL", "SERVICES_KEY"]
 
 
 @pytest.fixture(scope="module")

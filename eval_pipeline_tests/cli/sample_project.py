@@ -80,7 +80,7 @@ class Answer:
     err: str
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """Everything a person saw."""
         return self.out + self.err
 

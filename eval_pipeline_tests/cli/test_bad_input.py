@@ -44,7 +44,7 @@ def test_a_wrong_argument_is_said_and_exits_2(cli_project: CliProject, arguments
 
     assert answer.code == 2
     assert message in answer.err
-    assert "Traceback" not in answer.said
+    assert "Traceback" not in answer.text
 
 
 GREETINGS = FILES["suites/greetings.yaml"]
@@ -101,7 +101,7 @@ def test_a_wrong_file_is_said_and_exits_2(cli_project: CliProject, name: str, te
 
     assert answer.code == 2
     assert message in answer.err
-    assert "Traceback" not in answer.said
+    assert "Traceback" not in answer.text
 
 
 def test_a_folder_without_anything_says_what_to_do(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_results_file_that_is_no_database_is_said(cli_project: CliProject) -> 
 
     assert answer.code == 2
     assert "results.duckdb cannot be read" in answer.err
-    assert "Traceback" not in answer.said
+    assert "Traceback" not in answer.text
 
 
 def test_a_warehouse_that_is_no_database_is_said(cli_project: CliProject) -> None:
@@ -138,4 +138,4 @@ def test_a_warehouse_that_is_no_database_is_said(cli_project: CliProject) -> Non
 
     assert answer.code == 2
     assert "warehouse.duckdb cannot be opened" in answer.err
-    assert "Traceback" not in answer.said
+    assert "Traceback" not in answer.text

@@ -132,7 +132,7 @@ def test_what_cannot_be_done_is_said_and_exits_2(cli_project: CliProject, argume
 
     assert answer.code == 2
     assert message in answer.err
-    assert "Traceback" not in answer.said
+    assert "Traceback" not in answer.text
     assert sorted(cli_project.root.iterdir()) == before
     assert (text(cli_project, "taken.jsonl"), text(cli_project, "greetings.yaml")) == ("mine", SUITE)
 

@@ -36,7 +36,7 @@ def cli_project(tmp_path: Path) -> CliProject:
     return cli_project
 
 
-def said(answer: Answer) -> set[tuple[Any, ...]]:
+def findings(answer: Answer) -> set[tuple[Any, ...]]:
     """Severity, file, line and field of what was found."""
     return {(each["severity"], each["file"], each["line"], each["field"]) for each in answer.document}
 
@@ -64,7 +64,7 @@ def test_everything_that_is_wrong_is_found_at_once(cli_project: CliProject) -> N
     answer = cli_project("validate", "--json")
 
     assert answer.code == 2
-    assert said(answer) == {
+    assert findings(answer) == {
         ("error", "suites/none.yaml", 1, "tests"),
         ("error", "suites/wrong.yaml", 2, "execution.target"),
         ("error", "suites/wrong.yaml", 4, "tests[0].input"),
@@ -123,7 +123,7 @@ def test_a_wrong_evaluator_of_a_jsonl_file_stands_in_its_line(cli_project: CliPr
 
     answer = cli_project("validate", "suites/rows.jsonl", "--json")
 
-    assert said(answer) == {("error", "suites/rows.jsonl", 2, "assertions[0].worth")}
+    assert findings(answer) == {("error", "suites/rows.jsonl", 2, "assertions[0].worth")}
 
 
 # Warnings
@@ -162,7 +162,7 @@ def test_what_is_odd_is_a_warning(cli_project: CliProject, text: str, line: int,
     answer = cli_project("validate", "--json")
 
     assert answer.code == 0
-    assert ("warning", "suites/plain.yaml", line, field) in said(answer)
+    assert ("warning", "suites/plain.yaml", line, field) in findings(answer)
     assert message in messages(answer)
 
 
@@ -280,4 +280,4 @@ def test_a_broken_project_file_is_a_finding(cli_project: CliProject) -> None:
 
     answer = cli_project("validate", "--json")
 
-    assert (answer.code, said(answer)) == (2, {("error", "eval-pipeline.yaml", 1, "suite")})
+    assert (answer.code, findings(answer)) == (2, {("error", "eval-pipeline.yaml", 1, "suite")})

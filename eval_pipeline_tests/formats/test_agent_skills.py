@@ -11,7 +11,7 @@ import pytest
 from eval_pipeline.errors import InputError
 from eval_pipeline.suites.load import find_suite_files
 from eval_pipeline.suites.model import Message, Suite
-from eval_pipeline_tests.formats.agentv.sample_suites import load, said, write
+from eval_pipeline_tests.formats.agentv.sample_suites import load, user_messages, write
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
 
@@ -25,7 +25,7 @@ def test_an_eval_is_a_case() -> None:
 
     (case,) = suite.cases
     assert (suite.name, suite.format, suite.warnings) == ("csv-analyzer", "agent-skills", ())
-    assert (case.id, case.input, case.criteria) == ("1", said("Sum it up"), "It is 4")
+    assert (case.id, case.input, case.criteria) == ("1", user_messages("Sum it up"), "It is 4")
     assert case.expected_output == (Message(role="assistant", content="It is 4"),)
     assert [spec.type for spec in case.evaluators] == ["llm-grader"]
 

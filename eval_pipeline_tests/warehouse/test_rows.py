@@ -234,15 +234,15 @@ def test_reports_written_and_read_back_are_equal(warehouse: DuckDBWarehouse, val
 
 
 def test_each_event_has_the_number_of_its_turn(warehouse: DuckDBWarehouse) -> None:
-    said = (MessageEvent(role="user", text="a"), MessageEvent(role="assistant", text="b"))
-    put(warehouse, (an_execution(execution_id="e0"), SessionReport(execution_id="e0", events=said * 2), ()))
+    messages = (MessageEvent(role="user", text="a"), MessageEvent(role="assistant", text="b"))
+    put(warehouse, (an_execution(execution_id="e0"), SessionReport(execution_id="e0", events=messages * 2), ()))
 
     assert warehouse.frame("SELECT turn FROM session_events ORDER BY position")["turn"].to_list() == [1, 1, 2, 2]
 
 
 def test_a_report_of_an_older_version_has_the_turns_that_its_events_show(warehouse: DuckDBWarehouse) -> None:
-    said = (MessageEvent(role="user", text="a"), MessageEvent(role="assistant", text="b"))
-    report = SessionReport(execution_id="e0", events=said * 2)
+    messages = (MessageEvent(role="user", text="a"), MessageEvent(role="assistant", text="b"))
+    report = SessionReport(execution_id="e0", events=messages * 2)
     put(warehouse, (an_execution(execution_id="e0"), report, ()))
     with warehouse.transaction() as connection:
         connection.execute("UPDATE session_reports SET turns = NULL")

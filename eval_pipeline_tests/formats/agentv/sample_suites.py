@@ -49,5 +49,5 @@ def error_of(text: str) -> str:
     return str(errors[0])
 
 
-def said(*texts: str) -> tuple[Message, ...]:
+def user_messages(*texts: str) -> tuple[Message, ...]:
     return tuple(Message(role="user", content=text) for text in texts)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.suites.model import Conversation, EvaluatorSpec
-from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, said
+from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, user_messages
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
 
@@ -51,7 +51,9 @@ def test_the_user_speaks_turn_by_turn() -> None:
 
     assert case.input[0].role == "system"
     assert case.conversation == Conversation(
-        turns=(said("Book a table"), said("At eight"), said("Thanks")), window=2, on_failure="stop"
+        turns=(user_messages("Book a table"), user_messages("At eight"), user_messages("Thanks")),
+        window=2,
+        on_failure="stop",
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from eval_pipeline.errors import InputError
 from eval_pipeline.formats.agentv.suite import category_of
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, SuiteSettings
-from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, said
+from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, user_messages
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
 DEFAULT_GRADER = EvaluatorSpec(type="llm-grader", name="llm-grader")
@@ -48,7 +48,7 @@ def test_the_same_suite_in_jsonl() -> None:
     assert suite.cases == (
         Case(
             id="addition",
-            input=said("What is 15 + 27?"),
+            input=user_messages("What is 15 + 27?"),
             criteria="Is 42",
             expected_output=(Message(role="assistant", content="42"),),
             evaluators=(DEFAULT_GRADER,),
@@ -62,7 +62,7 @@ def test_the_same_suite_in_json() -> None:
     suite = load(json.dumps({"name": "sums", "tests": [row]}, indent="\t"), "math.json")
 
     assert suite.name == "sums"
-    assert suite.cases[0].input == said("What is 15 + 27? 😀 \\ud83d/")
+    assert suite.cases[0].input == user_messages("What is 15 + 27? 😀 \\ud83d/")
 
 
 @pytest.mark.parametrize("key", ["tests", "eval_cases", "evalcases"])
@@ -75,10 +75,10 @@ def test_tests_have_three_names(key: str) -> None:
 @pytest.mark.parametrize(
     ("written", "messages"),
     [
-        pytest.param("input: Hello", said("Hello"), id="text"),
-        pytest.param("input: |\n  Hello\n  you\n", said("Hello\nyou\n"), id="block"),
+        pytest.param("input: Hello", user_messages("Hello"), id="text"),
+        pytest.param("input: |\n  Hello\n  you\n", user_messages("Hello\nyou\n"), id="block"),
         pytest.param("input: {question: 2 + 2}", (Message(role="user", content={"question": "2 + 2"}),), id="object"),
-        pytest.param("input: {role: user, content: Hi}", said("Hi"), id="one message"),
+        pytest.param("input: {role: user, content: Hi}", user_messages("Hi"), id="one message"),
         pytest.param(
             "input:\n  - {role: system, content: Be brief}\n  - {role: user, content: Hi, name: Ann}\n",
             (Message(role="system", content="Be brief"), Message(role="user", content="Hi", name="Ann")),
@@ -156,7 +156,7 @@ def test_a_test_that_skips_defaults_inherits_neither_evaluators_nor_input() -> N
 
     case = load_test("execution: {skip_defaults: true}\nassertions: [{type: is-json}]", suite)
 
-    assert case.input == said("Hello")
+    assert case.input == user_messages("Hello")
     assert [spec.type for spec in case.evaluators] == ["is-json"]
 
 
@@ -323,13 +323,13 @@ def test_a_number_is_an_id_too() -> None:
 def test_placeholders_are_filled_in_from_the_environment() -> None:
     suite = load(document("input: Hello ${{ NAME }}${{NONE}}!"), NAME="Ann")
 
-    assert suite.cases[0].input == said("Hello Ann!")
+    assert suite.cases[0].input == user_messages("Hello Ann!")
 
 
 def test_placeholders_in_jsonl_are_filled_in_from_the_environment() -> None:
     suite = load('{"id": "a", "criteria": "c", "input": "Hello ${{ NAME }}"}\n', "a.jsonl", NAME="Ann")
 
-    assert suite.cases[0].input == said("Hello Ann")
+    assert suite.cases[0].input == user_messages("Hello Ann")
 
 
 @pytest.mark.parametrize(

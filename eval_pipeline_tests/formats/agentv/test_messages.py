@@ -12,7 +12,7 @@ import pytest
 
 from eval_pipeline.formats.agentv import load_context
 from eval_pipeline.suites.model import Case, Message
-from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, said, write
+from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, user_messages, write
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
 
@@ -172,7 +172,7 @@ def test_a_marker_of_a_role_inside_a_content_is_a_warning(text: str) -> None:
 @pytest.mark.parametrize(
     ("messages", "question"),
     [
-        (said(" Be brief ", "hello\n"), "Be brief hello"),
+        (user_messages(" Be brief ", "hello\n"), "Be brief hello"),
         ((Message(role="system", content="no"), Message(role="user", content="yes")), "yes"),
         (
             (Message(role="user", content=[{"type": "file", "text": "no"}, {"type": "text", "value": "a"}, "b"]),),

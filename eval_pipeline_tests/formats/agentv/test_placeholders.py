@@ -10,7 +10,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.formats.agentv import variables
 from eval_pipeline.parsing.interpolation import interpolate, with_texts_changed
 from eval_pipeline.suites.load import LoadOptions, load_suite
-from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, said, write
+from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, user_messages, write
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
 
@@ -89,7 +89,7 @@ def test_a_text_that_is_only_quoted_is_no_number() -> None:
 def test_a_placeholder_that_is_a_text_stays_one() -> None:
     suite = load(document("input: ${{ ID }}\nid: ${{ ID }}"), ID="007")
 
-    assert (suite.cases[0].id, suite.cases[0].input) == ("007", said("007"))
+    assert (suite.cases[0].id, suite.cases[0].input) == ("007", user_messages("007"))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_placeholder_that_is_a_text_stays_one() -> None:
 def test_a_tests_variables_are_filled_in(text: str, filled: str) -> None:
     given = "vars: {city: Rome, n: 2, yes: true, nothing: null, who: {name: Ann}}"
 
-    assert load_test(f"{given}\ninput: '{text}'").input == said(filled)
+    assert load_test(f"{given}\ninput: '{text}'").input == user_messages(filled)
 
 
 def test_variables_reach_everything_that_is_asked_and_expected() -> None:
@@ -137,7 +137,7 @@ def test_what_graders_fill_in_stays_for_them() -> None:
         assertions: [{type: llm-grader, name: g, prompt: '{{ input }} {{output}} {{ word }} {{criteria}}'}]
         """)
 
-    assert case.input == said("mine")
+    assert case.input == user_messages("mine")
     assert case.evaluators[0].config["prompt"] == "{{ input }} {{output}} hi {{criteria}}"
 
 
@@ -153,8 +153,8 @@ def test_the_suites_own_fields_are_filled_in_for_each_test() -> None:
 
     assert suite.errors == ()
     assert [case.input for case in suite.cases] == [
-        said("Be kind. Where is Paris?"),
-        said("Be kind. Where is Rome?", "Now!"),
+        user_messages("Be kind. Where is Paris?"),
+        user_messages("Be kind. Where is Rome?", "Now!"),
     ]
     assert [case.evaluators[0].config["value"] for case in suite.cases] == ["Paris", "Rome"]
 

@@ -10,7 +10,7 @@ import pytest
 from eval_pipeline.errors import InputError
 from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, Suite
-from eval_pipeline_tests.formats.agentv.sample_suites import error_of, load, said, write
+from eval_pipeline_tests.formats.agentv.sample_suites import error_of, load, user_messages, write
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
 
@@ -41,7 +41,7 @@ def test_tests_may_stand_in_a_file_of_their_own(named: str, file: str, text: str
     suite = load(named.format(file))
 
     assert ids(suite) == ["a", "b"]
-    assert [case.input for case in suite.cases] == [said("A"), said("B")]
+    assert [case.input for case in suite.cases] == [user_messages("A"), user_messages("B")]
     assert suite.parts == (Path(file).absolute(),)
 
 
@@ -67,7 +67,7 @@ def test_tests_in_other_files_inherit_what_the_suite_says() -> None:
 
     (case,) = load("tests: cases.yaml\ninput: Be brief\nassertions: [{type: is-json}]\ntags: [x]\n").cases
 
-    assert case.input == said("Be brief", "A")
+    assert case.input == user_messages("Be brief", "A")
     assert ([spec.type for spec in case.evaluators], case.tags) == (["is-json"], ("x",))
 
 
@@ -185,10 +185,10 @@ def test_a_folder_of_cases_gives_each_its_name_prompt_and_workspace() -> None:
 
     first, second = load("tests: ./cases").cases
 
-    assert (first.id, first.input) == ("a", said("Fix **it**\n"))
+    assert (first.id, first.input) == ("a", user_messages("Fix **it**\n"))
     assert first.workspace is not None
     assert first.workspace.template == Path("cases/a/workspace").absolute()
-    assert (second.id, second.input, second.workspace) == ("b", said("Hello"), None)
+    assert (second.id, second.input, second.workspace) == ("b", user_messages("Hello"), None)
 
 
 def test_a_case_file_may_name_itself_and_its_template() -> None:
@@ -227,7 +227,12 @@ def test_a_table_has_the_fields_of_tests_as_columns() -> None:
         'a,"Say ""hi"",\nplease",hi,polite,x; y,de,2,0.5,',
     )
 
-    assert (case.id, case.input, case.tags, case.threshold) == ("a", said('Say "hi",\nplease'), ("x", "y"), 0.5)
+    assert (case.id, case.input, case.tags, case.threshold) == (
+        "a",
+        user_messages('Say "hi",\nplease'),
+        ("x", "y"),
+        0.5,
+    )
     assert [message.content for message in case.expected_output] == ["hi"]
     assert (case.criteria, case.metadata) == ("polite", {"lang": "de", "deep": {"level": "2"}})
 
@@ -251,7 +256,7 @@ def test_a_cell_of_an_assert_column_is_one_assertion(cell: str, type_: str, conf
 def test_other_columns_of_a_table_are_variables() -> None:
     case = table_case("id,criteria,city", "a,c,Rome", "input: 'Where is {{ city }}?'")
 
-    assert case.input == said("Where is Rome?")
+    assert case.input == user_messages("Where is Rome?")
 
 
 def test_a_dataset_has_the_suites_fields_in_the_file_beside_it() -> None:
@@ -269,7 +274,7 @@ def test_a_dataset_has_the_suites_fields_in_the_file_beside_it() -> None:
     suite = load('{"id": "a", "input": "A"}\n', "sums.jsonl")
 
     assert (suite.name, suite.description, suite.settings.threshold) == ("my-sums", "Adding", 0.5)
-    assert suite.cases[0].input == said("Be brief", "A")
+    assert suite.cases[0].input == user_messages("Be brief", "A")
     assert [spec.type for spec in suite.cases[0].evaluators] == ["is-json"]
     assert suite.parts == (Path("sums.yaml").absolute(),)
 
@@ -381,4 +386,4 @@ def test_placeholders_are_filled_in_wherever_tests_stand() -> None:
 
     suite = load_suite(Path("all.yaml"), LoadOptions({"NAME": "Ann"}))
 
-    assert [case.input for case in suite.cases] == [said("Ann")] * 4
+    assert [case.input for case in suite.cases] == [user_messages("Ann")] * 4

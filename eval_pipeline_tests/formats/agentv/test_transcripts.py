@@ -1,4 +1,4 @@
-"""Logs of agents on disk: found, read, and told as transcript lines."""
+"""Logs of agents on disk: found, read, and written as transcript lines."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ MESSAGES: dict[str, tuple[list[Event], list[tuple[str, str | None, int]]]] = {
 
 @pytest.mark.parametrize(("events", "messages"), MESSAGES.values(), ids=MESSAGES.keys())
 def test_events_become_messages(events: list[Event], messages: list[tuple[str, str | None, int]]) -> None:
-    told = transcript_messages(SessionReport(execution_id="e", events=tuple(events)))
+    lines = transcript_messages(SessionReport(execution_id="e", events=tuple(events)))
 
-    assert [(m["role"], m.get("content"), len(m.get("tool_calls", ()))) for m in told] == messages
+    assert [(m["role"], m.get("content"), len(m.get("tool_calls", ()))) for m in lines] == messages
 
 
 def test_a_result_without_a_call_is_no_message() -> None:

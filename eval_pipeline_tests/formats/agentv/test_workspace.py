@@ -1,4 +1,4 @@
-"""Workspace sections of suites: what each field becomes, how a case's goes over its suite's, what is said of errors."""
+"""Workspace sections of suites: what each field becomes, how a case's goes over its suite's, what errors report."""
 
 from __future__ import annotations
 
@@ -296,9 +296,9 @@ def test_what_cannot_be_used_is_said_where_it_stands(text: str, error: str) -> N
     ],
 )
 def test_what_is_odd_and_stops_nothing_is_a_notice(text: str, notice: str) -> None:
-    (said,) = notices_of(text)
+    (problem,) = notices_of(text)
 
-    assert notice in said
+    assert notice in problem
 
 
 def test_a_sensible_workspace_gives_no_notice() -> None:
