@@ -6,31 +6,31 @@ replaces the stock storage while a sweep runs in this process (see `instance.ope
 
 The stock storage also loads all of Dagster's migration scripts each time it opens a database, and makes the tables of a
 run's database statement by statement. Here a database with a migration stamp opens as it is (Dagster only tests whether
-there is a stamp), and a run's database starts as a copy of an empty one that Dagster made.
+there is a stamp), and a new one starts as a copy of an empty one (`blank_databases.py`).
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from alembic.runtime.migration import MigrationContext
 from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 from dagster._core.storage.event_log import SqliteEventLogStorage
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageMetadata
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
 from dagster._serdes import ConfigurableClassData, serialize_value
 from sqlalchemy import create_engine
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool
+
+from eval_pipeline.orchestration.blank_databases import is_complete, make_if_missing
 
 BUSY_TIMEOUT_S = 60
 """How long to wait for another process that writes to the same file."""
@@ -116,12 +116,12 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         if is_complete(engine, "event_logs"):
             return
         database = Path(str(engine.url.database))
-        blank = database.parent.parent / f"blank-events-{dg.__version__}.db"
-        if blank.exists() and not for_index_shard:
-            shutil.copyfile(blank, database)
+        if database.exists():
+            super()._initdb(engine, for_index_shard)
             return
-        super()._initdb(engine, for_index_shard)
-        _copy_database(database, blank)
+        blank = database.parent.parent / f"blank-events-{dg.__version__}.db"
+        make_if_missing(blank, SqlEventLogStorageMetadata)
+        shutil.copyfile(blank, database)
 
     def _end_all(self, *, commit: bool) -> None:
         """End open transactions, runs first: an event in the index alone would have no run."""
@@ -169,21 +169,3 @@ def events_together(instance: dg.DagsterInstance) -> Iterator[None]:
             yield
     else:
         yield
-
-
-def is_complete(engine: Engine, table: str) -> bool:
-    """Return whether Dagster finished making a database: it has this table and a migration stamp."""
-    if not Path(str(engine.url.database)).exists():
-        return False
-    with engine.connect() as connection:
-        stamped = MigrationContext.configure(connection).get_current_revision() is not None
-        return stamped and engine.dialect.has_table(connection, table)
-
-
-def _copy_database(database: Path, target: Path) -> None:
-    """Copy a database that may be in use; the target appears whole or not at all."""
-    part = target.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(part)) as copy:
-        source.backup(copy)
-    part.replace(target)

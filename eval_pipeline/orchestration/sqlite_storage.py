@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from dagster._core.storage.runs import SqliteRunStorage
+from dagster._core.storage.runs.schema import RunStorageSqlMetadata
 from dagster._core.storage.schedules import SqliteScheduleStorage
+from dagster._core.storage.schedules.schema import ScheduleStorageSqlMetadata
 from dagster._core.storage.sqlite import create_db_conn_string
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy import NullPool, create_engine
 
-from eval_pipeline.orchestration.event_storage import PooledEventLogStorage, is_complete
+from eval_pipeline.orchestration.blank_databases import is_complete, make_if_missing
+from eval_pipeline.orchestration.event_storage import PooledEventLogStorage
 
 
 class SweepSqliteStorage(DagsterSqliteStorage):
@@ -37,9 +40,14 @@ class QuickRunStorage(SqliteRunStorage):
     @classmethod
     def from_local(cls, base_dir: str, inst_data: ConfigurableClassData | None = None) -> Self:
         address = create_db_conn_string(base_dir, "runs")
-        if is_complete(create_engine(address, poolclass=NullPool), "instance_info"):
-            return cls(address, inst_data)
-        return super().from_local(base_dir, inst_data)
+        new = make_if_missing(Path(base_dir, "runs.db"), RunStorageSqlMetadata)
+        if not is_complete(create_engine(address, poolclass=NullPool), "instance_info"):
+            return super().from_local(base_dir, inst_data)
+        storage = cls(address, inst_data)
+        if new:
+            storage.migrate()
+            storage.optimize()
+        return storage
 
 
 class QuickScheduleStorage(SqliteScheduleStorage):
@@ -48,6 +56,11 @@ class QuickScheduleStorage(SqliteScheduleStorage):
     @classmethod
     def from_local(cls, base_dir: str, inst_data: ConfigurableClassData | None = None) -> SqliteScheduleStorage:
         address = create_db_conn_string(base_dir, "schedules")
-        if is_complete(create_engine(address, poolclass=NullPool), "job_ticks"):
-            return cls(address, inst_data)
-        return super().from_local(base_dir, inst_data)
+        new = make_if_missing(Path(base_dir, "schedules.db"), ScheduleStorageSqlMetadata)
+        if not is_complete(create_engine(address, poolclass=NullPool), "job_ticks"):
+            return super().from_local(base_dir, inst_data)
+        storage = cls(address, inst_data)
+        if new:
+            storage.migrate()
+            storage.optimize()
+        return storage

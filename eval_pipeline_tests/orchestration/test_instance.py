@@ -60,6 +60,31 @@ def test_a_run_is_stored_as_dagster_itself_stores_it(data: Path, tmp_path: Path)
     assert schema_of(runs / f"{first}.db") == schema_of(runs / f"{second}.db") == schema_of(runs / f"{third}.db")
 
 
+def migrated(database: Path) -> set[str]:
+    with closing(sqlite3.connect(database)) as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM secondary_indexes")}
+
+
+def mode_of(database: Path) -> str:
+    with closing(sqlite3.connect(database)) as connection:
+        return str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+
+
+def test_a_new_instance_has_the_databases_that_dagster_makes(data: Path, tmp_path: Path) -> None:
+    with open_instance(data):
+        quick = prepare_home(data)
+    stock = tmp_path / "stock"
+    stock.mkdir()
+    with dg.DagsterInstance.local_temp(str(stock)):
+        pass
+
+    for name in ("history/runs.db", "history/runs/index.db", "schedules/schedules.db"):
+        assert schema_of(quick / name) == schema_of(stock / name)
+        assert mode_of(quick / name) == mode_of(stock / name)
+    for name in ("history/runs.db", "history/runs/index.db"):
+        assert migrated(quick / name) == migrated(stock / name)
+
+
 def test_databases_that_exist_open_without_the_migration_scripts(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_instance(data) as instance:
         first = run_in(instance)
