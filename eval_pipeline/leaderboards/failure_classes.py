@@ -5,14 +5,18 @@ from __future__ import annotations
 import polars as pl
 
 from eval_pipeline.failures import failure_class
+from eval_pipeline.leaderboards.standings import VERDICT_COLUMNS
 
 EXAMPLES = 5
+_READ = ("suite", "suite_revision", "runner", "case_id", "repetition", "status", "failure_class", "reason")
+FAILURE_COLUMNS = {name: VERDICT_COLUMNS[name] for name in _READ}
+"""The part of a verdict that failure classes are computed from."""
 
 
 def summarize_failures(verdicts: pl.DataFrame) -> pl.DataFrame:
     """Return one row per suite, runner and failure class, most frequent first.
 
-    Expected failures are left out: they need no action. `verdicts` as in `standings.VERDICT_COLUMNS`; `share`
+    Expected failures are left out: they need no action. `verdicts` has FAILURE_COLUMNS; `share`
     is the class's part of the executed plans. The result has the columns of the table `failure_classes`, without
     computed_at.
     """

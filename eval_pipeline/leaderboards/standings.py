@@ -13,6 +13,8 @@ VERDICT_COLUMNS = {
     "input_tokens": pl.Int64, "output_tokens": pl.Int64, "cost_usd": pl.Float64, "failure_class": pl.String,
     "reason": pl.String,
 }  # fmt: skip
+RANKED_COLUMNS = {name: type_ for name, type_ in VERDICT_COLUMNS.items() if name not in ("failure_class", "reason")}
+"""The part of a verdict that standings are computed from."""
 PAIR_COLUMNS = {"suite": pl.String, "runner": pl.String, "suite_plans": pl.Int64}
 
 OVERALL = "(all)"
@@ -23,7 +25,7 @@ _PAIR = ("suite", "suite_revision", "runner", "runner_revision")
 def rank(verdicts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Return standings per suite and overall, best first.
 
-    `verdicts`: one row per executed plan (VERDICT_COLUMNS); `pairs`: how many plans each suite × runner has
+    `verdicts`: one row per executed plan (RANKED_COLUMNS); `pairs`: how many plans each suite × runner has
     (PAIR_COLUMNS). One suite revision per suite. The result has the columns of the table `leaderboards`, without
     board_id, computed_at and sweep_id.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from filelock import Timeout
 
-from eval_pipeline.leaderboards.standings import PAIR_COLUMNS, VERDICT_COLUMNS, rank
+from eval_pipeline.leaderboards.standings import PAIR_COLUMNS, RANKED_COLUMNS, rank
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.warehouse import queries, rows
@@ -105,7 +105,7 @@ class SweepStore:
         """Compute all standings from the current verdicts, store them as a new board, and return them."""
         now = datetime.now(UTC)
         pairs = queries.pair_sizes(self.warehouse)
-        verdicts = queries.newest_verdicts(self.warehouse, VERDICT_COLUMNS).cast(VERDICT_COLUMNS)  # type: ignore[arg-type]
+        verdicts = queries.newest_verdicts(self.warehouse, RANKED_COLUMNS).cast(RANKED_COLUMNS)  # type: ignore[arg-type]
         standings = rank(verdicts, pairs.cast(PAIR_COLUMNS)).with_columns(  # type: ignore[arg-type]
             board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
         )
