@@ -47,10 +47,12 @@ if TYPE_CHECKING:
     from eval_pipeline.executions.model import RawExecution as RawExecution
     from eval_pipeline.executions.model import Runner as Runner
     from eval_pipeline.executions.model import TargetFailure as TargetFailure
+    from eval_pipeline.executions.prompt import prompt_text as prompt_text
     from eval_pipeline.exports import EXPORTS
     from eval_pipeline.exports import ExportOptions as ExportOptions
     from eval_pipeline.exports import FileChunk as FileChunk
     from eval_pipeline.failures import FailureClass as FailureClass
+    from eval_pipeline.failures import failure_class as failure_class
     from eval_pipeline.leaderboards.result_rows import ResultRow as ResultRow
     from eval_pipeline.llm.model import Endpoint as Endpoint
     from eval_pipeline.llm.model import Options as Options
@@ -58,6 +60,9 @@ if TYPE_CHECKING:
     from eval_pipeline.llm.wires import WIRES
     from eval_pipeline.llm.wires.openai import OpenAI as OpenAI
     from eval_pipeline.orchestration.build import build_definitions as build_definitions
+    from eval_pipeline.parsing.tables import Field as Field
+    from eval_pipeline.parsing.tables import FieldTable as FieldTable
+    from eval_pipeline.parsing.tables import Kind as Kind
     from eval_pipeline.plugins import PluginError as PluginError
     from eval_pipeline.reports.model import MessageEvent as MessageEvent
     from eval_pipeline.reports.model import SessionReport as SessionReport
@@ -96,10 +101,13 @@ __all__ = [
     "EvaluatorSpec",
     "ExportOptions",
     "FailureClass",
+    "Field",
+    "FieldTable",
     "FileChunk",
     "InputError",
     "InputErrors",
     "JsonlSessions",
+    "Kind",
     "Launch",
     "LaunchRequest",
     "LoadOptions",
@@ -126,8 +134,10 @@ __all__ = [
     "Usage",
     "build_definitions",
     "content_revision",
+    "failure_class",
     "load_suite",
     "open_results",
+    "prompt_text",
     "register_adapter",
     "register_agent",
     "register_evaluator",
@@ -147,10 +157,13 @@ _HOMES = {
     "EvaluatorSpec": "eval_pipeline.suites.model",
     "ExportOptions": "eval_pipeline.exports",
     "FailureClass": "eval_pipeline.failures",
+    "Field": "eval_pipeline.parsing.tables",
+    "FieldTable": "eval_pipeline.parsing.tables",
     "FileChunk": "eval_pipeline.exports",
     "InputError": "eval_pipeline.errors",
     "InputErrors": "eval_pipeline.errors",
     "JsonlSessions": "eval_pipeline.agents.session_store",
+    "Kind": "eval_pipeline.parsing.tables",
     "Launch": "eval_pipeline.agents.agent_cli",
     "LaunchRequest": "eval_pipeline.agents.agent_cli",
     "LoadOptions": "eval_pipeline.suites.load",
@@ -177,8 +190,10 @@ _HOMES = {
     "Usage": "eval_pipeline.reports.model",
     "build_definitions": "eval_pipeline.orchestration.build",
     "content_revision": "eval_pipeline.suites.model",
+    "failure_class": "eval_pipeline.failures",
     "load_suite": "eval_pipeline.suites.load",
     "open_results": "eval_pipeline.warehouse.published",
+    "prompt_text": "eval_pipeline.executions.prompt",
     "register_adapter": "eval_pipeline.executions.adapters:ADAPTERS",
     "register_agent": "eval_pipeline.agents.agent_cli:AGENTS",
     "register_evaluator": "eval_pipeline.scores.evaluate:EVALUATORS",

@@ -125,7 +125,7 @@ def test_a_run_uses_every_part(project: Project, runner: str) -> None:
 
     rows = [orjson.loads(line) for line in project.run("sql", "--json", query).stdout.splitlines()]
 
-    names = ["contains", "sentence-count"]
+    names = ["acme-sentences", "contains"]
     assert rows == [{"case_id": f"line-{line}", "evaluators": names, "least": 1.0} for line in (1, 2)]
 
 
@@ -133,6 +133,16 @@ def test_results_are_exported_in_its_format(project: Project) -> None:
     exported = project.run("export", "--format", "status-lines", "--runner", "agent")
 
     assert exported.stdout.splitlines() == ["line-1 agent passed", "line-2 agent passed"], exported.stderr
+
+
+def test_a_misspelled_argument_of_its_evaluator_is_refused(project: Project) -> None:
+    suite = project.root / "misspelled.yaml"
+    suite.write_text("tests: [{id: a, input: hi, assertions: [{type: acme-sentences, most: 1, moost: 2}]}]")
+
+    answered = project.run("validate", str(suite))
+
+    assert answered.returncode == 2
+    assert "moost: unknown argument; there are: most" in answered.stdout + answered.stderr
 
 
 def test_its_suites_are_validated(project: Project) -> None:
@@ -146,9 +156,9 @@ def test_its_suites_are_validated(project: Project) -> None:
 
 
 BROKEN = {
-    "eval_pipeline.evaluators": ("sentence_count", "evaluator 'sentence-count'"),
+    "eval_pipeline.evaluators": ("sentence_count", "evaluator 'acme-sentences'"),
     "eval_pipeline.adapters": ("shout", "adapter 'shout'"),
-    "eval_pipeline.formats": ("two_columns", "suite format 'two-columns'"),
+    "eval_pipeline.formats": ("two_columns", "suite format 'acme-columns'"),
 }
 
 
@@ -175,7 +185,8 @@ def test_a_part_that_lacks_a_method_is_named(tmp_path: Path) -> None:
     answered = broken.run("validate", "suites")
 
     assert answered.returncode == 2
-    assert "the suite format 'two-columns' (<class 'acme_evals.two_columns.TwoColumns'>) has no load" in answered.stderr
+    shown = "<class 'acme_evals.two_columns.TwoColumns'>"
+    assert f"the suite format 'acme-columns' ({shown}) has no load" in answered.stderr
 
 
 def test_a_broken_part_that_is_not_used_stops_nobody(tmp_path: Path) -> None:

@@ -17,10 +17,12 @@ from eval_pipeline_tests.sweeps.sample_project import a_test, contains, make_pro
 
 NAMES = {
     "AgentCli", "Call", "Case", "Endpoint", "EvalPipelineError", "EvaluatorSpec", "ExportOptions", "FailureClass",
-    "FileChunk", "InputError", "InputErrors", "JsonlSessions", "Launch", "LaunchRequest", "LoadOptions", "Message",
+    "Field", "FieldTable", "FileChunk", "InputError", "InputErrors", "JsonlSessions", "Kind", "Launch", "LaunchRequest",
+    "LoadOptions", "Message",
     "MessageEvent", "OpenAI", "Options", "Outcome", "PluginError", "RawExecution", "RawSession", "RecordField", "Reply",
     "ResultRow", "Runner", "SessionReport", "SourceLocation", "Subject", "Suite", "SweepResult", "TargetFailure",
-    "ToolCallEvent", "ToolResultEvent", "Usage", "build_definitions", "content_revision", "load_suite", "open_results",
+    "ToolCallEvent", "ToolResultEvent", "Usage", "build_definitions", "content_revision",
+    "failure_class", "load_suite", "open_results", "prompt_text",
     "register_adapter", "register_agent", "register_evaluator", "register_export", "register_format",
     "register_normalizer", "register_wire", "run_sweep",
 }  # fmt: skip

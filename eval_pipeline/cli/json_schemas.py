@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
 from pydantic.alias_generators import to_snake
 
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.runner_fields import RUNNER, runner_fields
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.arguments import argument_fields
-from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.evaluate import EVALUATORS, argument_adapter
 from eval_pipeline.suites.fields import EVALUATOR, suite_fields
 from eval_pipeline.sweeps.project import ProjectFile
 
@@ -121,7 +120,7 @@ def evaluator_arguments(type_: str) -> Schema:
     `x-aliases` maps further spellings to names.
     """
     part: Any = EVALUATORS.get(type_)
-    schema = TypeAdapter(part).json_schema()
+    schema = argument_adapter(part).json_schema()
     for holder in (schema, *schema.get("$defs", {}).values()):
         _rename_to_snake_case(holder)
     for name, property_ in _properties(schema):

@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from eval_pipeline.errors import NOWHERE, SourceLocation
 from eval_pipeline.parsing.tables import Field, FieldTable, Kind
 from eval_pipeline.plugins import canonical_name
-from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.evaluate import EVALUATORS, argument_adapter
 
 _DOCS: Mapping[str, str] = {
     "aggregation": "How the scores become one.",
@@ -95,7 +93,7 @@ def argument_fields(type_: str, place: SourceLocation = NOWHERE) -> FieldTable:
     An argument that nobody describes gets the sentence of the evaluator's docstring that names it, or none.
     """
     class_ = EVALUATORS.get(type_, place)
-    adapter: TypeAdapter[Any] = TypeAdapter(class_)
+    adapter = argument_adapter(class_)
     schema, aliased = adapter.json_schema(by_alias=False), adapter.json_schema()
     summary = (class_.__doc__ or "").strip()
     arguments = tuple(

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, Protocol, get_args, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
@@ -114,7 +114,7 @@ def build(spec: EvaluatorSpec) -> AnyEvaluator:
     """Construct the evaluator of a spec and validate its arguments. Raises InputError."""
     class_ = EVALUATORS.get(spec.type, SourceLocation(field="type"))
     try:
-        evaluator: AnyEvaluator = _adapter(class_).validate_python(spec.config)
+        evaluator: AnyEvaluator = argument_adapter(class_).validate_python(spec.config)
     except ValidationError as error:
         raise _argument_error(spec, class_, error) from None
     return evaluator
@@ -284,9 +284,15 @@ def negate_outcome(outcome: Outcome) -> Outcome:
     return Outcome(1.0 - outcome.value, f"not: {outcome.reason}", findings, outcome.details, outcome.members, passes)
 
 
-def _adapter(class_: type[AnyEvaluator]) -> TypeAdapter[Any]:
+def argument_adapter(class_: type[AnyEvaluator]) -> TypeAdapter[Any]:
+    """Return what validates the arguments of an evaluator.
+
+    An evaluator without a configuration of its own, as plug-ins are, refuses unknown arguments like ours.
+    """
     adapter = _adapters.get(class_)
     if adapter is None:
+        if not hasattr(class_, "__pydantic_config__") and not hasattr(class_, "model_config"):
+            class_.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=True)  # type: ignore[attr-defined]
         adapter = _adapters[class_] = TypeAdapter(class_)
     return adapter
 
@@ -302,6 +308,10 @@ _EXPECTED = {
     "bool_type": "true or false",
     "float_type": "a number",
     "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "bool_parsing": "true or false",
     "greater_than_equal": "a number of at least {ge:g}",
     "less_than_equal": "a number of at most {le:g}",
     "finite_number": "a finite number",

@@ -173,7 +173,7 @@ def test_every_evaluator_and_adapter_is_offered() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "definition", "field", "plug_in"),
-    [("suite", "evaluator", "type", "sentence-count"), ("runners", "runner", "adapter", "shout")],
+    [("suite", "evaluator", "type", "acme-sentences"), ("runners", "runner", "adapter", "shout")],
 )
 def test_an_installed_plug_in_is_included(tmp_path: Path, kind: str, definition: str, field: str, plug_in: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(install(tmp_path))}

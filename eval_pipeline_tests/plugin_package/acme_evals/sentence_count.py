@@ -1,4 +1,4 @@
-"""The evaluator `sentence-count`."""
+"""The evaluator `acme-sentences`."""
 
 from __future__ import annotations
 

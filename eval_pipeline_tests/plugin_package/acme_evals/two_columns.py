@@ -1,4 +1,4 @@
-"""The suite format `two-columns`: a `.tsv` file of questions and answers."""
+"""The suite format `acme-columns`: a `.tsv` file of questions and answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TwoColumns:
         return Suite(
             name=path.stem,
             path=path,
-            format="two-columns",
+            format="acme-columns",
             revision=content_revision(rows),
             cases=tuple(_case(number, *row) for number, row in enumerate(rows, start=1)),
         )
@@ -37,7 +37,7 @@ def _case(number: int, question: str, answer: str) -> Case:
         input=(Message(role="user", content=question),),
         evaluators=(
             EvaluatorSpec(type="contains", name="contains", config={"value": answer}),
-            EvaluatorSpec(type="sentence-count", name="sentence-count", config={"most": 1}),
+            EvaluatorSpec(type="acme-sentences", name="acme-sentences", config={"most": 1}),
         ),
         line=number,
     )
