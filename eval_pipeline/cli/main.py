@@ -6,7 +6,7 @@ import gc
 import importlib
 import sys
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -32,6 +32,8 @@ COMMANDS = {
 MODULES = {"import": "import_sessions"}
 """The module of a command whose name is a keyword."""
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
 COLLECT_RARELY = (100_000, 50, 100)
 """Garbage collection thresholds: a run makes many small values and hardly a cycle (6 % of start-up, measured)."""
 
@@ -51,9 +53,24 @@ class _Lazy(click.Group):
         command: click.Command = getattr(module, f"{name}_command")
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _leave_interrupted(ctx)
+        except RuntimeError as error:
+            if "interrupted" not in str(error).lower():  # DuckDB turns the signal into a RuntimeError
+                raise
+            _leave_interrupted(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _leave_interrupted(ctx: click.Context) -> NoReturn:
+    click.echo("interrupted", err=True)
+    ctx.exit(EXIT_INTERRUPTED)
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.cli.options import select_in
-from eval_pipeline.errors import InputError
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.orchestration.build import session_of
 from eval_pipeline.orchestration.run import run_sweep as run_in_dagster
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.store import Connection
+
+_LISTS = ("runners", "runner_tags", "cases", "tags")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class SweepResult:
 
 def run_sweep(
     project: ProjectSession | Path | str = ".",
-    suites: Sequence[Path | str] = (),
+    suites: Sequence[Path | str] | Path | str = (),
     *,
     data: Path | str | None = None,
     **options: Any,
@@ -46,15 +48,19 @@ def run_sweep(
 
     Args:
         project: the project's folder, or an open session.
-        suites: files, folders or globs, relative to the project's folder; by default the project's own.
+        suites: one or several files, folders or globs, relative to the project's folder; by default the project's own.
         data: the data folder, instead of the project's.
-        options: the options of `eval-pipeline run` by name: `runners`, `runner_tags`, `cases`, `tags` (sequences),
+        options: the options of `eval-pipeline run` by name: `runners`, `runner_tags`, `cases`, `tags` (one or several),
             `repeat`, `refresh`, `concurrency`, `threshold`, `budget` (USD), `grader`, `resume`.
 
     Raises:
         InputError, InputErrors: no suite, runner or case of the selection can be used.
     """
+    if not isinstance(project, ProjectSession) and not Path(project).exists():
+        raise InputError("no such folder", SourceLocation(file=str(project)))
     session = session_of(project)
+    suites = [suites] if isinstance(suites, (str, Path)) else suites
+    options |= {name: [options[name]] for name in _LISTS if isinstance(options.get(name), str)}
     if data is not None:
         session = ProjectSession(replace(session.project, data=Path(data).absolute()))
     selection = select_in(session, [str(session.project.root / suite) for suite in suites], **options)

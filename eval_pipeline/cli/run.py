@@ -11,6 +11,7 @@ import click
 import polars as pl
 from rich.console import Console
 
+from eval_pipeline.cli.main import EXIT_INTERRUPTED
 from eval_pipeline.cli.options import Selection, option_of, select, selection_options
 from eval_pipeline.cli.progress import choose_progress
 from eval_pipeline.cli.tables import print_boards, print_line, table_console
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from eval_pipeline.orchestration.run import SweepRun
 
 MOST_PROBLEMS = 20
-EXIT_INTERRUPTED = 130
-"""128 + SIGINT, as shells have it."""
 WHY = f'eval-pipeline sql "{WHY_FAILED}"'
 
 
@@ -58,7 +57,8 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
     if as_json:
         _print_json(result, standings, selection, code)
     else:
-        print_boards(table_console(), standings)
+        if result.problem != INTERRUPTED:  # else the newest board is of an earlier sweep
+            print_boards(table_console(), standings)
         _show_outcome(console, selection, result.outcomes, result.problem)
     sys.exit(code)
 
@@ -130,16 +130,27 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
     rescored, errored = sum(t.rescored for t in tallies), sum(t.errored for t in tallies)
     refused = sum(t.refused for t in tallies)
     not_started = f", {refused} not started" if refused else ""
-    print_line(console, f"{executed} executed, {reused} reused, {rescored} scored again{not_started}")
+    if outcomes or problem != INTERRUPTED:
+        print_line(console, f"{executed} executed, {reused} reused, {rescored} scored again{not_started}")
     if selection.problems:
         print_line(console, f"{len(selection.problems)} invalid cases were left out", style="red")
     if errored:
         print_line(console, f"{errored} executions could not be graded; why: {WHY}", style="yellow")
     if problem is not None:
-        print_line(console, f"problem: {problem}", style="red")
+        print_line(console, f"problem: {problem}{_resume_hint(selection, problem)}", style="red")
     data = show_path(Path(selection.session.project.data))
     where = f"tables: {data}/results.duckdb   ask: eval-pipeline sql --data {data}   look: eval-pipeline dev"
     print_line(console, where, style="dim")
+
+
+def _resume_hint(selection: Selection, problem: str) -> str:
+    """With a refresh policy that repeats executions, only --resume keeps those of the interrupted sweep."""
+    refresh = selection.launch.refresh or selection.session.project.defaults.refresh
+    return (
+        f"; add --resume, since --refresh {refresh} repeats executions"
+        if (problem == INTERRUPTED and refresh != "missing")
+        else ""
+    )
 
 
 def _print_json(result: SweepRun, standings: pl.DataFrame, selection: Selection, code: int) -> None:

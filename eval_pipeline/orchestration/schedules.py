@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.orchestration.partitions import SUITES, range_tags
 from eval_pipeline.sweeps.project_session import ProjectSession
 
@@ -13,13 +14,6 @@ def nightly_sweep(
 ) -> dg.ScheduleDefinition:
     """Every night one run over all suites × runners, everything executed anew; stopped until someone starts it."""
 
-    @dg.schedule(
-        name="nightly_sweep",
-        job=job,
-        cron_schedule=session.project.schedule,
-        execution_timezone="UTC",
-        description="One run over all suites and runners; targets are called anew (refresh: all).",
-    )
     def nightly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         suites = list(context.instance.get_dynamic_partitions(SUITES))
         if not suites or not runners:
@@ -30,4 +24,13 @@ def nightly_sweep(
             run_config=dg.RunConfig(ops={"evaluate": {"config": {"refresh": "all"}}}),
         )
 
-    return nightly
+    try:
+        return dg.schedule(
+            name="nightly_sweep",
+            job=job,
+            cron_schedule=session.project.schedule,
+            execution_timezone="UTC",
+            description="One run over all suites and runners; targets are called anew (refresh: all).",
+        )(nightly)
+    except dg.DagsterInvalidDefinitionError as error:
+        raise InputError(str(error), SourceLocation(file="eval-pipeline.yaml", field="schedule")) from None

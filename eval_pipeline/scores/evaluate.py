@@ -292,7 +292,7 @@ def argument_adapter(class_: type[AnyEvaluator]) -> TypeAdapter[Any]:
     adapter = _adapters.get(class_)
     if adapter is None:
         if not hasattr(class_, "__pydantic_config__") and not hasattr(class_, "model_config"):
-            class_.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=True)  # type: ignore[attr-defined]
+            class_.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=True)  # type: ignore[union-attr]
         adapter = _adapters[class_] = TypeAdapter(class_)
     return adapter
 

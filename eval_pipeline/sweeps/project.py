@@ -8,12 +8,14 @@ Found upward from the current folder; an exported `EVAL_PIPELINE_PROJECT` (a fil
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.executions.runner_files import default_runner_files
@@ -27,6 +29,10 @@ from eval_pipeline.warehouse.store import Warehouse, open_warehouse
 PROJECT_FILE = "eval-pipeline.yaml"
 PROJECT_VARIABLE = "EVAL_PIPELINE_PROJECT"
 DATA_VARIABLE = "EVAL_PIPELINE_DATA"
+
+
+_CRON_FIELD = r"[\dA-Za-z*/,?#-]+"
+_CRON = re.compile(rf"@(hourly|daily|weekly|monthly|yearly|annually|midnight)|({_CRON_FIELD}\s+){{4}}{_CRON_FIELD}")
 
 
 class ProjectFile(BaseModel):
@@ -44,6 +50,13 @@ class ProjectFile(BaseModel):
         default_factory=Defaults, description="Options of every run; the command line and suites win over them"
     )
     schedule: str = Field(default="0 2 * * *", description="Cron expression of the nightly sweep, in UTC")
+
+    @field_validator("schedule")
+    @classmethod
+    def _check_schedule(cls, value: str) -> str:
+        if not _CRON.fullmatch(value.strip()):
+            raise PydanticCustomError("cron", "a cron expression of five fields, such as '0 2 * * *'")
+        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,3 +174,14 @@ def test_a_project_file_that_is_no_text_is_an_input_error(tmp_path: Path) -> Non
 
     with pytest.raises(InputError, match=PROJECT_FILE):
         load_project(tmp_path)
+
+
+@pytest.mark.parametrize("schedule", ["every day", "0 2 * *", "0 2 * * * * *", ""])
+def test_a_schedule_that_is_no_cron_expression_names_its_line(tmp_path: Path, schedule: str) -> None:
+    with pytest.raises(InputError, match=r"eval-pipeline.yaml:2: schedule: expected a cron expression of five fields"):
+        load_project(write(tmp_path, f"suites: a.yaml\nschedule: '{schedule}'"))
+
+
+@pytest.mark.parametrize("schedule", ["@daily", "*/5 1-3 * JAN mon", "30 4 * * 1"])
+def test_cron_expressions_are_accepted(tmp_path: Path, schedule: str) -> None:
+    assert load_project(write(tmp_path, f"schedule: '{schedule}'")).schedule == schedule
