@@ -27,25 +27,25 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
     )
     def discover(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         try:
-            found, broken = _suites_on_disk(session)
+            on_disk, broken = _suites_on_disk(session)
         except EvalPipelineError as error:
             return dg.SkipReason(str(error))
         for problem in broken:
             context.log.warning(problem)
         known: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
         there = set(context.instance.get_dynamic_partitions(SUITES))
-        changed = [name for name, suite in found.items() if known.get(name) != suite.revision or name not in there]
-        gone = [name for name in known if name not in found and name in there] if not broken else []
+        changed = [name for name, suite in on_disk.items() if known.get(name) != suite.revision or name not in there]
+        gone = [name for name in known if name not in on_disk and name in there] if not broken else []
         if not changed and not gone:
             return dg.SkipReason("; ".join(broken) or "suites unchanged")
-        session.suites = {name: session.validate_suite(found[name]) for name in changed}
+        session.suites = {name: session.validate_suite(on_disk[name]) for name in changed}
         session.store.store_suites(list(session.suites.values()))
         added = dynamic_suites.build_add_request([name for name in changed if name not in there])
         removed = [dynamic_suites.build_delete_request(gone)] if gone else []
         return dg.SensorResult(
             dynamic_partitions_requests=[added, *removed],
             asset_events=[suite_materialization(session.suite(name)) for name in changed],
-            cursor=json.dumps((known if broken else {}) | {name: suite.revision for name, suite in found.items()}),
+            cursor=json.dumps((known if broken else {}) | {name: suite.revision for name, suite in on_disk.items()}),
         )
 
     return discover
@@ -58,7 +58,7 @@ def _suites_on_disk(session: ProjectSession) -> tuple[dict[str, Suite], list[str
 
 
 def automation() -> dg.AutomationConditionSensorDefinition:
-    """Runs what an automation condition asks for: the leaderboards after any new score."""
+    """Runs what an automation condition requests: the leaderboards after any new score."""
     return dg.AutomationConditionSensorDefinition(
         "keep_leaderboards_current",
         target=dg.AssetSelection.assets("leaderboards"),

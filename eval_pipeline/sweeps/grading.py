@@ -1,7 +1,7 @@
-"""Graders at work: which runner grades, how it is asked, and that equal questions are asked once.
+"""Grader calls of a sweep: which runner grades, how it is called, and the replies that are reused.
 
-Any runner can grade: the question is a case of its own, carried out on demand with the runner's adapter, retries and
-concurrency, and its session report's final output is the reply.
+Any runner can grade: a request is a case of its own, carried out on demand with the runner's adapter, retries and
+concurrency, and the final output of its session report is the reply. Equal requests are made once.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ SELF_GRADING = frozenset({"chat"})
 
 @dataclass(slots=True)
 class Graders:
-    """The runners that grade. `named` finds one by name; `forced` grades everything, `default` where nothing is said.
-    `secrets` are those of every runner in play: any program may print what it was started with.
+    """The runners that grade. `named` returns one by name; `forced` grades everything, `default` whatever has no other
+    grader. `secrets` are those of every runner in use: any program may print what it was started with.
 
-    Open while a sweep runs; `close` lets the adapters go.
+    Open while a sweep runs; `close` releases the adapters.
     """
 
     named: Callable[[str], Runner]
@@ -52,14 +52,14 @@ class Graders:
     _open: dict[str, OnDemand] = field(default_factory=dict)
     _revisions: dict[str, str] = field(default_factory=dict)
     _members: dict[int, tuple[EvaluatorSpec, AnyEvaluator]] = field(default_factory=dict)
-    _asked: dict[str, asyncio.Task[GraderReply]] = field(default_factory=dict)
+    _under_way: dict[str, asyncio.Task[GraderReply]] = field(default_factory=dict)
 
-    def choose(self, runner: Runner, asked: str | None) -> Runner:
-        """The runner that grades answers of `runner`: forced, asked for, the runner's own, the default, itself.
+    def choose(self, runner: Runner, requested: str | None) -> Runner:
+        """Return the runner that grades answers of `runner`: forced, requested, the runner's own, the default, itself.
 
-        Raises InputError when there is none.
+        Raises InputError when no runner applies.
         """
-        name = self.forced or asked or runner.grader or self.default
+        name = self.forced or requested or runner.grader or self.default
         if name is not None:
             chosen = self._named(name)
             self.secrets.update(chosen.secrets)
@@ -71,39 +71,45 @@ class Graders:
             "runner, as `target` of the evaluator, or under `defaults` in eval-pipeline.yaml"
         )
 
-    def revision(self, runner: Runner, asked: str | None) -> str:
-        """The identity of that grader: part of a score's identity. Raises InputError."""
-        grader = self.choose(runner, asked)
+    def revision(self, runner: Runner, requested: str | None) -> str:
+        """Return the identity of that grader, part of a score's identity. Raises InputError."""
+        grader = self.choose(runner, requested)
         if grader.name not in self._revisions:
             self._revisions[grader.name] = runner_revision(grader)
         return self._revisions[grader.name]
 
     def client(self, runner: Runner) -> SweepGraderClient:
-        """What the evaluators of one execution of `runner` may ask; it counts what they spend."""
+        """Return the client for the evaluators of one execution of `runner`; it counts what they spend."""
         return SweepGraderClient(self, runner)
 
     async def reply(
         self, grader: Runner, messages: Sequence[Message], settings: Mapping[str, Any], sample: int
     ) -> GraderReply:
-        """The reply to a question: kept from before, being asked right now, or asked. Raises GraderFailure."""
-        key = fingerprint([self.revision(grader, grader.name), [_seen(one) for one in messages], settings, sample])
-        kept = _from_kept(self.replies.get(key))
-        if kept is not None:
-            return kept
-        under_way = self._asked.get(key)
+        """Return the reply to a request: a stored one, or of an equal call under way, or of a new call.
+
+        Raises GraderFailure.
+        """
+        key = fingerprint(
+            [self.revision(grader, grader.name), [_identity(message) for message in messages], settings, sample]
+        )
+        stored = _from_stored(self.replies.get(key))
+        if stored is not None:
+            return stored
+        under_way = self._under_way.get(key)
         if under_way is not None:
             return replace(await asyncio.shield(under_way), cached=True)
-        task = self._asked[key] = asyncio.create_task(self._ask(key, grader, messages, settings, sample))
-        task.add_done_callback(lambda done: self._answered(key, done))
-        return await asyncio.shield(task)  # whoever asks may give up; the reply is paid for, and others wait for it
+        task = self._under_way[key] = asyncio.create_task(self._call(key, grader, messages, settings, sample))
+        task.add_done_callback(lambda done: self._forget(key, done))
+        # A cancelled caller must not cancel the call: it is paid for, and others may wait for it.
+        return await asyncio.shield(task)
 
-    def _answered(self, key: str, done: asyncio.Task[GraderReply]) -> None:
-        self._asked.pop(key, None)
+    def _forget(self, key: str, done: asyncio.Task[GraderReply]) -> None:
+        self._under_way.pop(key, None)
         if not done.cancelled():
-            done.exception()  # looked at, so that one nobody waits for any more is no warning
+            done.exception()  # retrieved, so that asyncio does not warn of one that nobody waits for
 
     def member(self, spec: EvaluatorSpec) -> AnyEvaluator:
-        """The evaluator of a member, built once for all cases: its spec is part of an evaluator that is kept."""
+        """Return the evaluator of a sub-score, built once for all cases; its spec outlives it."""
         kept = self._members.get(id(spec))
         if kept is None or kept[0] is not spec:
             if len(self._members) >= _KEPT:
@@ -112,11 +118,11 @@ class Graders:
         return kept[1]
 
     async def close(self) -> None:
-        """Lets every grader go, and gives up what is still being asked."""
-        left = list(self._asked.values())
-        for task in left:
+        """Release every grader, and cancel the calls under way."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for grader in self._open.values():
             await grader.close()
         self._open.clear()
@@ -127,7 +133,7 @@ class Graders:
         except UnknownName as error:
             raise InputError(f"cannot be graded: {error.problem}") from None
 
-    async def _ask(
+    async def _call(
         self, key: str, grader: Runner, messages: Sequence[Message], settings: Mapping[str, Any], sample: int
     ) -> GraderReply:
         known = ADAPTERS.get(grader.adapter).settings
@@ -137,14 +143,14 @@ class Graders:
         plan = Plan(suite=GRADING, case=case, runner=runner, repetition=sample + 1, key=key)
         report = await self._carry_out(plan, used)
         reply = GraderReply(
-            text=_said(report, grader),
+            text=_text_of(report, grader),
             grader=grader.name,
             model=report.model,
             settings={**grader.public_settings, **used},
             usage=report.usage,
             duration_ms=report.duration_ms,
         )
-        self.replies.put(key, _to_keep(reply))
+        self.replies.put(key, _stored_fields(reply))
         return reply
 
     async def _carry_out(self, plan: Plan, used: Mapping[str, Any]) -> SessionReport:
@@ -162,7 +168,7 @@ class Graders:
 
 @dataclass(slots=True)
 class SweepGraderClient:
-    """The desk of one execution: its evaluators ask here. `cost_usd` is what they spent, as far as it is known."""
+    """The grader client of one execution. `cost_usd` is what its evaluators spent, as far as it is known."""
 
     graders: Graders
     runner: Runner
@@ -177,7 +183,7 @@ class SweepGraderClient:
         settings: Mapping[str, Any] = NOTHING,
         sample: int = 0,
     ) -> GraderReply:
-        """See Desk."""
+        """See GraderClient."""
         chosen = self.graders.choose(self.runner, grader)
         reply = await self.graders.reply(chosen, messages, settings, sample)
         if not reply.cached:
@@ -185,17 +191,17 @@ class SweepGraderClient:
         return reply
 
     async def score(self, spec: EvaluatorSpec, subject: Subject) -> Score:
-        """See Desk."""
+        """See GraderClient."""
         (score,) = await evaluate_with(self, subject, [BoundEvaluator(spec, self.graders.member(spec), "")])
         return score
 
     def revision_of(self, name: str | None) -> str:
-        """The identity of a grader as a member asks for it."""
+        """Return the identity of a grader for a sub-score."""
         return self.graders.revision(self.runner, name)
 
 
 def ungradable(suite: Suite, runner: Runner, graders: Graders, *, any_runner: bool = False) -> InputError | None:
-    """Why answers of a runner to a suite cannot be graded: the first evaluator whose grader is not there, or None."""
+    """Return why answers of a runner to a suite cannot be graded: the first evaluator without a grader, or None."""
     suite = replace(suite, cases=tuple(pair_cases(suite, runner, any_runner=any_runner)))
     kinds = {spec.type for case in suite.cases for spec in case.evaluators}
     if not any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds):
@@ -204,27 +210,27 @@ def ungradable(suite: Suite, runner: Runner, graders: Graders, *, any_runner: bo
     return next(iter(errors.values()), None)
 
 
-def _said(report: SessionReport, grader: Runner) -> str:
+def _text_of(report: SessionReport, grader: Runner) -> str:
     if report.failure_class is not None:
         raise GraderFailure(f"grader '{grader.name}' failed: {report.error or report.failure_class}")
     if not report.final_output:
-        raise GraderFailure(f"grader '{grader.name}' said nothing")
+        raise GraderFailure(f"grader '{grader.name}' returned no text")
     return report.final_output
 
 
-def _seen(message: Message) -> object:
+def _identity(message: Message) -> object:
     return message.role, message.content
 
 
-def _to_keep(reply: GraderReply) -> dict[str, Any]:
+def _stored_fields(reply: GraderReply) -> dict[str, Any]:
     return {name: getattr(reply, name) for name in ("text", "grader", "model", "settings", "usage", "duration_ms")}
 
 
-def _from_kept(kept: Mapping[str, Any] | None) -> GraderReply | None:
-    """A reply read back; None for one of another version, which is asked for again."""
-    if kept is None:
+def _from_stored(fields: Mapping[str, Any] | None) -> GraderReply | None:
+    """A stored reply; None for one of another version, which is requested again."""
+    if fields is None:
         return None
     try:
-        return GraderReply(**{**kept, "usage": Usage(**kept["usage"])}, cached=True)
+        return GraderReply(**{**fields, "usage": Usage(**fields["usage"])}, cached=True)
     except (KeyError, TypeError):
         return None

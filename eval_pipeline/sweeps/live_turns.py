@@ -1,5 +1,4 @@
-"""What a live conversation needs to know of its session so far: what the target answered, and whether the latest turn
-passed."""
+"""A live conversation's session so far: what the target answered, and whether the latest turn passed."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class SweepCounts:
     output_tokens: int | None = None
 
     def count(self, status: Status) -> None:
-        """Counts a verdict."""
+        """Count a verdict."""
         if not status.graded:
             self.errored += 1
         elif status.as_expected:
@@ -49,7 +49,7 @@ class SweepCounts:
             self.failed += 1
 
     def add_usage(self, report: SessionReport) -> None:
-        """Adds what a report knows of money and tokens."""
+        """Add the cost and tokens of a report."""
         usage = report.usage
         self.cost_usd = _sum(self.cost_usd, usage.cost_usd)
         self.input_tokens = _sum(self.input_tokens, usage.input_tokens)
@@ -95,7 +95,7 @@ class PairOutcome:
 
 
 class SweepObserver:
-    """Called as a sweep goes on; does nothing by itself.
+    """Called while a sweep runs; does nothing by itself.
 
     Calls about plans come from the thread of the sweep, those about finished pairs from the thread that started it.
     """

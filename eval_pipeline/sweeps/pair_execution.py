@@ -61,7 +61,7 @@ class PairExecution:
             self.fault = error
 
     def next_plan(self) -> Plan | None:
-        """Return the next plan that needs the target, None when there is none now; settle those that do not."""
+        """Return the next plan that needs the target, None while there is no such plan; settle those that do not."""
         if self.fault is not None:
             return None
         if self._queue is None:

@@ -116,9 +116,9 @@ def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
     )
 
 
-def count_plans(pair: Pair, options: SweepOptions, wanted: CaseFilter | None = None) -> int:
-    """Return how many plans a pair has, of all its cases or of those that `wanted` selects."""
-    cases = pair_cases(pair.ready.suite, pair.runner, wanted, any_runner=options.any_runner)
+def count_plans(pair: Pair, options: SweepOptions, selected: CaseFilter | None = None) -> int:
+    """Return how many plans a pair has, of all its cases or of those that `selected` selects."""
+    cases = pair_cases(pair.ready.suite, pair.runner, selected, any_runner=options.any_runner)
     return sum(repetitions_of_case(pair, case, options) for case in cases)
 
 

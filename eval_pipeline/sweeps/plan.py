@@ -21,7 +21,7 @@ from eval_pipeline.warehouse.stored_pairs import StoredExecution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPlan:
-    """What a sweep would do with one pair; the cost is None when nothing tells."""
+    """What a sweep would do with one pair; the cost is None when it is unknown."""
 
     pair: PairKey
     counts: SweepCounts

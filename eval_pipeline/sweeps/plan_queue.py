@@ -43,7 +43,7 @@ class PlanQueue:
     _drained: bool = False
 
     def next(self) -> Plan | None:
-        """Return the next plan to execute; None when there is none now."""
+        """Return the next plan to execute; None while every other plan waits."""
         while self._ready or not self._drained:
             plan = self._ready.popleft() if self._ready else next(self.plans, None)
             if plan is None:

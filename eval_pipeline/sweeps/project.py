@@ -1,7 +1,7 @@
 """The project file `eval-pipeline.yaml`: which suites, runners, data folder and defaults belong together.
 
 Found upward from the current folder; an exported `EVAL_PIPELINE_PROJECT` (a file or a folder) wins over that, one in a
-`.env` does unless the file found stands below it. Without one, the current folder is the project: its runners file is
+`.env` does unless the file found is below it. Without one, the current folder is the project: its runners file is
 `runners.yaml` or one of another registered format, its data folder `data` (or what `EVAL_PIPELINE_DATA` names).
 """
 
@@ -78,7 +78,7 @@ class Project:
 
 
 def load_project(start: Path, explicit: Path | None = None) -> Project:
-    """The project of a folder. Raises InputError when the project file cannot be used."""
+    """Return the project of a folder. Raises InputError when the project file cannot be used."""
     start = start.absolute()
     environment = read_environment(start)
     named = start / explicit if explicit is not None else _named_by(environment, start)
@@ -93,7 +93,7 @@ def load_project(start: Path, explicit: Path | None = None) -> Project:
 
 
 def _named_by(environment: Mapping[str, str], start: Path) -> Path | None:
-    """The project that the environment names; a relative name begins here, or at the `.env` file that says it."""
+    """The project that the environment names; a relative name begins here, or at the `.env` file that sets it."""
     named = environment.get(PROJECT_VARIABLE)
     if not named:
         return None
@@ -103,7 +103,7 @@ def _named_by(environment: Mapping[str, str], start: Path) -> Path | None:
 
 
 def _is_nearer(file: Path, start: Path) -> bool:
-    """Whether a project file stands nearer than the `.env` that may name another."""
+    """Whether a project file is nearer than the `.env` that may name another."""
     holder = next((folder for folder in (start, *start.parents) if (folder / ".env").is_file()), None)
     return holder is None or (file.parent != holder and file.parent.is_relative_to(holder))
 
@@ -141,18 +141,18 @@ def _from_file(file: Path, environment: Mapping[str, str]) -> Project:
     if raw is not None and not isinstance(raw, Mapping):
         raise source.error((), f"expected a mapping with some of: {', '.join(ProjectFile.model_fields)}")
     try:
-        said = ProjectFile.model_validate(raw or {})
+        content = ProjectFile.model_validate(raw or {})
     except ValidationError as error:
         raise _field_error(error, source) from None
     root = file.parent
     return Project(
         root=root,
-        suites=(said.suites,) if isinstance(said.suites, str) else tuple(said.suites),
-        runners=_absolute(root, said.runners),
-        data=_absolute(root, environment.get(DATA_VARIABLE) or said.data),
-        warehouse=None if environment.get(DATA_VARIABLE) else said.warehouse,
-        defaults=said.defaults,
-        schedule=said.schedule,
+        suites=(content.suites,) if isinstance(content.suites, str) else tuple(content.suites),
+        runners=_absolute(root, content.runners),
+        data=_absolute(root, environment.get(DATA_VARIABLE) or content.data),
+        warehouse=None if environment.get(DATA_VARIABLE) else content.warehouse,
+        defaults=content.defaults,
+        schedule=content.schedule,
         environment=environment,
     )
 
