@@ -32,6 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.path.relative_to(TESTS)
         if place.parts[0] == "conformance":
             item.add_marker(pytest.mark.conformance)
+            item.add_marker(pytest.mark.slow)  # thousands of recorded rows; the rooms' own tests cover the behaviour
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
         if place.as_posix() in SLOW_FILES:
