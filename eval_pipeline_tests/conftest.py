@@ -9,6 +9,8 @@ import pytest
 TESTS = Path(__file__).parent
 SLOW_FILES = frozenset({
     "agents/test_agent_plugin.py",
+    "cli/test_bad_input.py",
+    "cli/test_compare_and_trend.py",
     "cli/test_init.py",
     "cli/test_interrupted_run.py",
     "docs/test_site.py",
@@ -23,6 +25,7 @@ SLOW_FILES = frozenset({
     "test_examples_agentv.py",
     "test_plugin_package.py",
     "test_readme.py",
+    "warehouse/test_store.py",
 })  # fmt: skip
 """Files that start many processes or carry out whole projects, below the folder of the tests."""
 
