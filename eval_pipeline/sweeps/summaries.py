@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.failures import failure_class
 from eval_pipeline.leaderboards.show import BOARD_HEAD, board_rows, markdown_table, percent
 from eval_pipeline.leaderboards.standings import OVERALL
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
+from eval_pipeline.warehouse import queries
+from eval_pipeline.warehouse.store import Warehouse
+
+FAILED_CASES_SHOWN = 10
+"""How many failed cases the end of a sweep shows."""
 
 
 def problem_list(ready: ValidatedSuite) -> str:
@@ -69,3 +78,64 @@ def by_reason(errors: Mapping[str, str]) -> str:
     for name, reason in errors.items():
         names.setdefault(reason, []).append(name)
     return "\n".join(f"{', '.join(each)}: {reason}" for reason, each in names.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCase:
+    """A case that a runner did not pass: `failed` of its `repetitions`, with class and reason of the first of them."""
+
+    suite: str
+    case_id: str
+    runner: str
+    status: str
+    failure_class: str | None
+    reason: str | None
+    failed: int
+    repetitions: int
+
+    @property
+    def label(self) -> str:
+        """The failure class for people; the status where there is none."""
+        return failure_class(self.failure_class).label if self.failure_class is not None else self.status
+
+    @property
+    def command(self) -> str:
+        """The command that shows all of it."""
+        return f"eval-pipeline show {shlex.quote(f'{self.suite}/{self.case_id}')} --runner {shlex.quote(self.runner)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCases:
+    """The first failed cases by suite, case and runner, and how many there are in all."""
+
+    cases: tuple[FailedCase, ...] = ()
+    total: int = 0
+
+    @property
+    def hidden(self) -> int:
+        """How many are not among the first."""
+        return self.total - len(self.cases)
+
+
+def failed_cases(
+    warehouse: Warehouse,
+    outcomes: Sequence[PairOutcome],
+    selected: CaseFilter | None = None,
+    most: int = FAILED_CASES_SHOWN,
+) -> FailedCases:
+    """Return the cases of finished pairs that did not pass: failed, passed unexpectedly, or could not be graded.
+
+    Reused executions count as well. Where a suite says how repetitions become one result for a case, a case that passed
+    by that rule is left out. `selected` narrows the cases down as the sweep did. Nothing is read where all passed.
+    """
+    selected = selected or CaseFilter()
+    by_case = {
+        outcome.pair.name: outcome.pair.ready.suite.settings.strategy is not None
+        for outcome in outcomes
+        if outcome.error is None and (outcome.counts.failed or outcome.counts.errored)
+    }
+    if not by_case:
+        return FailedCases()
+    frame = queries.failed_cases(warehouse, by_case, cases=selected.ids, tags=selected.tags, most=most)
+    cases = tuple(FailedCase(**row) for row in frame.drop("total").iter_rows(named=True))
+    return FailedCases(cases=cases, total=frame["total"][0] if cases else 0)

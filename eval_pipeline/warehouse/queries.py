@@ -6,7 +6,7 @@ pipeline's own file; functions that take a connection read the published results
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +23,27 @@ _NEWEST_REVISION = """
     SELECT {columns} FROM current_verdicts v
     SEMI JOIN (SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_pairs GROUP BY suite) n
         USING (suite, suite_revision)"""
+
+_FAILED_CASES = """
+    WITH pairs AS (SELECT unnest($1::VARCHAR[]) AS suite, unnest($2::VARCHAR[]) AS runner,
+                          unnest($3::BOOLEAN[]) AS by_case),
+    chosen AS (
+        SELECT v.*, p.by_case, v.status NOT IN ('passed', 'expected-failed') AS bad
+        FROM current_verdicts v JOIN pairs p USING (suite, runner)
+        WHERE (len($4::VARCHAR[]) = 0 OR list_contains($4::VARCHAR[], v.case_id))
+          AND (len($5::VARCHAR[]) = 0 OR list_has_any($5::VARCHAR[], v.tags))),
+    counted AS (
+        SELECT suite, runner, case_id, bool_or(by_case) AS by_case,
+               count(*)::BIGINT AS repetitions, (count(*) FILTER (bad))::BIGINT AS failed,
+               first(status ORDER BY repetition) FILTER (bad) AS status,
+               first(failure_class ORDER BY repetition) FILTER (bad) AS failure_class,
+               first(reason ORDER BY repetition) FILTER (bad) AS reason
+        FROM chosen GROUP BY suite, runner, case_id HAVING bool_or(bad))
+    SELECT * EXCLUDE (by_case), (count(*) OVER ())::BIGINT AS total FROM counted c
+    WHERE NOT by_case OR NOT EXISTS (
+        FROM case_results r
+        WHERE r.suite = c.suite AND r.runner = c.runner AND r.case_id = c.case_id AND r.status = 'passed')
+    ORDER BY suite, case_id, runner LIMIT $6"""
 
 _PAIRS = "(SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]))"
 
@@ -70,6 +91,24 @@ def newest_verdicts(
     if pairs is None:
         return warehouse.frame(query)
     return warehouse.frame(f"{query} WHERE (v.suite, v.runner) IN {_PAIRS}", _pair_values(pairs))
+
+
+def failed_cases(
+    warehouse: Warehouse,
+    by_case: Mapping[PairKey, bool],
+    *,
+    cases: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    most: int,
+) -> pl.DataFrame:
+    """Return the cases of these pairs of which a current verdict is not as expected: columns suite, runner, case_id,
+    repetitions, failed, status, failure_class, reason, total.
+
+    The value of a pair is whether its repetitions become one result per case; then a case that passed by the strategy
+    of its suite is left out. `cases` and `tags` narrow the cases down; `total` counts the cases beyond `most` too.
+    """
+    values = [*_pair_values(list(by_case)), list(by_case.values()), list(cases), list(tags), most]
+    return warehouse.frame(_FAILED_CASES, values)
 
 
 def pair_sizes(warehouse: Warehouse) -> pl.DataFrame:
