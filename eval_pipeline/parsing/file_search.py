@@ -1,16 +1,19 @@
 """Search of files that a suite names: below its search roots, never outside of them.
 
 The roots: the suite's folder, the folders above it up to the git repository's root (without one, up to the
-project's folder), the current folder.
+project's folder), the current folder. Neither the home folder, nor a temporary one, nor the file system's root is one
+because of what lies in it (`top_folder`).
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 from eval_pipeline.parsing.compatibility import known_systems
@@ -86,12 +89,54 @@ _PROJECT_FILE = "eval-pipeline.yaml"
 
 
 def search_roots(folder: Path) -> SearchRoots:
-    """The search roots of a suite in `folder`."""
+    """Return the search roots of a suite in `folder`: the folder, those above it up to `top_folder`, the current one.
+
+    The current folder is left out where it holds more than a project: the home folder, a temporary one, the root.
+    """
     folder = folder.absolute()
-    top = _nearest_with(folder, (".git",)) or _nearest_with(folder, _project_marks())
+    top, current = top_folder(folder), Path.cwd()
     above = [parent for parent in folder.parents if top is not None and parent.is_relative_to(top)]
-    roots = tuple(dict.fromkeys((folder, *above, Path.cwd())))
+    roots = tuple(dict.fromkeys((folder, *above, *([] if _is_shared(current) else [current]))))
     return SearchRoots(folder, roots, tuple(os.path.realpath(root) for root in roots))
+
+
+def top_folder(folder: Path) -> Path | None:
+    """Return the nearest folder, from `folder` upward, that a git repository or a worktree begins in, else the nearest
+    one with a project file or mark; None without any.
+
+    The search ends below the home folder, temporary folders and the file system's root: a mark in one of them
+    (`~/.git` of someone's settings, `~/.agentv`) must not make everything of a user readable to a suite.
+    """
+    folder = folder.absolute()
+    folders = list(takewhile(lambda parent: not _is_shared(parent), (folder, *folder.parents)))
+    repository = next((parent for parent in folders if is_repository(parent)), None)
+    return repository or next((parent for parent in folders if _has_mark(parent)), None)
+
+
+def is_repository(folder: Path) -> bool:
+    """Return whether a git repository or a worktree begins in a folder: its `.git` holds, or refers to, a `HEAD`."""
+    git = folder / ".git"
+    try:
+        if git.is_file():
+            prefix, _, name = git.read_text(encoding="utf-8").partition(":")
+            git = folder / name.strip() if prefix == "gitdir" else git
+        return (git / "HEAD").is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_shared(folder: Path) -> bool:
+    """Whether a folder holds more than one project: the home folder, a temporary one, the file system's root."""
+    real = os.path.realpath(folder)
+    return real in (_home(), os.sep) or real in _temporary_folders()
+
+
+def _home() -> str:
+    return os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 — unlike `Path.home`, never an error
+
+
+def _temporary_folders() -> frozenset[str]:
+    return frozenset(os.path.realpath(name) for name in (tempfile.gettempdir(), "/tmp", "/var/tmp"))
 
 
 @cache
@@ -100,10 +145,8 @@ def _project_marks() -> tuple[str, ...]:
     return (_PROJECT_FILE, *(mark for system in known_systems() for mark in system.project_marks))
 
 
-def _nearest_with(folder: Path, marks: tuple[str, ...]) -> Path | None:
-    """The nearest folder, from `folder` upward, that holds one of these names."""
-    folders = (folder, *folder.parents)
-    return next((folder for folder in folders if any((folder / mark).exists() for mark in marks)), None)
+def _has_mark(folder: Path) -> bool:
+    return any((folder / mark).exists() for mark in _project_marks())
 
 
 def is_pattern(name: str) -> bool:
