@@ -16,6 +16,12 @@ from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite
 NOON = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 
 
+def make_repository(folder: Path) -> None:
+    """What makes a folder the root of a git repository to those who look for one."""
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+
+
 def a_case(id_: str = "c1", text: str = "What is 2 + 2?", **fields: Any) -> Case:
     """A case whose input is one user message (`input=` takes a tuple of messages instead)."""
     return Case(id=id_, **{"input": (Message(role="user", content=text),), **fields})

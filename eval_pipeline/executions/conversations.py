@@ -65,9 +65,9 @@ class ScriptedSpeaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
-    """Dependencies of live conversations: the speaker of a plan, and the answer in a turn's raw execution."""
+    """Dependencies of live conversations: the speaker of a call, and the answer in a turn's raw execution."""
 
-    speaker: Callable[[Plan], Speaker]
+    speaker: Callable[[Call], Speaker]
     answer: Callable[[Plan, RawExecution], str]
 
 
@@ -78,7 +78,7 @@ async def converse(
 
     `clock` returns seconds.
     """
-    speaker = conversations.speaker(call.plan)
+    speaker = conversations.speaker(call)
     so_far: list[Exchange] = []
     while True:
         try:

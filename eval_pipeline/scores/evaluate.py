@@ -27,7 +27,8 @@ class Evaluator(Protocol):
 
     `version` is part of a score's identity: increment it when the same arguments score differently. `reads` names the
     fields of the case, beyond the arguments, that a score depends on. An evaluator that runs the user's files has a
-    method `content` (see `RunsFiles`).
+    method `content` (see `RunsFiles`). One that never looks into the workspace sets `sees_workspace = False`: no packed
+    workspace is unpacked for it.
     """
 
     version: ClassVar[str]
@@ -67,6 +68,12 @@ AnyEvaluator = Evaluator | ClientEvaluator
 def requires_client(evaluator: AnyEvaluator) -> TypeIs[ClientEvaluator]:
     """Return whether an evaluator needs a grader client."""
     return hasattr(evaluator, "grade")
+
+
+def sees_workspace(evaluator: AnyEvaluator) -> bool:
+    """Return whether an evaluator may look into the workspace: its `sees_workspace`, else whether it is a plug-in."""
+    class_ = type(evaluator)
+    return bool(getattr(class_, "sees_workspace", not class_.__module__.startswith("eval_pipeline.")))
 
 
 GraderRevision = Callable[[str | None], str]

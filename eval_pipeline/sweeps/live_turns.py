@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from eval_pipeline.executions.model import Execution, Plan, RawExecution
 from eval_pipeline.scores.evaluate import bind, evaluate_with, suite_folder
@@ -26,8 +27,11 @@ class LiveTurns:
         """Return what the target answered in one turn."""
         return self._scorer.normalize(_unfinished(plan, raw), plan.case).final_output or ""
 
-    async def passed(self, plan: Plan, so_far: RawExecution) -> bool:
-        """Return whether the latest turn passed; a turn without an evaluator, or without a score, does."""
+    async def passed(self, plan: Plan, so_far: RawExecution, workspace: Path | None = None) -> bool:
+        """Return whether the latest turn passed; a turn without an evaluator, or without a score, does.
+
+        `workspace` is the target's working directory, as this turn left it.
+        """
         spec = _turn_spec(plan.case, len(so_far.payload["turns"]))
         if spec is None:
             return True
@@ -36,7 +40,7 @@ class LiveTurns:
         folder = suite_folder(pair.ready.suite)
         report = self._scorer.normalize(_unfinished(plan, so_far), plan.case)
         bound = bind(spec, plan.case, folder, client.revision_of)
-        (score,) = await evaluate_with(client, Subject(plan.case, report, folder), [bound])
+        (score,) = await evaluate_with(client, Subject(plan.case, report, folder, workspace), [bound])
         self._context.budget.spend(plan.suite, client.cost_usd)
         return score.passed(self._rules.threshold) is not False
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.conversations import ScriptedSpeaker, Speaker
 from eval_pipeline.executions.engine import SinkResult
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, TargetFailure
@@ -136,14 +137,15 @@ class PairExecution:
         errored = not completed or status is Status.ERROR
         self._stopped = self._stopped or (errored and self.pair.ready.suite.settings.stop_on_error)
 
-    def speaker(self, plan: Plan) -> Speaker:
+    def speaker(self, call: Call) -> Speaker:
         """Return the speaker of a plan's live conversation."""
-        assert plan.case.conversation is not None  # only such plans have a speaker
-        return ScriptedSpeaker(plan.case.conversation, partial(self._turn_passed, plan))
+        conversation = call.plan.case.conversation
+        assert conversation is not None  # only such plans have a speaker
+        return ScriptedSpeaker(conversation, partial(self._turn_passed, call))
 
-    async def _turn_passed(self, plan: Plan, so_far: RawExecution) -> bool:
+    async def _turn_passed(self, call: Call, so_far: RawExecution) -> bool:
         try:
-            return await self.turns.passed(plan, so_far)
+            return await self.turns.passed(call.plan, so_far, call.workspace)
         except Exception as error:  # noqa: BLE001 — an unusable evaluator is this pair's fault, and of no other
             self.fault = self.fault or error
             return False

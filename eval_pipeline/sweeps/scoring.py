@@ -6,8 +6,8 @@ import asyncio
 import logging
 import tarfile
 import zlib
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +17,7 @@ from eval_pipeline.executions.workspaces.archive import restore
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.scores.decide import decide
-from eval_pipeline.scores.evaluate import BoundEvaluator, evaluate, evaluate_with, suite_folder
+from eval_pipeline.scores.evaluate import BoundEvaluator, evaluate, evaluate_with, sees_workspace, suite_folder
 from eval_pipeline.scores.model import Score, Status, Subject
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.context import SweepContext
@@ -71,17 +71,23 @@ class PairScorer:
         if not any(bound.requires_client for bound in missing):
             return self.score_offline(item), 0.0
         client = self._context.graders.client(self._rules.pair.runner)
-        workspace = item.execution.workspace
-        live = workspace.path if workspace is not None else None
-        async with _workspace(live, self._recorder.archive_of(item.execution, item.sweep_id)) as folder:
+        async with _in_thread(self._workspace(item)) as folder:
             subject = Subject(item.case, item.report, self._suite_folder, folder)
             scores = await evaluate_with(client, subject, missing)
         return self._decide(item, [self._recorder.redacted(score) for score in scores]), client.cost_usd
 
     def score_offline(self, item: ScoringInput) -> Status:
         """Decide and store the verdict where no evaluator needs a grader client."""
-        subject = Subject(item.case, item.report, self._suite_folder)
-        return self._decide(item, evaluate(subject, self._missing(item)))
+        missing = self._missing(item)
+        looks = item.case.workspace is not None and any(sees_workspace(bound.evaluator) for bound in missing)
+        with self._workspace(item) if looks else nullcontext() as folder:
+            subject = Subject(item.case, item.report, self._suite_folder, folder)
+            return self._decide(item, evaluate(subject, missing))
+
+    def _workspace(self, item: ScoringInput) -> AbstractContextManager[Path | None]:
+        left = item.execution.workspace
+        live = left.path if left is not None else None
+        return _unpacked(live, self._recorder.archive_of(item.execution, item.sweep_id))
 
     def _missing(self, item: ScoringInput) -> list[BoundEvaluator]:
         """The evaluators that have not scored the report yet, and those whose grader gave no score; none for a session
@@ -110,17 +116,24 @@ def _in_order(keys: Iterable[str], scores: Mapping[str, Score]) -> list[Score]:
     return [scores[key] for key in keys]
 
 
-@asynccontextmanager
-async def _workspace(live: Path | None, archive: Path) -> AsyncIterator[Path | None]:
+@contextmanager
+def _unpacked(live: Path | None, archive: Path) -> Iterator[Path | None]:
     """The workspace as the target left it: as long as it is there, else unpacked; None when it was not kept."""
     if live is not None or not archive.is_file():
         yield live
         return
     with TemporaryDirectory(prefix="eval-pipeline-workspace-") as folder:
         try:
-            await asyncio.to_thread(restore, archive, Path(folder))
+            restore(archive, Path(folder))
         except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
             _LOG.warning("%s cannot be unpacked: %s", archive, error)
             yield None
             return
         yield Path(folder)
+
+
+@asynccontextmanager
+async def _in_thread(workspace: AbstractContextManager[Path | None]) -> AsyncIterator[Path | None]:
+    """Enter and leave a context in a thread: packed workspaces take time."""
+    with ExitStack() as stack:
+        yield await asyncio.to_thread(stack.enter_context, workspace)

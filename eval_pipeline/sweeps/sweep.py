@@ -194,7 +194,7 @@ class _Sweep:
             refuse=lambda plan: self._execution_of(plan).refuse(plan),
             workspaces=workspaces,
             conversations=Conversations(
-                speaker=lambda plan: self._execution_of(plan).speaker(plan),
+                speaker=lambda call: self._execution_of(call.plan).speaker(call),
                 answer=lambda plan, raw: self._execution_of(plan).turns.answer(plan, raw),
             ),
         )

@@ -18,7 +18,7 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Subject
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.sweeps.project import load_project
-from eval_pipeline_tests.builders import a_case
+from eval_pipeline_tests.builders import a_case, make_repository
 from eval_pipeline_tests.console_blocks import ROOT, Block, blocks, read_page
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
@@ -78,7 +78,7 @@ def test_a_suite_that_a_page_shows_can_be_loaded(block: Block, tmp_path: Path) -
     file = tmp_path / block.title
     file.parent.mkdir()
     (tmp_path / "workspaces" / "notes-app").mkdir(parents=True)
-    (tmp_path / ".git").mkdir()  # names in a suite may lead up to the root of its repository
+    make_repository(tmp_path)  # names in a suite may lead up to the root of its repository
     file.write_text(block.text, encoding="utf-8")
 
     suite = load_suite(file)

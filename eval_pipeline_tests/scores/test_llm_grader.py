@@ -17,7 +17,7 @@ from eval_pipeline.scores.evaluate import EVALUATORS, bind, build, evaluate_with
 from eval_pipeline.scores.grader_client import FakeGraderClient, GraderReply
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.model import Case, Conversation, Message
-from eval_pipeline_tests.builders import a_case, an_evaluator
+from eval_pipeline_tests.builders import a_case, an_evaluator, make_repository
 from eval_pipeline_tests.scores.fake_grader import graded
 from eval_pipeline_tests.scores.single_scores import a_report
 
@@ -184,7 +184,7 @@ def test_pictures_of_the_case_are_shown_and_kept_by_their_fingerprint() -> None:
 
 
 def test_a_prompt_file_is_found_beside_the_suite_and_above_it(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
+    make_repository(tmp_path)
     (tmp_path / "suites").mkdir()
     (tmp_path / "grader.md").write_text("By file: {{ output }}", encoding="utf-8")
 

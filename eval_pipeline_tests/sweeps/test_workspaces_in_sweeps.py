@@ -127,3 +127,52 @@ def test_an_edited_template_makes_the_case_new(folder: ProjectFolder) -> None:
     (folder.root / "suites" / "template" / "more.txt").write_text("more")
 
     assert folder.sweep().executed == 1
+
+
+LOOKS = """\
+def looks(workspace, context):
+    here = sorted(path.name for path in workspace.iterdir())
+    return {"score": 1.0 if context["workspace_path"] == str(workspace) else 0.0, "reason": ", ".join(here)}
+"""
+
+
+def test_a_python_evaluator_alone_sees_the_workspace(folder: ProjectFolder) -> None:
+    """Item 12: it saw one only when another evaluator of the case ran a program."""
+    (folder.root / "suites" / "checks.py").write_text(LOOKS)
+    alone = {"id": "one", "input": "one", "assertions": [{"type": "python", "function": "checks:looks"}]}
+    folder.write_suite(alone, workspace={"template": "template"})
+
+    counts = folder.sweep()
+
+    assert counts.passed == 1
+    assert folder.ask("SELECT reason FROM evaluator_scores") == [("made-one, notes.txt",)]
+
+
+def test_a_python_evaluator_added_later_sees_the_workspace_as_it_was_left(folder: ProjectFolder) -> None:
+    (folder.root / "suites" / "checks.py").write_text(LOOKS)
+    case: dict[str, Any] = {"id": "one", "input": "one", "assertions": [{"type": "contains", "value": "worked"}]}
+    folder.write_suite(case, workspace={"template": "template"})
+    folder.sweep()
+    case["assertions"].append({"type": "python", "function": "checks:looks"})
+    folder.write_suite(case, workspace={"template": "template"})
+
+    counts = folder.sweep()
+
+    assert (counts.executed, counts.rescored, counts.passed) == (0, 1, 1)
+    assert ("made-one, notes.txt",) in folder.ask("SELECT reason FROM evaluator_scores")
+
+
+def test_the_python_evaluator_of_a_turn_sees_the_workspace_while_the_conversation_is_held(
+    folder: ProjectFolder,
+) -> None:
+    (folder.root / "suites" / "checks.py").write_text("def looks(workspace):\n    return workspace is not None\n")
+    looks = [{"type": "python", "function": "checks:looks"}]
+    turns = [{"input": f"turn {number}", "assertions": looks} for number in (1, 2)]
+    case = {"id": "one", "mode": "conversation", "on_turn_failure": "stop", "turns": turns, "input": "hello"}
+    folder.write_suite(case, workspace={"template": "template"})
+
+    counts = folder.sweep()
+
+    assert counts.passed == 1
+    ((payload,),) = folder.ask("SELECT raw FROM target_executions")
+    assert str(payload).count('"format":"command"') == 2

@@ -31,9 +31,9 @@ class PythonFunction:
     """Call `function` (`module:function`; the suite's folder is searched first), or evaluate `value`.
 
     The function receives what its parameters name: `output` (text), `case`, `report`, `expected_output`, `criteria`,
-    `metadata`, `context`, and those of `arguments`; it may be async. It returns a truth value, a number in [0, 1], an
-    Outcome, a mapping with `score` (or `pass`), `reason` and `details`, or None for no score. An AssertionError yields
-    a score of 0 with its message.
+    `metadata`, `context`, `workspace` (the folder as the target left it, or None), and those of `arguments`; it may be
+    async. It returns a truth value, a number in [0, 1], an Outcome, a mapping with `score` (or `pass`), `reason` and
+    `details`, or None for no score. An AssertionError yields a score of 0 with its message.
 
     `value` is an expression of `output` and `context`, a function body, or `file://check.py` with a function
     `get_assert` (`file://check.py:name`: another function); its numbers are clipped to [0, 1], and `threshold` is the
@@ -43,6 +43,7 @@ class PythonFunction:
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("expected_output", "criteria", "metadata", "tags")
+    sees_workspace: ClassVar[bool] = True
     function: Text | None = None
     value: Text | None = None
     threshold: Share | None = None
@@ -97,6 +98,7 @@ class PythonFunction:
             "expected_output": case.expected_output[-1].text if case.expected_output else None,
             "criteria": case.criteria,
             "metadata": case.metadata,
+            "workspace": subject.workspace,
             **self.arguments,
         }
         parameters = inspect.signature(function).parameters

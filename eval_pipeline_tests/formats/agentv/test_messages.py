@@ -12,6 +12,7 @@ import pytest
 
 from eval_pipeline.formats.agentv import load_context
 from eval_pipeline.suites.model import Case, Message
+from eval_pipeline_tests.builders import make_repository
 from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, user_messages, write
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
@@ -101,7 +102,7 @@ def test_a_tests_own_files_replace_the_suites(fields: str, names: list[str]) -> 
 
 
 def test_files_are_found_in_the_folders_above_up_to_the_repositorys_root(in_the_folder: Path) -> None:
-    (in_the_folder / ".git").mkdir()
+    make_repository(in_the_folder)
     write("docs/a.md", "A")
     write("evals/docs/b.md", "B")
 

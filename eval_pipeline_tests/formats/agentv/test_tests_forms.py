@@ -10,6 +10,7 @@ import pytest
 from eval_pipeline.errors import InputError
 from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, Suite
+from eval_pipeline_tests.builders import make_repository
 from eval_pipeline_tests.formats.agentv.sample_suites import error_of, load, user_messages, write
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
@@ -163,7 +164,7 @@ def test_what_contributes_nothing_is_a_warning(tests: str, warning: str) -> None
 
 
 def test_files_may_lie_above_the_suite_in_its_git_repository(in_the_folder: Path) -> None:
-    (in_the_folder / ".git").mkdir()
+    make_repository(in_the_folder)
     write("common/cases.yaml", LIST)
     write("evals/deep/math.yaml", "tests: ../../common/cases.yaml\n")
     write("evals/deep/other.yaml", "tests: common/cases.yaml\n")
