@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, model_validator
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.parsing.fields import FieldCursor
@@ -25,6 +25,8 @@ from eval_pipeline.suites.model import EvaluatorSpec
 
 PASS_MARK = DEFAULT_THRESHOLD
 """The value at which a member counts as passed, where it has no minimum of its own."""
+OLDER_NAMES = ("assert", "evaluators")
+"""Older names of `assertions`, read where that is absent."""
 _NOWHERE = Path("suite.yaml")
 _ENTRY = frozenset(field.name for field in fields_of(EvaluatorSpec))
 
@@ -37,6 +39,14 @@ class CompositeEvaluator:
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("input", "expected_output", "criteria", "metadata", "tags", "conversation")
     assertions: Any
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename_evaluators(cls, arguments: Any) -> Any:
+        if not isinstance(arguments, Mapping) or "assertions" in arguments:
+            return arguments
+        old = next((name for name in OLDER_NAMES if name in arguments), None)
+        return {"assertions" if name == old else name: value for name, value in arguments.items()}
 
     def __post_init__(self) -> None:
         _ = self.parts

@@ -258,9 +258,36 @@ def test_a_program_that_fails_leaves_the_score_open_with_its_words(tmp_path: Pat
     assert "ended with 1: no such level" in score.reason
 
 
+def test_prompt_template_is_another_name_of_the_prompt() -> None:
+    score, client = grade(FINE, prompt_template="Judge {{ output }} strictly")
+
+    assert score.value == 0.8
+    assert told(client).startswith("Judge <<<BEGIN output ")
+
+
+def test_a_prompt_script_is_found_above_the_suite_and_runs_in_its_own_folder(tmp_path: Path) -> None:
+    (tmp_path / "eval-pipeline.yaml").touch()
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "style.txt").write_text("politely", encoding="utf-8")
+    (tmp_path / "prompts" / "judge.py").write_text("print('Judge', open('style.txt').read())", encoding="utf-8")
+    suites = tmp_path / "evals"
+    suites.mkdir()
+    prompt = {"script": [sys.executable, "prompts/judge.py"]}
+
+    score, client = grade(FINE, prompt=prompt, folder=suites)
+
+    assert score.value == 0.8
+    assert told(client).startswith("Judge politely")
+    key = bind(an_evaluator("llm-grader", prompt=prompt), a_case(), suites).key
+    (tmp_path / "prompts" / "judge.py").write_text("print('Judge')", encoding="utf-8")
+    assert bind(an_evaluator("llm-grader", prompt=prompt), a_case(), suites).key != key
+
+
 WRONG = [
     pytest.param({"prompt": " "}, "prompt: expected a text, a file's name or a mapping", id="empty-prompt"),
-    pytest.param({"prompt": {"script": "x"}}, "prompt: expected a text, a file's name", id="prompt-mapping"),
+    pytest.param({"prompt": {"scrpt": "x"}}, "prompt: expected a text, a file's name", id="prompt-mapping"),
+    pytest.param({"prompt": "x", "prompt_template": "x"}, "prompt and prompt_template have the same", id="two-prompts"),
+    pytest.param({"prompt": {"command": "x", "script": "x"}}, "command and script have the same", id="two-commands"),
     pytest.param({"prompt": {"command": []}}, "command: expected a command line", id="no-command"),
     pytest.param({"temperature": 3}, "temperature: expected a number of at most 2, got 3", id="temperature"),
     pytest.param({"max_steps": 0}, "max_steps: expected a number of at least 1, got 0", id="steps"),

@@ -20,6 +20,8 @@ from eval_pipeline.suites.evaluator_lists import EvaluatorReader
 from eval_pipeline.suites.model import EvaluatorSpec
 
 SPELLINGS = (("assertions",), ("assert",), ("execution", "evaluators"), ("evaluators",))
+MEMBERS = ("assertions", "assert", "evaluators")
+"""The names of a composite's list of members; the first present one is read."""
 BLIND_TO_CRITERIA = frozenset({
     "contains", "contains-any", "contains-all", "icontains", "icontains-any", "icontains-all", "starts-with",
     "ends-with", "regex", "is-json", "equals", "latency", "cost", "token-usage", "execution-metrics",
@@ -81,7 +83,7 @@ def reads_criteria(spec: EvaluatorSpec) -> bool:
     """Return whether an evaluator may read a case's criteria; true for unknown evaluators."""
     if spec.type not in _GROUPS:
         return spec.type not in BLIND_TO_CRITERIA
-    members = spec.config.get("assertions") or spec.config.get("evaluators") or ()
+    members = next((spec.config[key] for key in MEMBERS if isinstance(spec.config.get(key), list)), ())
     types = [member.get("type") for member in members if isinstance(member, Mapping)]
     return spec.config.get("aggregator") is not None or any(
         not isinstance(type_, str) or canonical_name(type_) not in BLIND_TO_CRITERIA for type_ in types
@@ -94,19 +96,33 @@ def _entries(raw: Sequence[Any], cursor: FieldCursor, context: LoadContext) -> I
         if _is_include(entry):
             yield from template_entries(entry, cursor.at(index), context)
         else:
-            yield _with_inner_templates(entry, cursor.at(index), context), cursor.at(index)
+            yield _with_members(entry, cursor.at(index), context), cursor.at(index)
 
 
 def _is_include(entry: Any) -> bool:
     return isinstance(entry, Mapping) and "include" in entry and "type" not in entry
 
 
-def _with_inner_templates(entry: Any, cursor: FieldCursor, context: LoadContext) -> Any:
-    """Return a composite evaluator with its included templates expanded."""
-    inner = entry.get("assertions") if isinstance(entry, Mapping) else None
-    if not isinstance(inner, list) or not any(map(_is_include, inner)):
+def _with_members(entry: Any, cursor: FieldCursor, context: LoadContext) -> Any:
+    """Return a composite evaluator with one list of members, and its included templates expanded."""
+    keys = [key for key in MEMBERS if entry.get(key) is not None] if isinstance(entry, Mapping) else []
+    if not keys or not _is_group(entry):
         return entry
-    return {**entry, "assertions": [each for each, _ in _entries(inner, cursor.at("assertions"), context)]}
+    for key in keys[1:]:
+        problem = f"'{keys[0]}' of the same {entry['type']} is read instead; ignored"
+        context.diagnostics.add(problem, partial(cursor.place, key), kind=f"second list of members {key}")
+    inner = entry[keys[0]]
+    if isinstance(inner, list) and any(_is_include(each) or _is_group(each) for each in inner):
+        inner = [each for each, _ in _entries(inner, cursor.at(keys[0]), context)]
+    if inner is entry[keys[0]] and len(keys) == 1:
+        return entry
+    return {key: inner if key == keys[0] else value for key, value in entry.items() if key not in keys[1:]}
+
+
+def _is_group(entry: Any) -> bool:
+    return (
+        isinstance(entry, Mapping) and isinstance(entry.get("type"), str) and canonical_name(entry["type"]) in _GROUPS
+    )
 
 
 def _rubric(raw: Map, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:

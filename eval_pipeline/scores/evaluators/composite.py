@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from eval_pipeline.errors import did_you_mean
 from eval_pipeline.fingerprints import file_fingerprint, to_json
@@ -22,10 +22,11 @@ from eval_pipeline.scores.grading.fences import fences_for, neutralize
 from eval_pipeline.scores.grading.grader import Share
 from eval_pipeline.scores.grading.grader_calls import call_grader
 from eval_pipeline.scores.grading.prompts import build_question
-from eval_pipeline.scores.grading.templates import FILE_PREFIX, template_file
+from eval_pipeline.scores.grading.templates import FILE_PREFIX, template_file, with_prompt
 from eval_pipeline.scores.grading.verdicts import FreeForm
 from eval_pipeline.scores.grading.votes import single_outcome
 from eval_pipeline.scores.members import (
+    OLDER_NAMES,
     PASS_MARK,
     CompositeEvaluator,
     failed_gate,
@@ -171,9 +172,9 @@ AGGREGATORS: Mapping[str, type[Aggregator]] = {
 
 
 def _with_old_name(schema: dict[str, Any]) -> None:
-    """Adds `evaluators`, the older name of `assertions`, to what editors accept."""
+    """Adds the older names of `assertions` to what editors accept."""
     schema["required"] = ["aggregator"]
-    schema["properties"]["evaluators"] = {"type": "array", "deprecated": True}
+    schema["properties"] |= {name: {"type": "array", "deprecated": True} for name in OLDER_NAMES}
 
 
 @EVALUATORS.register("composite")
@@ -189,13 +190,6 @@ class Composite(CompositeEvaluator):
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(**ARGUMENTS, json_schema_extra=_with_old_name)
     aggregator: dict[str, Any]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rename_evaluators(cls, arguments: Any) -> Any:
-        if isinstance(arguments, Mapping) and "evaluators" in arguments and "assertions" not in arguments:
-            return {"assertions" if name == "evaluators" else name: value for name, value in arguments.items()}
-        return arguments
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -336,6 +330,8 @@ def _aggregator(raw: Mapping[str, Any]) -> Aggregator:
         hint = did_you_mean(kind, AGGREGATORS)
         raise ValueError(f"aggregator type: no '{raw.get('type')}'; there are: {', '.join(AGGREGATORS)}{hint}")
     arguments = {name: value for name, value in raw.items() if name != "type"}
+    if class_ is GraderAggregator:
+        arguments = with_prompt(arguments)
     try:
         aggregator: Aggregator = _adapter(class_).validate_python(arguments)
     except ValidationError as error:

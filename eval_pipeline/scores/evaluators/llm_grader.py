@@ -19,15 +19,29 @@ from eval_pipeline.scores.grading.grader import GraderArguments
 from eval_pipeline.scores.grading.grades import Grades
 from eval_pipeline.scores.grading.prompts import Question, build_question, question, rubric_text, shown_names
 from eval_pipeline.scores.grading.replies import ReplyFormat
-from eval_pipeline.scores.grading.templates import is_file_name, read_template, run_prompt_program, template_file
+from eval_pipeline.scores.grading.templates import (
+    is_file_name,
+    prompt_program,
+    read_template,
+    run_prompt_program,
+    template_file,
+    with_prompt,
+)
 from eval_pipeline.scores.grading.verdicts import Checklist, FreeForm, Ranges
 from eval_pipeline.scores.model import Outcome, Subject
-from eval_pipeline.scores.programs.command import argv_of, command_content, program_folder
+from eval_pipeline.scores.programs.command import argv_of, command_content
 
 _WORKSPACE = "The files that the answer left behind lie in {path}. Read what you need there; change nothing."
 _PROGRAM_FIELDS = {"command", "config"}
 _BY_PROGRAM: dict[str, Any] = {"properties": {"prompt": {"type": "object"}}, "required": ["prompt"]}
-_OPEN_FOR_PROGRAMS = ConfigDict(**ARGUMENTS, json_schema_extra={"if": _BY_PROGRAM})
+
+
+def _for_editors(schema: dict[str, Any]) -> None:
+    schema["if"] = _BY_PROGRAM
+    schema["properties"]["prompt_template"] = {"type": ["string", "object"], "deprecated": True}
+
+
+_OPEN_FOR_PROGRAMS = ConfigDict(**ARGUMENTS, json_schema_extra=_for_editors)
 """To an editor, further arguments are fine where a program prints the prompt: they are the program's own."""
 
 
@@ -36,10 +50,10 @@ _OPEN_FOR_PROGRAMS = ConfigDict(**ARGUMENTS, json_schema_extra={"if": _BY_PROGRA
 class LlmGrader(GraderArguments):
     """A model's score in [0, 1], based on the question, the answer and the criteria of a good answer.
 
-    `prompt` replaces the default prompt: inline text, a file name (`file://grader.md`), or `{command: […], config:
-    {…}}`, a program that prints it; unknown arguments are added to that program's configuration. `value` replaces the
-    case's criteria. `rubrics` requests a checklist, or scores from 0 to 10. `grades` requests a grade (`{C: 1, P: 0.5,
-    I: 0}`).
+    `prompt` (or `prompt_template`) replaces the default prompt: inline text, a file name (`file://grader.md`), or
+    `{command: […], config: {…}}`, a program that prints it; unknown arguments are added to that program's
+    configuration. `value` replaces the case's criteria. `rubrics` requests a checklist, or scores from 0 to 10.
+    `grades` requests a grade (`{C: 1, P: 0.5, I: 0}`).
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OPEN_FOR_PROGRAMS
@@ -53,6 +67,7 @@ class LlmGrader(GraderArguments):
     @classmethod
     def _move_program_arguments(cls, raw: Any) -> Any:
         """Move a program's own arguments to `config`. Without a program they remain and are invalid."""
+        raw = with_prompt(raw)
         if not isinstance(raw, Mapping) or not isinstance(raw.get("prompt"), Mapping):
             return raw
         known = {argument.name for argument in fields(cls)}
@@ -74,7 +89,7 @@ class LlmGrader(GraderArguments):
     def content(self, folder: Path) -> Mapping[str, str]:
         """Return fingerprints of the prompt's file, or of the files that its program names."""
         if isinstance(self.prompt, Mapping):
-            return command_content(argv_of(self.prompt.get("command")), program_folder(None, folder))
+            return command_content(*prompt_program(self.prompt.get("command"), folder))
         if self.prompt is None or not is_file_name(self.prompt):
             return {}
         path = template_file(self.prompt, folder)
@@ -125,7 +140,7 @@ class LlmGrader(GraderArguments):
     ) -> Question:
         material = build_context(subject, TEXTS, grades=self.grades is not None)
         config = {**self.config, **(self.prompt.get("config") or {})}
-        text = await run_prompt_program(argv_of(self.prompt.get("command")), material, config, client.timeout_s)
+        text = await run_prompt_program(self.prompt.get("command"), material, config, client.timeout_s)
         return build_question(material, reply_format, f"{text}\n\n{rubric_text(rubric)}" if rubric else text)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.file_search import NotFound, search_roots
 from eval_pipeline.scores.grader_client import GraderFailure
 from eval_pipeline.scores.grading.context import TEXTS, GraderContext, metadata_value
-from eval_pipeline.scores.programs.command import command_text, program_folder, run_command
+from eval_pipeline.scores.programs.command import argv_of, command_text, program_folder, run_command
 from eval_pipeline.scores.programs.payload import grading_payload
 
 FILE_PREFIX = "file://"
@@ -27,6 +27,27 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
 _OLD_NAMES = {"input_text": "input", "output_text": "output", "expected_output_text": "expected_output"}
 _ANSWER_NAMES = frozenset(TEXTS) - {"input"}
 _FILE_NAME = re.compile(r"\S+\.(?:md|markdown|txt|prompt|j2|jinja2?|njk)\Z")
+
+
+def with_prompt(arguments: Any) -> Any:
+    """Return arguments with `prompt` in place of its other name, `prompt_template`, and `command` of its `script`.
+
+    Raises ValueError when both names of one of them are given.
+    """
+    if not isinstance(arguments, Mapping):
+        return arguments
+    named = _renamed(arguments, "prompt_template", "prompt", "")
+    if isinstance(named.get("prompt"), Mapping):
+        named = {**named, "prompt": _renamed(named["prompt"], "script", "command", "prompt: ")}
+    return named
+
+
+def _renamed(arguments: Mapping[str, Any], other: str, name: str, where: str) -> Mapping[str, Any]:
+    if other not in arguments:
+        return arguments
+    if name in arguments:
+        raise ValueError(f"{where}{name} and {other} have the same meaning; use one of them")
+    return {name if key == other else key: value for key, value in arguments.items()}
 
 
 def fill_template(template: str, material: GraderContext, criteria: str = "") -> str:
@@ -83,21 +104,38 @@ def read_template(path: Path) -> str:
     return text
 
 
+def prompt_program(command: Any, folder: Path) -> tuple[tuple[str, ...], Path]:
+    """Return the arguments of a program that prints a prompt, and its working directory.
+
+    As AgentV has it, a script that ends the list of arguments is searched from the suite's folder upward and runs in
+    its own folder. Any other command runs in the suite's folder. Raises ValueError for an invalid command.
+    """
+    argv = argv_of(command)
+    start = program_folder(None, folder)
+    if isinstance(command, str) or len(argv) < 2 or any((start / word).is_file() for word in argv[1:-1]):
+        return argv, start
+    try:
+        script = search_roots(folder).file(argv[-1])
+    except NotFound:
+        return argv, start
+    return (*argv[:-1], script.name), script.parent
+
+
 async def run_prompt_program(
-    argv: Sequence[str], material: GraderContext, config: Mapping[str, Any], timeout_s: float | None
+    command: Any, material: GraderContext, config: Mapping[str, Any], timeout_s: float | None
 ) -> str:
     """Run a program and return the prompt that it prints. Its input is that of grading programs, plus `fenced`.
 
-    `fenced` holds the judged texts between fences. The program runs in the suite's folder. Raises GraderFailure when it
-    fails or prints nothing.
+    `fenced` holds the judged texts between fences. Raises GraderFailure when it fails or prints nothing.
     """
+    argv, cwd = prompt_program(command, material.subject.folder)
     subject, fences = material.subject, material.fences
     fenced = {name: fences.around(name, text) for name, text in material.texts.items()}
     with tempfile.TemporaryDirectory(prefix="eval-pipeline-prompt-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
         payload = {**grading_payload(subject, config, "messages", folder / "files"), "fenced": fenced}
         result = await run_command(
-            argv, cwd=program_folder(None, subject.folder), scratch=folder, stdin=to_json(payload), env={},
+            argv, cwd=cwd, scratch=folder, stdin=to_json(payload), env={},
             timeout_s=timeout_s,
         )  # fmt: skip
     if result.exit_code != 0:

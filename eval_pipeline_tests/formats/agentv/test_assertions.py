@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.scores.evaluate import build
+from eval_pipeline.scores.evaluators.composite import Composite
 from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.model import EvaluatorSpec
 from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, write
@@ -251,3 +253,47 @@ def test_a_registered_evaluator_comes_before_a_script(known: set[str]) -> None:
     (spec,) = evaluators_with(known, "assertions: [{type: word-count}]")
 
     assert (spec.type, spec.config) == ("word-count", {})
+
+
+@pytest.mark.parametrize("type_", ["composite", "assert-set"])
+def test_of_two_lists_of_members_the_newer_name_is_read_and_the_other_is_a_warning(type_: str) -> None:
+    aggregator = "aggregator: {type: weighted_average}" if type_ == "composite" else "threshold: 0.5"
+    suite = load(
+        document(f"""\
+            assertions:
+              - name: both
+                type: {type_}
+                {aggregator}
+                evaluators: [{{type: equals, value: old}}]
+                assertions: [{{type: equals, value: new}}]
+            """)
+    )
+
+    (spec,) = suite.cases[0].evaluators
+    build(spec)
+    assert spec.config["assertions"] == [{"type": "equals", "value": "new"}]
+    assert any(
+        f"tests[0].assertions[0].evaluators: 'assertions' of the same {type_} is read instead; ignored" in warning
+        for warning in suite.warnings
+    )
+
+
+@pytest.mark.parametrize("key", ["assert", "evaluators"])
+def test_an_older_name_of_the_members_works_with_templates_and_inside_other_composites(key: str) -> None:
+    write("greeting.yaml", "assertions: [{type: equals, value: Hello}]")
+    spec = load_test(f"""\
+        assertions:
+          - name: outer
+            type: composite
+            aggregator: {{type: threshold, threshold: 1}}
+            {key}:
+              - name: inner
+                type: composite
+                aggregator: {{type: weighted_average}}
+                {key}: [{{include: greeting.yaml}}]
+        """).evaluators[0]
+
+    outer = build(spec)
+    assert isinstance(outer, Composite)
+    (inner,) = outer.members
+    assert inner.config[key] == [{"type": "equals", "value": "Hello"}]
