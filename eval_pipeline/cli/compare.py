@@ -15,7 +15,7 @@ from rich.console import Console
 
 from eval_pipeline.cli.options import project_options
 from eval_pipeline.cli.result_sources import ResultSources
-from eval_pipeline.cli.tables import print_line, print_rows, table_console
+from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.comparisons import (
@@ -35,7 +35,8 @@ from eval_pipeline.leaderboards.results import RUNNER_CASE, Results
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, percent
 
 NOTHING_PAIRED = 3
-HEAD = ("suite", "paired", "wins", "losses", "ties", "means", "delta", "95 %", "pass rates", "up", "down", "p")
+HEAD = ("suite", "delta", "95 %", "wins", "losses", "ties", "paired", "means", "pass rates", "up", "down", "p")
+"""The columns, the most important first: a narrow terminal shows those on the left."""
 _LEGEND = (
     "delta: candidate - baseline, mean over cases; 95 %: paired, by Student's t over cases; up, down: cases whose pass "
     "rate rose or fell; p: exact sign test of those (McNemar's, with one repetition)"
@@ -185,11 +186,12 @@ def _show_pair(console: Console, pair: Comparison, most: int) -> None:
         print_line(console, heading, style="bold")
         keys = [name for name in RUNNER_CASE if name in changes.columns]
         rows = [
-            [*(row[key] for key in keys), amount(row["score_baseline"], 3), amount(row["score_candidate"], 3),
-             f"{row['delta']:+.3f}", row["outcome"]]
+            [*(row[key] for key in keys), f"{row['delta']:+.3f}", row["outcome"],
+             amount(row["score_baseline"], 3), amount(row["score_candidate"], 3)]
             for row in changes.iter_rows(named=True)
         ]  # fmt: skip
-        print_rows(console, [*keys, "baseline", "candidate", "delta", "outcome"], rows)
+        head = [*keys, "delta", "outcome", "baseline", "candidate"]
+        print_rows(console, head, rows, Layout(keep=len(keys)))
     console.print()
     for line in _left_out(pair):
         print_line(console, line, style="yellow")
@@ -199,13 +201,13 @@ def _line(summary: Summary) -> tuple[str, ...]:
     low, high = summary.interval or (None, None)
     return (
         summary.suite or "all",
-        str(summary.paired),
+        UNKNOWN if summary.mean_delta is None else f"{summary.mean_delta:+.3f}",
+        UNKNOWN if low is None or high is None else f"{low:+.3f} to {high:+.3f}",
         str(summary.wins),
         str(summary.losses),
         str(summary.ties),
+        str(summary.paired),
         f"{amount(summary.mean_baseline, 3)} → {amount(summary.mean_candidate, 3)}",
-        UNKNOWN if summary.mean_delta is None else f"{summary.mean_delta:+.3f}",
-        UNKNOWN if low is None or high is None else f"{low:+.3f} to {high:+.3f}",
         f"{percent(summary.pass_rate_baseline)} → {percent(summary.pass_rate_candidate)}",
         str(summary.passes.ups),
         str(summary.passes.downs),
@@ -238,16 +240,21 @@ def _show_matrix(console: Console, sides: Sequence[Results], pairs: Sequence[Com
     spread = pl.max_horizontal(names) - pl.min_horizontal(names)
     widest = scores.sort(spread.fill_null(-1.0), *keys, descending=[True] + [False] * len(keys)).head(most)
     paired = [pair for pair in pairs if pair.summary.paired]
-    print_rows(console, ("baseline", "candidate", *HEAD[1:]), [_pair_line(pair) for pair in paired])
+    print_rows(console, ("baseline", "candidate", *HEAD[1:]), [_pair_line(pair) for pair in paired], Layout(keep=2))
     if len(paired) < len(pairs):
         print_line(console, f"{len(pairs) - len(paired)} pairs of sides have no case in common", style="yellow")
     console.print()
     shown = f" ({widest.height} of {scores.height} cases, the largest differences)" if scores.height > most else ""
     print_line(console, f"mean score per case{shown}", style="bold")
+    scored = [name for name in names if widest[name].null_count() < widest.height]
     rows = [
-        [*(row[key] for key in keys), *(amount(row[name], 3) for name in names)] for row in widest.iter_rows(named=True)
+        [*(row[key] for key in keys), *(amount(row[name], 3) for name in scored)]
+        for row in widest.iter_rows(named=True)
     ]
-    print_rows(console, [*keys, *names], rows)
+    print_rows(console, [*keys, *scored], rows, Layout(keep=len(keys)))
+    if len(scored) < len(names):
+        unscored = ", ".join(name for name in names if name not in scored)
+        print_line(console, f"no score in these cases: {unscored}", style="dim")
     console.print()
 
 

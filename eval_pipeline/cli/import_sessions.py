@@ -20,7 +20,7 @@ from eval_pipeline.agents.transcripts import REPLAYABLE, TRANSCRIPTS
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.imported_suite import SUITE_NAME, SuiteFiles, check_suite_files, plan_suite_files
 from eval_pipeline.cli.options import open_project, project_options
-from eval_pipeline.cli.tables import print_line, print_rows, table_console
+from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.parsing.interpolation import names_in
@@ -175,7 +175,7 @@ def _is_below(agent: AgentCli, log: SessionLog, folder: Path) -> bool:
 def _list(agent: AgentCli, logs: Sequence[SessionLog]) -> None:
     console = table_console()
     rows = list(_rows(agent, logs[:_LISTED]))
-    print_rows(console, ("session", "last active (UTC)", "folder", "first words"), rows)
+    print_rows(console, ("session", "last active (UTC)", "folder", "first words"), rows, Layout(prose=True))
     if len(logs) > _LISTED:
         older = len(logs) - _LISTED
         print_line(console, f"… and {older} older ones (--since, --cwd and --last narrow them down)", style="dim")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import polars as pl
 
 from eval_pipeline.cli.options import open_project, project_options
-from eval_pipeline.cli.tables import print_boards, print_rows, table_console
+from eval_pipeline.cli.tables import Layout, print_boards, print_rows, table_console
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.board_svg import board_svg
@@ -37,7 +38,7 @@ from eval_pipeline.warehouse.store import Connection
 @click.option(
     "--reducer", type=click.Choice(list(REDUCERS)), default="mean", help="How repetitions become one score of a case."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the standings as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the standings (or the list) as JSON on stdout.")
 def leaderboard_command(
     project: Path | None,
     data: Path | None,
@@ -58,7 +59,7 @@ def leaderboard_command(
             return
         boards = published_boards(connection)
         if list_boards:
-            print_rows(table_console(), ("board", "computed at", "standings"), boards)
+            _show_boards(boards, as_json)
             return
         standings = _standings(connection, board, [str(row[0]) for row in boards])
     if suites:
@@ -74,29 +75,38 @@ def leaderboard_command(
         print_boards(table_console(), standings)
 
 
+def _show_boards(boards: Sequence[tuple[Any, ...]], as_json: bool) -> None:
+    if as_json:
+        names = ("board_id", "computed_at", "standings")
+        click.echo(to_json([dict(zip(names, board, strict=True)) for board in boards]).decode())
+        return
+    rows = [(board_id, standings, f"{at:%Y-%m-%d %H:%M:%S}") for board_id, at, standings in boards]
+    print_rows(table_console(), ("board", "standings", "computed at (UTC)"), rows)
+
+
 def _show_reliability(rows: Sequence[Reliability], as_json: bool) -> None:
     if as_json:
         click.echo(to_json(rows).decode())
         return
     lines = [
-        (row.suite, row.runner, row.cases, row.repetitions, percent(row.pass_rate), interval(row.low, row.high), row.k,
-         percent(row.pass_at_k), percent(row.pass_all_k), amount(row.score, 3))
+        (row.suite, row.runner, percent(row.pass_rate), interval(row.low, row.high), percent(row.pass_at_k),
+         percent(row.pass_all_k), row.k, row.cases, row.repetitions, amount(row.score, 3))
         for row in rows
     ]  # fmt: skip
     reducer = rows[0].reducer if rows else "mean"
     head = (
         "suite",
         "runner",
-        "cases",
-        "repetitions",
         "pass rate",
         "95 %",
-        "k",
         "pass@k",
         "pass^k",
+        "k",
+        "cases",
+        "repetitions",
         f"score ({reducer})",
     )
-    print_rows(table_console(), head, lines)
+    print_rows(table_console(), head, lines, Layout(keep=2))
 
 
 def _standings(connection: Connection, board: str | None, known: list[str]) -> pl.DataFrame:

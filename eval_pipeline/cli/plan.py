@@ -8,10 +8,13 @@ from typing import Any
 import click
 
 from eval_pipeline.cli.options import select, selection_options
-from eval_pipeline.cli.tables import print_line, print_rows, table_console
+from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import money
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
+
+_HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "plans")
+"""The columns, the most important first: a narrow terminal shows those on the left."""
 
 
 @click.command(name="plan")
@@ -20,7 +23,7 @@ from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 def plan_command(*, as_json: bool, **selected: Any) -> None:
     """Say for each suite × runner how many plans are reused, executed, or scored again, and what that may cost.
 
-    The cost is estimated from what executions of the same runner cost so far.
+    The cost is an estimate from what executions of the same runner cost so far.
     """
     selection = select(**selected)
     selection.require_cases()
@@ -29,8 +32,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
         click.echo(to_json([_as_json(one) for one in foreseen]).decode())
         return
     console = table_console()
-    head = ("suite", "runner", "plans", "reused", "to execute", "to score again", "estimated cost")
-    print_rows(console, head, list(_rows(foreseen)))
+    print_rows(console, _HEAD, list(_rows(foreseen)), Layout(keep=2))
     for error in selection.problems:
         print_line(console, str(error), mark="invalid:", style="red")
 
@@ -39,14 +41,14 @@ def _rows(foreseen: list[SweepPlan]) -> Iterator[tuple[object, ...]]:
     for one in foreseen:
         counts = one.counts
         cost = money(one.estimated_cost_usd)
-        yield one.pair.suite, one.pair.runner, counts.planned, counts.reused, counts.executed, counts.rescored, cost
+        yield one.pair.suite, one.pair.runner, counts.executed, cost, counts.reused, counts.rescored, counts.planned
     if len(foreseen) > 1:
         tallies = [one.counts for one in foreseen]
         costs = [one.estimated_cost_usd for one in foreseen]
         total = None if None in costs else sum(cost for cost in costs if cost is not None)
         yield (
-            "all", "", sum(t.planned for t in tallies), sum(t.reused for t in tallies),
-            sum(t.executed for t in tallies), sum(t.rescored for t in tallies), money(total),
+            "all", "", sum(t.executed for t in tallies), money(total), sum(t.reused for t in tallies),
+            sum(t.rescored for t in tallies), sum(t.planned for t in tallies),
         )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from eval_pipeline.cli.tables import Layout, column_widths, columns_that_fit
 from eval_pipeline.executions.model import Plan
 from eval_pipeline.leaderboards.show import amount, money
 from eval_pipeline.reports.model import SessionReport
@@ -27,6 +28,9 @@ from eval_pipeline.warehouse.journal import PairKey
 
 PLAIN_EVERY_S = 10.0
 MAX_ROWS = 20
+BAR_WIDTH = 20
+_HEAD = ("suite", "runner", "done", "passed", "failed", "errors", "left", "rate", "tokens", "cost")
+"""The columns, the most important first: a narrow terminal shows those on the left."""
 
 
 @dataclass(slots=True)
@@ -53,7 +57,11 @@ class Progress(SweepObserver):
         self._clock = clock
 
     def pair_planned(self, pair: Pair, plans: int) -> None:
-        self.rows[pair.name] = _Row(total=plans, started=self._clock())
+        self.start_pair(pair.name, plans)
+
+    def start_pair(self, name: PairKey, plans: int) -> None:
+        """Begin the row of a pair with so many plans."""
+        self.rows[name] = _Row(total=plans, started=self._clock())
 
     def plan_reused(self, pair: Pair, status: Status | None) -> None:
         row = self.rows[pair.name]
@@ -110,30 +118,41 @@ class LiveProgress(Progress):
         """Return the current table: running pairs first, the latest finished ones below."""
         if not self.rows:
             return Text("starting …", style="dim")
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in ("suite", "runner", "", "done", "passed", "failed", "errors", "rate", "tokens", "cost", "left"):
-            table.add_column(name, justify="left" if name in ("suite", "runner", "") else "right")
-        shown = [(name, row) for name, row in self.rows.items() if row.total]
-        ordered = sorted(shown, key=lambda item: item[1].finished)
-        for pair, row in ordered[:MAX_ROWS]:
-            table.add_row(*self._columns(pair, row), style="dim" if row.finished else None)
+        started = [(name, row) for name, row in self.rows.items() if row.total]
+        ordered = sorted(started, key=lambda item: item[1].finished)
+        shown = ordered[:MAX_ROWS]
+        table = self._table([self._cells(pair, row) for pair, row in shown], [row for _, row in shown])
         hidden = len(ordered) - MAX_ROWS
         return Group(table, Text(f"… and {hidden} more", style="dim")) if hidden > 0 else table
 
-    def _columns(self, name: PairKey, row: _Row) -> list[RenderableType]:
+    def _table(self, cells: list[list[str]], rows: list[_Row]) -> Table:
+        """Return a table of the columns that fit the terminal, from the left; the bar comes last."""
+        widths = [*column_widths(_HEAD, cells), BAR_WIDTH]
+        fitting = columns_that_fit(widths, self._live.console.width, Layout(keep=2))
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for name in (*_HEAD, "")[:fitting]:
+            table.add_column(name, justify="left" if name in _HEAD[:2] else "right", no_wrap=True)
+        for line, row in zip(cells, rows, strict=True):
+            bar = ProgressBar(total=max(1, row.total), completed=row.done, width=BAR_WIDTH)
+            styled: list[RenderableType] = [
+                Text(text, style=_style(name, text)) for name, text in zip(_HEAD, line, strict=True)
+            ]
+            table.add_row(*[*styled, bar][:fitting], style="dim" if row.finished else None)
+        return table
+
+    def _cells(self, name: PairKey, row: _Row) -> list[str]:
         rate, left = self.rate(row), self.seconds_left(row)
         return [
             name.suite,
             name.runner,
-            ProgressBar(total=max(1, row.total), completed=row.done, width=20),
             f"{row.done}/{row.total}",
             str(row.counts.passed),
-            Text(str(row.counts.failed), style="red" if row.counts.failed else ""),
-            Text(str(row.counts.errored), style="yellow" if row.counts.errored else ""),
+            str(row.counts.failed),
+            str(row.counts.errored),
+            duration(left),
             f"{rate:,.1f}/s" if rate else "–",
             amount(_tokens(row.counts)),
             money(row.counts.cost_usd),
-            duration(left),
         ]
 
     def __enter__(self) -> Progress:
@@ -144,6 +163,10 @@ class LiveProgress(Progress):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.stop()
+
+
+def _style(column: str, text: str) -> str:
+    return {"failed": "red", "errors": "yellow"}.get(column, "") if text != "0" else ""
 
 
 class PlainProgress(Progress):

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from eval_pipeline.cli.options import open_project, project_options
-from eval_pipeline.cli.tables import print_rows, table_console
+from eval_pipeline.cli.tables import UNLIMITED, Layout, is_too_wide, print_blocks, print_rows, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.warehouse.published import answer, describe
@@ -20,16 +21,27 @@ from eval_pipeline.warehouse.store import Connection
 @project_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
 @click.option("--csv", "as_csv", is_flag=True, help="CSV with a header line.")
-def sql_command(query: str | None, project: Path | None, data: Path | None, as_json: bool, as_csv: bool) -> None:
-    """Run QUERY on results.duckdb, read-only (`-`: from stdin). Without QUERY: list the tables and views."""
+@click.option(
+    "--lines/--table", "in_lines", default=None,
+    help="One field a line, or one row a line (default: lines on a terminal that is too narrow for the rows).",
+)  # fmt: skip
+def sql_command(
+    query: str | None, project: Path | None, data: Path | None, as_json: bool, as_csv: bool, in_lines: bool | None
+) -> None:
+    """Run QUERY on results.duckdb, read-only (`-`: from stdin). Without QUERY: list the tables and views.
+
+    Into a pipe or a file, rows are one line each at full width; --json and --csv are for programs.
+    """
+    if sum((as_json, as_csv, in_lines is not None)) > 1:
+        raise InputError("name one of --json, --csv, --lines and --table")
     with open_project(project, data).open_warehouse().published() as connection:
         if query is None:
-            print_rows(table_console(), ("name", "kind", "content"), describe(connection))
+            print_rows(table_console(), ("name", "kind", "content"), describe(connection), Layout(prose=True))
             return
-        _answer(connection, sys.stdin.read() if query == "-" else query, as_json, as_csv)
+        _answer(connection, sys.stdin.read() if query == "-" else query, as_json, as_csv, in_lines)
 
 
-def _answer(connection: Connection, query: str, as_json: bool, as_csv: bool) -> None:
+def _answer(connection: Connection, query: str, as_json: bool, as_csv: bool, in_lines: bool | None) -> None:
     if not query.strip():
         raise InputError("SQL: the query is empty; omit it to list the tables and views")
     names, rows = answer(connection, query)
@@ -43,4 +55,14 @@ def _answer(connection: Connection, query: str, as_json: bool, as_csv: bool) -> 
         writer.writerow(names)
         writer.writerows(rows)
     else:
-        print_rows(table_console(), names, rows)
+        _print(names, rows, in_lines)
+
+
+def _print(names: list[str], rows: list[tuple[object, ...]], in_lines: bool | None) -> None:
+    console = table_console() if in_lines is None else Console(width=UNLIMITED)
+    if in_lines is None:
+        in_lines = is_too_wide(console, names, rows)
+    if in_lines:
+        print_blocks(console, names, rows)
+    else:
+        print_rows(console, names, rows, Layout(keep=len(names)))

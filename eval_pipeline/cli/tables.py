@@ -1,24 +1,47 @@
-"""Standings and other frames as terminal tables or JSON."""
+"""Standings and other rows as tables and blocks of text.
+
+On a terminal, columns that do not fit are left out from the right, and a line below names them. Output into a pipe or a
+file has every column at its full width, one line per row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import polars as pl
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from eval_pipeline.leaderboards.show import BOARD_HEAD, UNKNOWN, board_rows
 
-_TEXT_COLUMNS = ("runner", "#")
-WIDE = 160
+UNLIMITED = 1_000_000
+"""The width of output that no terminal shows."""
+GAP = 2
+NARROWEST_TEXT = 24
+"""A last column of prose is wrapped into this many cells at least, else left out."""
+_BOARD_NAMES = ("#", "runner")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a table is fitted to a terminal.
+
+    The first `keep` columns are shown whole whatever the width. `prose` wraps the last column instead of leaving it
+    out. Columns named in `right` are aligned to the right.
+    """
+
+    keep: int = 1
+    prose: bool = False
+    right: frozenset[str] = frozenset()
 
 
 def table_console() -> Console:
-    """Return a console for tables on stdout: as wide as the terminal, or wide enough for all columns without one."""
-    console = Console()
-    return console if console.is_terminal else Console(width=WIDE)
+    """Return a console for stdout: as wide as the terminal, or unlimited without one."""
+    return Console() if sys.stdout.isatty() else Console(width=UNLIMITED)
 
 
 def print_boards(console: Console, standings: pl.DataFrame) -> None:
@@ -26,41 +49,114 @@ def print_boards(console: Console, standings: pl.DataFrame) -> None:
     per_suite = standings.filter(pl.col("scope") == "suite")
     overall = standings.filter(pl.col("scope") == "overall")
     suites = per_suite["suite"].unique(maintain_order=True).to_list()
+    left_out: list[str] = []
     if len(suites) > 1 and overall.height:
         counts = [str(count) for count in overall["suites"]]
-        _print_board(console, "overall (mean over the suites of each runner)", overall, ("suites", counts))
+        left_out += _print_board(console, "overall (mean over the suites of each runner)", overall, ("suites", counts))
     for suite in suites:
-        _print_board(console, suite, per_suite.filter(pl.col("suite") == suite))
+        left_out += _print_board(console, suite, per_suite.filter(pl.col("suite") == suite))
+    print_left_out(console, left_out)
 
 
 def _print_board(
     console: Console, title: str, standings: pl.DataFrame, more: tuple[str, list[str]] | None = None
-) -> None:
-    """Print one leaderboard without its empty columns (all unknown, or no errors); `more` is the last column."""
+) -> Sequence[str]:
+    """Print one leaderboard without its empty columns (all unknown, or no errors) and return the columns that do not
+    fit; `more` is the last column."""
     rows = board_rows(standings)
     columns = [(name, [row[index] for row in rows]) for index, name in enumerate(BOARD_HEAD)]
     columns = [(name, cells) for name, cells in columns if any(cell not in (UNKNOWN, "0") for cell in cells)]
     columns += [more] if more is not None else []
-    table = Table(
-        title=Text(title), title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim"
-    )
-    for name, _ in columns:
-        text = name in _TEXT_COLUMNS
-        table.add_column(name, justify="left" if text else "right", no_wrap=not text, overflow="fold")
-    for row in zip(*(cells for _, cells in columns), strict=True):
-        table.add_row(*map(Text, row))
-    console.print(table)
+    head = [name for name, _ in columns]
+    layout = Layout(keep=len(_BOARD_NAMES), right=frozenset(head) - frozenset(_BOARD_NAMES))
+    print_line(console, title, style="bold")
+    left_out = print_table(console, head, list(zip(*(cells for _, cells in columns), strict=True)), layout)
     console.print()
+    return left_out
 
 
-def print_rows(console: Console, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a small table."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in head:
-        table.add_column(Text(str(name)), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(UNKNOWN if cell is None else str(cell)) for cell in row))
+def print_rows(
+    console: Console, head: Sequence[str], rows: Sequence[Sequence[object]], layout: Layout | None = None
+) -> None:
+    """Print a small table, and a line that names the columns that do not fit."""
+    print_left_out(console, print_table(console, head, rows, layout or Layout()))
+
+
+def print_table(
+    console: Console, head: Sequence[str], rows: Sequence[Sequence[object]], layout: Layout
+) -> Sequence[str]:
+    """Print a table; return the names of the columns that do not fit."""
+    cells = [[_text(cell) for cell in row] for row in rows]
+    widths = column_widths(head, cells)
+    shown = columns_that_fit(widths, console.width, layout)
+    wraps = shown <= layout.keep or (layout.prose and shown == len(head))
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
+    for index, name in enumerate(head[:shown]):
+        last = index == shown - 1
+        table.add_column(
+            Text(name),
+            justify="right" if name in layout.right else "left",
+            no_wrap=not (last and wraps),
+            overflow="fold",
+            min_width=None if last and wraps else min(widths[index], console.width),
+        )
+    for row in cells:
+        table.add_row(*map(Text, row[:shown]))
     console.print(table)
+    return head[shown:]
+
+
+def _text(cell: object) -> str:
+    """Return a cell as one line."""
+    return UNKNOWN if cell is None else "↵".join(str(cell).splitlines())
+
+
+def column_widths(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[int]:
+    """Return the widest cell of each column."""
+    return [max(map(cell_len, column)) for column in zip(head, *cells, strict=True)]
+
+
+def columns_that_fit(widths: Sequence[int], room: int, layout: Layout) -> int:
+    """Return how many columns fit, from the left."""
+    used = -GAP
+    for index, width in enumerate(widths):
+        last = index == len(widths) - 1
+        needed = min(width, NARROWEST_TEXT) if last and layout.prose else width
+        used += GAP + needed
+        if used > room and index >= layout.keep:
+            return index
+    return len(widths)
+
+
+def print_left_out(console: Console, names: Iterable[str]) -> None:
+    """Print which columns do not fit the terminal; nothing without any."""
+    listed = ", ".join(dict.fromkeys(names))
+    if listed:
+        hint = "a wider terminal or a pipe, such as `| less -S`, has them"
+        print_line(console, f"not shown in {console.width} columns: {listed} ({hint})", style="dim")
+
+
+def is_too_wide(console: Console, head: Sequence[str], rows: Sequence[Sequence[object]]) -> bool:
+    """Return whether a table of these rows does not fit the terminal."""
+    widths = column_widths(head, [[_text(cell) for cell in row] for row in rows])
+    return sum(widths) + GAP * (len(widths) - 1) > console.width
+
+
+def print_blocks(console: Console, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print each row as a block with one field a line."""
+    width = max(map(cell_len, head), default=0)
+    for number, row in enumerate(rows, 1):
+        print_line(console, f"── row {number}", style="dim")
+        for name, cell in zip(head, row, strict=True):
+            print_field(console, name, UNKNOWN if cell is None else str(cell), width)
+
+
+def print_field(console: Console, name: str, text: str, width: int) -> None:
+    """Print a field: its name in `width` cells and its text beside it, further lines below the first."""
+    first, *more = text.splitlines() or [""]
+    indent = " " * (width + GAP)
+    value = "\n".join([first, *(indent + each for each in more)])
+    console.print(Text.assemble((name.ljust(width), "dim"), " " * GAP, value), soft_wrap=True)
 
 
 def print_line(console: Console, text: str, *, mark: str = "", style: str = "") -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 from eval_pipeline.cli.main import main
 
@@ -96,6 +98,14 @@ class Answer:
         return {name: sum(pair[name] for pair in self.document["pairs"]) for name in names}
 
 
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+_STYLES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
 @dataclass(frozen=True, slots=True)
 class CliProject:
     """A project folder; calling it runs the command line there."""
@@ -103,7 +113,18 @@ class CliProject:
     root: Path
 
     def __call__(self, *arguments: str) -> Answer:
-        out, err = io.StringIO(), io.StringIO()
+        return self._call(io.StringIO(), arguments)
+
+    def in_terminal(self, columns: int, *arguments: str) -> Answer:
+        """The command with a terminal of so many columns as stdout; styles are removed from what it prints."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", str(columns))
+            patch.setenv("TERM", "xterm")
+            answer = self._call(_Terminal(), arguments)
+        return replace(answer, out=_STYLES.sub("", answer.out))
+
+    def _call(self, out: io.StringIO, arguments: Sequence[str]) -> Answer:
+        err = io.StringIO()
         code = 0
         with contextlib.chdir(self.root), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:

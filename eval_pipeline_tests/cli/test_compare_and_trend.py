@@ -67,7 +67,7 @@ def test_a_comparison_is_shown_with_what_changed_and_what_is_missing(cli_project
     answer = cli_project("compare", "sweep:previous", "sweep:latest")
 
     lines = [line.split() for line in answer.out.splitlines()]
-    assert ["greetings", "greeter", "nobody", "0.000", "1.000", "+1.000", "win"] in lines
+    assert ["greetings", "greeter", "nobody", "+1.000", "win", "0.000", "1.000"] in lines
     assert any(line[:1] == ["greetings"] and "→" in line for line in lines)
     assert "not paired: 1 have another content on each side (--allow-changed pairs them): sums/two" in answer.out
 
