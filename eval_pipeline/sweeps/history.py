@@ -3,12 +3,12 @@ more than reading a small pair."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.warehouse.journal import PairKey, recover
 from eval_pipeline.warehouse.store import Warehouse
-from eval_pipeline.warehouse.stored_pairs import StoredExecution, stored_executions
+from eval_pipeline.warehouse.stored_pairs import StoredExecution, pending_executions, stored_executions
 
 CASES_AT_ONCE = 2_000
 
@@ -16,10 +16,12 @@ CASES_AT_ONCE = 2_000
 class StoredHistory:
     """The stored executions of pairs, taken pair by pair in their order.
 
-    The journals that killed sweeps left behind come first; those of `sweep_id`, which is under way, are left alone.
+    Args:
+        sweep_id: The sweep under way, whose caller holds the sweep lock: journals that killed sweeps left behind are
+            ingested first. None only looks: what journals hold counts as stored, and nothing is changed.
     """
 
-    def __init__(self, warehouse: Warehouse, pairs: Iterable[Pair], sweep_id: str = "") -> None:
+    def __init__(self, warehouse: Warehouse, pairs: Iterable[Pair], sweep_id: str | None = None) -> None:
         self._warehouse = warehouse
         self._sweep_id = sweep_id
         self._ahead = {pair.name: len(pair.ready.suite.cases) for pair in pairs}
@@ -43,12 +45,37 @@ class StoredHistory:
             cases += count
             chosen.append(pair)
             del self._ahead[pair]
-        self._read.update({pair: error for pair in chosen if (error := self._recover(pair)) is not None})
+        if self._sweep_id is None:
+            self._read.update(self._looked_at(chosen))
+            return
+        sweep_id = self._sweep_id
+        self._read.update({pair: error for pair in chosen if (error := self._recover(pair, sweep_id)) is not None})
         self._read.update(stored_executions(self._warehouse, [pair for pair in chosen if pair not in self._read]))
 
-    def _recover(self, pair: PairKey) -> Exception | None:
+    def _looked_at(self, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
+        """What is stored of pairs together with what journals hold of them.
+
+        Journals are read first: one that is ingested meanwhile is in the warehouse then.
+        """
+        pending = {pair: pending_executions(self._warehouse, pair) for pair in pairs}
+        stored = stored_executions(self._warehouse, pairs)
+        return {pair: _merged(stored[pair], pending[pair]) for pair in pairs}
+
+    def _recover(self, pair: PairKey, sweep_id: str) -> Exception | None:
         try:
-            recover(self._warehouse, pair, self._sweep_id)
+            recover(self._warehouse, pair, sweep_id)
         except Exception as error:  # noqa: BLE001 — raised again for this pair; it must not stop the others
             return error
         return None
+
+
+def _merged(stored: dict[str, StoredExecution], pending: dict[str, StoredExecution]) -> dict[str, StoredExecution]:
+    """The execution of each plan that counts once every journal is ingested."""
+    return {**stored, **{key: execution for key, execution in pending.items() if _counts(execution, stored.get(key))}}
+
+
+def _counts(pending: StoredExecution, stored: StoredExecution | None) -> bool:
+    """Whether an execution in a journal counts instead of the stored one."""
+    if stored is None:
+        return True
+    return pending.sweep_id > stored.sweep_id and (pending.valid or not stored.valid)

@@ -98,7 +98,7 @@ def failed_outcome(rules: PairRules, ledger: PairLedger, error: Exception) -> Pa
 
 def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -> list[PairOutcome]:
     for pair in group:
-        pair.journal.close()
+        pair.journal.flush()
     warehouse.ingest(*(pair.journal.files for pair in group))
     _keep_reused(warehouse, sweep_id, group)
     planned = [pair for pair in group if pair.ledger.counts.planned]

@@ -11,10 +11,12 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import orjson
 from filelock import BaseFileLock, FileLock, Timeout
 
 from eval_pipeline.executions.model import Artifact, Execution
@@ -84,27 +86,33 @@ class Journal:
 
     def ingest(self) -> None:
         """Store all rows so far in the warehouse."""
-        self.close()  # flushes the buffers; the files are deleted only after their rows are committed
+        self.flush()  # the files are deleted only after their rows are committed
         self._warehouse.ingest(self.files)
         self.remove()
 
     def remove(self) -> None:
         """Delete the files, once their rows are committed."""
-        self.close()
+        self.flush()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._bytes = 0
+        self.close()
 
     def _claim(self) -> None:
-        """Lock the folder for as long as its files are open."""
+        """Lock the folder until its rows are committed or the journal is closed."""
         self._folder.mkdir(parents=True, exist_ok=True)
         if self._owned is None:
             self._owned = FileLock(self._folder / OWNED)
             self._owned.acquire()
 
-    def close(self) -> None:
+    def flush(self) -> None:
+        """Write what is buffered and close the files; the folder stays locked until its rows are committed."""
         for file in self._files.values():
             file.close()
         self._files.clear()
+
+    def close(self) -> None:
+        """Close the files, and unlock the folder."""
+        self.flush()
         if self._owned is not None:
             self._owned.release()
             self._owned = None
@@ -118,11 +126,27 @@ def journal_folder(storage: Storage, sweep_id: str, pair: PairKey) -> Path:
 def recover(warehouse: Warehouse, pair: PairKey, except_sweep: str) -> int:
     """Ingest the executions of a pair that killed sweeps left; return the number of journals.
 
+    Only the holder of the sweep lock may call this: a journal that is being ingested looks like one that is left over.
     Only executions are ingested: derived rows may have been lost in a buffer, and are derived again. The journal of
     a running sweep is skipped.
     """
     folders = [folder for folder in _left_over(warehouse.storage, pair) if folder.parents[1].name != except_sweep]
     return sum(_recover_folder(folder, warehouse) for folder in folders)
+
+
+def journaled_executions(storage: Storage, pair: PairKey) -> Iterator[Row]:
+    """Yield the executions of a pair that are not ingested yet, of killed sweeps and of one under way; change nothing.
+
+    An incomplete last line is skipped, and so is a journal that its sweep ingests at this moment.
+    """
+    for folder in _left_over(storage, pair):
+        try:
+            text = (folder / f"{TABLES[0]}.jsonl").read_bytes()
+        except FileNotFoundError:
+            continue
+        for line in text.splitlines():
+            with suppress(orjson.JSONDecodeError):
+                yield orjson.loads(line)
 
 
 def _recover_folder(folder: Path, warehouse: Warehouse) -> bool:
@@ -138,7 +162,7 @@ def _recover_folder(folder: Path, warehouse: Warehouse) -> bool:
 def _left_over(storage: Storage, pair: PairKey) -> Iterator[Path]:
     root = storage.journals
     if root.is_dir():
-        for sweep in sorted(root.iterdir()):
+        for sweep in sorted(root.iterdir()):  # oldest first
             folder = journal_folder(storage, sweep.name, pair)
             if folder.is_dir():
                 yield folder

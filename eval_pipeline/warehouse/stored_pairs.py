@@ -16,7 +16,7 @@ from eval_pipeline.scores.model import Score
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.codec import decoder
 from eval_pipeline.warehouse.columns import Row
-from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.journal import PairKey, journaled_executions
 from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import BY_NAME
 
@@ -62,6 +62,12 @@ class StoredExecution(NamedTuple):
     cost_usd: float | None
 
 
+_DERIVED = (
+    "report_normalizer", "decision_key", "normalizer", "status", "suite_revision", "failure_class", "cost_usd",
+)  # fmt: skip
+"""The fields that an execution does not have before its session is normalized and decided."""
+
+
 def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
     """Return the stored executions of these pairs, by plan key."""
     known: dict[PairKey, dict[str, StoredExecution]] = {pair: {} for pair in pairs}
@@ -80,6 +86,30 @@ def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[Pa
                 fields = (shared.setdefault(value, value) for value in rest)
                 known[PairKey(suite, runner)][key] = StoredExecution(key, execution_id, *fields)
     return known
+
+
+def pending_executions(warehouse: Warehouse, pair: PairKey) -> dict[str, StoredExecution]:
+    """Return the newest valid execution of each plan key that is only in a journal so far, else the newest.
+
+    Nothing derived from it is stored: its report and its verdict are still to be made.
+    """
+    pending: dict[str, StoredExecution] = {}
+    for row in journaled_executions(warehouse.storage, pair):
+        known = pending.get(row["key"])
+        if known is None or row["completed"] or not known.valid:
+            pending[row["key"]] = _only_executed(row)
+    return pending
+
+
+def _only_executed(row: Row) -> StoredExecution:
+    return StoredExecution(
+        key=row["key"],
+        execution_id=row["execution_id"],
+        valid=row["completed"],
+        format=row["format"],
+        sweep_id=row["sweep_id"],
+        **dict.fromkeys(_DERIVED),
+    )
 
 
 def load_stored(
