@@ -18,8 +18,13 @@ from eval_pipeline.warehouse.journal import PairKey
 
 
 def session_of(project: ProjectSession | Path | str) -> ProjectSession:
-    """The session of a project; a folder is that of the project file, or lies below it. Raises InputError."""
-    return project if isinstance(project, ProjectSession) else ProjectSession(load_project(Path(project)))
+    """The session of a project; a folder is that of the project file, or lies below it. Raises InputError.
+
+    A schedule that cannot be used is reported and does not take the code location down.
+    """
+    if isinstance(project, ProjectSession):
+        return project
+    return ProjectSession(load_project(Path(project), any_schedule=True))
 
 
 def build_definitions(

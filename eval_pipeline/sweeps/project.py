@@ -8,7 +8,6 @@ Found upward from the current folder; an exported `EVAL_PIPELINE_PROJECT` (a fil
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from eval_pipeline.executions.runner_files import default_runner_files
 from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.source import Source, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
+from eval_pipeline.sweeps.cron import cron_problem
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.warehouse.storage import LocalStorage
 from eval_pipeline.warehouse.store import Warehouse, open_warehouse
@@ -29,10 +29,7 @@ from eval_pipeline.warehouse.store import Warehouse, open_warehouse
 PROJECT_FILE = "eval-pipeline.yaml"
 PROJECT_VARIABLE = "EVAL_PIPELINE_PROJECT"
 DATA_VARIABLE = "EVAL_PIPELINE_DATA"
-
-
-_CRON_FIELD = r"[\dA-Za-z*/,?#-]+"
-_CRON = re.compile(rf"@(hourly|daily|weekly|monthly|yearly|annually|midnight)|({_CRON_FIELD}\s+){{4}}{_CRON_FIELD}")
+DEFAULT_SCHEDULE = "0 2 * * *"
 
 
 class ProjectFile(BaseModel):
@@ -49,19 +46,24 @@ class ProjectFile(BaseModel):
     defaults: Defaults = Field(
         default_factory=Defaults, description="Options of every run; the command line and suites win over them"
     )
-    schedule: str = Field(default="0 2 * * *", description="Cron expression of the nightly sweep, in UTC")
+    schedule: str = Field(default=DEFAULT_SCHEDULE, description="Cron expression of the nightly sweep, in UTC")
 
     @field_validator("schedule")
     @classmethod
     def _check_schedule(cls, value: str) -> str:
-        if not _CRON.fullmatch(value.strip()):
-            raise PydanticCustomError("cron", "a cron expression of five fields, such as '0 2 * * *'")
+        expected = cron_problem(value)
+        if expected is not None:
+            raise PydanticCustomError("cron", expected)
         return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project: where its suites and runners are, and where it keeps its data. Paths are absolute."""
+    """A project: where its suites and runners are, and where it keeps its data. Paths are absolute.
+
+    `schedule_problem` is why the project file's schedule cannot be used, where that is tolerated; `schedule` is then
+    the default.
+    """
 
     root: Path
     suites: tuple[str, ...]
@@ -69,7 +71,8 @@ class Project:
     data: Path
     warehouse: str | None = None
     defaults: Defaults = field(default_factory=Defaults)
-    schedule: str = "0 2 * * *"
+    schedule: str = DEFAULT_SCHEDULE
+    schedule_problem: InputError | None = None
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def open_warehouse(self) -> Warehouse:
@@ -77,8 +80,11 @@ class Project:
         return open_warehouse(self.warehouse or self.data, root=self.root, storage=LocalStorage(self.data))
 
 
-def load_project(start: Path, explicit: Path | None = None) -> Project:
-    """Return the project of a folder. Raises InputError when the project file cannot be used."""
+def load_project(start: Path, explicit: Path | None = None, *, any_schedule: bool = False) -> Project:
+    """Return the project of a folder. Raises InputError when the project file cannot be used.
+
+    With `any_schedule` a schedule that cannot be used becomes the project's `schedule_problem`.
+    """
     start = start.absolute()
     environment = read_environment(start)
     named = start / explicit if explicit is not None else _named_by(environment, start)
@@ -89,7 +95,7 @@ def load_project(start: Path, explicit: Path | None = None) -> Project:
     if file is None:
         return _without_file(start, environment)
     environment = read_environment(file.parent)
-    return _from_file(file, environment)
+    return _from_file(file, environment, any_schedule)
 
 
 def _named_by(environment: Mapping[str, str], start: Path) -> Path | None:
@@ -131,7 +137,7 @@ def _without_file(root: Path, environment: Mapping[str, str]) -> Project:
     )
 
 
-def _from_file(file: Path, environment: Mapping[str, str]) -> Project:
+def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -> Project:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -140,10 +146,7 @@ def _from_file(file: Path, environment: Mapping[str, str]) -> Project:
     raw = parse_yaml(text, source.shown)
     if raw is not None and not isinstance(raw, Mapping):
         raise source.error((), f"expected a mapping with some of: {', '.join(ProjectFile.model_fields)}")
-    try:
-        content = ProjectFile.model_validate(raw or {})
-    except ValidationError as error:
-        raise _field_error(error, source) from None
+    content, schedule_problem = _content(raw or {}, source, any_schedule)
     root = file.parent
     return Project(
         root=root,
@@ -153,8 +156,20 @@ def _from_file(file: Path, environment: Mapping[str, str]) -> Project:
         warehouse=None if environment.get(DATA_VARIABLE) else content.warehouse,
         defaults=content.defaults,
         schedule=content.schedule,
+        schedule_problem=schedule_problem,
         environment=environment,
     )
+
+
+def _content(raw: Mapping[str, Any], source: Source, any_schedule: bool) -> tuple[ProjectFile, InputError | None]:
+    """The fields of a project file, and what is wrong with its schedule where that is tolerated."""
+    try:
+        return ProjectFile.model_validate(raw), None
+    except ValidationError as error:
+        problem = _field_error(error, source)
+        if not any_schedule or {each["loc"][0] for each in error.errors()} != {"schedule"}:
+            raise problem from None
+    return ProjectFile.model_validate({name: value for name, value in raw.items() if name != "schedule"}), problem
 
 
 def _absolute(root: Path, name: str) -> Path:
