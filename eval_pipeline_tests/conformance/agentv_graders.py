@@ -19,7 +19,7 @@ from eval_pipeline.scores.grader_client import FakeGraderClient
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline_tests.conformance.agentv_rows import PASS_MARK, agrees, answer_of, asked_test, verdict_of
-from eval_pipeline_tests.conformance.differences import Difference
+from eval_pipeline_tests.conformance.old_differences import Difference
 from eval_pipeline_tests.conformance.recorded_facts import Row
 from eval_pipeline_tests.local_server import Received, Reply, json_reply, serve
 

@@ -15,7 +15,7 @@ from eval_pipeline.parsing.interpolation import names_in
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.model import Case, Suite
-from eval_pipeline_tests.conformance.differences import Difference
+from eval_pipeline_tests.conformance.old_differences import Difference
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
 TMP = "<tmp>"

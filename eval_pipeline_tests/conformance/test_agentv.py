@@ -29,7 +29,7 @@ from eval_pipeline_tests.conformance.agentv_whole_tests import (
     check_whole_test,
     lacks_its_replies,
 )
-from eval_pipeline_tests.conformance.differences import difference_of
+from eval_pipeline_tests.conformance.old_differences import difference_of
 from eval_pipeline_tests.conformance.recorded_facts import Row, row_params
 
 ELSEWHERE = GRADER_KINDS | OUTPUT_KINDS | LOADING_KINDS  # test_agentv_graders.py, _outputs.py, _loading.py
