@@ -17,6 +17,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.board_svg import board_svg
 from eval_pipeline.leaderboards.repetitions import Reliability, reliability
 from eval_pipeline.leaderboards.show import amount, interval, percent
+from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.statistics.repetitions import REDUCERS
 from eval_pipeline.warehouse.queries import published_boards, published_standings
 from eval_pipeline.warehouse.selections import read_results, select
@@ -39,6 +40,11 @@ from eval_pipeline.warehouse.store import Connection
     "--reducer", type=click.Choice(list(REDUCERS)), default="mean", help="How repetitions become one score of a case."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the standings (or the list) as JSON on stdout.")
+@click.option(
+    "--mark", type=click.FloatRange(0, 1), default=DEFAULT_THRESHOLD,
+    help="Lowest score that passes, for reducers that count passes (at_least, pass_at, pass_k; default 0.8).",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the standings as JSON on stdout.")
 def leaderboard_command(
     project: Path | None,
     data: Path | None,
@@ -49,13 +55,14 @@ def leaderboard_command(
     repetitions: bool,
     tries: int | None,
     reducer: str,
+    mark: float,
     as_json: bool,
 ) -> None:
     """Show the standings: pass rate with its 95 % interval, mean score, coverage, latency, tokens, cost."""
     with open_project(project, data).open_warehouse().published() as connection:
         if repetitions:
             results = read_results(connection, select(connection, suites=suites))
-            _show_reliability(reliability(results, k=tries, reducer=reducer), as_json)
+            _show_reliability(reliability(results, k=tries, reducer=reducer, mark=mark), as_json)
             return
         boards = published_boards(connection)
         if list_boards:

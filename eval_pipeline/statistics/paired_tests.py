@@ -11,8 +11,9 @@ from dataclasses import dataclass
 class SignTest:
     """Counts of paired values that rose, fell or stayed, and the probability of so uneven a split by chance.
 
-    `p_value` is two-sided, `p_worse` the chance of at least so many downs. With pass and fail as values this is
-    McNemar's exact test (1947, Psychometrika 12): the downs are regressions, the ups improvements.
+    `p_value` is two-sided, `p_worse` the chance of at least so many downs. `effect` is (downs - ups) / changed pairs,
+    in [-1, 1]; None when nothing changed. With pass and fail as values this is McNemar's exact test (1947,
+    Psychometrika 12): the downs are regressions, the ups improvements.
     """
 
     ups: int
@@ -20,12 +21,7 @@ class SignTest:
     ties: int
     p_value: float
     p_worse: float
-
-    @property
-    def effect(self) -> float | None:
-        """(downs - ups) / changed pairs, in [-1, 1]; None when nothing changed."""
-        changed = self.ups + self.downs
-        return (self.downs - self.ups) / changed if changed else None
+    effect: float | None
 
 
 def sign_test(deltas: Sequence[float]) -> SignTest:
@@ -38,7 +34,9 @@ def signs(ups: int, downs: int, ties: int = 0) -> SignTest:
     """Return the sign test of counts."""
     changed = ups + downs
     two_sided = min(1.0, 2 * _binomial_tail(max(ups, downs), changed))
-    return SignTest(ups=ups, downs=downs, ties=ties, p_value=two_sided, p_worse=_binomial_tail(downs, changed))
+    effect = (downs - ups) / changed if changed else None
+    worse = _binomial_tail(downs, changed)
+    return SignTest(ups=ups, downs=downs, ties=ties, p_value=two_sided, p_worse=worse, effect=effect)
 
 
 def _binomial_tail(at_least: int, trials: int) -> float:

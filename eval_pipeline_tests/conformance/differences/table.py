@@ -1,0 +1,17 @@
+"""Where we deliberately answer otherwise than a reference: the one list, reviewed as a whole.
+
+The first difference that concerns a row decides how it is checked.
+"""
+
+from __future__ import annotations
+
+from eval_pipeline_tests.conformance.differences.model import Difference
+from eval_pipeline_tests.conformance.differences.statistics import STATISTICS
+from eval_pipeline_tests.conformance.recorded_facts import Row
+
+DIFFERENCES: tuple[Difference, ...] = (*STATISTICS,)
+
+
+def difference_of(row: Row) -> Difference | None:
+    """Return the difference that a row falls under."""
+    return next((difference for difference in DIFFERENCES if difference.concerns(row)), None)

@@ -1,0 +1,50 @@
+"""A row, judged: reproduced, a deliberate difference, or skipped with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eval_pipeline_tests.conformance import peers_commands, peers_judges, peers_repetitions
+from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
+from eval_pipeline_tests.conformance.differences.table import difference_of
+from eval_pipeline_tests.conformance.recorded_facts import Row
+from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How rows are carried out: what is observed through public verbs, and what must hold of it."""
+
+    observe: Callable[[Row], Observations]
+    check: Callable[[Row, Observation], None]
+
+
+COMMANDS = Method(peers_commands.observe, peers_commands.check)
+REPETITIONS = Method(peers_repetitions.observe, peers_repetitions.check)
+JUDGES = Method(peers_judges.observe, peers_judges.check)
+
+
+def method_of(row: Row) -> Method | None:
+    """Return how rows of this family and kind are carried out; None for those that nothing offers."""
+    if row.family == "peers" and row.file != "stats_cases":
+        return JUDGES if (row.file, row.kind) in peers_judges.KINDS else None
+    if row.family == "peers" and row.kind in peers_repetitions.KINDS:
+        return REPETITIONS
+    if row.family == "peers":
+        return COMMANDS if row.kind in peers_commands.OBSERVERS else None
+    return None
+
+
+def judge(row: Row, record: Record) -> None:
+    """Carry a row out and assert what we answer."""
+    method = method_of(row)
+    if method is None:
+        not_offered(f"rows about {row.file}: {row.kind}")
+    observations = method.observe(row)
+    difference = difference_of(row)
+    if difference is None:
+        method.check(row, observations[AS_WRITTEN])
+        return
+    record("difference", difference.name)
+    difference.check(row, observations)

@@ -1,0 +1,206 @@
+"""Peers' rows about repetitions, means and agreement: a sweep of recorded answers and scripted graders.
+
+Every row is a suite of the same sweep. Its repetitions are what `leaderboard --repetitions` reduces, its scores what
+`export` summarizes, its ratings what the view `grader_agreement` compares.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from eval_pipeline import open_results
+from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
+from eval_pipeline_tests.conformance.peers_commands import SCALE, near
+from eval_pipeline_tests.conformance.public_verbs import ProjectOnDisk, Sweep, command, once
+from eval_pipeline_tests.conformance.recorded_facts import Row, rows_of
+from eval_pipeline_tests.conformance.row_outcomes import not_offered, not_recorded
+from eval_pipeline_tests.local_server import Received, Reply, chat_reply, serve
+
+GIVEN = {"type": "python", "name": "given", "value": "float(output)"}
+_COLUMNS = {"interval": "krippendorffs_alpha", "nominal": "krippendorffs_alpha_passed"}
+_NO_NUMBER = "no number"
+
+
+def observe(row: Row) -> Observations:
+    """Return what commands and views report of a row's suite."""
+    skip_unstorable(row)
+    return {AS_WRITTEN: Observation(values=_OBSERVERS[row.kind](row, _sweep()))}
+
+
+def check(row: Row, seen: Observation) -> None:
+    """Assert that it is what the peer reports."""
+    expected = row.data["expect"]
+    if row.kind == "sample_level_ci":
+        _check_interval(row, seen)
+    elif row.kind == "pass_at_k" and isinstance(expected, str):
+        assert seen.values["value"] is not None, "a value although it cannot be known"
+    elif expected == "NaN":
+        assert seen.values["value"] is None
+    else:
+        assert seen.values["value"] == near(row, expected)
+
+
+def _check_interval(row: Row, seen: Observation) -> None:
+    expected, values = row.data["expect"], seen.values
+
+    if expected is None:
+        assert (values["lower"], values["upper"]) == (None, None)
+        return
+    assert {name: values[name] for name in expected if name in values} == near(
+        row, {name: value for name, value in expected.items() if name in values}
+    )
+
+
+def skip_unstorable(row: Row) -> None:
+    """Skip rows about values that a score or a verdict cannot have."""
+    given = row.data["input"]
+    if row.kind == "epoch_reducer" and any(isinstance(value, (list, dict)) for value in given["values"]):
+        not_offered("a repetition with several values; here it has one score")
+    if row.kind == "krippendorff_alpha" and (given["level"] not in _COLUMNS or _has_text(given["units"])):
+        not_offered("agreement of ratings other than scores in numbers and passing or failing")
+    if row.kind == "pass_at_k" and given["c"] > given["n"]:
+        not_recorded("an outcome that can happen: more repetitions pass than there are")
+
+
+def _has_text(units: Any) -> bool:
+    return any(isinstance(value, str) for unit in units for value in (unit if isinstance(unit, list) else [unit]))
+
+
+# One sweep for all rows
+
+
+@once
+def _sweep() -> Sweep:
+    project = ProjectOnDisk()
+    rows = [row for row in rows_of("peers") if row.kind in _OBSERVERS and _storable(row)]
+    replies = {_name(row): list(_ratings(row)) for row in rows if row.kind == "krippendorff_alpha"}
+
+    def answer(request: Received) -> Reply:
+        _, grader, *_ = request.path.split("/")
+        suite, unit = re.findall(r"(st-\d+) unit (\d+)", json.dumps(request.json))[-1]
+        ratings = replies[suite][int(unit)]
+        value = ratings[int(grader)] if int(grader) < len(ratings) else None
+        return chat_reply(_NO_NUMBER if value is None else json.dumps({"score": value}))
+
+    with serve(answer) as server:
+        for grader in range(max(len(unit) for units in replies.values() for unit in units)):
+            project.add_model(f"grader-{grader}", f"{server.url}/{grader}/v1")
+        for row in rows:
+            _add(project, row)
+        return project.run()
+
+
+def _storable(row: Row) -> bool:
+    try:
+        skip_unstorable(row)
+    except BaseException:  # noqa: BLE001 — pytest's Skipped is no Exception
+        return False
+    return True
+
+
+def _name(row: Row) -> str:
+    return str(row.data["id"])
+
+
+def _add(project: ProjectOnDisk, row: Row) -> None:
+    name = _name(row)
+    if row.kind == "krippendorff_alpha":
+        units = list(_ratings(row))
+        graders = [f"grader-{number}" for number in range(max(map(len, units)))]
+        grader = {"type": "llm-grader", "name": "panel", "graders": graders, "prompt": "{{ input }} {{ output }}"}
+        tests = [{"id": f"u{n}", "input": f"{name} unit {n}", "assertions": [grader]} for n in range(len(units))]
+        project.add_suite(name, {"tests": tests}, [{"case": test["id"], "output": "an answer"} for test in tests])
+        return
+    cases = list(_repetitions(row))
+    tests = [{"id": f"c{n}", "input": "a question", "assertions": [GIVEN]} for n in range(len(cases))]
+    most = max(map(len, cases), default=1)
+    answers = [
+        {"case": f"c{number}", "repetition": repetition, "output": text}
+        for number, texts in enumerate(cases)
+        for repetition, text in enumerate([*texts, *[_NO_NUMBER] * (most - len(texts))], start=1)
+    ]
+    repeated = {"execution": {"trials": {"count": most, "strategy": "mean"}}} if most > 1 else {}
+    project.add_suite(name, {**repeated, "tests": tests}, answers)
+
+
+def _ratings(row: Row) -> Iterator[Sequence[float]]:
+    """The ratings of each unit in [0, 1]; alpha does not depend on the scale. Zero and one stay pass and fail."""
+    units = [unit if isinstance(unit, list) else [unit] for unit in row.data["input"]["units"]]
+    nominal = row.data["input"]["level"] == "nominal"
+    scale = 1.0 if nominal else SCALE
+    return ([min(1.0, value / scale) for value in unit] for unit in units)
+
+
+def _repetitions(row: Row) -> Iterator[Sequence[str]]:
+    """What the runner answers in each repetition of each case: a score as a text."""
+    given = row.data["input"]
+    if row.kind == "epoch_reducer":
+        yield [_NO_NUMBER if value == "NaN" else str(value / SCALE) for value in given["values"]]
+    elif row.kind in ("mean", "variance"):
+        yield from ([str(value / SCALE)] for value in given["values"])
+    else:
+        counts = [[given["n"], given["c"]]] if "n" in given else given.get("problems_n_c", given.get("problems"))
+        yield from (["1"] * passed + ["0"] * (count - passed) for count, passed in counts)
+
+
+# What commands report
+
+
+def _reliability(sweep: Sweep, suite: str, *options: object) -> Mapping[str, Any]:
+    result = command("leaderboard", "--project", sweep.root, "--suite", suite, "--repetitions", "--json", *options)
+    assert result.code == 0, result.err
+    (line,) = result.json or [{}]
+    found: Mapping[str, Any] = line
+    return found
+
+
+def _reduced(row: Row, sweep: Sweep) -> dict[str, Any]:
+    given, args = row.data["input"], row.data["input"]["args"]
+    mark = args.get("value", 1.0) / SCALE
+    options = ["--reducer", given["reducer"], "--mark", mark, *(["--k", args["k"]] if "k" in args else [])]
+    score = _reliability(sweep, _name(row), *options)["score"]
+    counts = given["reducer"] in ("at_least", "pass_at", "pass_k")
+    return {"value": score if score is None or counts else score * SCALE}
+
+
+def _pass_at(row: Row, sweep: Sweep) -> dict[str, Any]:
+    return {"value": _reliability(sweep, _name(row), "--k", row.data["input"]["k"])["pass_at_k"]}
+
+
+def _interval(row: Row, sweep: Sweep) -> dict[str, Any]:
+    if not row.data["input"]["problems_n_c"]:
+        not_offered("a suite without cases")
+    line = _reliability(sweep, _name(row))
+    return {"mean": line["pass_rate"], "lower": line["low"], "upper": line["high"]}
+
+
+def _mean(row: Row, sweep: Sweep) -> dict[str, Any]:
+    return {"value": json.loads(sweep.export("json", _name(row)))["stats"]["mean_score"] * SCALE}
+
+
+def _variance(row: Row, sweep: Sweep) -> dict[str, Any]:
+    deviation = json.loads(sweep.export("json", _name(row)))["stats"]["standard_deviation"]
+    return {"value": None if deviation is None else (deviation * SCALE) ** 2}
+
+
+def _alpha(row: Row, sweep: Sweep) -> dict[str, Any]:
+    column = _COLUMNS[row.data["input"]["level"]]
+    with open_results(sweep.root / "data") as connection:
+        query = f"SELECT {column} FROM grader_agreement WHERE suite = ?"
+        (value,) = connection.execute(query, [_name(row)]).fetchone() or (None,)
+    return {"value": value}
+
+
+_OBSERVERS = {
+    "epoch_reducer": _reduced,
+    "pass_at_k": _pass_at,
+    "aggregate_pass_at_k": _pass_at,
+    "sample_level_ci": _interval,
+    "mean": _mean,
+    "variance": _variance,
+    "krippendorff_alpha": _alpha,
+}
+KINDS = frozenset(_OBSERVERS)
