@@ -44,7 +44,6 @@ from eval_pipeline.warehouse.store import Connection
     "--mark", type=click.FloatRange(0, 1), default=DEFAULT_THRESHOLD,
     help="Lowest score that passes, for reducers that count passes (at_least, pass_at, pass_k; default 0.8).",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the standings as JSON on stdout.")
 def leaderboard_command(
     project: Path | None,
     data: Path | None,
