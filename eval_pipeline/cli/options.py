@@ -17,6 +17,7 @@ from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids, pair_cases
 from eval_pipeline.executions.runners import require_environment, select_runners
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project import Project, load_project
@@ -105,7 +106,7 @@ class Selection:
 
     def require_cases(self) -> None:
         """Raise InputError with the reason when no case can be executed."""
-        if self.suites and any(ready.suite.cases for ready in self.suites):
+        if self.suites and any(len(ready.suite.cases) for ready in self.suites):
             return
         narrowed = self.options.cases.ids or self.options.cases.tags
         why = "no case matches the selection" if narrowed else "the suites have no cases"
@@ -207,7 +208,7 @@ def _pairs(
 
 def _check_cases_runners(suites: list[ValidatedSuite], chosen: list[Runner]) -> None:
     """Raise InputError when every case names runners of its own and none of them is selected."""
-    named = sorted({name for each in suites for case in each.suite.cases for name in case.runners or ()})
+    named = sorted({name for each in suites for name in traits_of(each.suite.cases).runners})
     if named:
         selected = ", ".join(runner.name for runner in chosen)
         raise InputError(f"no case is for {selected}: each names the runners it is for ({', '.join(named)})")
@@ -220,14 +221,14 @@ def _with_known_runners(ready: ValidatedSuite, session: ProjectSession) -> Valid
     """
     for name in sorted(set(ready.suite.settings.runners) - set(session.runners)):
         raise UnknownName("runner", name, session.runners, SourceLocation(show_path(ready.suite.path)))
+    if traits_of(ready.suite.cases).runners <= session.runners.keys():
+        return ready
     errors: dict[str, InputError] = {}
     for case in ready.suite.cases:
         for name in sorted(set(case.runners or ()) - set(session.runners)):
             place = SourceLocation(show_path(case.origin or ready.suite.path), case.line, f"case '{case.id}'")
             errors[case.id] = UnknownName("runner", name, session.runners, place)
-    if not errors:
-        return ready
-    usable = tuple(case for case in ready.suite.cases if case.id not in errors)
+    usable = case_list(case for case in ready.suite.cases if case.id not in errors)
     known = replace(ready, suite=replace(ready.suite, cases=usable), errors=(*ready.errors, *errors.values()))
     session.suites[ready.suite.name] = known
     return known

@@ -11,6 +11,7 @@ from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.runners import UnusableRunner
 from eval_pipeline.fingerprints import canonical_json, fingerprint
+from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.model import Case, Suite
 
 
@@ -20,6 +21,10 @@ class CaseFilter:
 
     ids: frozenset[str] = field(default_factory=frozenset)
     tags: frozenset[str] = field(default_factory=frozenset)
+
+    def __bool__(self) -> bool:
+        """Whether it leaves out any case."""
+        return bool(self.ids or self.tags)
 
     def __call__(self, case: Case) -> bool:
         return (not self.ids or case.id in self.ids) and (not self.tags or not self.tags.isdisjoint(case.tags))
@@ -73,9 +78,9 @@ def plan_pair(
 
 def _first_cases(suite: Suite, runner: Runner, case_filter: CaseFilter | None, any_runner: bool) -> dict[str, Case]:
     """Return the planned cases that others depend on, by id."""
-    named = {id_ for case in suite.cases for id_ in case.depends_on}
-    if not named:
+    if not traits_of(suite.cases).has_dependencies:
         return {}
+    named = {id_ for case in suite.cases for id_ in case.depends_on}
     return {case.id: case for case in pair_cases(suite, runner, case_filter, any_runner=any_runner) if case.id in named}
 
 
@@ -108,7 +113,8 @@ def pair_cases(
 
 def check_case_ids(suites: Sequence[Suite], ids: Iterable[str]) -> None:
     """Raise UnknownName for a case id that no suite has."""
-    known = {case.id for suite in suites for case in suite.cases}
-    for id_ in ids:
+    requested = list(ids)
+    known = {case.id for suite in suites for case in suite.cases} if requested else set()
+    for id_ in requested:
         if id_ not in known:
             raise UnknownName("case", id_, known)

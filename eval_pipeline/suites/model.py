@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.fingerprints import fingerprint, to_json
+from eval_pipeline.fingerprints import canonical_json, fingerprint, to_json
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 JsonMap = Mapping[str, Any]
@@ -176,7 +177,7 @@ class SuiteSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A named set of cases, as loaded from one file.
+    """A named set of cases, as loaded from one file. Many cases are packed (`case_list.py`).
 
     `revision` is the hash of its content (64 hex digits). `errors` are the cases that could not be loaded, one error
     each: they are counted and reported, and the others are executed (`diagnostics.problems_of` splits an error
@@ -188,7 +189,7 @@ class Suite:
     path: Path
     format: str
     revision: str
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
     description: str | None = None
     tags: tuple[str, ...] = ()
     metadata: JsonMap = field(default_factory=dict)
@@ -238,3 +239,27 @@ def _part_text(part: Any) -> str:
 def content_revision(*content: object) -> str:
     """The revision of a suite: the fingerprint of the content of its file."""
     return fingerprint(content)
+
+
+class ContentHash:
+    """The revision of a suite whose tests are read one by one: the fingerprint of `[document, [test, …], …]`."""
+
+    def __init__(self, document: JsonMap) -> None:
+        self._hash = hashlib.sha256(b"[" + _item(document) + b",[")
+        self._separator = b""
+
+    def add(self, test: str) -> None:
+        """Add the content of the next test."""
+        self._hash.update(self._separator + _item(test))
+        self._separator = b","
+
+    def revision(self, *included: str) -> str:
+        """Return the revision, with the content of the files that the suite includes."""
+        whole = self._hash.copy()
+        whole.update(b"]" + b"".join(b"," + _item(content) for content in included) + b"]")
+        return whole.hexdigest()
+
+
+def _item(value: object) -> bytes:
+    """Return the canonical JSON of a value as it is inside a list."""
+    return canonical_json([value])[1:-1]

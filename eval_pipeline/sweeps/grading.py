@@ -26,6 +26,7 @@ from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.scores.evaluate import EVALUATORS, AnyEvaluator, BoundEvaluator, EvaluatorSet, build, evaluate_with
 from eval_pipeline.scores.grader_client import GraderFailure, GraderReply
 from eval_pipeline.scores.model import NOTHING, Score, Subject
+from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite
 from eval_pipeline.warehouse.replies import Replies
 
@@ -202,10 +203,9 @@ class SweepGraderClient:
 
 def ungradable(suite: Suite, runner: Runner, graders: Graders, *, any_runner: bool = False) -> InputError | None:
     """Return why answers of a runner to a suite cannot be graded: the first evaluator without a grader, or None."""
-    suite = replace(suite, cases=tuple(pair_cases(suite, runner, any_runner=any_runner)))
-    kinds = {spec.type for case in suite.cases for spec in case.evaluators}
-    if not any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds):
+    if not any(hasattr(EVALUATORS.find(kind), "grade") for kind in traits_of(suite.cases).evaluator_types):
         return None
+    suite = replace(suite, cases=case_list(pair_cases(suite, runner, any_runner=any_runner)))
     errors = EvaluatorSet(suite, partial(graders.revision, runner)).check()
     return next(iter(errors.values()), None)
 

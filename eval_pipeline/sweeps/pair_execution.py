@@ -13,6 +13,7 @@ from eval_pipeline.executions.model import Execution, Plan, RawExecution, Target
 from eval_pipeline.failures import BUDGET_EXCEEDED, DEPENDENCY, DEPENDENCY_FAILED, STOPPED
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
+from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import Decision, decide_plan, is_settled, pair_rules, stored_outcome
 from eval_pipeline.sweeps.history import StoredHistory
@@ -78,7 +79,7 @@ class PairExecution:
             one_by_one=one_by_one(self.pair),
             is_enough=lambda plan, settled: is_settled(self.pair, plan.case, settled),
             skip=lambda plan: self.ledger.skip(),
-            dependent=any(case.depends_on for case in self.pair.ready.suite.cases),
+            dependent=traits_of(self.pair.ready.suite.cases).has_dependencies,
         )
 
     def _reuse(self, plan: Plan) -> PlanOutcome | None:

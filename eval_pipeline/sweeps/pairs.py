@@ -11,6 +11,7 @@ from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.planning import CaseFilter, pair_cases, plan_pair
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.evaluate import EvaluatorSet
+from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Case, Strategy, Suite, SuiteSettings
 from eval_pipeline.sweeps.options import EVALUATE, EXECUTE, NORMALIZE, SweepOptions
 from eval_pipeline.warehouse.journal import PairKey
@@ -34,7 +35,7 @@ def validate_suite(suite: Suite) -> ValidatedSuite:
     errors = EvaluatorSet(suite).check()
     if not errors:
         return ValidatedSuite(suite=suite, errors=suite.errors)
-    usable = tuple(case for case in suite.cases if case.id not in errors)
+    usable = case_list(case for case in suite.cases if case.id not in errors)
     return ValidatedSuite(suite=replace(suite, cases=usable), errors=(*suite.errors, *errors.values()))
 
 
@@ -90,8 +91,9 @@ def repeat_budget_of(pair: Pair, case: Case) -> float | None:
 
 def one_by_one(pair: Pair) -> bool:
     """Return whether a case's later repetitions may become needless, so that they have to follow each other."""
-    repeated: list[Case | SuiteSettings] = [pair.ready.suite.settings, *pair.ready.suite.cases]
-    return any(each.early_exit is True or each.repeat_budget_usd is not None for each in repeated)
+    suite = pair.ready.suite
+    early = suite.settings.early_exit is True or suite.settings.repeat_budget_usd is not None
+    return early or traits_of(suite.cases).ends_repetitions
 
 
 def _repeat_settings(pair: Pair, case: Case) -> Case | SuiteSettings:
@@ -118,7 +120,13 @@ def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
 
 def count_plans(pair: Pair, options: SweepOptions, selected: CaseFilter | None = None) -> int:
     """Return how many plans a pair has, of all its cases or of those that `selected` selects."""
-    cases = pair_cases(pair.ready.suite, pair.runner, selected, any_runner=options.any_runner)
+    suite = pair.ready.suite
+    traits = traits_of(suite.cases)
+    if not (selected or traits.runners or traits.sets_repetitions):
+        of_suite = () if options.any_runner else suite.settings.runners
+        planned = not of_suite or pair.runner.name in of_suite
+        return len(suite.cases) * repetitions_of(pair, options) if planned else 0
+    cases = pair_cases(suite, pair.runner, selected, any_runner=options.any_runner)
     return sum(repetitions_of_case(pair, case, options) for case in cases)
 
 

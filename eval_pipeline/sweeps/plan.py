@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.sweeps.decisions import Decision, PairRules, decide_plan, is_settled, pair_rules, stored_outcome
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.options import SweepOptions
@@ -45,7 +46,7 @@ def plan_sweep(session: ProjectSession, names: Iterable[PairKey], options: Sweep
 
 def _cost_of_scoring(pair: Pair, counts: SweepCounts) -> float | None:
     """The cost (USD) when no target is called: none, unless a model may be called again."""
-    kinds = {spec.type for case in pair.ready.suite.cases for spec in case.evaluators} if counts.rescored else set()
+    kinds = traits_of(pair.ready.suite.cases).evaluator_types if counts.rescored else ()
     return None if any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds) else 0.0
 
 

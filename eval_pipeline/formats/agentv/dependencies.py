@@ -2,54 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from eval_pipeline.errors import InputError, did_you_mean
-from eval_pipeline.suites.model import Case
 
-ErrorOf = Callable[[Case, str], InputError]
+DependsOn = Mapping[str, tuple[str, ...]]
+ErrorOf = Callable[[str, str], InputError]
+"""Returns the error of a case (by id) with this problem."""
 
 
-def broken_dependencies(cases: Mapping[str, Case], refused: Iterable[str], error_of: ErrorOf) -> dict[str, InputError]:
+def broken_dependencies(
+    ids: Collection[str], depends_on: DependsOn, refused: Iterable[str], error_of: ErrorOf
+) -> dict[str, InputError]:
     """Return the problem of each case's dependencies, by case id.
 
-    A case that depends on an unusable case is unusable, too; `refused` are the cases that were not loaded.
+    `ids` are all cases, `depends_on` has those with dependencies. A case that depends on an unusable case is unusable,
+    too; `refused` are the cases that were not loaded.
     """
-    if not any(case.depends_on for case in cases.values()):
-        return {}
     lost = set(refused)
-    circles = _in_circles({id_: case.depends_on for id_, case in cases.items()})
-    errors = {id_: error_of(cases[id_], f"depends on itself: {' → '.join(way)}") for id_, way in circles.items()}
+    circles = _in_circles(depends_on)
+    errors = {id_: error_of(id_, f"depends on itself: {' → '.join(way)}") for id_, way in circles.items()}
     errors |= {
-        case.id: error_of(case, _unknown(name, case, cases, lost))
-        for case in cases.values()
-        for name in case.depends_on
-        if name not in cases and case.id not in errors
+        id_: error_of(id_, _unknown(name, id_, ids, lost))
+        for id_, names in depends_on.items()
+        for name in names
+        if name not in ids and id_ not in errors
     }
-    return errors | _dragged_along(cases, errors, error_of)
+    return errors | _dragged_along(depends_on, errors, error_of)
 
 
-def _unknown(name: str, case: Case, cases: Mapping[str, Case], lost: set[str]) -> str:
+def _unknown(name: str, case_id: str, ids: Collection[str], lost: set[str]) -> str:
     if name in lost:
         return f"depends on '{name}', which cannot be used"
-    others = [id_ for id_ in cases if id_ != case.id]
+    others = [id_ for id_ in ids if id_ != case_id]
     return f"depends on '{name}', which is no case of this suite{did_you_mean(name, others)}"
 
 
-def _dragged_along(
-    cases: Mapping[str, Case], errors: Mapping[str, InputError], error_of: ErrorOf
-) -> dict[str, InputError]:
+def _dragged_along(depends_on: DependsOn, errors: Mapping[str, InputError], error_of: ErrorOf) -> dict[str, InputError]:
     followers: dict[str, list[str]] = {}
-    for case in cases.values():
-        for name in case.depends_on:
-            followers.setdefault(name, []).append(case.id)
+    for id_, names in depends_on.items():
+        for name in names:
+            followers.setdefault(name, []).append(id_)
     dragged: dict[str, InputError] = {}
     waiting = list(errors)
     while waiting:
         cause = waiting.pop()
         for id_ in followers.get(cause, ()):
             if id_ not in errors and id_ not in dragged:
-                dragged[id_] = error_of(cases[id_], f"depends on '{cause}', which cannot be used")
+                dragged[id_] = error_of(id_, f"depends on '{cause}', which cannot be used")
                 waiting.append(id_)
     return dragged
 

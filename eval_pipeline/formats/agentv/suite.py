@@ -7,8 +7,8 @@ test that cannot be read becomes an entry of `Suite.errors` and the others are l
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from eval_pipeline.errors import InputError
@@ -26,9 +26,10 @@ from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import FieldCursor, Map
 from eval_pipeline.parsing.interpolation import with_texts_changed
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.suites.case_list import case_list
 from eval_pipeline.suites.fields import SUITE
 from eval_pipeline.suites.load import default_name
-from eval_pipeline.suites.model import Case, Suite, content_revision
+from eval_pipeline.suites.model import Case, ContentHash, Suite, content_revision
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 TEST_KEYS = ("tests", "eval_cases", "evalcases")
@@ -53,15 +54,15 @@ def read_suite(
     except InputError:
         raise _everything_wrong(document, cursor, context) from None
     _warn_of_requirements(document, cursor, context)
-    read = _Tests(Inherited(**inherited, templated=_templated(document), cursor=cursor), context)
-    read.all(tests if tests is not None else _own_tests(document, cursor, context))
-    suite_level = {key: value for key, value in document.items() if key not in TEST_KEYS}
+    content = ContentHash({key: value for key, value in document.items() if key not in TEST_KEYS})
+    read = _Tests(Inherited(**inherited, templated=_templated(document), cursor=cursor), context, content)
+    cases = read.all(tests if tests is not None else _own_tests(document, cursor, context))
     return Suite(
         **values,
         path=context.path,
         format=format_,
-        revision=content_revision(suite_level, read.content, *sorted(context.included.values())),
-        cases=tuple(read.cases.values()),
+        revision=content.revision(*sorted(context.included.values())),
+        cases=cases,
         category=category_of(show_path(context.path)),
         tags=inherited["tags"],
         metadata={**_carried(document), **inherited["metadata"]},
@@ -128,48 +129,55 @@ def _carried(document: Map) -> Map:
 
 
 class _Tests:
-    """Reader of the tests of a suite."""
+    """Reader of the tests of a suite, one after the other: no more than a case's id and line is kept here."""
 
-    def __init__(self, inherited: Inherited, context: LoadContext) -> None:
-        self.cases: dict[str, Case] = {}
-        self.content: list[str] = []
+    def __init__(self, inherited: Inherited, context: LoadContext, content: ContentHash) -> None:
         self.errors: list[InputError] = []
         self._inherited = inherited
         self._context = context
+        self._content = content
+        self._lines: dict[str, int | None] = {}
+        self._origins: dict[str, Path] = {}
+        self._depends_on: dict[str, tuple[str, ...]] = {}
         self._spots: dict[str, FieldCursor] = {}
         self._refused: set[str] = set()
 
-    def all(self, tests: Iterable[RawTest]) -> None:
-        for test in tests:
-            self._read(test)
-        self._check_dependencies()
+    def all(self, tests: Iterable[RawTest]) -> Sequence[Case]:
+        """Return the usable cases; the others join `errors`."""
+        cases = case_list(case for test in tests if (case := self._read(test)) is not None)
+        broken = broken_dependencies(self._lines, self._depends_on, self._refused, self._dependency_error)
+        self.errors += broken.values()
+        return case_list(case for case in cases if case.id not in broken) if broken else cases
 
-    def _read(self, test: RawTest) -> None:
+    def _read(self, test: RawTest) -> Case | None:
         try:
             case = read_case(test, self._inherited, self._context)
-            if case.id in self.cases:
-                raise test.cursor.error(f"case id '{case.id}' is taken (first {_where(self.cases[case.id])})", "id")
+            if case.id in self._lines:
+                raise test.cursor.error(f"case id '{case.id}' is taken (first {self._where(case.id)})", "id")
         except InputError as error:
             self._refuse(test, error)
-            return
-        self.cases[case.id] = case
-        self.content.append(_content(test.raw, case))
+            return None
+        self._content.add(_content(test.raw, case))
+        self._lines[case.id] = case.line
+        if case.origin is not None:
+            self._origins[case.id] = case.origin
         if case.depends_on:
+            self._depends_on[case.id] = case.depends_on
             self._spots[case.id] = test.cursor
+        return case
+
+    def _where(self, case_id: str) -> str:
+        line, origin = self._lines[case_id], self._origins.get(case_id)
+        return f"at line {line}" if origin is None else f"in {show_path(origin)}, line {line}"
 
     def _refuse(self, test: RawTest, error: InputError) -> None:
         self.errors.append(error)
-        self.content.append(error.problem if isinstance(test.raw, InputError) else content_revision(test.raw))
+        self._content.add(error.problem if isinstance(test.raw, InputError) else content_revision(test.raw))
         if isinstance(test.raw, Mapping) and isinstance(test.raw.get("id"), (str, int)):
             self._refused.add(str(test.raw["id"])[:1000])
 
-    def _check_dependencies(self) -> None:
-        def error_of(case: Case, problem: str) -> InputError:
-            return self._spots[case.id].error(problem, "depends_on")
-
-        for id_, error in broken_dependencies(self.cases, self._refused, error_of).items():
-            del self.cases[id_]
-            self.errors.append(error)
+    def _dependency_error(self, case_id: str, problem: str) -> InputError:
+        return self._spots[case_id].error(problem, "depends_on")
 
 
 def _content(raw: Any, case: Case) -> str:
@@ -177,10 +185,6 @@ def _content(raw: Any, case: Case) -> str:
     if case.workspace is None and not case.files:
         return content_revision(raw)
     return content_revision(raw, case.fingerprint_fields())
-
-
-def _where(case: Case) -> str:
-    return f"at line {case.line}" if case.origin is None else f"in {show_path(case.origin)}, line {case.line}"
 
 
 def _suite_name(document: Map, cursor: FieldCursor, context: LoadContext) -> str:

@@ -1,0 +1,189 @@
+"""The cases of a suite: a tuple, or packed where they are many.
+
+As objects a case takes about 1.2 kB, packed about 100 bytes. Packed cases are made anew, a block at a time, while they
+are read, so that memory hardly grows with the number of cases.
+"""
+
+from __future__ import annotations
+
+import marshal
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from itertools import chain, islice
+from typing import Any, overload
+
+from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
+
+PACKED_FROM = 2_000
+_BLOCK = 250
+_FAST = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTraits:
+    """What is known of the cases of a suite as a whole.
+
+    `evaluator_types` are the types of all evaluators, `runners` the names of runners that cases restrict themselves to.
+    `has_dependencies`: a case depends on another. `sets_repetitions`: a case has a number of repetitions of its own.
+    `ends_repetitions`: a case may need fewer repetitions than planned.
+    """
+
+    evaluator_types: frozenset[str] = frozenset()
+    runners: frozenset[str] = frozenset()
+    has_dependencies: bool = False
+    sets_repetitions: bool = False
+    ends_repetitions: bool = False
+
+    def joined(self, cases: Sequence[Case]) -> CaseTraits:
+        """Return the traits of these cases and of those that this value describes."""
+        return CaseTraits(
+            self.evaluator_types.union(spec.type for case in cases for spec in case.evaluators),
+            self.runners.union(name for case in cases for name in case.runners or ()),
+            self.has_dependencies or any(case.depends_on for case in cases),
+            self.sets_repetitions or any(case.repetitions is not None for case in cases),
+            self.ends_repetitions or any(map(_may_end_early, cases)),
+        )
+
+
+def _may_end_early(case: Case) -> bool:
+    return case.early_exit is True or case.repeat_budget_usd is not None
+
+
+def traits_of(cases: Sequence[Case]) -> CaseTraits:
+    """Return the traits of the cases of a suite; those of packed cases are known."""
+    return cases.traits if isinstance(cases, PackedCases) else CaseTraits().joined(cases)
+
+
+def case_list(cases: Iterable[Case]) -> Sequence[Case]:
+    """Return cases as a sequence: a tuple, or packed where they are many. `cases` is read once."""
+    source = iter(cases)
+    first = tuple(islice(source, PACKED_FROM))
+    following = next(source, None)
+    return first if following is None else PackedCases(chain(first, (following,), source))
+
+
+class PackedCases(Sequence[Case]):
+    """Cases in compressed blocks.
+
+    An evaluator that several cases share remains one object, and so does whatever cannot be packed (workspaces,
+    conversations, attached files). Everything else is made anew whenever it is read: compare cases by value.
+    """
+
+    def __init__(self, cases: Iterable[Case]) -> None:
+        self.traits = CaseTraits()
+        self._length = 0
+        self._blocks: list[bytes] = []
+        self._objects: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        source = iter(cases)
+        while block := tuple(islice(source, _BLOCK)):
+            self.traits = self.traits.joined(block)
+            self._length += len(block)
+            self._blocks.append(self._packed(block))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Case]:
+        for block in self._blocks:
+            yield from self._unpacked(block)
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Case]: ...
+
+    def __getitem__(self, index: int | slice) -> Case | Sequence[Case]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        block, offset = divmod(range(self._length)[index], _BLOCK)
+        return list(self._unpacked(self._blocks[block]))[offset]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(case == counterpart for case, counterpart in zip(self, other))  # noqa: B905
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _packed(self, cases: Sequence[Case]) -> bytes:
+        counts = Counter(id(spec) for case in cases for spec in case.evaluators)
+        shared = {id_ for id_, count in counts.items() if count > 1 or id_ in self._numbers}
+        rows = [self._row(case, shared) for case in cases]
+        try:
+            data = marshal.dumps(rows)
+        except ValueError:
+            data = marshal.dumps([self._row_or_number(row, case) for row, case in zip(rows, cases, strict=True)])
+        return zlib.compress(data, _FAST)
+
+    def _row(self, case: Case, shared: set[int]) -> tuple[Any, ...]:
+        """Return the values of a case that `marshal` can write; a number is the place of an object."""
+        specs = tuple(self._number(spec) if id(spec) in shared else _spec_row(spec) for spec in case.evaluators)
+        others = {name: value for name, default in _PLAIN if (value := getattr(case, name)) != default}
+        kept = {name: self._number(value) for name in _KEPT if (value := getattr(case, name)) is not None}
+        return case.id, self._messages(case.input), specs, self._messages(case.expected_output), others, kept
+
+    def _row_or_number(self, row: tuple[Any, ...], case: Case) -> tuple[Any, ...] | int:
+        try:
+            marshal.dumps(row)
+        except ValueError:  # a value of a class of ours
+            return self._number(case)
+        return row
+
+    def _messages(self, messages: Sequence[Message]) -> tuple[Any, ...]:
+        return tuple(
+            (message.role, message.content, message.name, message.tool_calls)
+            if isinstance(message.content, str)
+            else self._number(message)
+            for message in messages
+        )
+
+    def _number(self, value: object) -> int:
+        """Return the place of an object that is kept as it is."""
+        number = self._numbers.setdefault(id(value), len(self._objects))
+        if number == len(self._objects):
+            self._objects.append(value)  # and so its id is not used again
+        return number
+
+    def _unpacked(self, block: bytes) -> Iterator[Case]:
+        for row in marshal.loads(zlib.decompress(block)):
+            yield self._objects[row] if isinstance(row, int) else self._case(*row)
+
+    def _case(
+        self, id_: str, messages: Any, specs: Any, expected: Any, others: dict[str, Any], kept: dict[str, int]
+    ) -> Case:
+        for name, number in kept.items():
+            others[name] = self._objects[number]
+        return Case(
+            id=id_,
+            input=self._unpacked_messages(messages),
+            evaluators=tuple([self._objects[row] if isinstance(row, int) else EvaluatorSpec(**row) for row in specs]),
+            expected_output=self._unpacked_messages(expected),
+            **others,
+        )
+
+    def _unpacked_messages(self, rows: Any) -> tuple[Message, ...]:
+        return tuple([self._objects[row] if isinstance(row, int) else _message(*row) for row in rows])
+
+
+def _message(role: str, content: str, name: str | None, tool_calls: Any) -> Message:
+    return Message(role=role, content=content, name=name, tool_calls=tool_calls)
+
+
+def _spec_row(spec: EvaluatorSpec) -> dict[str, Any]:
+    return {name: value for name, default in _OF_SPEC if (value := getattr(spec, name)) != default}
+
+
+_KEPT = ("conversation", "workspace", "origin")
+_APART = {"id", "input", "evaluators", "expected_output", *_KEPT}
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default_factory() if field.default_factory is not MISSING else field.default
+
+
+_PLAIN = [(field.name, _default(field)) for field in fields(Case) if field.name not in _APART]
+_OF_SPEC = [(field.name, _default(field)) for field in fields(EvaluatorSpec)]
