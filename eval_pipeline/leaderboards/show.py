@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import polars as pl
 
@@ -38,7 +39,31 @@ def money(value: float | None) -> str:
     return f"${value:,.2f}" if value >= 1 else "<$0.0001" if 0 < value < 0.00005 else f"${value:.4f}"
 
 
-BOARD_HEAD = ("#", "runner", "pass rate", "95 %", "mean", "graded", "errors", "p50", "p95", "tokens", "cost")
+def period(first: datetime | None, last: datetime | None) -> str:
+    """Return when the first and the last of some answers were given (UTC), to the minute within one day; `–` when
+    unknown."""
+    if first is None or last is None:
+        return UNKNOWN
+    if first.date() != last.date():
+        return f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    minutes = f"{first:%H:%M}", f"{last:%H:%M}"
+    return f"{first:%Y-%m-%d} {minutes[0]}" + (f" to {minutes[1]}" if minutes[0] != minutes[1] else "")
+
+
+BOARD_HEAD = (
+    "#",
+    "runner",
+    "pass rate",
+    "95 %",
+    "mean",
+    "graded",
+    "errors",
+    "p50",
+    "p95",
+    "tokens",
+    "cost",
+    "answered",
+)
 
 
 def board_rows(standings: pl.DataFrame) -> list[tuple[str, ...]]:
@@ -57,6 +82,7 @@ def board_rows(standings: pl.DataFrame) -> list[tuple[str, ...]]:
             milliseconds(row.get("latency_p95_ms")),
             amount(_total(row["input_tokens"], row["output_tokens"])),
             money(row["cost_usd"]),
+            period(row.get("oldest_answer_at"), row.get("newest_answer_at")),
         )
         for row in standings.iter_rows(named=True)
     ]

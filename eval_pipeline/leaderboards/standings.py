@@ -11,7 +11,7 @@ VERDICT_COLUMNS = {
     "suite": pl.String, "suite_revision": pl.String, "runner": pl.String, "runner_revision": pl.String,
     "case_id": pl.String, "repetition": pl.Int32, "status": pl.String, "score": pl.Float64, "duration_ms": pl.Float64,
     "input_tokens": pl.Int64, "output_tokens": pl.Int64, "cost_usd": pl.Float64, "failure_class": pl.String,
-    "reason": pl.String,
+    "reason": pl.String, "executed_at": pl.Datetime,
 }  # fmt: skip
 RANKED_COLUMNS = {name: type_ for name, type_ in VERDICT_COLUMNS.items() if name not in ("failure_class", "reason")}
 """The part of a verdict that standings are computed from."""
@@ -48,6 +48,8 @@ def _standings(verdicts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
         output_tokens=_known_sum("output_tokens"),
         cost_usd=_known_sum("cost_usd"),
         cost_known=pl.col("cost_usd").count().cast(pl.Int64),
+        oldest_answer_at=pl.col("executed_at").min(),
+        newest_answer_at=pl.col("executed_at").max(),
     )
     joined = counted.join(pairs, on=["suite", "runner"], how="left").join(_means(verdicts), on=list(_PAIR), how="left")
     planned = pl.max_horizontal("suite_plans", "executed").alias("planned")
@@ -120,6 +122,8 @@ def _overall(per_suite: pl.DataFrame) -> pl.DataFrame:
         mean_score_low=_low_of_mean("mean_score"),
         mean_score_high=_high_of_mean("mean_score"),
         coverage=pl.col("graded").sum() / pl.col("planned").sum(),
+        oldest_answer_at=pl.col("oldest_answer_at").min(),
+        newest_answer_at=pl.col("newest_answer_at").max(),
     ).with_columns(scope=pl.lit("overall"), suite=pl.lit(OVERALL))  # fmt: skip
 
 

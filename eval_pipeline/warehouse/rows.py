@@ -40,13 +40,13 @@ _CASES = encoder(
     Case,
     given=("suite", "suite_revision", "case_id", "position", "metadata", "evaluators", "workspace", "case_group"),
 )
-_RUNNERS = encoder(BY_NAME["runners"], Runner, given=("runner", "runner_revision", "settings", "used_at"))
+_RUNNERS = encoder(BY_NAME["runners"], Runner, given=("runner", "runner_revision", "settings", "used_at", "content"))
 _EXECUTIONS = encoder(
     BY_NAME["target_executions"],
     Execution,
     given=(
         "sweep_id", "runner_revision", "selected_at", "attempt_count", "exit_code", "format", "raw", "artifacts",
-        "workspace",
+        "workspace", "identity",
     ),
 )  # fmt: skip
 _REPORTS = encoder(
@@ -54,7 +54,7 @@ _REPORTS = encoder(
     SessionReport,
     Usage,
     Execution,
-    given=("normalizer", "tool_calls", "commands", "event_count", "selected_at", "turns"),
+    given=("normalizer", "tool_calls", "commands", "event_count", "selected_at", "turns", "prices"),
 )
 _EVENTS = encoder(
     BY_NAME["session_events"], Execution, given=("position", "kind", "text", "tool", "ok", "event", "turn")
@@ -75,7 +75,7 @@ _VERDICTS = encoder(
     Execution,
     given=(
         "verdict_id", "suite_revision", "runner_revision", "tags", "decision_key", "normalizer", "score_keys",
-        "decided_at", "sweep_id",
+        "decided_at", "sweep_id", "executed_at",
     ),
 )  # fmt: skip
 
@@ -115,15 +115,31 @@ def _evaluator(spec: EvaluatorSpec) -> Row:
     return {name: getattr(spec, name) for name in spec.__dataclass_fields__} | {"config": redacted(spec.config)}
 
 
-def runner_row(runner: Runner, revision: str, now: datetime) -> Row:
-    """Return the `runners` row of a runner, secrets redacted."""
-    return _RUNNERS(runner, runner=runner.name, runner_revision=revision, settings=runner.public_settings, used_at=now)
+def runner_row(runner: Runner, revision: str, now: datetime, content: Mapping[str, str] | None = None) -> Row:
+    """Return the `runners` row of a runner, secrets redacted; `content` are the fingerprints of what it runs."""
+    return _RUNNERS(
+        runner,
+        runner=runner.name,
+        runner_revision=revision,
+        settings=runner.public_settings,
+        used_at=now,
+        content=content,
+    )
 
 
 def execution_row(
-    execution: Execution, artifacts: tuple[Artifact, ...], inline: bool, sweep_id: str, runner_revision: str
+    execution: Execution,
+    artifacts: tuple[Artifact, ...],
+    inline: bool,
+    sweep_id: str,
+    runner_revision: str,
+    identity: Mapping[str, str] | None = None,
 ) -> Row:
-    """Return the `target_executions` row; `inline` is whether it holds the raw payload (else an artifact does)."""
+    """Return the `target_executions` row.
+
+    `inline` is whether it holds the raw payload (else an artifact does); `identity` are the fingerprints of the parts
+    of its plan's content.
+    """
     raw = execution.raw
     stored = {"payload": raw.payload if inline else None, "duration_ms": raw.duration_ms} if raw is not None else None
     return _EXECUTIONS(
@@ -137,6 +153,7 @@ def execution_row(
         raw=stored,
         artifacts=artifacts,
         workspace=_workspace(execution.workspace),
+        identity=identity,
     )
 
 
@@ -158,8 +175,13 @@ def _stored_workspace(stored: Mapping[str, Any] | None) -> WorkspaceTrace | None
     return WorkspaceTrace(changes=stored.get("changes"), hooks=stored.get("hooks") or {})
 
 
-def report_row(report: SessionReport, execution: Execution, normalizer: str, now: datetime) -> Row:
-    """Return the `session_reports` row of a report; its events are rows of their own."""
+def report_row(
+    report: SessionReport, execution: Execution, normalizer: str, now: datetime, prices: str | None = None
+) -> Row:
+    """Return the `session_reports` row of a report; its events are rows of their own.
+
+    `prices` is the fingerprint of the prices in force.
+    """
     return _REPORTS(
         report,
         report.usage,
@@ -170,6 +192,7 @@ def report_row(report: SessionReport, execution: Execution, normalizer: str, now
         event_count=len(report.events),
         selected_at=now,
         turns=report.turn_starts or None,
+        prices=prices,
     )
 
 
@@ -298,6 +321,7 @@ def verdict_row(
         score_keys=score_keys,
         decided_at=now,
         sweep_id=sweep_id,
+        executed_at=execution.finished_at,
     )
 
 

@@ -65,6 +65,7 @@ TABLES: tuple[Table, ...] = (
         ("tags", "VARCHAR[]", "Tags of the runner"),
         ("settings", "JSON", "Settings, secrets replaced by ***"),
         ("used_at", "TIMESTAMP", "When this revision was last used (UTC)"),
+        ("content", "JSON", "Fingerprints of the files it runs and versions of its programs, by name"),
     ),
     _table(
         "sweeps", "One row per sweep: a set of suites × runners executed together.", ("sweep_id",),
@@ -93,6 +94,7 @@ TABLES: tuple[Table, ...] = (
         ("skipped", "INTEGER", "Repetitions skipped because an earlier one decided the case"),
         ("invalid_cases", "INTEGER", "Cases of the suite that could not be loaded"),
         ("finished_at", "TIMESTAMP", "When the pair was stored (UTC)"),
+        ("updated", "INTEGER", "Plans whose verdict got new tags or a new cost without any call"),
     ),
     _table(
         "target_executions", "One row per execution: a plan carried out once.", ("execution_id",),
@@ -114,6 +116,7 @@ TABLES: tuple[Table, ...] = (
         ("artifacts", "JSON", "Files under data/artifacts: role, path, bytes, sha256"),
         ("workspace", "JSON", "Its folder (may be deleted), changes (unified diff), output of hooks"),
         ("answered_by", "VARCHAR", "Fallback runner that answered instead of the runner"),
+        ("identity", "JSON", "Fingerprint of each part of the plan's content; NULL: stored by an older version"),
     ),
     _table(
         "session_reports", "One row per execution and normalizer: the normalized session.", ("execution_id",),
@@ -150,6 +153,7 @@ TABLES: tuple[Table, ...] = (
         ("selected_at", "TIMESTAMP", "When this report was made (UTC)"),
         ("file_changes", "VARCHAR", "Unified diff of what the session changed in its workspace"),
         ("turns", "JSON", "Turns of a live conversation: position and number of messages, speaker, usage, times"),
+        ("prices", "VARCHAR", "Fingerprint of the prices in force when the cost was determined; NULL without prices"),
     ),
     _table(
         "session_events", "One row per event of a session, in order.", ("execution_id", "position"),
@@ -218,6 +222,7 @@ TABLES: tuple[Table, ...] = (
         ("cost_usd", "DOUBLE", "Money spent, USD"),
         ("decided_at", "TIMESTAMP", "When (UTC)"),
         _SWEEP,
+        ("executed_at", "TIMESTAMP", "When the target answered (UTC); the verdict may be decided later"),
     ),
     _table(
         "leaderboards", "Standings as they were computed: one row per board, scope, suite and runner.",
@@ -252,6 +257,8 @@ TABLES: tuple[Table, ...] = (
         ("cost_known", "BIGINT", "Plans whose cost is known"),
         ("computed_at", "TIMESTAMP", "When (UTC)"),
         _SWEEP,
+        ("oldest_answer_at", "TIMESTAMP", "When the oldest answer of its plans was given (UTC)"),
+        ("newest_answer_at", "TIMESTAMP", "When the newest answer of its plans was given (UTC)"),
     ),
     _table(
         "failure_classes", "Why plans did not pass: class × runner × suite, of the newest board.",

@@ -71,7 +71,7 @@ VIEWS: tuple[View, ...] = (
     SELECT suite, runner, rank, tied_with_best, planned, graded, passed, failed, errored, pass_rate, pass_rate_low,
            pass_rate_high, pass_rate_worst, pass_rate_best, mean_score, mean_score_low, mean_score_high, coverage,
            latency_p50_ms, latency_p95_ms, input_tokens, output_tokens, cost_usd, expected_failed, unexpected_passed,
-           suite_revision, runner_revision, computed_at, board_id
+           suite_revision, runner_revision, computed_at, board_id, oldest_answer_at, newest_answer_at
     FROM leaderboards WHERE scope = 'suite' AND board_id = (SELECT max(board_id) FROM leaderboards)
     ORDER BY suite, rank, runner""",
     ),
@@ -157,11 +157,11 @@ VIEWS: tuple[View, ...] = (
     View(
         "sweep_cells",
         "Deprecated alias of sweep_pairs; the next version removes it.",
-        "SELECT * RENAME (suite_plans AS suite_cells) FROM sweep_pairs",
+        "SELECT * EXCLUDE (updated) RENAME (suite_plans AS suite_cells) FROM sweep_pairs",
     ),
     View(
         "current_cells",
         "Deprecated alias of current_pairs; the next version removes it.",
-        "SELECT * RENAME (suite_plans AS suite_cells) FROM current_pairs",
+        "SELECT * EXCLUDE (updated) RENAME (suite_plans AS suite_cells) FROM current_pairs",
     ),
 )

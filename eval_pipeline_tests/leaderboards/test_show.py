@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from eval_pipeline.leaderboards.show import (
     milliseconds,
     money,
     percent,
+    period,
 )
 from eval_pipeline_tests.leaderboards.sample_verdicts import board, many
 
@@ -55,14 +58,35 @@ def test_an_interval_is_shown_when_both_ends_are_known(low: float | None, high: 
     assert interval(low, high) == text
 
 
+@pytest.mark.parametrize(
+    ("last", "text"),
+    [
+        (datetime(2026, 1, 15, 12, 0, 59), "2026-01-15 12:00"),
+        (datetime(2026, 1, 15, 13, 7), "2026-01-15 12:00 to 13:07"),
+        (datetime(2026, 2, 1), "2026-01-15 to 2026-02-01"),
+        (None, "–"),
+    ],
+)
+def test_the_age_of_answers_is_a_time_or_a_period(last: datetime | None, text: str) -> None:
+    assert period(datetime(2026, 1, 15, 12), last) == text
+
+
 def test_a_board_has_a_row_per_runner_under_its_head() -> None:
-    standings = board(*many("best", 3, 1, duration_ms=20.0, input_tokens=5, output_tokens=5, cost_usd=0.5))
+    noon = datetime(2026, 1, 15, 12)
+    measured: dict[str, Any] = {
+        "duration_ms": 20.0,
+        "input_tokens": 5,
+        "output_tokens": 5,
+        "cost_usd": 0.5,
+        "executed_at": noon,
+    }
+    standings = board(*many("best", 3, 1, **measured))
 
     shown = dict(zip(BOARD_HEAD, board_rows(standings)[0], strict=True))
 
     assert {name: text for name, text in shown.items() if name != "errors"} == {
         "#": "1", "runner": "best", "pass rate": "75.0 %", "95 %": "30.1–95.4", "mean": "0.750", "graded": "4/4",
-        "p50": "20 ms", "p95": "20 ms", "tokens": "40", "cost": "$2.00",
+        "p50": "20 ms", "p95": "20 ms", "tokens": "40", "cost": "$2.00", "answered": "2026-01-15 12:00",
     }  # fmt: skip
 
 
@@ -70,7 +94,7 @@ def test_a_runner_of_which_nothing_is_known_shows_dashes_and_its_errors() -> Non
     row = dict(zip(BOARD_HEAD, board_rows(board(*many("broken", 0, errored=2)))[0], strict=True))
 
     assert {name for name, text in row.items() if text == "–"} == {
-        "#", "pass rate", "95 %", "mean", "p50", "p95", "tokens", "cost",
+        "#", "pass rate", "95 %", "mean", "p50", "p95", "tokens", "cost", "answered",
     }  # fmt: skip
     assert (row["graded"], row["errors"]) == ("0/2", "2")
 
