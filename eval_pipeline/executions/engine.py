@@ -42,9 +42,8 @@ ExecuteBatch = Callable[[Sequence[Call]], Awaitable[list[RawExecution | TargetFa
 
 
 class SinkResult(NamedTuple):
-    """The sink's result for an execution: its cost in USD (None: unknown), and whether its plan passed."""
+    """The sink's result for an execution: whether its plan passed."""
 
-    cost_usd: float | None = None
     passed: bool = True
 
 

@@ -28,18 +28,19 @@ _OUTCOMES = {
 
 @dataclass(slots=True)
 class _TestSuite:
-    """The cases of one suite × runner, written and counted."""
+    """The cases of one suite × runner, written and counted. `time_s` is None while no case has a known duration."""
 
     name: str
     tests: int = 0
-    time_s: float = 0.0
+    time_s: float | None = None
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("failure", "error", "skipped"), 0))
     body: list[bytes] = field(default_factory=list)
 
     def add(self, record: ResultRow) -> None:
         outcome = _OUTCOMES.get(record.verdict.status)
         self.tests += 1
-        self.time_s += (record.duration_ms or 0.0) / 1000
+        if record.duration_ms is not None:
+            self.time_s = (self.time_s or 0.0) + record.duration_ms / 1000
         if outcome is not None:
             self.counts[outcome] += 1
         self.body.append(_case(record, outcome).encode())
@@ -62,7 +63,8 @@ class JUnit:
             suites.append(_TestSuite(f"{suite} · {runner}"))
             for record in group:
                 suites[-1].add(record)
-        all_ = _TestSuite(options.name, sum(suite.tests for suite in suites), sum(suite.time_s for suite in suites))
+        times = [suite.time_s for suite in suites if suite.time_s is not None]
+        all_ = _TestSuite(options.name, sum(suite.tests for suite in suites), sum(times) if times else None)
         all_.counts = {name: sum(suite.counts[name] for suite in suites) for name in all_.counts}
         yield FileChunk("", b'<?xml version="1.0" encoding="UTF-8"?>\n')
         yield FileChunk("", _open("testsuites", {"name": all_.name, **all_.attributes}).encode() + b"\n")
@@ -78,7 +80,7 @@ class JUnit:
 
 def _case(record: ResultRow, outcome: str | None) -> str:
     name = record.case_id if record.repetition == 1 else f"{record.case_id} #{record.repetition}"
-    time = None if record.duration_ms is None else _seconds(record.duration_ms / 1000)
+    time = _seconds(record.duration_ms / 1000 if record.duration_ms is not None else None)
     head = {"classname": f"{record.suite}.{record.runner}", "name": name, "time": time}
     lines = [_open("testcase", head), "  <properties>"]
     lines += [f"    {_open('property', {'name': key, 'value': value}, '/')}" for key, value in _properties(record)]
@@ -126,8 +128,8 @@ def _reasons(scores: Iterable[Score]) -> str:
     )
 
 
-def _seconds(value: float) -> str:
-    return f"{value:.3f}"
+def _seconds(value: float | None) -> str | None:
+    return None if value is None else f"{value:.3f}"
 
 
 def _open(element: str, attributes: dict[str, Any], end: str = "") -> str:

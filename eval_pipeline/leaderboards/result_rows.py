@@ -18,8 +18,8 @@ class ResultRow:
     """One plan of a sweep, of a board or of the current results: its case, execution, report, scores and verdict.
 
     `report` is None when the target never ran. `input` and `expected_output` are messages
-    as the suite specifies them; `hooks` is the output of the workspace's hooks, by name. Times are UTC; unknown is
-    None.
+    as the suite specifies them; `hooks` is the output of the workspace's hooks, by name; `workspace_path` is the
+    folder of its workspace if that still exists. Times are UTC; unknown is None.
     """
 
     suite: str
@@ -30,6 +30,7 @@ class ResultRow:
     verdict: Verdict
     suite_path: str | None = None
     suite_revision: str | None = None
+    category: str | None = None
     runner_revision: str | None = None
     adapter: str | None = None
     runner_settings: JsonMap = field(default_factory=dict)
@@ -49,6 +50,7 @@ class ResultRow:
     group: str | None = None
     report: SessionReport | None = None
     hooks: JsonMap = field(default_factory=dict)
+    workspace_path: str | None = None
     scores: tuple[Score, ...] = ()
 
     @property

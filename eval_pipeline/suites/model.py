@@ -87,7 +87,8 @@ class Case:
     these names. `line` is the 1-based line it begins at. `depends_on` names cases of the suite to execute first;
     `on_dependency_failure` is the action when one of them could not be executed. `conversation_id` and `group`
     (AgentV's `suite` of a test) are labels. `cache` is False for a case that is executed anew in every sweep.
-    `repetitions`, `strategy`, `early_exit` and `repeat_budget_usd` override the suite's (see `SuiteSettings`).
+    `repetitions`, `strategy`, `early_exit`, `repeat_budget_usd` and `stop_on_error` override the suite's (see
+    `SuiteSettings`).
     `origin` is the file of `line`, when that is not the suite's.
     """
 
@@ -113,6 +114,7 @@ class Case:
     strategy: Strategy | None = None
     early_exit: bool | None = None
     repeat_budget_usd: float | None = None
+    stop_on_error: bool | None = None
     line: int | None = None
     origin: Path | None = None
 

@@ -14,6 +14,7 @@ from eval_pipeline.failures import BUDGET_EXCEEDED, DEPENDENCY, DEPENDENCY_FAILE
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.case_list import traits_of
+from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import Decision, decide_plan, is_settled, pair_rules, stored_outcome
 from eval_pipeline.sweeps.history import StoredHistory
@@ -126,7 +127,10 @@ class PairExecution:
         self._settle(plan, execution, report, status, cost)
         self.ledger.finish(status, report)
         self.recorder.journal.ingest_when_large()
-        return SinkResult(cost, passed=status is None or status.as_expected)
+        return SinkResult(passed=status is None or status.as_expected)
+
+    def _stops_on_error(self, case: Case) -> bool:
+        return self.pair.ready.suite.settings.stop_on_error if case.stop_on_error is None else case.stop_on_error
 
     def _settle(
         self, plan: Plan, execution: Execution, report: SessionReport | None, status: Status | None, cost: float | None
@@ -136,7 +140,7 @@ class PairExecution:
             self._queue.settle(plan, PlanOutcome(completed, status is not None and status.as_expected, cost))
         self._context.budget.spend(plan.suite, cost)
         errored = not completed or status is Status.ERROR
-        self._stopped = self._stopped or (errored and self.pair.ready.suite.settings.stop_on_error)
+        self._stopped = self._stopped or (errored and self._stops_on_error(plan.case))
 
     def speaker(self, call: Call) -> Speaker:
         """Return the speaker of a plan's live conversation."""

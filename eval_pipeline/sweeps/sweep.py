@@ -217,7 +217,7 @@ class _Sweep:
 
     async def _sink(self, plan: Plan, execution: Execution) -> SinkResult:
         pair = self._execution_of(plan)
-        result = SinkResult(None, passed=False)
+        result = SinkResult(passed=False)
         try:
             result = await pair.take(plan, execution)
         except Exception as error:  # noqa: BLE001 — a pair that cannot be written must not stop the others

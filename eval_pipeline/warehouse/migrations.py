@@ -68,6 +68,7 @@ _DATED_IN_5 = (
     "UPDATE verdicts SET executed_at = e.finished_at FROM target_executions e"
     " WHERE e.execution_id = verdicts.execution_id AND verdicts.executed_at IS NULL"
 )
+_ADDED_IN_6: Mapping[str, Mapping[str, str]] = {"suites": {"category": "VARCHAR"}}
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name != "member_scores"]
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
@@ -79,6 +80,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(3, "sweep_cells is named sweep_pairs, its suite_cells suite_plans", _RENAMED_IN_3),
     Migration(4, "turns of sessions", tuple(_added(_ADDED_IN_4))),
     Migration(5, "what executions depend on, the age of answers", (*_added(_ADDED_IN_5), _DATED_IN_5)),
+    Migration(6, "categories of suites", tuple(_added(_ADDED_IN_6))),
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -188,6 +189,7 @@ def read_records(connection: Connection, selection: Selection) -> Iterator[Resul
     columns = [f'v."{name}"' for name in _columns(connection, "verdicts")]
     columns += [f't."{name}"' for name in _columns(connection, "cases") if name not in in_verdicts]
     columns += ["s.path AS suite_path", "r.adapter", "r.settings"]
+    columns += [f"s.{name}" for name in _columns(connection, "suites") if name == "category"]
     joins = """LEFT JOIN cases t USING (suite, suite_revision, case_id)
                LEFT JOIN suites s USING (suite, suite_revision)
                LEFT JOIN runners r USING (runner, runner_revision)"""
@@ -195,7 +197,7 @@ def read_records(connection: Connection, selection: Selection) -> Iterator[Resul
     chosen = connection.cursor()  # a second cursor: each batch runs queries while this one is open
     chosen.execute(selection.query(", ".join(columns), joins, order), selection.values)
     names = [column[0] for column in chosen.description or ()]
-    decode = decoder(names, *(BY_NAME[table] for table in ("verdicts", "cases", "runners")))
+    decode = decoder(names, *(BY_NAME[table] for table in ("verdicts", "cases", "runners", "suites")))
     while batch := chosen.fetchmany(BATCH):
         yield from _records(connection, [decode(row) for row in batch])
     chosen.close()
@@ -237,6 +239,8 @@ def _of_table(connection: Connection, table: str, ids: list[str], order: str = "
 
 
 def _record(verdict: Row, execution: Row, report: SessionReport | None, scores: tuple[Score, ...]) -> ResultRow:
+    workspace = execution.get("workspace") or {}
+    path = workspace.get("path")
     return value_of(
         ResultRow,
         {**{name: execution.get(name) for name in _EXECUTION_FIELDS}, **verdict},
@@ -245,7 +249,8 @@ def _record(verdict: Row, execution: Row, report: SessionReport | None, scores: 
         attempts=execution.get("attempt_count"),
         group=verdict.get("case_group"),
         report=report,
-        hooks=(execution.get("workspace") or {}).get("hooks") or {},
+        hooks=workspace.get("hooks") or {},
+        workspace_path=path if path is not None and Path(path).is_dir() else None,
         scores=scores,
     )
 

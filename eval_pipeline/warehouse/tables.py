@@ -28,6 +28,7 @@ TABLES: tuple[Table, ...] = (
         _SUITE, _REVISION,
         ("path", "VARCHAR", "File it was loaded from"),
         ("format", "VARCHAR", "Suite format that read it"),
+        ("category", "VARCHAR", "Folders of its file, without those named evals"),
         ("description", "VARCHAR", "Description of the suite"),
         ("tags", "VARCHAR[]", "Tags of the whole suite"),
         ("metadata", "JSON", "Free-form metadata of the suite"),

@@ -124,14 +124,13 @@ def failure(
 
 @dataclass(slots=True)
 class Sink:
-    """Keeps executions in the order they finish; each costs `cost_usd`."""
+    """Keeps executions in the order they finish."""
 
-    cost_usd: float | None = None
     kept: list[Execution] = field(default_factory=list)
 
     async def __call__(self, plan: Plan, execution: Execution) -> SinkResult:
         self.kept.append(execution)
-        return SinkResult(self.cost_usd)
+        return SinkResult()
 
     def by_case(self) -> dict[str, Execution]:
         return {execution.case_id: execution for execution in self.kept}

@@ -39,6 +39,20 @@ def test_every_suite_and_runner_is_a_testsuite_with_its_counts() -> None:
     assert root[0].get("timestamp") == "2026-03-01T12:00:00"
 
 
+def test_an_unknown_duration_is_left_out_and_not_counted_as_0() -> None:
+    root = parsed(
+        a_record("a", report=a_report(duration_ms=None)), a_record("a", runner="x"), a_record("b", "x", report=None)
+    )
+
+    assert [suite.get("time") for suite in root] == [None, "1.000"]
+    assert root.get("time") == "1.000"
+    assert [case.get("time") for case in root.iter("testcase")] == [None, "1.000", None]
+
+
+def test_a_run_without_any_known_duration_has_no_time() -> None:
+    assert parsed(a_record(report=None)).get("time") is None
+
+
 @pytest.mark.parametrize(
     ("status", "element"),
     [

@@ -134,6 +134,26 @@ def test_a_cases_repetitions_become_one_answer_by_the_strategy(
     ]
 
 
+@pytest.mark.parametrize(
+    ("suite", "case", "executed"),
+    [
+        pytest.param({}, {"fail_on_error": True}, 1, id="only this case stops"),
+        pytest.param({"fail_on_error": True}, {"fail_on_error": False}, 3, id="all but this case stop"),
+        pytest.param({"fail_on_error": True}, {"threshold": 0.5}, 1, id="the case inherits it"),
+    ],
+)
+def test_a_case_stops_its_suite_or_keeps_it_going(
+    folder: ProjectFolder, suite: dict[str, bool], case: dict[str, bool], executed: int
+) -> None:
+    folder.write_runners(a_runner_entry(concurrency=1))
+    folder.write_suite(a_test("a", execution=case), a_test("b"), a_test("c"), execution=suite)
+    folder.write_answers(a="crash")
+
+    folder.sweep()
+
+    assert len(folder.take_calls()) == executed
+
+
 def test_a_suite_stops_at_its_first_error_where_it_says_so(folder: ProjectFolder) -> None:
     folder.write_runners(a_runner_entry(concurrency=1))
     folder.write_suite(a_test("a"), a_test("b"), a_test("c"), execution={"fail_on_error": True})

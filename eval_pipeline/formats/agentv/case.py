@@ -227,6 +227,7 @@ def _execution(test: Test) -> dict[str, Any]:
         "threshold": fields.share(execution, "threshold", at),
         "runners": settings.runners(execution, at) or None,
         "cache": fields.flag(execution, "cache", at),
+        "stop_on_error": fields.flag(execution, "fail_on_error", at),
         **settings.repeat_of(execution, at, ("trials", "repeat")),
     }
 

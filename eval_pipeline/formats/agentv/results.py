@@ -76,7 +76,7 @@ def index_fields(record: ResultRow) -> dict[str, Any]:
         "timestamp": iso(record.finished_at or record.decided_at),
         "test_id": record.case_id,
         "suite": record.suite,
-        "category": record.metadata.get("category"),
+        "category": record.category,
         "conversation_id": record.conversation_id,
         "target": record.runner,
         "scores": [evaluator_json(score, _mark(record)) for score in record.scores],
@@ -84,6 +84,7 @@ def index_fields(record: ResultRow) -> dict[str, Any]:
         "error": (record.error or record.verdict.reason) if failed else None,
         "failure_stage": stage if failed else None,
         "failure_reason_code": code if failed else None,
+        "workspace_path": record.workspace_path,
     })  # fmt: skip
 
 

@@ -1,0 +1,54 @@
+"""AgentV projects through the command line: what runs, what its run folder has, what stops it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline_tests.formats.agentv.agentv_project import an_agentv_project, index_rows
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA"):
+        monkeypatch.delenv(name, raising=False)
+
+
+GREETING = """\
+    assertions: [{type: contains, value: hello}]
+    tests:
+      - {id: kind, input: hello, criteria: greets}
+      - {id: rude, input: go away, criteria: greets}
+    """
+
+
+def test_rows_of_the_index_have_the_category_of_the_suite(tmp_path: Path) -> None:
+    project = an_agentv_project(tmp_path, {"support/evals/mail/greeting.yaml": GREETING, "evals/top.yaml": GREETING})
+
+    ran = project("run", "support", "evals", "--quiet")
+
+    assert ran.code == 1, ran.text
+    assert {(row["suite"], row["test_id"], row["category"]) for row in index_rows(project)} == {
+        ("greeting", "kind", "support/mail"),
+        ("greeting", "rude", "support/mail"),
+        ("top", "kind", "Uncategorized"),
+        ("top", "rude", "Uncategorized"),
+    }
+
+
+def test_rows_of_the_index_name_the_workspaces_that_were_kept(tmp_path: Path) -> None:
+    project = an_agentv_project(
+        tmp_path,
+        {
+            "evals/files.yaml": f"    workspace: {{template: start, isolation: per_test, mode: temp}}\n{GREETING}",
+            "evals/start/readme.txt": "read me",
+        },
+    )
+    project("run", "evals", "--quiet")
+
+    paths = {row["test_id"]: row.get("workspace_path") for row in index_rows(project)}
+
+    assert paths["kind"] is None
+    assert (Path(paths["rude"] or "") / "readme.txt").read_text() == "read me"
