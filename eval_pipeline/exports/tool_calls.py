@@ -6,7 +6,7 @@ Tools have the target's names. Values missing from a report are None or absent, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from eval_pipeline.reports.model import (
     Usage,
     is_spoken,
 )
-from eval_pipeline.reports.moments import parse_time
+from eval_pipeline.reports.moments import iso, parse_time
 from eval_pipeline.reports.tool_kinds import EXPLORING_KINDS, usual_kind
 from eval_pipeline.scores.session_facts import shows_session, tool_errors
 
@@ -43,13 +43,10 @@ class TraceSummary:
         """Number of tool calls."""
         return sum(self.tool_calls.values())
 
-    def exploration_ratio(self, looking: Collection[str] | None = None) -> float | None:
-        """Return the share of read-only tool calls (default: read, search, list, by name); None without calls."""
-        looks = sum(
-            count
-            for tool, count in self.tool_calls.items()
-            if (usual_kind(tool) in EXPLORING_KINDS if looking is None else tool in looking)
-        )
+    @property
+    def exploration_ratio(self) -> float | None:
+        """Share of tool calls that only look (read, search, list, by the tool's name); None without calls."""
+        looks = sum(count for tool, count in self.tool_calls.items() if usual_kind(tool) in EXPLORING_KINDS)
         return looks / self.event_count if self.event_count else None
 
     @property
@@ -93,13 +90,18 @@ def _times(report: SessionReport, uses: Sequence[ToolUse]) -> Iterator[datetime]
 
 
 def trace_json(trace: TraceSummary) -> dict[str, Any]:
-    """Return a summary as JSON."""
+    """Return a summary as JSON: AgentV's keys, then the session's times and ratios."""
     summary = {
         "event_count": trace.event_count,
         "tool_calls": dict(trace.tool_calls),
         "error_count": trace.error_count,
         "tool_durations": dict(trace.tool_durations) or None,
         "llm_call_count": trace.model_calls,
+        "start_time": iso(trace.started_at),
+        "end_time": iso(trace.ended_at),
+        "exploration_ratio": trace.exploration_ratio,
+        "tokens_per_tool": trace.tokens_per_tool,
+        "mean_tool_ms": trace.mean_tool_ms,
     }
     return {name: value for name, value in summary.items() if value is not None}
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from eval_pipeline_tests.conformance import peers_commands, peers_judges, peers_repetitions
+from eval_pipeline_tests.conformance import (
+    agentv_comparisons,
+    agentv_results,
+    peers_commands,
+    peers_judges,
+    peers_repetitions,
+)
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
 from eval_pipeline_tests.conformance.differences.table import difference_of
 from eval_pipeline_tests.conformance.recorded_facts import Row
@@ -20,6 +26,10 @@ class Method:
     check: Callable[[Row, Observation], None]
 
 
+AGENTV = (
+    (agentv_comparisons.KINDS, Method(agentv_comparisons.observe, agentv_comparisons.check)),
+    (agentv_results.KINDS, Method(agentv_results.observe, agentv_results.check)),
+)
 COMMANDS = Method(peers_commands.observe, peers_commands.check)
 REPETITIONS = Method(peers_repetitions.observe, peers_repetitions.check)
 JUDGES = Method(peers_judges.observe, peers_judges.check)
@@ -33,7 +43,7 @@ def method_of(row: Row) -> Method | None:
         return REPETITIONS
     if row.family == "peers":
         return COMMANDS if row.kind in peers_commands.OBSERVERS else None
-    return None
+    return next((method for kinds, method in AGENTV if row.kind in kinds), None)
 
 
 def judge(row: Row, record: Record) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -80,6 +80,11 @@ def row_params(family: str) -> list[Any]:
     if not folder.is_dir():
         return [_missing(family, folder, "EVAL_PIPELINE_CONFORMANCE")]
     return [pytest.param(row, id=row.id) for row in rows_of(family)]
+
+
+def params_of_kinds(family: str, kinds: Collection[str]) -> list[Any]:
+    """Return the parameters of rows of these kinds, and the one that stands for a missing folder."""
+    return [param for param in row_params(family) if param.values[0] is None or param.values[0].kind in kinds]
 
 
 @cache

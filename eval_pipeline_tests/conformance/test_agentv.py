@@ -11,7 +11,6 @@ from eval_pipeline.scores.model import Finding, Outcome
 from eval_pipeline_tests.conformance.agentv_graders import GRADER_KINDS
 from eval_pipeline_tests.conformance.agentv_hooks import HOOK_ROWS, check_hook
 from eval_pipeline_tests.conformance.agentv_loading import LOADING_KINDS
-from eval_pipeline_tests.conformance.agentv_outputs import OUTPUT_KINDS
 from eval_pipeline_tests.conformance.agentv_programs import is_about_programs
 from eval_pipeline_tests.conformance.agentv_rows import (
     KINDS_HERE,
@@ -31,6 +30,7 @@ from eval_pipeline_tests.conformance.agentv_whole_tests import (
 )
 from eval_pipeline_tests.conformance.old_differences import difference_of
 from eval_pipeline_tests.conformance.recorded_facts import Row, row_params
+from eval_pipeline_tests.conformance.test_agentv_outputs import OUTPUT_KINDS
 
 ELSEWHERE = GRADER_KINDS | OUTPUT_KINDS | LOADING_KINDS  # test_agentv_graders.py, _outputs.py, _loading.py
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from eval_pipeline_tests.conformance.agentv_outputs import OUTPUT_KINDS, check_output
-from eval_pipeline_tests.conformance.recorded_facts import Row, row_params
+from eval_pipeline_tests.conformance import agentv_comparisons, agentv_results
+from eval_pipeline_tests.conformance.judging import judge
+from eval_pipeline_tests.conformance.recorded_facts import Row, params_of_kinds
+from eval_pipeline_tests.conformance.row_outcomes import Record
+
+OUTPUT_KINDS = agentv_comparisons.KINDS | agentv_results.KINDS
 
 
-def _of_outputs() -> list[Any]:
-    """The rows of these kinds, and the one that says that there are none."""
-    return [param for param in row_params("agentv") if param.values[0] is None or param.values[0].kind in OUTPUT_KINDS]
-
-
-@pytest.mark.parametrize("row", _of_outputs())
-def test_we_compare_follow_and_summarize_as_agentv_does(row: Row) -> None:
-    check_output(row)
+@pytest.mark.parametrize("row", params_of_kinds("agentv", OUTPUT_KINDS))
+def test_we_compare_and_summarize_as_agentv_does(row: Row, record_property: Record) -> None:
+    judge(row, record_property)

@@ -14,7 +14,7 @@ def test_calls_are_counted_under_the_tools_own_names() -> None:
 
     assert trace is not None
     assert trace_json(trace) == {
-        "event_count": 2, "tool_calls": {"readFile": 1, "Read-File": 1}, "error_count": 0
+        "event_count": 2, "tool_calls": {"readFile": 1, "Read-File": 1}, "error_count": 0, "exploration_ratio": 1.0
     }  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def test_ratios_without_calls_or_tokens_are_unknown() -> None:
     trace = summarize_trace(SessionReport(execution_id="e", model_calls=1, usage=Usage(input_tokens=5)))
 
     assert trace is not None
-    assert (trace.exploration_ratio(), trace.tokens_per_tool, trace.mean_tool_ms) == (None, None, None)
+    assert (trace.exploration_ratio, trace.tokens_per_tool, trace.mean_tool_ms) == (None, None, None)
 
 
 def test_looking_is_told_from_doing() -> None:
@@ -55,8 +55,7 @@ def test_looking_is_told_from_doing() -> None:
     trace = summarize_trace(SessionReport(execution_id="e", events=calls))
 
     assert trace is not None
-    assert trace.exploration_ratio() == 0.5
-    assert trace.exploration_ratio({"Bash"}) == 0.25
+    assert trace.exploration_ratio == 0.5
 
 
 def test_tokens_from_a_cache_are_not_counted_for_tools() -> None:

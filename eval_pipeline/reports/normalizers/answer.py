@@ -29,6 +29,7 @@ from eval_pipeline.reports.model import (
     event_from_json,
     turn_start_from_json,
 )
+from eval_pipeline.reports.moments import parse_time
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 from eval_pipeline.suites.model import content_text
 
@@ -41,7 +42,7 @@ _TOOL_ERRORS = {"ok": False, "error": True, "timeout": True, "cancelled": True}
 class AnswerNormalizer:
     """A mapping with `output` and the like."""
 
-    version = "2"
+    version = "3"
 
     def normalize(self, material: RawSession) -> SessionReport:
         payload = material.raw.payload
@@ -54,7 +55,7 @@ class AnswerNormalizer:
 class CommandNormalizer:
     """A program's output file or standard output."""
 
-    version = "2"
+    version = "3"
 
     def normalize(self, material: RawSession) -> SessionReport:
         text = material.text("output")
@@ -86,6 +87,7 @@ def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport
     """
     messages, error = _messages(answer), _error(answer.get("error"))
     events = tuple(_events(messages))
+    times = list(_reported_times(messages))
     final = _final_output(answer, messages)
     if not events and final:
         events = (MessageEvent(role="assistant", phase="final", text=final),)
@@ -98,6 +100,8 @@ def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport
         failure_class=TARGET_ERROR.id if error is not None else None,
         error=error,
         duration_ms=_first_known(answer, amount, "duration_ms", "latency_ms"),
+        started_at=min(times, key=_instant, default=None),
+        ended_at=max(times, key=_instant, default=None),
         model_calls=sum(message["role"] == "assistant" for message in messages) if messages else None,
     )
 
@@ -167,6 +171,20 @@ def _tool_duration_ms(call: Mapping[str, Any]) -> float | None:
     except (KeyError, TypeError, ValueError):
         return None
     return amount(span.total_seconds() * 1000)
+
+
+def _reported_times(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield when messages and tool calls began and ended, as far as they report it."""
+    for message in messages:
+        for item in (message, *_items(message.get("tool_calls"))):
+            reported = (item.get("start_time"), item.get("end_time"))
+            yield from (time for time in reported if isinstance(time, str) and parse_time(time) is not None)
+
+
+def _instant(time: str) -> datetime:
+    instant = parse_time(time)
+    assert instant is not None  # `_reported_times` yields times that can be parsed
+    return instant
 
 
 def _time(value: Mapping[str, Any]) -> str | None:

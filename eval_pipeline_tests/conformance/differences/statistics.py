@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+
+from eval_pipeline.reports.moments import parse_time
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Difference, Observations
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
@@ -29,7 +33,44 @@ def _no_value(row: Row, observations: Observations) -> None:
     assert observations[AS_WRITTEN].values == {"value": None}
 
 
+def _nothing_to_pair(row: Row) -> bool:
+    return row.kind == "determineMatrixExitCode" and not row.data["args"][0]["pairwise"]
+
+
+def _has_its_exit_code(row: Row, observations: Observations) -> None:
+    assert observations[AS_WRITTEN].values == {"code": 3}
+
+
+def _without_an_end(row: Row) -> bool:
+    return row.kind == "computeTraceSummary" and not {"startTime", "endTime"} <= row.data["result"].keys()
+
+
+def _last_known_time(row: Row, observations: Observations) -> None:
+    """Without any time of the session, those of its execution; without an end, the last time that is known."""
+    values, expected = observations[AS_WRITTEN].values, row.data["result"]
+    trace = values["trace"]
+    if "startTime" in expected:
+        starts = re.findall(r'"startTime": "([^"]+)"', json.dumps(row.data["args"]))
+        assert [trace["start_time"], parse_time(trace["end_time"])] == [expected["startTime"], parse_time(max(starts))]
+    else:
+        assert trace["start_time"] <= trace["end_time"] <= values["end_time"]
+    assert trace["tool_calls"] == expected["trace"]["toolCalls"]
+
+
 STATISTICS = (
+    Difference(
+        "end of a session",
+        "AgentV knows no times of a session whose messages do not report them; here they are those of its execution, "
+        "and a session without an end ends with the last thing that is known of it",
+        _without_an_end,
+        _last_known_time,
+    ),
+    Difference(
+        "nothing to pair",
+        "AgentV ends with 0 when no two targets have a test in common; that nothing was compared is exit code 3",
+        _nothing_to_pair,
+        _has_its_exit_code,
+    ),
     Difference(
         "spread of one value",
         "the peer gives one value a variance of 0 and an interval without width; of one value neither is known",
