@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -46,6 +47,12 @@ def project_options(command: Command) -> Command:
         help="Project file or its folder (default: found upward).",
     )
     return option(command)
+
+
+def given_options(options: Mapping[str, Any]) -> str:
+    """Return --project and --data as they were given, for a command that a message suggests."""
+    given = ((name, options.get(name)) for name in ("project", "data"))
+    return "".join(f" --{name} {shlex.quote(show_path(Path(value)))}" for name, value in given if value is not None)
 
 
 def option_of(model: type[BaseModel], name: str) -> Callable[[Command], Command]:

@@ -11,8 +11,8 @@ import click
 import polars as pl
 from rich.console import Console
 
-from eval_pipeline.cli.main import EXIT_INTERRUPTED
-from eval_pipeline.cli.options import Selection, option_of, select, selection_options
+from eval_pipeline.cli.ending import Ending, PassRateLimit, ending, ending_document, show_ending, show_failed_cases
+from eval_pipeline.cli.options import Selection, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import choose_progress
 from eval_pipeline.cli.tables import print_boards, print_line, table_console
 from eval_pipeline.errors import InputError
@@ -20,6 +20,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
+from eval_pipeline.sweeps.summaries import FailedCases, failed_cases
 from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
 from eval_pipeline.warehouse.stored_pairs import case_results
 
@@ -50,17 +51,26 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
     with choose_progress(console, quiet or as_json) as progress:
         selection.session.observer = progress
         result = run_sweep(selection.session, selection.suites, selection.pairs, selection.launch.as_config())
-    least = min_pass_rate if min_pass_rate is not None else selection.session.project.defaults.min_pass_rate
     outcomes = [_by_case(selection, outcome) for outcome in result.outcomes]
-    code = exit_code(outcomes, selection.problems, least, result.problem)
+    end = ending(outcomes, selection.problems, _limit(selection, min_pass_rate), result.problem)
+    failed = failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
     standings = _standings(selection)
     if as_json:
-        _print_json(result, standings, selection, code)
+        _print_json(result, standings, selection, end, failed)
     else:
         if result.problem != INTERRUPTED:  # else the newest board is of an earlier sweep
             print_boards(table_console(), standings)
+        show_failed_cases(console, failed, given_options(selected))
         _show_outcome(console, selection, result.outcomes, result.problem)
-    sys.exit(code)
+        show_ending(console, end)
+    sys.exit(end.code)
+
+
+def _limit(selection: Selection, flag: float | None) -> PassRateLimit:
+    if flag is not None:
+        return PassRateLimit(rate=flag, source="--min-pass-rate")
+    rate = selection.session.project.defaults.min_pass_rate
+    return PassRateLimit(rate=rate, source="defaults.min_pass_rate of the project file")
 
 
 def _by_case(selection: Selection, outcome: PairOutcome) -> PairOutcome:
@@ -75,32 +85,6 @@ def _by_case(selection: Selection, outcome: PairOutcome) -> PairOutcome:
         errored=found.get("error", 0),
     )
     return replace(outcome, counts=counted)
-
-
-def exit_code(
-    outcomes: list[PairOutcome], problems: list[InputError], min_pass_rate: float | None, problem: str | None
-) -> int:
-    """0, 1, 2, 3 or 130, as `eval-pipeline --help` says; the worst of what happened."""
-    graded = sum(outcome.counts.passed + outcome.counts.failed for outcome in outcomes)
-    if problem == INTERRUPTED:
-        return EXIT_INTERRUPTED
-    if problems:
-        return 2
-    if not graded:
-        return 3
-    if problem is not None or any(_failed(outcome, min_pass_rate) for outcome in outcomes):
-        return 1
-    return 0
-
-
-def _failed(outcome: PairOutcome, min_pass_rate: float | None) -> bool:
-    counts = outcome.counts
-    if outcome.error is not None:
-        return True
-    if min_pass_rate is None or not counts.planned:
-        return bool(counts.failed or counts.errored)
-    graded = counts.passed + counts.failed
-    return not graded or counts.passed / graded < min_pass_rate
 
 
 def _standings(selection: Selection) -> pl.DataFrame:
@@ -153,9 +137,12 @@ def _resume_hint(selection: Selection, problem: str) -> str:
     )
 
 
-def _print_json(result: SweepRun, standings: pl.DataFrame, selection: Selection, code: int) -> None:
+def _print_json(
+    result: SweepRun, standings: pl.DataFrame, selection: Selection, end: Ending, failed: FailedCases
+) -> None:
     document = {
-        "exit_code": code,
+        "exit_code": end.code,
+        **ending_document(end, failed),
         "problem": result.problem,
         "dagster_run_id": result.run_id,
         "pairs": [

@@ -1,0 +1,141 @@
+"""The end of `eval-pipeline run`: its exit code with the reasons, and which cases failed and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from eval_pipeline.cli.main import EXIT_INTERRUPTED
+from eval_pipeline.cli.tables import print_line
+from eval_pipeline.errors import InputError
+from eval_pipeline.leaderboards.show import percent
+from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
+from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
+
+EXIT_INVALID = 2
+EXIT_NOTHING_GRADED = 3
+REASONS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassRateLimit:
+    """The lowest pass rate of a pair that is no failure, and where it is set; None: every failed case counts."""
+
+    rate: float | None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The exit code of a run, and the reasons for it; none for 0."""
+
+    code: int
+    reasons: tuple[str, ...] = ()
+
+
+def ending(
+    outcomes: Sequence[PairOutcome], problems: Sequence[InputError], limit: PassRateLimit, problem: str | None
+) -> Ending:
+    """Return 0, 1, 2, 3 or 130, as `eval-pipeline --help` says, with the reasons; the worst of what happened."""
+    graded = sum(outcome.counts.graded for outcome in outcomes)
+    if problem == INTERRUPTED:
+        return Ending(EXIT_INTERRUPTED, ("interrupted",))
+    if problems:
+        return Ending(EXIT_INVALID, (f"{len(problems)} invalid cases were left out",))
+    if not graded:
+        return Ending(EXIT_NOTHING_GRADED, ("nothing could be graded", *_ungraded(outcomes, problem)))
+    reasons = [reason for outcome in outcomes if (reason := _failure(outcome, limit)) is not None]
+    if problem is not None:
+        reasons.append("the run did not succeed (see the problem above)")
+    return Ending(1, tuple(reasons)) if reasons else Ending(0)
+
+
+def _ungraded(outcomes: Sequence[PairOutcome], problem: str | None) -> Iterator[str]:
+    errored = sum(outcome.counts.errored for outcome in outcomes)
+    if errored:
+        yield f"{errored} executions are errors"
+    if problem is not None:
+        yield "the run did not succeed (see the problem above)"
+
+
+def _failure(outcome: PairOutcome, limit: PassRateLimit) -> str | None:
+    """Return why a pair fails the run; None when it does not."""
+    counts, name = outcome.counts, f"{outcome.pair.name.suite} × {outcome.pair.name.runner}"
+    if outcome.error is not None:
+        return f"{name}: not stored: {outcome.error}"
+    if limit.rate is None or not counts.planned:
+        failed = {"failed": counts.failed, "not graded": counts.errored}
+        parts = [f"{number} {what}" for what, number in failed.items() if number]
+        return f"{name}: {' and '.join(parts)} of {counts.graded + counts.errored} {_unit(outcome)}" if parts else None
+    if counts.pass_rate is None:
+        return f"{name}: nothing could be graded"
+    if counts.pass_rate < limit.rate:
+        rate = f"pass rate {percent(counts.pass_rate)} of {_unit(outcome)}"
+        return f"{name}: {rate} is below {percent(limit.rate)} ({limit.source})"
+    return None
+
+
+def _unit(outcome: PairOutcome) -> str:
+    """Return what the counts of a pair count: cases, where a strategy makes repetitions one result."""
+    settings = outcome.pair.ready.suite.settings
+    return (
+        "cases"
+        if settings.strategy is not None or outcome.counts.planned == len(outcome.pair.ready.suite.cases)
+        else "plans"
+    )
+
+
+def ending_document(end: Ending, failed: FailedCases) -> dict[str, Any]:
+    """Return the reasons and the failed cases for `--json`."""
+    cases = [{**asdict(case), "label": case.label, "command": case.command} for case in failed.cases]
+    return {"exit_reasons": end.reasons, "failed_cases": {"total": failed.total, "cases": cases}}
+
+
+def show_failed_cases(console: Console, failed: FailedCases, options: str) -> None:
+    """Print the first failed cases, each with its reason in one line; nothing when all passed.
+
+    `options` are those of the command that shows more (--data, --project).
+    """
+    if not failed.cases:
+        return
+    count = f"{len(failed.cases)} of {failed.total}" if failed.hidden else f"{failed.total}"
+    print_line(console, f"not passed: {count}", style="bold")
+    for case in failed.cases:
+        _show_case(console, case)
+    print_line(console, f"more: {failed.cases[0].command}{options}")
+    if failed.hidden:
+        print_line(console, f"all of them: eval-pipeline show --failed{options}")
+    console.print()
+
+
+def _show_case(console: Console, case: FailedCase) -> None:
+    repetitions = f"  ({case.failed} of {case.repetitions} repetitions)" if case.repetitions > 1 else ""
+    name = f"{case.suite}/{case.case_id}"
+    console.print(Text.assemble((name, "red"), f"  {case.runner}  {case.label}{repetitions}"), soft_wrap=True)
+    print_one_line(console, f"    {' '.join((case.reason or 'no reason is stored').split())}")
+
+
+def print_one_line(console: Console, text: str) -> None:
+    """Print a text as one line, cut where the terminal ends; uncut without one."""
+    if console.file.isatty():
+        console.print(Text(text), no_wrap=True, overflow="ellipsis", crop=False)
+    else:
+        print_line(console, text)
+
+
+def show_ending(console: Console, end: Ending) -> None:
+    """Print the exit code and its reasons; nothing for 0."""
+    if not end.code:
+        return
+    print_line(console, _summary(end.reasons[:REASONS_SHOWN]), mark=f"exit {end.code}:", style="red")
+    if len(end.reasons) > REASONS_SHOWN:
+        print_line(console, f"        … and {len(end.reasons) - REASONS_SHOWN} more reasons (all with --json)")
+
+
+def _summary(reasons: Iterable[str]) -> str:
+    return "\n        ".join(Counter(reasons))
