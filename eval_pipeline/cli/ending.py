@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from eval_pipeline.cli.main import EXIT_INTERRUPTED
-from eval_pipeline.cli.tables import print_line
+from eval_pipeline.cli.tables import print_line, print_one_line
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import percent
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
@@ -118,14 +118,6 @@ def _show_case(console: Console, case: FailedCase) -> None:
     name = f"{case.suite}/{case.case_id}"
     console.print(Text.assemble((name, "red"), f"  {case.runner}  {case.label}{repetitions}"), soft_wrap=True)
     print_one_line(console, f"    {' '.join((case.reason or 'no reason is stored').split())}")
-
-
-def print_one_line(console: Console, text: str) -> None:
-    """Print a text as one line, cut where the terminal ends; uncut without one."""
-    if console.file.isatty():
-        console.print(Text(text), no_wrap=True, overflow="ellipsis", crop=False)
-    else:
-        print_line(console, text)
 
 
 def show_ending(console: Console, end: Ending) -> None:

@@ -13,6 +13,7 @@ import click
 import httpx
 
 from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.result_sources import selector_of
 from eval_pipeline.errors import InputError
 from eval_pipeline.exports import EXPORTS, ExportFormat, ExportOptions, FileChunk
 from eval_pipeline.exports.files import write_file, write_folder
@@ -62,7 +63,7 @@ def export_command(
     Files are written atomically. Without --sweep or --board, the current results are exported. Exit codes: 0; 2 for bad
     input; 3 when there is nothing to export.
     """
-    selector = _selector(sweep, board)
+    selector = selector_of(sweep, board)
     chosen: ExportFormat = EXPORTS.get(format_)()
     if endpoint is not None and not isinstance(chosen, OpenTelemetry):
         raise InputError("--endpoint requires --format otel")
@@ -81,14 +82,6 @@ def export_command(
         else:
             where = _write(chosen, records, options, output, opened)
     click.echo(f"exported {count} executions of {selection.name} to {where}", err=True)
-
-
-def _selector(sweep: str, board: str | None) -> str:
-    if board is not None and sweep != "current":
-        raise InputError("name a sweep or a board, not both")
-    if board is not None:
-        return f"board:{board}"
-    return sweep if sweep == "current" or sweep.startswith("sweep:") else f"sweep:{sweep}"
 
 
 def _write(

@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Carry out suites × runners and show the leaderboard.",
     "plan": "Show what a run would do: reused, to execute, to score again, estimated cost.",
     "validate": "Check suites and runners without carrying anything out.",
+    "show": "Show a case: input, answer, tool calls, scores with reasons; or list the cases that did not pass.",
     "leaderboard": "Show the newest standings, or past ones.",
     "compare": "Compare runners, sweeps or results files case by case.",
     "trend": "Fit a line through the mean scores of sweeps.",

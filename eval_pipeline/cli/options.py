@@ -31,7 +31,8 @@ EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _COMMA = "repeatable, or comma-separated"
 
 
-def _listed(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def comma_separated(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of a repeatable option that also takes several in one value."""
     parts = [part.strip() for value in values for part in value.split(",")]
     if any(not part for part in parts):
         raise click.BadParameter("a name is empty")
@@ -67,7 +68,7 @@ def option_of(model: type[BaseModel], name: str) -> Callable[[Command], Command]
     elif get_origin(field.annotation) is Literal:
         settings["type"] = click.Choice(get_args(field.annotation))
     elif get_origin(field.annotation) is tuple:
-        settings |= {"multiple": True, "callback": _listed, "help": f"{field.description} ({_COMMA})."}
+        settings |= {"multiple": True, "callback": comma_separated, "help": f"{field.description} ({_COMMA})."}
     elif kinds[0] in _RANGES:
         settings["type"] = _RANGES[kinds[0]](**_bounds(field))
     return click.option(flag.name, flag.keyword or name, **settings)
@@ -89,8 +90,8 @@ def selection_options(command: Command) -> Command:
     """SUITES and what narrows them down."""
     for option in (
         *(option_of(LaunchOptions, name) for name, field in LaunchOptions.model_fields.items() if flag_of(field)),
-        click.option("--runner", "runners", multiple=True, callback=_listed, help=f"Only these ({_COMMA})."),
-        click.option("--runner-tag", "runner_tags", multiple=True, callback=_listed, help="Only those so tagged."),
+        click.option("--runner", "runners", multiple=True, callback=comma_separated, help=f"Only these ({_COMMA})."),
+        click.option("--runner-tag", "runner_tags", multiple=True, callback=comma_separated, help="Only so tagged."),
         click.option("--runners", "runners_file", type=EXISTING_FILE, help="Runners file."),
     ):  # fmt: skip
         command = option(command)

@@ -21,6 +21,15 @@ KINDS = ("current", "sweep", "board")
 FORMS = "a runner, sweep:ID, board:ID, current, an AgentV run folder or a results file"
 
 
+def selector_of(sweep: str, board: str | None) -> str:
+    """Return the selector of --sweep (an id or `current`) and --board. Raises InputError for both."""
+    if board is not None and sweep != "current":
+        raise InputError("name a sweep or a board, not both")
+    if board is not None:
+        return f"board:{board}"
+    return sweep if sweep == "current" or sweep.startswith("sweep:") else f"sweep:{sweep}"
+
+
 @dataclass
 class ResultSources:
     """Finds results by name; the project's warehouse is opened only when a name requires it.

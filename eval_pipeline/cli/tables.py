@@ -166,3 +166,11 @@ def print_line(console: Console, text: str, *, mark: str = "", style: str = "") 
     """
     line = Text.assemble((mark, style), " ", text) if mark else Text(text, style=style)
     console.print(line, soft_wrap=True)
+
+
+def print_one_line(console: Console, text: str) -> None:
+    """Print a text as one line, cut where the terminal ends; uncut without one."""
+    if console.file.isatty():
+        console.print(Text(text), no_wrap=True, overflow="ellipsis", crop=False)
+    else:
+        print_line(console, text)
