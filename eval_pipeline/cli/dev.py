@@ -3,30 +3,61 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
 import click
 
+from eval_pipeline.cli import address
 from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.errors import InputError
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE
+
+_SUPERSEDED = "ignore:Function `dev_command` is superseded"
+"""A filter of warnings: Dagster recommends `dg dev`, which serves projects of another layout."""
 
 
 @click.command(name="dev")
 @project_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=int, default=3000, show_default=True, help="Port to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port to listen on.")
 def dev_command(project: Path | None, data: Path | None, host: str, port: int) -> None:
-    """Start `dagster dev` for this project: UI, schedules, sensors. Ctrl-C ends it."""
+    """Start `dagster dev` for this project: UI, schedules, sensors. Prints the address when it answers; Ctrl-C ends it.
+
+    Dagster's runs are kept in `dagster/` of the data folder, unless DAGSTER_HOME names another folder.
+    """
     from eval_pipeline.orchestration.instance import prepare_home  # noqa: PLC0415 — Dagster takes a second to import
+    from eval_pipeline.orchestration.locations import workspace_file  # noqa: PLC0415 — the same
 
     opened = open_project(project, data)
-    environment = {**os.environ, "DAGSTER_HOME": str(prepare_home(opened.data)), "DAGSTER_DISABLE_TELEMETRY": "1"}
+    _check_free(host, port)
+    home = prepare_home(opened.data, opened.root)
+    environment = {**os.environ, "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1"}
+    environment["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _SUPERSEDED]))
     if (opened.root / PROJECT_FILE).is_file():
         environment[PROJECT_VARIABLE] = str(opened.root / PROJECT_FILE)
     if data is not None:
         environment[DATA_VARIABLE] = str(opened.data)
-    arguments = ["-m", "eval_pipeline.orchestration.definitions", "-h", host, "-p", str(port)]
-    click.echo(f"Dagster UI: http://{host}:{port}", err=True)
+    click.echo(f"starting Dagster for {show_path(opened.root)} (DAGSTER_HOME={show_path(home)}) …", err=True)
+    _announce(host, port)
     os.chdir(opened.root)
+    arguments = ["-w", str(workspace_file(opened.root)), "-h", host, "-p", str(port)]
     os.execve(sys.executable, [sys.executable, "-m", "dagster", "dev", *arguments], environment)
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raise InputError when another program listens on the port."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise InputError(f"cannot listen on {host}:{port}: {error.strerror}; name another with --port") from None
+
+
+def _announce(host: str, port: int) -> None:
+    """Start a process that prints the address once it answers, and ends with this one."""
+    subprocess.Popen([sys.executable, "-S", str(Path(address.__file__)), host, str(port), str(os.getpid())])

@@ -11,7 +11,7 @@ import click
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path
-from eval_pipeline.sweeps.new_projects import PROJECT_KINDS, ProjectKind
+from eval_pipeline.sweeps.new_projects import PROJECT_KINDS, ProjectKind, template_files
 
 
 @click.command(name="init")
@@ -27,13 +27,15 @@ def init_command(folder: Path, kind: str | None, source: Path | None) -> None:
     """Write a small project into FOLDER (default: the current one): suites, runners, project file, schemas.
 
     Without --kind the kinds are listed; on a terminal, you are prompted for one. Existing files are never
-    overwritten: then nothing is written. Exit codes: 0 done; 2 invalid input.
+    overwritten: then nothing is written (`dagster.yaml` and `workspace.yaml`, for Dagster's own commands, may exist).
+    Exit codes: 0 done; 2 invalid input.
     """
     chosen = PROJECT_KINDS.get(kind if kind is not None else _ask_kind())
     if source is not None and not chosen.imports:
         raise InputError("--from names a folder to import, and this kind imports none")
     texts = {**chosen.files(folder.absolute(), (source or folder).absolute()), **_schemas()}
     _check_free(texts, folder)
+    texts |= {name: text for name, text in template_files("dagster").items() if not (folder / name).exists()}
     write_files(FileText(folder / name, [text]) for name, text in texts.items())
     _report(texts, folder, chosen)
 

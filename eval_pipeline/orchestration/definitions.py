@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import dagster as dg
 
-from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.build import build_definitions, session_of
+from eval_pipeline.orchestration.instance import describe_home
 
-defs = dg.Definitions.merge(build_definitions(Path.cwd()), dg.Definitions(executor=dg.in_process_executor))
+_session = session_of(Path.cwd())
+if sys.argv[1:3] == ["api", "grpc"]:  # the server of this location, started by `dagster dev`; not each run's process
+    print(f"eval-pipeline: {describe_home(Path.cwd(), _session.project.data)}", file=sys.stderr, flush=True)
+defs = dg.Definitions.merge(build_definitions(_session), dg.Definitions(executor=dg.in_process_executor))

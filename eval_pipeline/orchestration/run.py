@@ -41,7 +41,7 @@ def run_sweep(
     sweep_run = SweepRun()
     session.observer = CollectingObserver(session.observer, sweep_run.outcomes)
     definitions = build_definitions(session, list(dict.fromkeys(pair.runner for pair in pairs)), pairs)
-    with open_instance(session.project.data) as instance:
+    with open_instance(session.project.data, session.project.root) as instance:
         _register(session, suites, instance)
         sweep = _execute(definitions, "sweep", instance, config, between(pairs[0], pairs[-1]))
         sweep_run.run_id = sweep.run_id

@@ -31,7 +31,7 @@ from eval_pipeline_tests.sweeps.sample_project import (
 )
 
 PATIENCE_S = 120.0
-LOCATION = "eval_pipeline.orchestration.definitions"
+LOCATION = "eval_pipeline"
 
 LAUNCH = """
 mutation Launch($params: ExecutionParams!) {
