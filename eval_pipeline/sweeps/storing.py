@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from eval_pipeline.leaderboards.failure_classes import FAILURE_COLUMNS, summarize_failures
+from eval_pipeline.leaderboards.failure_classes import EXAMPLES, describe_failures
 from eval_pipeline.sweeps.decisions import PairRules
 from eval_pipeline.sweeps.ledger import PairLedger
 from eval_pipeline.sweeps.outcomes import PairOutcome
@@ -166,6 +166,6 @@ def _failure_classes(warehouse: Warehouse, group: Sequence[FinishedPair]) -> dic
 
 def update_failure_classes(warehouse: Warehouse, pairs: Sequence[PairKey]) -> pl.DataFrame:
     """Summarize why plans of these pairs did not pass; store and return the summary."""
-    verdicts = queries.newest_verdicts(warehouse, FAILURE_COLUMNS, pairs).cast(FAILURE_COLUMNS)  # type: ignore[arg-type]
-    summary = summarize_failures(verdicts).with_columns(computed_at=pl.lit(datetime.now(UTC).replace(tzinfo=None)))
+    described = describe_failures(queries.failure_counts(warehouse, pairs, EXAMPLES))
+    summary = described.with_columns(computed_at=pl.lit(datetime.now(UTC).replace(tzinfo=None)))
     return queries.replace_failure_classes(warehouse, summary, pairs)

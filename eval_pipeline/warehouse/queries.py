@@ -45,6 +45,21 @@ _FAILED_CASES = """
         WHERE r.suite = c.suite AND r.runner = c.runner AND r.case_id = c.case_id AND r.status = 'passed')
     ORDER BY suite, case_id, runner LIMIT $6"""
 
+_FAILURE_COUNTS = """
+    WITH newest AS ({newest} WHERE (v.suite, v.runner) IN {pairs}),
+    executed AS (
+        SELECT suite, runner, suite_revision, count(*)::BIGINT AS executed
+        FROM newest GROUP BY suite, runner, suite_revision),
+    by_case AS (
+        SELECT suite, runner, suite_revision, failure_class, case_id, count(*) AS plans,
+               arg_min(reason, repetition) AS reason
+        FROM newest WHERE failure_class IS NOT NULL AND status <> 'expected-failed'
+        GROUP BY suite, runner, suite_revision, failure_class, case_id)
+    SELECT suite, runner, suite_revision, failure_class, sum(plans)::BIGINT AS count, executed,
+           min(case_id, {examples}) AS examples, arg_min(reason, case_id) AS example_reason
+    FROM by_case JOIN executed USING (suite, runner, suite_revision)
+    GROUP BY suite, runner, suite_revision, failure_class, executed"""
+
 _PAIRS = "(SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]))"
 
 
@@ -82,15 +97,22 @@ def interrupted_sweep(warehouse: Warehouse) -> str | None:
     return frame["sweep_id"][0] if len(frame) and frame["status"][0] != "finished" else None
 
 
-def newest_verdicts(
-    warehouse: Warehouse, columns: Iterable[str], pairs: Sequence[PairKey] | None = None
-) -> pl.DataFrame:
-    """Return these columns of the current verdicts at each suite's newest revision; of these pairs (None: all)."""
-    chosen = ", ".join(f'v."{name}"' for name in columns)
-    query = _NEWEST_REVISION.format(columns=chosen)
-    if pairs is None:
-        return warehouse.frame(query)
-    return warehouse.frame(f"{query} WHERE (v.suite, v.runner) IN {_PAIRS}", _pair_values(pairs))
+def newest_verdicts(warehouse: Warehouse, columns: Iterable[str]) -> pl.DataFrame:
+    """Return these columns of the current verdicts at each suite's newest revision."""
+    return warehouse.frame(_NEWEST_REVISION.format(columns=", ".join(f'v."{name}"' for name in columns)))
+
+
+def failure_counts(warehouse: Warehouse, pairs: Sequence[PairKey], examples: int) -> pl.DataFrame:
+    """Return how many current verdicts of these pairs have each failure class: columns suite, runner, suite_revision,
+    failure_class, count, executed, examples (the first case ids), example_reason.
+
+    Expected failures are left out: they need no action. `executed` counts the pair's verdicts of any status. The
+    database counts: a pair may have many verdicts with long reasons.
+    """
+    columns = ("suite", "runner", "suite_revision", "failure_class", "case_id", "repetition", "reason", "status")
+    newest = _NEWEST_REVISION.format(columns=", ".join(f'v."{name}"' for name in columns))
+    query = _FAILURE_COUNTS.format(newest=newest, pairs=_PAIRS, examples=int(examples))
+    return warehouse.frame(query, _pair_values(pairs))
 
 
 def failed_cases(
