@@ -29,7 +29,9 @@ def rank(verdicts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     (PAIR_COLUMNS). One suite revision per suite. The result has the columns of the table `leaderboards`, without
     board_id, computed_at and sweep_id.
     """
-    ordered = verdicts.sort("suite", "runner", "case_id", "repetition")  # float sums depend on the order of rows
+    # Codes in place of names and hashes: grouping by texts copies them, several times the size of the verdicts.
+    coded = verdicts.with_columns(pl.col(_PAIR).cast(pl.Categorical))
+    ordered = coded.sort("suite", "runner", "case_id", "repetition")  # float sums depend on the order of rows
     per_suite = _with_ranks(_standings(ordered, pairs), "suite")
     return pl.concat([per_suite, _with_ranks(_overall(per_suite), None)], how="diagonal_relaxed")
 
@@ -51,11 +53,17 @@ def _standings(verdicts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
         oldest_answer_at=pl.col("executed_at").min(),
         newest_answer_at=pl.col("executed_at").max(),
     )
-    joined = counted.join(pairs, on=["suite", "runner"], how="left").join(_means(verdicts), on=list(_PAIR), how="left")
+    sized = _with_names(counted).join(pairs, on=["suite", "runner"], how="left")
+    joined = sized.join(_with_names(_means(verdicts)), on=list(_PAIR), how="left")
     planned = pl.max_horizontal("suite_plans", "executed").alias("planned")
     return _with_rates(joined.with_columns(planned)).with_columns(
         scope=pl.lit("suite"), suites=pl.lit(1, dtype=pl.Int64)
     ).drop("executed", "suite_plans")  # fmt: skip
+
+
+def _with_names(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with names in place of their codes."""
+    return frame.with_columns(pl.col(_PAIR).cast(pl.String))
 
 
 def _known_sum(column: str) -> pl.Expr:
