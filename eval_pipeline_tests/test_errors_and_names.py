@@ -114,3 +114,10 @@ def test_every_failure_class_is_found_by_its_id() -> None:
 
 def test_a_failure_class_that_a_suite_made_up_is_a_wrong_answer_of_that_name() -> None:
     assert failure_class("wrong-alias") == FailureClass("wrong-alias", "Wrong alias", Origin.QUALITY)
+
+
+def test_an_unknown_name_among_thousands_lists_the_first_hundred() -> None:
+    error = UnknownName("case", "c", [f"c{number:05d}" for number in range(6_000)])
+
+    assert error.problem.startswith("no case 'c'; there are: c00000, c00001, ")
+    assert error.problem.endswith("c00099 and 5,900 more")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from eval_pipeline.errors import InputError, did_you_mean
 
+_MOST_SUGGESTIONS = 20
 DependsOn = Mapping[str, tuple[str, ...]]
 ErrorOf = Callable[[str, str], InputError]
 """Returns the error of a case (by id) with this problem."""
@@ -22,12 +23,12 @@ def broken_dependencies(
     lost = set(refused)
     circles = _in_circles(depends_on)
     errors = {id_: error_of(id_, f"depends on itself: {' → '.join(way)}") for id_, way in circles.items()}
-    errors |= {
-        id_: error_of(id_, _unknown(name, id_, ids, lost))
-        for id_, names in depends_on.items()
-        for name in names
-        if name not in ids and id_ not in errors
-    }
+    unknown = [(id_, name) for id_, names in depends_on.items() for name in names if name not in ids]
+    for number, (id_, name) in enumerate(unknown):
+        if id_ not in circles:
+            # A suggestion compares a name with all ids: one for each of many unknown names would take too long.
+            suggested = ids if number < _MOST_SUGGESTIONS else ()
+            errors[id_] = error_of(id_, _unknown(name, id_, suggested, lost))
     return errors | _dragged_along(depends_on, errors, error_of)
 
 
