@@ -28,7 +28,7 @@ from eval_pipeline.suites.configurations import CONFIGURATIONS, Configuration
 from eval_pipeline.suites.load import FORMATS, find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 from eval_pipeline.suites.review import evaluator_places, review
-from eval_pipeline.sweeps.project import PROJECT_FILE, load_project
+from eval_pipeline.sweeps.project import NO_SUITES, PROJECT_FILE, load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 
 Kind = Literal["suite", "runners", "project"]
@@ -72,7 +72,7 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
     """Check files, folders and globs, by default the project's suites; always check the project's runners."""
     project = session.project
     if not (names or project.suites):
-        raise InputError("no suites: name files, folders or globs, or put 'suites:' into eval-pipeline.yaml")
+        raise InputError(NO_SUITES)
     others = {path: kind_of(path) for name in names for path in _other_files(name, folder)}
     runner_files = [path for path, kind in others.items() if kind == "runners"]
     if project.runners is not None and project.runners not in runner_files:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from eval_pipeline.cli.options import EXISTING_FILE
 from eval_pipeline.cli.tables import print_line
 from eval_pipeline.errors import EvalPipelineError, InputError
 from eval_pipeline.parsing.source import show_path
-from eval_pipeline.suites.conversion import SUITE_WRITERS, NewFile, in_line, read_raw
-from eval_pipeline.suites.load import load_suite
+from eval_pipeline.suites.conversion import SUITE_WRITERS, NewFile, RawSuite, in_line, read_raw
+from eval_pipeline.suites.load import find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, Suite
+from eval_pipeline.sweeps.project import load_project
 
 _BY_SUFFIX = {".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".json": "json"}
 _ELSEWHERE = frozenset({"line", "origin"})
@@ -33,11 +34,13 @@ _FORMATS = SUITE_WRITERS.names()
 @click.option("--to", type=click.Choice(_FORMATS), help="Format (default: by OUT's name; YAML and JSONL swap).")
 @click.option("-o", "--output", metavar="OUT", help="File to write (`-`: stdout; default: beside IN).")
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
-def convert_command(source: Path, to: str | None, output: str | None, force: bool) -> None:
+@click.option("--replace", is_flag=True, help="Delete IN once OUT is written and reads the same.")
+def convert_command(source: Path, to: str | None, output: str | None, force: bool, replace: bool) -> None:
     """Convert the suite IN between YAML, JSONL, JSON and Agent-Skills' evals.json.
 
     Placeholders and paths stay as they are written. What holds for a whole suite goes into a YAML file beside a JSONL
-    file. What cannot be carried over is reported. Exit codes: 0 done; 1 done, but the suite reads differently now (a
+    file. What cannot be carried over is reported. Where the project would load both IN and OUT, as two suites of one
+    name, nothing is written without --replace. Exit codes: 0 done; 1 done, but the suite reads differently now (a
     file that it names is not found from there); 2 invalid input.
     """
     path = source.absolute()
@@ -49,13 +52,15 @@ def convert_command(source: Path, to: str | None, output: str | None, force: boo
     files, lost = writer.write(suite, target)
     if output == "-":
         _print(files, console)
-    else:
-        _check_free(files, path, force)
-        write_files(FileText(file.path, file.text) for file in files)
-    different = [] if output == "-" or not writer.lossless else list(_differences(path, target))
+        _report(console, lost=[*suite.lost, *lost.notes()], other=suite.moved)
+        return
+    _check_free(files, path, force)
+    _write(files, path, target, both=replace)
+    different = list(_differences(path, target)) if writer.lossless else []
     _report(console, lost=[*suite.lost, *lost.notes()], other=[*suite.moved, *different])
-    if output != "-":
-        _report_files(console, files, path)
+    _report_files(console, files, path, alone=replace)
+    if replace:
+        _replace(console, suite, files, different)
     sys.exit(1 if different else 0)
 
 
@@ -81,6 +86,42 @@ def _check_free(files: list[NewFile], path: Path, force: bool) -> None:
             raise InputError(f"{show_path(path)} would be written over itself; name another file with --output")
         if file.path.exists() and not force:
             raise InputError(f"{show_path(file.path)} exists; --force overwrites it, --output names another")
+
+
+def _write(files: list[NewFile], path: Path, target: Path, *, both: bool) -> None:
+    """Write the files of the converted suite, unless the project would then load two suites of one name (`both` allows
+    that). Raises InputError and leaves no file behind."""
+    existed = target.exists()
+    if existed and not both:
+        _check_single(path, target)
+    write_files(FileText(file.path, file.text) for file in files)
+    if existed or both:
+        return
+    try:
+        _check_single(path, target)
+    except InputError:
+        for file in files:
+            file.path.unlink()
+        raise
+
+
+def _check_single(path: Path, target: Path) -> None:
+    """Raise InputError when both files are suites of one project: that of the current folder, or that of the file."""
+    if any({path, target} <= _suites_of_project(folder) for folder in (Path.cwd(), path.parent)):
+        name, other = show_path(target), show_path(path)
+        raise InputError(
+            f"{name} would be a second suite of this project beside {other}, by the same name; --replace deletes "
+            f"{other}, --output names a file outside the project's suites (`-`: stdout)"
+        )
+
+
+def _suites_of_project(folder: Path) -> set[Path]:
+    """Return the suite files of the project of a folder; none of a project that cannot be read."""
+    try:
+        project = load_project(folder)
+        return set(find_suite_files(project.suites, project.root))
+    except InputError:
+        return set()
 
 
 def _print(files: list[NewFile], console: Console) -> None:
@@ -118,16 +159,25 @@ def _about(suite: Suite) -> tuple[Any, ...]:
     return suite.name, suite.description, suite.tags, suite.metadata
 
 
-def _report(console: Console, *, lost: list[str], other: list[str]) -> None:
+def _replace(console: Console, suite: RawSuite, files: list[NewFile], different: list[str]) -> None:
+    """Delete the files of the suite that was converted; those of the new one, where it reads differently."""
+    written = [file.path for file in files]
+    former = [file for file in (suite.path, suite.beside) if file is not None and file not in written]
+    for file in written if different else former:
+        file.unlink()
+        print_line(console, f"deleted {show_path(file)}{' again' if different else ''}")
+
+
+def _report(console: Console, *, lost: Sequence[str], other: Sequence[str]) -> None:
     for note in lost:
         print_line(console, note, mark="not carried over:", style="yellow")
     for note in other:
         print_line(console, note, style="yellow")
 
 
-def _report_files(console: Console, files: list[NewFile], path: Path) -> None:
+def _report_files(console: Console, files: list[NewFile], path: Path, *, alone: bool) -> None:
     for file in files:
         print_line(console, f"→ {show_path(file.path)}")
-    if files[0].path.parent == path.parent:
+    if not alone and files[0].path.parent == path.parent:
         note = f"{path.name} defines a suite of the same name: keep one of the two"
         print_line(console, note, style="dim")

@@ -31,7 +31,7 @@ class RawSuite:
     """A suite before interpolation: `document` has the suite-level fields, `tests` the value of `tests`.
 
     `tests` may also be one text (a path), and its entries may be texts (`file://…`). `lost` lists what reading
-    drops, `moved` what it relocates.
+    drops, `moved` what it relocates. `beside` is a second file that belongs to the suite.
     """
 
     path: Path
@@ -41,6 +41,7 @@ class RawSuite:
     at: FieldPath = ()
     lost: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
+    beside: Path | None = None
 
     @property
     def name(self) -> str:

@@ -1,8 +1,9 @@
 """The project file `eval-pipeline.yaml`: which suites, runners, data folder and defaults belong together.
 
 Found upward from the current folder; an exported `EVAL_PIPELINE_PROJECT` (a file or a folder) wins over that, one in a
-`.env` does unless the file found is below it. Without one, the current folder is the project: its runners file is
-`runners.yaml` or one of another registered format, its data folder `data` (or what `EVAL_PIPELINE_DATA` names).
+`.env` does unless the file found is below it. Without one, the current folder is the project: its suites are those in
+`suites`, its runners file is `runners.yaml` or one of another registered format, its data folder `data` (or what
+`EVAL_PIPELINE_DATA` names).
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from eval_pipeline.warehouse.store import Warehouse, open_warehouse
 PROJECT_FILE = "eval-pipeline.yaml"
 PROJECT_VARIABLE = "EVAL_PIPELINE_PROJECT"
 DATA_VARIABLE = "EVAL_PIPELINE_DATA"
+DEFAULT_SUITES = "suites"
+"""The folder of suites where no project file names others."""
+NO_SUITES = "no suites: name files, folders or globs, put suites into suites/, or list them in eval-pipeline.yaml"
 DEFAULT_SCHEDULE = "0 2 * * *"
 
 
@@ -37,7 +41,7 @@ class ProjectFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    suites: list[str] | str = Field(default=["suites"], description="Suite files, folders and globs")
+    suites: list[str] | str = Field(default=[DEFAULT_SUITES], description="Suite files, folders and globs")
     runners: str = Field(default="runners.yaml", description="The runners file")
     data: str = Field(default="data", description="The data folder; the variable EVAL_PIPELINE_DATA wins over it")
     warehouse: str | None = Field(
@@ -130,7 +134,7 @@ def _without_file(root: Path, environment: Mapping[str, str]) -> Project:
     runners = next((root / name for name in default_runner_files() if (root / name).is_file()), None)
     return Project(
         root=root,
-        suites=(),
+        suites=(DEFAULT_SUITES,) if (root / DEFAULT_SUITES).is_dir() else (),
         runners=runners,
         data=_absolute(root, environment.get(DATA_VARIABLE) or "data"),
         environment=environment,

@@ -16,7 +16,7 @@ from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite,
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, validate_suite
-from eval_pipeline.sweeps.project import Project
+from eval_pipeline.sweeps.project import NO_SUITES, Project
 from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Warehouse
@@ -52,7 +52,7 @@ class ProjectSession:
         """
         chosen = list(patterns if patterns is not None else self.project.suites)
         if not chosen:
-            raise InputError("no suites: name files, folders or globs, or put 'suites:' into eval-pipeline.yaml")
+            raise InputError(NO_SUITES)
         suites, self.broken = read_suites(chosen, self.project.root, self.load_options)
         if not suites:
             raise InputErrors(self.broken or [InputError(f"no suite found in: {', '.join(chosen)}")])

@@ -142,3 +142,75 @@ def test_force_overwrites(cli_project: CliProject) -> None:
 
     assert cli_project("convert", "greetings.yaml", "--force").code == 0
     assert json.loads(text(cli_project, "greetings.jsonl"))["id"] == "ann"
+
+
+PROJECT = {
+    "runners.yaml": "runners: [{name: parrot, adapter: command, command: [cat]}]\n",
+    "suites/greetings.yaml": SUITE.replace("criteria: a greeting", "assertions: [{type: contains, value: Ann}]"),
+    "suites/more.jsonl": '{"id": "a", "input": "x", "assertions": [{"type": "contains", "value": "x"}]}\n',
+    "suites/more.yaml": "description: mine\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> CliProject:
+    """A project without a project file: two suites below `suites/`, and runners."""
+    project = CliProject(tmp_path)
+    for name, content in PROJECT.items():
+        project.write(name, content)
+    return project
+
+
+def suites_of(project: CliProject) -> set[str]:
+    """The suites that validate and plan find; both must end well."""
+    validated, planned = project("validate"), project("plan", "--json")
+    assert (validated.code, planned.code) == (0, 0), validated.text + planned.text
+    return {row["suite"] for row in planned.document}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["suites/greetings.yaml"],
+        ["suites/more.jsonl"],
+        ["suites/greetings.yaml", "--to", "json"],
+        ["suites/greetings.yaml", "-o", "suites/other/new.jsonl"],
+    ],
+    ids=["yaml to jsonl", "jsonl to yaml", "json", "another folder"],
+)
+def test_a_conversion_never_leaves_two_suites_of_one_name_in_a_project(
+    project: CliProject, arguments: list[str]
+) -> None:
+    before = suites_of(project)
+    files = sorted(path for path in project.root.rglob("*") if path.is_file() and "data" not in path.parts)
+
+    refused = project("convert", *arguments)
+
+    assert refused.code == 2
+    assert "--replace deletes suites/" in refused.err
+    assert sorted(path for path in project.root.rglob("*") if path.is_file() and "data" not in path.parts) == files
+    assert suites_of(project) == before
+
+    replaced = project("convert", *arguments, "--replace")
+
+    assert replaced.code == 0
+    assert f"deleted {arguments[0]}" in replaced.err
+    assert suites_of(project) == before
+
+
+def test_a_conversion_to_a_place_outside_the_suites_keeps_both(project: CliProject) -> None:
+    answer = project("convert", "suites/greetings.yaml", "-o", "shared/greetings.jsonl")
+
+    assert answer.code == 0
+    assert suites_of(project) == {"greetings", "more"}
+
+
+def test_a_suite_that_would_read_differently_is_not_replaced(project: CliProject) -> None:
+    project.write("suites/note.txt", "hello")
+    project.write("suites/a.yaml", "tests: [{id: a, input: x, input_files: [note.txt], criteria: c}]\n")
+
+    answer = project("convert", "suites/a.yaml", "-o", "suites/deeper/a.jsonl", "--replace")
+
+    assert answer.code == 1
+    assert (project.root / "suites/a.yaml").exists()
+    assert not (project.root / "suites/deeper/a.jsonl").exists()

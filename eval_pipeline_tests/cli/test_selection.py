@@ -77,3 +77,12 @@ def test_a_project_without_a_project_file_takes_the_runners_beside_it(cli_projec
     answer = cli_project("plan", "--json", "suites/more")
 
     assert {(row["suite"], row["runner"]): row["planned"] for row in answer.document if row["planned"]} == {SUMS: 2}
+
+
+def test_the_folder_of_suites_is_found_without_a_project_file(cli_project: CliProject) -> None:
+    (cli_project.root / "eval-pipeline.yaml").unlink()
+
+    answer = cli_project("plan", "--json")
+
+    assert answer.code == 0
+    assert {row["suite"] for row in answer.document} == {"greetings", "sums"}

@@ -77,7 +77,8 @@ def _read_rows(path: Path, text: str) -> RawSuite:
             errors.append(source.error((number,), f"not valid JSON: {error}"))
     if errors:
         raise InputErrors(errors)
-    return RawSuite(path=path, document=_beside(path), tests=rows, source=source)
+    document, beside = _beside(path)
+    return RawSuite(path=path, document=document, tests=rows, source=source, beside=beside)
 
 
 def _row(line: str, number: int) -> RawRow:
@@ -89,14 +90,14 @@ def _row(line: str, number: int) -> RawRow:
     return row
 
 
-def _beside(path: Path) -> Mapping[str, Any]:
-    """The suite-level fields in the file beside a JSONL file; a complete suite is no such file."""
+def _beside(path: Path) -> tuple[Mapping[str, Any], Path | None]:
+    """The suite-level fields in the file beside a JSONL file, and that file; a complete suite is no such file."""
     base = path.stem.removesuffix(".eval") or path.stem
     for file in (path.with_name(base + suffix) for suffix in BESIDE):
         document = parse_yaml(read_text(file), show_path(file)) if file.is_file() else None
         if isinstance(document, Mapping) and not any(key in document for key in TEST_KEYS):
-            return document
-    return {}
+            return document, file
+    return {}, None
 
 
 def with_tests_in_line(suite: RawSuite) -> RawSuite:
