@@ -13,7 +13,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import money
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 
-_HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "plans")
+_HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "update", "plans")
 """The columns, the most important first: a narrow terminal shows those on the left."""
 
 
@@ -23,6 +23,7 @@ _HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "plans")
 def plan_command(*, as_json: bool, **selected: Any) -> None:
     """Say for each suite × runner how many plans are reused, executed, or scored again, and what that may cost.
 
+    `update` are verdicts that get edited tags or a new cost (after an edit of prices) without any call.
     The cost is an estimate from what executions of the same runner cost so far.
     """
     selection = select(**selected)
@@ -41,14 +42,17 @@ def _rows(foreseen: list[SweepPlan]) -> Iterator[tuple[object, ...]]:
     for one in foreseen:
         counts = one.counts
         cost = money(one.estimated_cost_usd)
-        yield one.pair.suite, one.pair.runner, counts.executed, cost, counts.reused, counts.rescored, counts.planned
+        yield (
+            one.pair.suite, one.pair.runner, counts.executed, cost, counts.reused, counts.rescored, counts.updated,
+            counts.planned,
+        )  # fmt: skip
     if len(foreseen) > 1:
         tallies = [one.counts for one in foreseen]
         costs = [one.estimated_cost_usd for one in foreseen]
         total = None if None in costs else sum(cost for cost in costs if cost is not None)
         yield (
             "all", "", sum(t.executed for t in tallies), money(total), sum(t.reused for t in tallies),
-            sum(t.rescored for t in tallies), sum(t.planned for t in tallies),
+            sum(t.rescored for t in tallies), sum(t.updated for t in tallies), sum(t.planned for t in tallies),
         )  # fmt: skip
 
 
@@ -60,5 +64,6 @@ def _as_json(one: SweepPlan) -> dict[str, Any]:
         "reused": one.counts.reused,
         "to_execute": one.counts.executed,
         "to_rescore": one.counts.rescored,
+        "to_update": one.counts.updated,
         "estimated_cost_usd": one.estimated_cost_usd,
     }

@@ -113,9 +113,11 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
     executed, reused = sum(t.executed for t in tallies), sum(t.reused for t in tallies)
     rescored, errored = sum(t.rescored for t in tallies), sum(t.errored for t in tallies)
     refused = sum(t.refused for t in tallies)
+    brought_up_to_date = sum(t.updated for t in tallies)
+    updated = f", {brought_up_to_date} updated" if brought_up_to_date else ""
     not_started = f", {refused} not started" if refused else ""
     if outcomes or problem != INTERRUPTED:
-        print_line(console, f"{executed} executed, {reused} reused, {rescored} scored again{not_started}")
+        print_line(console, f"{executed} executed, {reused} reused, {rescored} scored again{updated}{not_started}")
     if selection.problems:
         print_line(console, f"{len(selection.problems)} invalid cases were left out", style="red")
     if errored:

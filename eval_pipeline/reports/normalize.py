@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from eval_pipeline.executions.model import Execution, RawExecution, Runner
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.failures import NORMALIZATION
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.llm.reading import amount
 from eval_pipeline.plugins import Registry
 from eval_pipeline.reports.model import SessionReport, ToolCallEvent, TurnStart, Usage
@@ -79,6 +80,22 @@ def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport
         duration_ms=_first_known(own_duration, report.duration_ms, _elapsed_ms(execution)),
         file_changes=execution.workspace.changes if execution.workspace is not None else report.file_changes,
     )
+
+
+def prices_key(prices: Mapping[str, float]) -> str | None:
+    """Return the identity of prices, by which a stored cost is known to be up to date; None without prices."""
+    return fingerprint(prices)[:16] if prices else None
+
+
+def repriced(report: SessionReport, runner: Runner) -> SessionReport:
+    """Return a stored report with its cost by the runner's prices of today; a reported cost stays."""
+    starts = (replace(start, usage=_without_computed_cost(start.usage)) for start in report.turn_starts)
+    usage = with_cost(_without_computed_cost(report.usage), runner.prices, report.model_calls)
+    return replace(report, usage=usage, turn_starts=_priced(tuple(starts), runner.prices))
+
+
+def _without_computed_cost(usage: Usage) -> Usage:
+    return replace(usage, cost_usd=None, cost_source=None) if usage.cost_source == "computed" else usage
 
 
 def _priced(starts: Sequence[TurnStart], prices: Mapping[str, float]) -> tuple[TurnStart, ...]:

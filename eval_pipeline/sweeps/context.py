@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +11,16 @@ from eval_pipeline.sweeps.budget import Budget
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepObserver
+from eval_pipeline.sweeps.unfinished import UnfinishedRefresh
 from eval_pipeline.warehouse.store import Warehouse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepContext:
-    """What all pairs of one sweep share. `runner_named` finds graders and fallbacks."""
+    """What all pairs of one sweep share.
+
+    `runner_named` finds graders and fallbacks; `unfinished` are the interrupted refreshes that this sweep completes.
+    """
 
     options: SweepOptions
     warehouse: Warehouse
@@ -25,6 +29,7 @@ class SweepContext:
     graders: Graders
     runner_named: Callable[[str], Runner]
     budget: Budget
+    unfinished: Sequence[UnfinishedRefresh] = ()
 
     @property
     def artifacts(self) -> Path:

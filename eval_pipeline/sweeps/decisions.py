@@ -5,60 +5,105 @@ Pure functions, called by the sweep and by `plan_sweep` alike, so that a plan an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 
+from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.failures import EVALUATOR as NOT_GRADED
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.reports.normalize import normalizer_version
+from eval_pipeline.reports.normalize import normalizer_version, prices_key
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.grading import Graders
-from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
 from eval_pipeline.sweeps.pairs import Pair, ends_early, executes, judges, repeat_budget_of, threshold_of
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
-from eval_pipeline.warehouse.stored_pairs import StoredExecution
+from eval_pipeline.sweeps.unfinished import UnfinishedRefresh
+from eval_pipeline.warehouse.stored_pairs import StoredExecution, has_other_tags
 
 
 class Decision(StrEnum):
-    """What happens to a plan: its stored execution counts as it is, the target is called, or the stored report is
-    scored again."""
+    """What happens to a plan: its stored execution counts as it is, the target is called, the stored report is scored
+    again, or the verdict gets today's tags and cost without any call."""
 
     REUSE = "reuse"
     EXECUTE = "execute"
     RESCORE = "rescore"
+    UPDATE = "update"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason(StrEnum):
+    """Why a plan is executed although its content was executed before."""
+
+    INCOMPLETE = "the last execution did not complete"
+    SUPERSEDED = "tried again later, which did not complete"
+    UNFINISHED = "an interrupted --refresh all did not reach it"
+    ALL = "--refresh all"
+    FAILED = "--refresh failed: it did not pass"
+    UNCACHED = "cache: false"
+
+
+@dataclass(frozen=True, kw_only=True)
 class PairRules:
-    """What the plans of one pair are decided by; `threshold` is the least score that passes where a case sets none."""
+    """What the plans of one pair are decided by.
+
+    `threshold` is the least score that passes where a case sets none; `unfinished` are the interrupted sweeps that were
+    to execute everything anew; `runner_named` finds the runner of a fallback.
+    """
 
     pair: Pair
     options: SweepOptions
     evaluators: EvaluatorSet
     threshold: float
+    unfinished: Sequence[UnfinishedRefresh] = ()
+    runner_named: Callable[[str], Runner] | None = None
+
+    @cached_property
+    def prices(self) -> str | None:
+        """The identity of the runner's prices."""
+        return prices_key(self.pair.runner.prices)
+
+    def has_other_prices(self, stored: StoredExecution) -> bool:
+        """Return whether the stored cost was computed with other prices than those of today."""
+        if stored.prices == "reported" or stored.report_normalizer is None:
+            return False
+        return stored.prices != self.prices_of(stored.answered_by)
+
+    def prices_of(self, fallback: str | None) -> str | None:
+        """Return the identity of the prices of the runner, or of the fallback that answered."""
+        if fallback is None or self.runner_named is None:
+            return self.prices
+        return prices_key(self.runner_named(fallback).prices)
 
 
-def pair_rules(pair: Pair, options: SweepOptions, graders: Graders) -> PairRules:
+def pair_rules(
+    pair: Pair, options: SweepOptions, graders: Graders, unfinished: Sequence[UnfinishedRefresh] = ()
+) -> PairRules:
     """Return the rules of a pair under these options."""
     return PairRules(
         pair=pair,
         options=options,
         evaluators=EvaluatorSet(pair.ready.suite, partial(graders.revision, pair.runner)),
         threshold=threshold_of(pair, options),
+        unfinished=[refresh for refresh in unfinished if refresh.covers_pair(pair.name)],
+        runner_named=graders.named,
     )
 
 
-def decide_plan(stored: StoredExecution | None, case: Case, rules: PairRules) -> Decision:
-    """Return what happens to a plan of `case` of which `stored` is known."""
-    if stored is None or _needs_execution(stored, case, rules):
+def decide_plan(stored: StoredExecution | None, plan: Plan, rules: PairRules) -> Decision:
+    """Return what happens to a plan of which `stored` is known."""
+    case = plan.case
+    if stored is None or execution_reason(stored, plan, rules) is not None:
         return Decision.EXECUTE
-    if judges(rules.options) and (_is_stale(stored, case, rules) or _is_ungraded(stored, case, rules)):
+    if not judges(rules.options):
+        return Decision.REUSE
+    if _is_stale(stored, case, rules) or _is_ungraded(stored, case, rules):
         return Decision.RESCORE
-    return Decision.REUSE
+    repriced = EVALUATE in rules.options.stages and rules.has_other_prices(stored)
+    return Decision.UPDATE if repriced or has_other_tags(stored, case) else Decision.REUSE
 
 
 def stored_outcome(stored: StoredExecution) -> PlanOutcome:
@@ -81,17 +126,31 @@ def decision_key(case: Case, spec_keys: Sequence[str], threshold: float) -> str:
     return fingerprint([spec_keys, limit, case.expected_fail])[:32]
 
 
-def _needs_execution(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
-    """Whether the target has to be called although the content of the plan was executed before."""
-    options = rules.options
+def execution_reason(stored: StoredExecution, plan: Plan, rules: PairRules) -> Reason | None:
+    """Return why the target is called although the content of the plan was executed before; None: it need not be."""
+    options, case = rules.options, plan.case
     if options.resume is not None and stored.sweep_id == options.resume and stored.valid:
-        return False
+        return None
+    if not stored.valid:
+        return Reason.INCOMPLETE
+    if options.refresh == "all":
+        return Reason.ALL
     cached = case.cache if case.cache is not None else rules.pair.ready.suite.settings.cache
-    if not stored.valid or options.refresh == "all" or (cached is False and executes(options)):
-        return True
+    if cached is False and executes(options):
+        return Reason.UNCACHED
+    if executes(options) and (older := _is_older(stored, plan, rules)) is not None:
+        return older
     if options.refresh != "failed" or _is_ungraded(stored, case, rules):
-        return False
-    return stored.status is None or not Status(stored.status).as_expected
+        return None
+    return Reason.FAILED if stored.status is None or not Status(stored.status).as_expected else None
+
+
+def _is_older(stored: StoredExecution, plan: Plan, rules: PairRules) -> Reason | None:
+    """Why a valid execution is not the answer that was asked for last."""
+    if stored.superseded:
+        return Reason.SUPERSEDED
+    covered = any(stored.sweep_id < refresh.sweep_id and refresh.covers(plan) for refresh in rules.unfinished)
+    return Reason.UNFINISHED if covered else None
 
 
 def _is_stale(stored: StoredExecution, case: Case, rules: PairRules) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eval_pipeline.executions.model import Execution
+from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepCounts, SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, judges
-from eval_pipeline.warehouse.stored_pairs import StoredExecution
+from eval_pipeline.warehouse.stored_pairs import Rebind, StoredExecution, has_other_tags, joined_tags
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class PairLedger:
     """The counts of a pair, passed on to the observer as they change.
 
     `reused` are the ids of stored executions that count; `rebinds` those of them whose verdict belongs to an older
-    revision of the suite.
+    revision of the suite, or has other tags.
     """
 
     pair: Pair
@@ -26,7 +26,7 @@ class PairLedger:
     observer: SweepObserver
     counts: SweepCounts = field(default_factory=SweepCounts)
     reused: list[str] = field(default_factory=list)
-    rebinds: list[str] = field(default_factory=list)
+    rebinds: list[Rebind] = field(default_factory=list)
 
     def plan(self) -> None:
         """Count a plan that belongs to the sweep."""
@@ -52,21 +52,25 @@ class PairLedger:
             self.counts.count(status)
         self.observer.plan_finished(self.pair, status, report)
 
-    def reuse(self, stored: StoredExecution) -> None:
-        """Count a stored execution whose verdict, if it has one, remains."""
+    def reuse(self, plan: Plan, stored: StoredExecution) -> None:
+        """Count a stored execution whose verdict, if it has one, remains; its tags may have changed."""
         status = Status(stored.status) if stored.status is not None else None
-        self.counts.reused += 1
+        retagged = judges(self.options) and has_other_tags(stored, plan.case)
+        self.counts.updated += retagged
+        self.counts.reused += not retagged
         if judges(self.options):
             self.reused.append(stored.execution_id)
-            if stored.suite_revision != self.pair.ready.suite.revision:
-                self.rebinds.append(stored.execution_id)
+            revision = self.pair.ready.suite.revision
+            if retagged or stored.suite_revision != revision:
+                self.rebinds.append(Rebind(stored.execution_id, revision, joined_tags(plan.case.tags)))
             if status is not None:
                 self.counts.count(status)
         self.observer.plan_reused(self.pair, status)
 
-    def rescore(self, stored: StoredExecution, status: Status | None) -> None:
-        """Count a stored execution with a new verdict."""
-        self.counts.rescored += 1
+    def rescore(self, stored: StoredExecution, status: Status | None, *, updated: bool = False) -> None:
+        """Count a stored execution with a new verdict; `updated`: only its cost is new."""
+        self.counts.updated += updated
+        self.counts.rescored += not updated
         self.reused.append(stored.execution_id)
         if status is not None:
             self.counts.count(status)

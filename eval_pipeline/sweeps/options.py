@@ -62,6 +62,9 @@ class RunOptions(SharedOptions):
     """What the command line and the launchpad can set."""
 
     any_runner: bool = Field(default=False, description="Ignore which runners suites name; those of a case hold")
+    abandon_refresh: Annotated[bool, Flag("--abandon-refresh", switch=True)] = Field(
+        default=False, description="Keep the older answers where an interrupted refresh of all did not get to"
+    )
     resume: Annotated[str | None, Flag("--resume", switch=True)] = Field(
         default=None, description="Count what an interrupted sweep executed as done; the launchpad takes its id"
     )

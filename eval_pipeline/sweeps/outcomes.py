@@ -21,13 +21,14 @@ class SweepCounts:
     """What a sweep did with one pair, or what its plan expects.
 
     `refused` are plans whose target was not called: the budget was spent, or a dependency failed. `skipped` are
-    repetitions left out because an earlier one settled their case; they are not `planned`. `moved` are unchanged
-    verdicts bound to a new revision of their suite.
+    repetitions left out because an earlier one settled their case; they are not `planned`. `moved` are verdicts
+    bound to a new revision of their suite; `updated` are those that got new tags or a new cost, without any call.
     """
 
     planned: int = 0
     reused: int = 0
     rescored: int = 0
+    updated: int = 0
     executed: int = 0
     refused: int = 0
     skipped: int = 0
@@ -73,7 +74,7 @@ class SweepCounts:
     @property
     def changed(self) -> bool:
         """Whether anything was written."""
-        return bool(self.executed or self.refused or self.rescored or self.moved)
+        return bool(self.executed or self.refused or self.rescored or self.updated or self.moved)
 
 
 def _sum(total: Any, more: Any) -> Any:

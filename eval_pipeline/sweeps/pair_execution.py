@@ -36,7 +36,7 @@ class PairExecution:
         self.pair = pair
         self.under_way = 0
         self.fault: Exception | None = None
-        self.rules = pair_rules(pair, context.options, context.graders)
+        self.rules = pair_rules(pair, context.options, context.graders, context.unfinished)
         self.ledger = PairLedger(pair, context.options, context.observer)
         self._context = context
         self._options = context.options
@@ -86,17 +86,17 @@ class PairExecution:
     def _reuse(self, plan: Plan) -> PlanOutcome | None:
         """What is stored of a plan; None when the target has to be called."""
         stored = self._stored.get(plan.key)
-        decision = decide_plan(stored, plan.case, self.rules)
+        decision = decide_plan(stored, plan, self.rules)
         if stored is None or decision is Decision.EXECUTE:
             if executes(self._options):
                 return None
             self.ledger.plan()
             return PlanOutcome(completed=False, passed=False)
         self.ledger.plan()
-        if decision is Decision.RESCORE:
-            self.rescorer.pending.append(Rescore(plan, stored))
+        if decision is Decision.RESCORE or (decision is Decision.UPDATE and self.rules.has_other_prices(stored)):
+            self.rescorer.pending.append(Rescore(plan, stored, updates=decision is Decision.UPDATE))
         else:
-            self.ledger.reuse(stored)
+            self.ledger.reuse(plan, stored)
         return stored_outcome(stored)
 
     def refuse(self, plan: Plan) -> TargetFailure | None:

@@ -15,6 +15,7 @@ from eval_pipeline.sweeps.pairs import Pair, executes, pair_plans
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders
+from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.queries import mean_cost
 from eval_pipeline.warehouse.stored_pairs import StoredExecution
@@ -37,8 +38,9 @@ def plan_sweep(session: ProjectSession, names: Iterable[PairKey], options: Sweep
     pairs = session.pairs(names)
     history = StoredHistory(session.warehouse, pairs)
     graders = make_graders(options, session.warehouse, session.runner)
+    unfinished = unfinished_refreshes(session.warehouse, options)
     for pair in pairs:
-        counts = _count(pair_rules(pair, options, graders), history.take(pair.name))
+        counts = _count(pair_rules(pair, options, graders, unfinished), history.take(pair.name))
         cost = mean_cost(session.warehouse, pair.name) if counts.executed else _cost_of_scoring(pair, counts)
         estimated = cost * counts.executed if cost is not None else None
         yield SweepPlan(pair=pair.name, counts=counts, estimated_cost_usd=estimated)
@@ -55,7 +57,7 @@ def _count(rules: PairRules, known: dict[str, StoredExecution]) -> SweepCounts:
     outcomes: dict[str, list[PlanOutcome]] = {}
     for plan in pair_plans(rules.pair, rules.options):
         stored = known.get(plan.key)
-        decision = decide_plan(stored, plan.case, rules)
+        decision = decide_plan(stored, plan, rules)
         earlier = outcomes.setdefault(plan.case.id, [])
         if decision is Decision.EXECUTE and earlier and is_settled(rules.pair, plan.case, earlier):
             counts.skipped += executes(rules.options)
@@ -63,6 +65,7 @@ def _count(rules: PairRules, known: dict[str, StoredExecution]) -> SweepCounts:
         counts.planned += 1
         counts.executed += decision is Decision.EXECUTE and executes(rules.options)
         counts.rescored += decision is Decision.RESCORE
+        counts.updated += decision is Decision.UPDATE
         counts.reused += decision is Decision.REUSE
         if stored is not None and decision is not Decision.EXECUTE:
             earlier.append(stored_outcome(stored))

@@ -52,10 +52,12 @@ class PairRecorder:
         await self._archive(execution, folder() / ARCHIVE)
         return execution
 
-    def record_report(self, report: SessionReport, execution: Execution) -> None:
-        """Store a session report and its events."""
+    def record_report(self, report: SessionReport, execution: Execution, prices: str | None) -> None:
+        """Store a session report and its events; `prices` is the identity of the prices in force."""
         normalizer = normalizer_of(execution)
-        self.journal.append("session_reports", rows.report_row(report, execution, normalizer, datetime.now(UTC)))
+        self.journal.append(
+            "session_reports", rows.report_row(report, execution, normalizer, datetime.now(UTC), prices)
+        )
         for row in rows.event_rows(report, execution):
             self.journal.append("session_events", row)
 

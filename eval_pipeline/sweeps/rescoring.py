@@ -24,10 +24,12 @@ GRADED_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Rescore:
-    """A plan whose stored execution is valid, and whose verdict was decided otherwise."""
+    """A plan whose stored execution is valid, and whose verdict was decided otherwise; `updates`: only its cost is
+    new."""
 
     plan: Plan
     stored: StoredExecution
+    updates: bool = False
 
 
 _Loaded = tuple[Rescore, Execution, SessionReport | None, Mapping[str, Score]]
@@ -111,20 +113,20 @@ class Rescorer:
         for loaded in batch:
             item = self._input(loaded)
             status = self.scorer.score_offline(item) if self._scores else None
-            self.ledger.rescore(loaded[0].stored, status)
+            self.ledger.rescore(loaded[0].stored, status, updated=loaded[0].updates)
 
     async def _score_graded(self, places: asyncio.Semaphore, loaded: _Loaded) -> None:
         rescore = loaded[0]
         async with places:
             if self.is_spent():
-                self.ledger.reuse(rescore.stored)
+                self.ledger.reuse(rescore.plan, rescore.stored)
                 return
             item = self._input(loaded)
             status: Status | None = None
             if self._scores:
                 status, cost = await self.scorer.score(item)
                 self.context.budget.spend(rescore.plan.suite, cost)
-            self.ledger.rescore(rescore.stored, status)
+            self.ledger.rescore(rescore.stored, status, updated=rescore.updates)
 
     @property
     def _scores(self) -> bool:
@@ -136,6 +138,9 @@ class Rescorer:
         case, stored, normalizer = rescore.plan.case, rescore.stored, normalizer_of(execution)
         if report is None or stored.report_normalizer != normalizer:
             report, scores = self.scorer.report(execution, case), {}
+        elif self._scores and self.scorer.has_other_prices(stored):
+            report = self.scorer.reprice(report, execution)
+            scores = self.scorer.unpriced(case, scores)
         holds = stored.normalizer == normalizer
         return ScoringInput(
             case=case, execution=execution, report=report, sweep_id=stored.sweep_id, scores=scores if holds else {}

@@ -12,17 +12,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from eval_pipeline.executions.model import Execution
+from eval_pipeline.executions.model import Execution, Runner
 from eval_pipeline.executions.workspaces.archive import restore
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.reports.normalize import normalize
+from eval_pipeline.reports.normalize import normalize, repriced
 from eval_pipeline.scores.decide import decide
-from eval_pipeline.scores.evaluate import BoundEvaluator, evaluate, evaluate_with, sees_workspace, suite_folder
+from eval_pipeline.scores.evaluate import (
+    BoundEvaluator,
+    evaluate,
+    evaluate_with,
+    requires_client,
+    sees_workspace,
+    suite_folder,
+)
 from eval_pipeline.scores.model import Score, Status, Subject
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import PairRules
 from eval_pipeline.sweeps.recording import PairRecorder
+from eval_pipeline.warehouse.stored_pairs import StoredExecution
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,16 +58,35 @@ class PairScorer:
 
     def normalize(self, execution: Execution, case: Case) -> SessionReport:
         """Return the session report of an execution, priced for the runner that answered."""
-        runner = self._rules.pair.runner
-        if execution.answered_by is not None:
-            runner = self._context.runner_named(execution.answered_by)
-        return normalize(execution, case, runner)
+        return normalize(execution, case, self._answering(execution))
+
+    def _answering(self, execution: Execution) -> Runner:
+        """The runner that answered: the pair's own, or a fallback."""
+        if execution.answered_by is None:
+            return self._rules.pair.runner
+        return self._context.runner_named(execution.answered_by)
 
     def report(self, execution: Execution, case: Case) -> SessionReport:
         """Normalize an execution, and store its report."""
         report = self.normalize(execution, case)
-        self._recorder.record_report(report, execution)
+        self._recorder.record_report(report, execution, self._rules.prices_of(execution.answered_by))
         return report
+
+    def has_other_prices(self, stored: StoredExecution) -> bool:
+        """Return whether the stored cost was computed with other prices than those of today."""
+        return self._rules.has_other_prices(stored)
+
+    def reprice(self, report: SessionReport, execution: Execution) -> SessionReport:
+        """Store a stored report again with its cost by today's prices."""
+        report = repriced(report, self._answering(execution))
+        self._recorder.record_report(report, execution, self._rules.prices_of(execution.answered_by))
+        return report
+
+    def unpriced(self, case: Case, scores: Mapping[str, Score]) -> dict[str, Score]:
+        """Return the scores that a new price leaves as they are: those of models, which are not called for it, and
+        those that need a workspace, which may be gone."""
+        kept = {bound.key for bound in self._rules.evaluators.of(case) if _ignores_cost(bound, case)}
+        return {key: score for key, score in scores.items() if key in kept}
 
     def requires_client(self, case: Case) -> bool:
         """Return whether any evaluator of a case needs a grader client."""
@@ -106,6 +133,13 @@ class PairScorer:
         self._recorder.record_scores(scores, item.execution)
         self._recorder.record_verdict(verdict, case, item.execution, report, keys, used, self._rules.threshold)
         return verdict.status
+
+
+def _ignores_cost(bound: BoundEvaluator, case: Case) -> bool:
+    evaluator = bound.evaluator
+    if requires_client(evaluator):
+        return bool(evaluator.graders) or case.workspace is not None
+    return case.workspace is not None and sees_workspace(evaluator)
 
 
 def _is_missing(bound: BoundEvaluator, scores: Mapping[str, Score]) -> bool:

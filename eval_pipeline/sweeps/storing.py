@@ -19,11 +19,11 @@ from eval_pipeline.warehouse import queries
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import FOLD_BYTES, Journal, PairKey
 from eval_pipeline.warehouse.store import Warehouse
-from eval_pipeline.warehouse.stored_pairs import displaced_by_later, rebind, select_again
+from eval_pipeline.warehouse.stored_pairs import Rebind, displaced_by_later, rebind, select_again
 
 _LOG = logging.getLogger(__name__)
 PAIRS_AT_ONCE = 64
-_COUNTED = ("planned", "reused", "rescored", "executed", "skipped", "passed", "failed", "errored")
+_COUNTED = ("planned", "reused", "rescored", "updated", "executed", "skipped", "passed", "failed", "errored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,24 +113,18 @@ def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -
 def _keep_reused(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -> None:
     """Make reused executions the current ones, and bind unchanged verdicts to a suite's new revision."""
     now = datetime.now(UTC)
-    for revision, ids in _by_revision(group, {id_ for pair in group for id_ in pair.ledger.rebinds}):
-        rebind(warehouse, ids, revision, sweep_id, now)
+    rebinds = [each for pair in group for each in pair.ledger.rebinds]
+    if rebinds:
+        rebind(warehouse, rebinds, sweep_id, now)
     reused = [id_ for pair in group for id_ in pair.ledger.reused]
     if reused:
         select_again(warehouse, reused, now)
     displaced = set(displaced_by_later(warehouse, reused)) if reused else set()
-    for revision, ids in _by_revision(group, displaced):
-        rebind(warehouse, ids, revision, sweep_id, now)
+    if displaced:
+        chosen = [Rebind(id_, pair.revision) for pair in group for id_ in pair.ledger.reused if id_ in displaced]
+        rebind(warehouse, chosen, sweep_id, now)
     for pair in group:
         pair.ledger.counts.moved = len(pair.ledger.rebinds) + len(displaced.intersection(pair.ledger.reused))
-
-
-def _by_revision(group: Sequence[FinishedPair], ids: set[str]) -> Iterator[tuple[str, list[str]]]:
-    """These ids of reused executions, by the revision that their suite has now."""
-    grouped: dict[str, list[str]] = {}
-    for pair in group if ids else ():
-        grouped.setdefault(pair.revision, []).extend(id_ for id_ in pair.ledger.reused if id_ in ids)
-    return ((revision, chosen) for revision, chosen in grouped.items() if chosen)
 
 
 def _pair_row(sweep_id: str, finished: FinishedPair) -> Row:

@@ -8,6 +8,7 @@ stored report. Finished pairs are stored in the warehouse, several in one transa
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
@@ -27,13 +28,16 @@ from eval_pipeline.sweeps.lane_plans import LanePlans
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pair_execution import PairExecution
-from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.sweeps.pairs import Pair, executes
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.rescoring import StoredSessions
 from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pairs
+from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline.warehouse.store import Warehouse
+
+_LOG = logging.getLogger(__name__)
 
 
 def carry_out(
@@ -103,11 +107,25 @@ def _open_context(
         observer=observer,
         graders=make_graders(options, warehouse, find),
         runner_named=find,
+        unfinished=unfinished_refreshes(warehouse, options, sweep_id),
         budget=Budget(options.budget_usd if options.budget_usd is not None else options.defaults.budget_usd),
     )
+    _report_unfinished(context, pairs)
     for runner in _in_play(pairs, options, find):
         context.graders.secrets.update(runner.secrets)
     return context
+
+
+def _report_unfinished(context: SweepContext, pairs: Sequence[Pair]) -> None:
+    """Warn before money is spent on what an interrupted refresh left."""
+    if not executes(context.options) or context.options.refresh == "all":
+        return
+    for refresh in context.unfinished:
+        if any(refresh.covers_pair(pair.name) for pair in pairs):
+            _LOG.warning(
+                "executing what the interrupted --refresh all %s did not reach; --abandon-refresh keeps older answers",
+                refresh.sweep_id,
+            )
 
 
 def _as_they_finish(finished: SimpleQueue[list[PairOutcome] | None]) -> Iterator[list[PairOutcome]]:

@@ -88,6 +88,8 @@ class SweepStore:
             "selection": _selection(pairs, options),
         }
         with self.warehouse.transaction():
+            if options.abandon_refresh:
+                queries.abandon_refreshes(self.warehouse)
             runners = [rows.runner_row(pair.runner, pair.revision, now) for pair in used.values()]
             self.warehouse.write("runners", runners)
             self.warehouse.write("sweeps", [row])

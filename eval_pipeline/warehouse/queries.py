@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import polars as pl
 
 from eval_pipeline.warehouse.journal import PairKey
@@ -89,6 +90,22 @@ def end_sweep(warehouse: Warehouse, sweep_id: str, status: str) -> None:
             "UPDATE sweeps SET finished_at = $now, status = $status WHERE sweep_id = $id",
             {"now": datetime.now(UTC).replace(tzinfo=None), "status": status, "id": sweep_id},
         )
+
+
+def refreshes(warehouse: Warehouse, statuses: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the sweeps of these statuses that executed everything anew: id and selection, oldest first."""
+    frame = warehouse.frame(
+        """SELECT sweep_id, selection::VARCHAR FROM sweeps
+           WHERE refresh = 'all' AND list_contains($1::VARCHAR[], status) ORDER BY sweep_id""",
+        [list(statuses)],
+    )
+    return [(sweep_id, orjson.loads(selection or "{}")) for sweep_id, selection in frame.iter_rows()]
+
+
+def abandon_refreshes(warehouse: Warehouse) -> None:
+    """Mark interrupted sweeps that were to execute everything anew as abandoned: nothing of them is left to do."""
+    with warehouse.transaction() as connection:
+        connection.execute("UPDATE sweeps SET status = 'abandoned' WHERE status = 'interrupted' AND refresh = 'all'")
 
 
 def interrupted_sweep(warehouse: Warehouse) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -13,6 +14,7 @@ from eval_pipeline.executions.model import Execution, RawExecution
 from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score
+from eval_pipeline.suites.model import Case
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.codec import decoder
 from eval_pipeline.warehouse.columns import Row
@@ -27,16 +29,19 @@ _STORED = """
 WITH pairs AS (SELECT unnest($suites::VARCHAR[]) AS suite, unnest($runners::VARCHAR[]) AS runner),
 e AS (
     SELECT e.suite, e.runner, e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer,
-           r.cost_usd,
+           r.cost_usd, e.answered_by, e.started_at, if(r.cost_source = 'reported', 'reported', r.prices) AS prices,
            e.completed AND coalesce(r.failure_class, $normalization) = $normalization AS valid,
+           max(if(valid, NULL, e.started_at)) OVER (PARTITION BY e.suite, e.runner, e.key) AS last_try,
            row_number() OVER (PARTITION BY e.suite, e.runner, e.key ORDER BY valid DESC, e.selected_at DESC) AS newest
     FROM target_executions e SEMI JOIN pairs USING (suite, runner) LEFT JOIN session_reports r USING (execution_id)),
 v AS (
     SELECT execution_id, decision_key, normalizer, status, suite_revision, failure_class,
+           array_to_string(tags, chr(31)) AS tags,
            row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest
     FROM verdicts SEMI JOIN pairs USING (suite, runner))
 SELECT e.suite, e.runner, e.key, e.execution_id, e.valid, e.format, e.sweep_id, e.report_normalizer,
-       v.decision_key, v.normalizer, v.status, v.suite_revision, v.failure_class, e.cost_usd
+       v.decision_key, v.normalizer, v.status, v.suite_revision, v.failure_class, e.cost_usd,
+       v.tags, e.prices, e.answered_by, coalesce(e.last_try > e.started_at, false) AS superseded
 FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
 """
 
@@ -45,7 +50,9 @@ class StoredExecution(NamedTuple):
     """The stored execution of a plan key: the newest valid one, else the newest.
 
     `valid` is whether the target finished and the session completed; `cost_usd` is the cost of the session, None when
-    unknown. The other fields come from its newest verdict; None without one.
+    unknown, and `prices` the identity of the prices that it was computed with (`reported`: of none). `answered_by` is
+    the fallback that answered. `superseded` is whether the plan was tried again later and did not complete. The other
+    fields come from its newest verdict; None without one; `tags` as `joined_tags`.
     """
 
     key: str
@@ -60,12 +67,20 @@ class StoredExecution(NamedTuple):
     suite_revision: str | None
     failure_class: str | None
     cost_usd: float | None
+    tags: str | None = None
+    prices: str | None = None
+    answered_by: str | None = None
+    superseded: bool = False
 
 
-_DERIVED = (
-    "report_normalizer", "decision_key", "normalizer", "status", "suite_revision", "failure_class", "cost_usd",
-)  # fmt: skip
-"""The fields that an execution does not have before its session is normalized and decided."""
+def joined_tags(tags: Iterable[str]) -> str:
+    """Return the tags of a case in the form that stored ones are compared in."""
+    return "\x1f".join(tags)
+
+
+def has_other_tags(stored: StoredExecution, case: Case) -> bool:
+    """Return whether the stored verdict has other tags than the case; False without a verdict."""
+    return stored.status is not None and stored.tags != joined_tags(case.tags)
 
 
 def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
@@ -108,7 +123,14 @@ def _only_executed(row: Row) -> StoredExecution:
         valid=row["completed"],
         format=row["format"],
         sweep_id=row["sweep_id"],
-        **dict.fromkeys(_DERIVED),
+        answered_by=row.get("answered_by"),
+        report_normalizer=None,
+        decision_key=None,
+        normalizer=None,
+        status=None,
+        suite_revision=None,
+        failure_class=None,
+        cost_usd=None,
     )
 
 
@@ -187,21 +209,37 @@ def case_results(warehouse: Warehouse, pair: PairKey) -> dict[str, int]:
         return dict(connection.execute(query, {"suite": pair.suite, "runner": pair.runner}).fetchall())
 
 
-def rebind(warehouse: Warehouse, execution_ids: Sequence[str], revision: str, sweep_id: str, now: datetime) -> None:
-    """Store the newest verdicts of executions again, for another revision of their suite."""
+@dataclass(frozen=True, slots=True)
+class Rebind:
+    """A reused execution whose newest verdict is stored again: for today's revision of its suite, and with today's
+    tags of its case (None: as they are)."""
+
+    execution_id: str
+    suite_revision: str
+    tags: str | None = None
+
+
+_NEW_TAGS = "CASE WHEN b.tags IS NULL THEN v.tags WHEN b.tags = '' THEN [] ELSE string_split(b.tags, chr(31)) END"
+
+
+def rebind(warehouse: Warehouse, rebinds: Sequence[Rebind], sweep_id: str, now: datetime) -> None:
+    """Store the newest verdicts of executions again, for another revision of their suite and with its tags."""
     # A copy, not an update: boards of the earlier revision still read the earlier verdict.
     columns = BY_NAME["verdicts"].column_names
-    new = {"suite_revision": "$revision", "sweep_id": "$sweep", "decided_at": "$now",
-           "verdict_id": "execution_id || '-' || $suffix"}  # fmt: skip
-    chosen = ", ".join(f"{new[name]} AS {name}" if name in new else f'"{name}"' for name in columns)
-    values = {"revision": revision, "sweep": sweep_id, "now": now.replace(tzinfo=None),
-              "suffix": f"{int(now.timestamp() * 1_000_000):x}"}  # fmt: skip
+    new = {"suite_revision": "b.suite_revision", "tags": _NEW_TAGS, "sweep_id": "$sweep", "decided_at": "$now",
+           "verdict_id": "v.execution_id || '-' || $suffix"}  # fmt: skip
+    chosen = ", ".join(f"{new[name]} AS {name}" if name in new else f'v."{name}"' for name in columns)
+    values = {"sweep": sweep_id, "now": now.replace(tzinfo=None), "suffix": f"{int(now.timestamp() * 1_000_000):x}",
+              "ids": [each.execution_id for each in rebinds],
+              "revisions": [each.suite_revision for each in rebinds],
+              "tags": [each.tags for each in rebinds]}  # fmt: skip
     with warehouse.transaction() as connection:
-        _select_executions(connection, execution_ids)
         connection.execute(
             f"""INSERT INTO verdicts SELECT {chosen} FROM (
-                SELECT *, row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest
-                FROM verdicts SEMI JOIN selected USING (execution_id)) WHERE newest = 1""",
+                    SELECT unnest($ids::VARCHAR[]) AS execution_id, unnest($revisions::VARCHAR[]) AS suite_revision,
+                           unnest($tags::VARCHAR[]) AS tags) b
+                JOIN verdicts v USING (execution_id)
+                QUALIFY row_number() OVER (PARTITION BY v.execution_id ORDER BY v.decided_at DESC) = 1""",
             values,
         )
 

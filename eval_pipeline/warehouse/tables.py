@@ -73,7 +73,7 @@ TABLES: tuple[Table, ...] = (
         _SWEEP,
         ("started_at", "TIMESTAMP", "Start (UTC)"),
         ("finished_at", "TIMESTAMP", "End (UTC); NULL while running or after a kill"),
-        ("status", "VARCHAR", "running, finished, or interrupted"),
+        ("status", "VARCHAR", "running, finished, interrupted; abandoned: an interrupted refresh, given up"),
         ("dagster_run_id", "VARCHAR", "Dagster run that executed it"),
         ("refresh", "VARCHAR", "Refresh policy: missing, failed or all"),
         ("selection", "JSON", "Requested suites, runners, cases, tags, repetitions, thresholds"),

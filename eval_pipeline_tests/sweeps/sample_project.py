@@ -91,10 +91,12 @@ class ProjectFolder:
         project = load_project(self.root)
         return ProjectSession(replace(project, data=data) if data is not None else project)
 
-    def sweep_cells(self, pairs: Sequence[PairKey], **options: Any) -> tuple[str, list[PairOutcome]]:
+    def sweep_cells(
+        self, pairs: Sequence[PairKey], sweep_id: str | None = None, **options: Any
+    ) -> tuple[str, list[PairOutcome]]:
         """Carries out cells as a new process would; returns the sweep's id and what became of them."""
         session = self.session()
-        sweep_id = new_id(datetime.now(UTC))
+        sweep_id = sweep_id or new_id(datetime.now(UTC))
         outcomes = carry_out(
             session.pairs(pairs),
             SweepOptions(**options),

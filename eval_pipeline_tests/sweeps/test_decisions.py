@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.executions.model import Plan
 from eval_pipeline.reports.normalize import normalizer_version
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.suites.model import SuiteSettings
@@ -31,6 +32,7 @@ EXECUTED = StoredExecution(
     suite_revision="old",
     failure_class=None,
     cost_usd=None,
+    tags="",
 )
 """An execution that passed; its decision key is filled in with what applies now."""
 FAILED = EXECUTED._replace(status="failed", failure_class="wrong-answer")
@@ -63,6 +65,13 @@ SITUATIONS: dict[str, tuple[StoredExecution | None, dict[str, Any], dict[str, An
     ),
     "grader-was-down": (NOT_GRADED, {}, ASKS_A_MODEL, Decision.RESCORE),
     "grader-was-down-and-failures-anew": (NOT_GRADED, {"refresh": "failed"}, ASKS_A_MODEL, Decision.RESCORE),
+    "other-tags": (EXECUTED, {}, {"tags": ("t",)}, Decision.UPDATE),
+    "other-prices": (EXECUTED._replace(prices="other"), {}, {}, Decision.UPDATE),
+    "cost-as-reported": (EXECUTED._replace(prices="reported"), {}, {}, Decision.REUSE),
+    "tried-again-in-vain": (EXECUTED._replace(superseded=True), {}, {}, Decision.EXECUTE),
+    "tried-again-in-vain-when-nothing-is-executed": (
+        EXECUTED._replace(superseded=True), {"stages": ("session_reports", "evaluator_scores")}, {}, Decision.REUSE,
+    ),
     "evaluator-broke": (NOT_GRADED, {}, {}, Decision.REUSE),
 }  # fmt: skip
 
@@ -81,7 +90,9 @@ def test_what_happens_to_a_plan(
     threshold = options.get("threshold", 0.8)
     rules = PairRules(pair=pair, options=SweepOptions(**options), evaluators=evaluators, threshold=threshold)
 
-    assert decide_plan(stored, the_case, rules) is expected
+    plan = Plan(suite=suite.name, case=the_case, runner=pair.runner, repetition=1, key="k")
+
+    assert decide_plan(stored, plan, rules) is expected
 
 
 PASSED, NOT_PASSED = PlanOutcome(True, True, 0.4), PlanOutcome(True, False, 0.4)

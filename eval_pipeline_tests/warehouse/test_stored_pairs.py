@@ -10,7 +10,7 @@ import pytest
 
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.stored_pairs import rebind, select_again, stored_executions
+from eval_pipeline.warehouse.stored_pairs import Rebind, joined_tags, rebind, select_again, stored_executions
 from eval_pipeline_tests.builders import NOON
 
 CELL = PairKey("s", "r")
@@ -111,10 +111,10 @@ def test_other_suites_and_runners_are_not_looked_at(warehouse: DuckDBWarehouse) 
 def test_unchanged_verdicts_are_repeated_for_the_new_revision_of_their_suite(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("verdicts", [verdict("e1", "failed", at=0), verdict("e1", "passed", at=1), verdict("e2")])
 
-    rebind(warehouse, ["e1"], "new", "2", NOON + timedelta(minutes=5))
+    rebind(warehouse, [Rebind("e1", "new", joined_tags(["t", "u"]))], "2", NOON + timedelta(minutes=5))
 
-    rows = warehouse.frame("SELECT execution_id, status, sweep_id FROM verdicts WHERE suite_revision = 'new'")
-    assert rows.rows() == [("e1", "passed", "2")]
+    rows = warehouse.frame("SELECT execution_id, status, sweep_id, tags FROM verdicts WHERE suite_revision = 'new'")
+    assert rows.rows() == [("e1", "passed", "2", ["t", "u"])]
     assert len(warehouse.frame("SELECT DISTINCT verdict_id FROM verdicts")) == 4
 
 

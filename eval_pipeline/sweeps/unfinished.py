@@ -1,0 +1,58 @@
+"""Sweeps that were to execute everything anew (`--refresh all`) and were interrupted: the next sweep executes what they
+did not reach, unless it abandons them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eval_pipeline.executions.model import Plan
+from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.sweeps.options import EXECUTE, SweepOptions
+from eval_pipeline.warehouse import queries
+from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.store import Warehouse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedRefresh:
+    """An interrupted sweep that was to execute its plans anew: which pairs and plans it covers."""
+
+    sweep_id: str
+    suites: frozenset[str]
+    runners: frozenset[str]
+    cases: CaseFilter
+    repetitions: int | None
+
+    def covers_pair(self, pair: PairKey) -> bool:
+        """Return whether a pair belongs to the sweep."""
+        return pair.suite in self.suites and pair.runner in self.runners
+
+    def covers(self, plan: Plan) -> bool:
+        """Return whether a plan of such a pair belongs to the sweep."""
+        return self.cases(plan.case) and (self.repetitions is None or plan.repetition <= self.repetitions)
+
+
+def unfinished_refreshes(
+    warehouse: Warehouse, options: SweepOptions, sweep_id: str | None = None
+) -> list[UnfinishedRefresh]:
+    """Return the sweeps whose rest is still to be executed; `sweep_id` is the sweep under way.
+
+    None under `abandon_refresh`. Without a sweep under way, one that is marked as running counts as well: it either
+    executes the rest itself, or was killed.
+    """
+    if options.abandon_refresh or not warehouse.exists():
+        return []
+    stored = queries.refreshes(warehouse, ("interrupted",) if sweep_id is not None else ("interrupted", "running"))
+    return [_refresh(id_, selection) for id_, selection in stored if EXECUTE in selection.get("stages", (EXECUTE,))]
+
+
+def _refresh(sweep_id: str, selection: Mapping[str, Any]) -> UnfinishedRefresh:
+    return UnfinishedRefresh(
+        sweep_id=sweep_id,
+        suites=frozenset(selection.get("suites") or ()),
+        runners=frozenset(selection.get("runners") or ()),
+        cases=CaseFilter(ids=frozenset(selection.get("cases") or ()), tags=frozenset(selection.get("tags") or ())),
+        repetitions=selection.get("repetitions"),
+    )
