@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -15,12 +15,12 @@ from pydantic.fields import FieldInfo
 
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Runner
-from eval_pipeline.executions.planning import CaseFilter, check_case_ids, pair_cases
+from eval_pipeline.executions.planning import CaseFilter, check_case_ids
 from eval_pipeline.executions.runners import require_environment, select_runners
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
-from eval_pipeline.sweeps.pairs import ValidatedSuite
+from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
 from eval_pipeline.sweeps.project import Project, load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import grading_errors
@@ -170,7 +170,7 @@ def select_in(
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
     case_filter = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
-    used = [pair for each in ready for pair in _pairs(each, chosen, case_filter, bool(runners))]
+    used = [pair for each in ready for pair in requested_pairs(each, chosen, case_filter, any_runner=bool(runners))]
     if not used and not cases and not tags:
         _check_cases_runners(ready, chosen)
     chosen = [runner for runner in chosen if runner.name in {pair.runner for pair in used}]
@@ -203,15 +203,6 @@ def _check_graders(session: ProjectSession, pairs: list[PairKey], options: Sweep
     errors = grading_errors(session, session.pairs(pairs), options).values()
     if errors:
         raise InputErrors(list({str(error): error for error in errors}.values()))
-
-
-def _pairs(
-    ready: ValidatedSuite, runners: list[Runner], case_filter: CaseFilter, any_runner: bool
-) -> Iterator[PairKey]:
-    """Yield the pairs of a suite with at least one case to execute."""
-    for runner in runners:
-        if next(pair_cases(ready.suite, runner, case_filter, any_runner=any_runner), None) is not None:
-            yield PairKey(ready.suite.name, runner.name)
 
 
 def _check_cases_runners(suites: list[ValidatedSuite], chosen: list[Runner]) -> None:

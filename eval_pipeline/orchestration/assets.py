@@ -1,12 +1,12 @@
-"""The assets: suites; executions, reports, scores and failure classes of each pair; leaderboards over all.
+"""The assets: suites; plans, evaluators, executions, reports, scores and failure classes of each pair; leaderboards.
 
 Thin by rule: partitions in, one verb of the rooms without Dagster, materializations with metadata out. The four assets
 of a pair are one step over all partitions of a run: a step of its own per partition costs seconds.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import dagster as dg
 
@@ -14,19 +14,24 @@ from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.checks import pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.config import SweepConfig
 from eval_pipeline.orchestration.instance import end_killed_runs
-from eval_pipeline.orchestration.metadata import CODE_VERSION, board_metadata, suite_materialization
-from eval_pipeline.orchestration.partitions import by_suite, pair_key
+from eval_pipeline.orchestration.metadata import board_metadata, suite_materialization
+from eval_pipeline.orchestration.partitions import pair_key, partition_key, run_partitions, suite_partitions
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
+from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, NewestEvents, observe_inputs
 from eval_pipeline.sweeps.options import STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import select_pairs
 from eval_pipeline.sweeps.sweep import run_recorded
+from eval_pipeline.warehouse.journal import PairKey
 
 GROUP = "evaluation"
 Loaded = TypeVar("Loaded")
 _NO_OUTPUT: tuple[dg.AssetCheckResult, ...] = ()
 """What a step yields whose materializations and checks are logged one by one, each with its partition."""
+MAPPINGS = {"suites": dg.AllPartitionMapping()}
 _DESCRIPTIONS = {
+    "plans": "What a runner is given: the cases of a suite as the target sees them, and the runner's own settings.",
+    "evaluators": "What a runner's answers are scored with: the evaluators of a suite at its revision.",
     "target_executions": "Every planned case carried out by the runner: attempts, raw output, failures. Costs money.",
     "session_reports": "Each execution normalized: final output, events, tokens, cost, file reads, skills.",
     "evaluator_scores": "One score per evaluator and execution, and the verdict decided from them.",
@@ -34,7 +39,7 @@ _DESCRIPTIONS = {
 }
 
 
-def suites_asset(session: ProjectSession, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
+def suites_asset(session: ProjectSession) -> dg.AssetsDefinition:
     """The asset `suites`: one partition per suite."""
 
     spec = dg.AssetSpec(
@@ -49,21 +54,28 @@ def suites_asset(session: ProjectSession, partitions: dg.PartitionsDefinition[st
     @dg.multi_asset(
         name="suites",
         specs=[spec],
-        check_specs=suite_checks(partitions),
-        partitions_def=partitions,
+        check_specs=suite_checks(suite_partitions),
+        partitions_def=suite_partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
     def suites(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        for key in context.partition_keys:
+        keys = run_partitions(context)
+        newest = NewestEvents(context.instance, keys)
+        for key in keys:
             ready = _or_fail(partial(session.suite, key))
             session.store.store_suites([ready])
             context.log_event(suite_materialization(ready))
-            context.log_event(suite_check(ready))
+            context.log_event(suite_check(ready, newest.target("suites", key)))
         session.warehouse.publish()
         yield from _NO_OUTPUT
 
     return suites
+
+
+def input_assets(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetSpec]:
+    """The external assets that the assets of a pair are made from."""
+    return [_spec(name, partitions, partitions_def=partitions) for name in INPUTS]
 
 
 def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
@@ -71,18 +83,19 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
 
     @dg.multi_asset(
         name="evaluate",
-        specs=list(_pair_specs(partitions)),
+        specs=[_spec(name, partitions, skippable=True, code_version=CODE_VERSION) for name in PAIR_ASSETS],
         check_specs=pair_checks(partitions),
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
     def evaluate(context: dg.AssetExecutionContext, config: SweepConfig) -> Iterator[dg.AssetCheckResult]:
+        keys = run_partitions(context)
         stages = tuple(name for name in STAGES if dg.AssetKey(name) in context.selected_asset_keys)
         options = _or_fail(lambda: config.options(session.project, stages))
-        names = [pair_key(key) for key in context.partition_keys]
-        selected = _or_fail(lambda: select_pairs(session, names, options))
-        reporter = PairReporter(context, session, selected.unusable)
+        selected = _or_fail(lambda: select_pairs(session, [pair_key(key) for key in keys], options))
+        observe_inputs(context.instance, selected.pairs)
+        reporter = PairReporter(context, session, keys, _still_requested(context, session, selected.unusable))
         if selected.pairs:
             with session.store.exclusive(context.log.info) as killed:
                 end_killed_runs(context.instance, killed)
@@ -93,20 +106,23 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
     return evaluate
 
 
-def _pair_specs(partitions: dg.PartitionsDefinition[str]) -> Iterator[dg.AssetSpec]:
-    in_grid = isinstance(partitions, dg.MultiPartitionsDefinition)
-    upstream = dg.AssetDep("suites", partition_mapping=by_suite if in_grid else dg.AllPartitionMapping())
-    for name in PAIR_ASSETS:
-        yield dg.AssetSpec(
-            name,
-            deps=[upstream],
-            skippable=True,
-            group_name=GROUP,
-            kinds={"duckdb", "polars"} if name == "failure_classes" else {"duckdb"},
-            code_version=CODE_VERSION,
-            description=_DESCRIPTIONS[name],
-        )
-        upstream = dg.AssetDep(name)
+def _still_requested(
+    context: dg.AssetExecutionContext, session: ProjectSession, unusable: Mapping[PairKey, str]
+) -> dict[PairKey, str]:
+    """Return the unusable pairs without those that no suite requests any more; each of these is a warning."""
+    requested: dict[PairKey, str] = {}
+    for pair, reason in unusable.items():
+        if session.is_gone(pair):
+            context.log.warning(f"{partition_key(pair)} is skipped, no suite requests it any more: {reason}")
+        else:
+            requested[pair] = reason
+    return requested
+
+
+def _spec(name: str, partitions: dg.PartitionsDefinition[str], **fields: Any) -> dg.AssetSpec:
+    kinds = {"plans": {"yaml"}, "evaluators": {"yaml"}, "failure_classes": {"duckdb", "polars"}}.get(name, {"duckdb"})
+    deps = [dg.AssetDep(each, partition_mapping=MAPPINGS.get(each)) for each in UPSTREAM[name]]
+    return dg.AssetSpec(name, deps=deps, group_name=GROUP, kinds=kinds, description=_DESCRIPTIONS[name], **fields)
 
 
 def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
@@ -114,12 +130,13 @@ def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
 
     @dg.asset(
         name="leaderboards",
-        deps=["evaluator_scores"],
+        deps=["evaluator_scores", "evaluators"],
         group_name=GROUP,
         kinds={"duckdb", "polars"},
         code_version=CODE_VERSION,
         automation_condition=dg.AutomationCondition.eager()
         .without(~dg.AutomationCondition.any_deps_missing())
+        .ignore(dg.AssetSelection.assets("evaluators"))
         .with_label("any score updated"),
         description="Standings per suite and overall: pass rates with intervals, coverage, latency, tokens, cost.",
     )

@@ -4,9 +4,11 @@ model never turns the graph red."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData as Target,
+)
 
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import PairOutcome
@@ -33,8 +35,8 @@ def _spec(name: str, asset: dg.AssetKey, text: str, partitions: dg.PartitionsDef
     return dg.AssetCheckSpec(name, asset=asset, description=text, partitions_def=partitions)
 
 
-def suite_check(ready: ValidatedSuite) -> dg.AssetCheckEvaluation:
-    """Whether every case of a suite can be loaded."""
+def suite_check(ready: ValidatedSuite, target: Target | None) -> dg.AssetCheckEvaluation:
+    """Whether every case of a suite can be loaded. `target` is the materialization that was checked."""
     return dg.AssetCheckEvaluation(
         asset_key=SUITES,
         check_name=VALID,
@@ -42,25 +44,24 @@ def suite_check(ready: ValidatedSuite) -> dg.AssetCheckEvaluation:
         partition=ready.suite.name,
         severity=dg.AssetCheckSeverity.WARN,
         metadata={"invalid_cases": len(ready.errors), "cases": len(ready.suite.cases)},
+        target_materialization_data=target,
     )
 
 
-def checks_of_pair(outcome: PairOutcome, key: str, defaults: Defaults) -> Iterator[dg.AssetCheckEvaluation]:
+def checks_of_pair(
+    outcome: PairOutcome, key: str, defaults: Defaults, target: Target | None
+) -> Iterator[dg.AssetCheckEvaluation]:
     """The checks of one pair: coverage against its minimum, pass rate against the project's (if it names one)."""
-    yield _evaluation(COVERAGE, key, outcome.counts.coverage, defaults.min_coverage)
-    yield _evaluation(PASS_RATE, key, outcome.counts.pass_rate, defaults.min_pass_rate)
-
-
-def _evaluation(name: str, key: str, value: float | None, least: float | None) -> dg.AssetCheckEvaluation:
-    """A missing value passes only where no minimum is set."""
-    metadata: dict[str, Any] = {"least": least} if least is not None else {}
-    if value is not None:
-        metadata["value"] = value
-    return dg.AssetCheckEvaluation(
-        asset_key=SCORES,
-        check_name=name,
-        passed=least is None or (value is not None and value >= least),
-        partition=key,
-        severity=dg.AssetCheckSeverity.WARN,
-        metadata=metadata,
-    )
+    counts = outcome.counts
+    minima = {COVERAGE: (counts.coverage, defaults.min_coverage), PASS_RATE: (counts.pass_rate, defaults.min_pass_rate)}
+    for name, (value, least) in minima.items():
+        bounds = {"value": value, "least": least}
+        yield dg.AssetCheckEvaluation(
+            asset_key=SCORES,
+            check_name=name,
+            passed=not counts.planned or least is None or (value is not None and value >= least),
+            partition=key,
+            severity=dg.AssetCheckSeverity.WARN,
+            metadata={name: bound for name, bound in bounds.items() if bound is not None},
+            target_materialization_data=target,
+        )

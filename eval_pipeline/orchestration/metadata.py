@@ -10,28 +10,10 @@ import polars as pl
 
 from eval_pipeline.leaderboards.board_svg import board_svg
 from eval_pipeline.leaderboards.standings import OVERALL
+from eval_pipeline.orchestration.versions import provenance
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.summaries import board_tables, failure_table, problem_list, stage_counts, suites_of
-
-CODE_VERSION = "1"
-
-
-def provenance(data_version: str) -> dict[str, str]:
-    """Return the tags from which Dagster decides what is up to date."""
-    return {"dagster/code_version": CODE_VERSION, "dagster/data_version": data_version}
-
-
-def made_from(asset: str, data_version: str, event: int | None = None) -> dict[str, str]:
-    """Return the tags that name an upstream partition: its data version, and its materialization (None: of this run).
-
-    Dagster writes them itself for what a step returns, but not for what a step logs. Without them the UI shows every
-    partition as unsynced.
-    """
-    return {
-        f"dagster/input_data_version/{asset}": data_version,
-        f"dagster/input_event_pointer/{asset}": "NULL" if event is None else str(event),
-    }
 
 
 def suite_materialization(ready: ValidatedSuite) -> dg.AssetMaterialization:

@@ -1,6 +1,8 @@
-"""The partitions of the assets: suites (dynamic: they come and go with files) × runners (from the runners file).
+"""The partitions of the assets: suites, and the pairs (suite × runner) that suites request.
 
-Dagster orders the keys of a two-dimensional partition by dimension name, so a key reads `runner|suite`.
+Both are dynamic: they come and go with suite files and runners. A pair is one key, `suite@runner`. A grid of both
+dimensions would also hold the pairs that no suite requests, which stay missing for ever, and a backfill of it is a run
+per runner. The UI reads `|` in a key as two dimensions.
 """
 
 from __future__ import annotations
@@ -13,48 +15,49 @@ from eval_pipeline.orchestration import notices as notices  # first: the lines b
 from eval_pipeline.warehouse.journal import PairKey
 
 SUITES = "suites"
+PAIRS = "pairs"
+PARTITION = "dagster/partition"
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
 
-dynamic_suites = dg.DynamicPartitionsDefinition(name=SUITES)
-by_suite = dg.MultiToSingleDimensionPartitionMapping(partition_dimension_name="suite")
+suite_partitions = dg.DynamicPartitionsDefinition(name=SUITES)
+pair_partitions = dg.DynamicPartitionsDefinition(name=PAIRS)
 
 
-def suite_partitions(suites: Sequence[str] | None = None) -> dg.PartitionsDefinition[str]:
-    """The suites that there are, or exactly these (a sweep of the command line)."""
-    return dynamic_suites if suites is None else dg.StaticPartitionsDefinition(list(suites))
-
-
-def grid(suites: dg.PartitionsDefinition[str], runners: Sequence[str]) -> dg.MultiPartitionsDefinition:
-    """Suites × runners."""
-    return dg.MultiPartitionsDefinition({"suite": suites, "runner": dg.StaticPartitionsDefinition(list(runners))})
-
-
-def partition_key(pair: PairKey) -> dg.MultiPartitionKey:
+def partition_key(pair: PairKey) -> str:
     """The partition of a pair."""
-    return dg.MultiPartitionKey({"suite": pair.suite, "runner": pair.runner})
-
-
-def exactly(pairs: Sequence[PairKey]) -> dg.StaticPartitionsDefinition:
-    """Just these pairs, under the same keys as in the grid.
-
-    A sweep of the command line has its own definitions: in the grid a run covers a box, and every pair of it costs
-    events, also one with nothing to carry out.
-    """
-    return dg.StaticPartitionsDefinition([str(partition_key(pair)) for pair in pairs])
+    return f"{pair.suite}@{pair.runner}"
 
 
 def pair_key(key: str) -> PairKey:
-    """The pair of a partition; names hold no `|`."""
-    runner, suite = str(key).split("|")
+    """The pair of a partition; names of runners hold no `@`."""
+    suite, _, runner = key.rpartition("@")
     return PairKey(suite, runner)
 
 
-def range_tags(suites: Sequence[str], runners: Sequence[str]) -> dict[str, str]:
-    """Run tags that make one run of all partitions between the first and the last of both sides."""
-    return between(PairKey(suites[0], runners[0]), PairKey(suites[-1], runners[-1]))
+def exactly(pairs: Sequence[PairKey]) -> dg.StaticPartitionsDefinition:
+    """Just these pairs, under the same keys.
+
+    A sweep of the command line has its own definitions: its pairs need not follow each other among all pairs.
+    """
+    return dg.StaticPartitionsDefinition([partition_key(pair) for pair in pairs])
 
 
-def between(first: PairKey, last: PairKey) -> dict[str, str]:
-    """Run tags that make one run of all partitions from one to another."""
-    return {RANGE_START: str(partition_key(first)), RANGE_END: str(partition_key(last))}
+def range_tags(keys: Sequence[str]) -> dict[str, str]:
+    """Run tags that make one run of all partitions from the first to the last of these."""
+    return {RANGE_START: keys[0], RANGE_END: keys[-1]}
+
+
+def run_partitions(context: dg.AssetExecutionContext) -> list[str]:
+    """Return the partitions of a run.
+
+    The tags of a range come first. `context.partition_keys` prefers others, and a run that Dagster made for a range has
+    those of its first partition too: it would cover that one alone.
+    """
+    tags = context.run.tags
+    if RANGE_START not in tags:
+        return [tags[PARTITION]] if PARTITION in tags else list(context.partition_keys)
+    definition = context.assets_def.partitions_def
+    assert definition is not None, "a run over a range has partitions"
+    keys = list(definition.get_partition_keys(dynamic_partitions_store=context.instance))
+    return keys[keys.index(tags[RANGE_START]) : keys.index(tags[RANGE_END]) + 1]

@@ -8,9 +8,10 @@ import dagster as dg
 
 from eval_pipeline.orchestration.checks import checks_of_pair
 from eval_pipeline.orchestration.event_storage import events_together
-from eval_pipeline.orchestration.metadata import made_from, pair_metadata, provenance
+from eval_pipeline.orchestration.metadata import pair_metadata
 from eval_pipeline.orchestration.partitions import partition_key
-from eval_pipeline.sweeps.options import STAGES, Defaults
+from eval_pipeline.orchestration.versions import NewestEvents, provenance
+from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE, STAGES, Defaults
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.summaries import by_reason
@@ -24,15 +25,22 @@ PAIRS_AT_ONCE = 16
 class PairReporter(ForwardingObserver):
     """Reports finished pairs to Dagster, and passes everything on to the session's own observer.
 
-    A pair with nothing to carry out is no event: a run in the grid is a box of both sides, and events cost time.
+    A pair with nothing to carry out is reported too: Dagster counts a partition without an event as failed.
     """
 
-    def __init__(self, context: dg.AssetExecutionContext, session: ProjectSession, unusable: Mapping[PairKey, str]):
+    def __init__(
+        self,
+        context: dg.AssetExecutionContext,
+        session: ProjectSession,
+        keys: Sequence[str],
+        unusable: Mapping[PairKey, str],
+    ) -> None:
         super().__init__(session.observer)
-        self.failed = {str(partition_key(name)): reason for name, reason in unusable.items()}
+        self.failed = {partition_key(name): reason for name, reason in unusable.items()}
         self._context = context
         self._defaults: Defaults = session.project.defaults
-        self._suite_events: dict[str, int | None] = {}
+        self._newest = NewestEvents(context.instance, keys)
+        self._total = len(keys)
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         for start in range(0, len(outcomes), PAIRS_AT_ONCE):
@@ -45,9 +53,8 @@ class PairReporter(ForwardingObserver):
         """Raise the one failure of a run, if any partition failed: each reason once, with its partitions."""
         if not self.failed:
             return
-        total = len(self._context.partition_keys)
         raise dg.Failure(
-            f"{len(self.failed)} of {total} partitions failed\n{by_reason(self.failed)}",
+            f"{len(self.failed)} of {self._total} partitions failed\n{by_reason(self.failed)}",
             metadata={"failed": self.failed},
             allow_retries=False,
         )
@@ -55,26 +62,29 @@ class PairReporter(ForwardingObserver):
     def _report(self, outcome: PairOutcome) -> None:
         key = partition_key(outcome.pair.name)
         if outcome.error is not None:
-            self.failed[str(key)] = outcome.error
-        elif outcome.counts.planned:
-            self._materialize(outcome, key)
-
-    def _materialize(self, outcome: PairOutcome, key: dg.MultiPartitionKey) -> None:
-        version, ready = outcome.pair.data_version, outcome.pair.ready
-        upstream = made_from("suites", ready.data_version, self._suite_event(ready.suite.name))
+            self.failed[key] = outcome.error
+            return
         for asset in PAIR_ASSETS:
             if dg.AssetKey(asset) in self._context.selected_asset_keys:
-                metadata, tags = pair_metadata(asset, outcome), provenance(version) | upstream
-                self._context.log_event(dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags))
-            upstream = made_from(asset, version)
-        for check in checks_of_pair(outcome, key, self._defaults):
+                self._materialize(asset, outcome, key)
+        for check in checks_of_pair(outcome, key, self._defaults, self._newest.target("evaluator_scores", key)):
             if check.asset_check_key in self._context.selected_asset_check_keys:
                 self._context.log_event(check)
 
-    def _suite_event(self, suite: str) -> int | None:
-        """The newest materialization of a suite's partition, fetched once per suite."""
-        if suite not in self._suite_events:
-            of_suite = dg.AssetRecordsFilter(asset_key=dg.AssetKey("suites"), asset_partitions=[suite])
-            records = self._context.instance.fetch_materializations(of_suite, limit=1).records
-            self._suite_events[suite] = records[0].storage_id if records else None
-        return self._suite_events[suite]
+    def _materialize(self, asset: str, outcome: PairOutcome, key: str) -> None:
+        pair, version = outcome.pair.name, self._version(asset, outcome, key)
+        tags = {"suite": pair.suite, "runner": pair.runner, **provenance(version)}
+        tags |= self._newest.upstream_tags(asset, key)
+        metadata = pair_metadata(asset, outcome)
+        self._context.log_event(dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags))
+        self._newest.add(asset, key, version)
+
+    def _version(self, asset: str, outcome: PairOutcome, key: str) -> str:
+        """The data version of what is stored now: that of before, unless this run changed a row."""
+        counts = outcome.counts
+        changed = counts.executed or counts.refused if asset in (EXECUTE, NORMALIZE) else counts.changed
+        before = self._newest.version(asset, key)
+        if before is not None and not changed:
+            return before
+        pair = outcome.pair
+        return f"{self._context.run.run_id[:8]}-{pair.revision[:16]}-{pair.ready.suite.revision[:16]}"

@@ -15,7 +15,7 @@ from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.event_storage import events_together
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import suite_materialization
-from eval_pipeline.orchestration.partitions import SUITES, between
+from eval_pipeline.orchestration.partitions import PAIRS, SUITES, partition_key, range_tags
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, CollectingObserver, PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -40,10 +40,12 @@ def run_sweep(
     """Carry out pairs of these suites with a SweepConfig, then rank. A failing target raises nothing."""
     sweep_run = SweepRun()
     session.observer = CollectingObserver(session.observer, sweep_run.outcomes)
-    definitions = build_definitions(session, list(dict.fromkeys(pair.runner for pair in pairs)), pairs)
+    definitions = build_definitions(session, pairs)
+    keys = [partition_key(pair) for pair in pairs]
     with open_instance(session.project.data, session.project.root) as instance:
         _register(session, suites, instance)
-        sweep = _execute(definitions, "sweep", instance, config, between(pairs[0], pairs[-1]))
+        instance.add_dynamic_partitions(PAIRS, keys)
+        sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))
         sweep_run.run_id = sweep.run_id
         sweep_run.problem = None if sweep.success else _problem(sweep)
         if any(outcome.counts.changed for outcome in sweep_run.outcomes) or not has_board(session.warehouse):

@@ -7,7 +7,9 @@ import logging
 import dagster as dg
 from dagster._utils.schedules import is_valid_cron_schedule
 
-from eval_pipeline.orchestration.partitions import SUITES, range_tags
+from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.orchestration.partitions import PAIRS, range_tags
+from eval_pipeline.orchestration.project_partitions import apply_requests, partition_requests, read_project
 from eval_pipeline.sweeps.project import DEFAULT_SCHEDULE, PROJECT_FILE
 from eval_pipeline.sweeps.project_session import ProjectSession
 
@@ -15,9 +17,7 @@ _LOG = logging.getLogger("dagster")
 _DESCRIPTION = "One run over all suites and runners; targets are called anew (refresh: all)."
 
 
-def nightly_sweep(
-    session: ProjectSession, runners: list[str], job: dg.UnresolvedAssetJobDefinition
-) -> dg.ScheduleDefinition:
+def nightly_sweep(session: ProjectSession, job: dg.UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
     """Every night one run over all suites × runners, everything executed anew; stopped until someone starts it.
 
     With a cron expression that cannot be used, every tick is skipped and says why.
@@ -27,12 +27,17 @@ def nightly_sweep(
     def nightly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         if problem is not None:
             return dg.SkipReason(problem)
-        suites = list(context.instance.get_dynamic_partitions(SUITES))
-        if not suites or not runners:
-            return dg.SkipReason("no suites are known yet" if runners else "there are no runners")
+        try:
+            contents = read_project(session)
+        except EvalPipelineError as error:
+            return dg.SkipReason(str(error))
+        apply_requests(context.instance, partition_requests(context.instance, contents))
+        keys = context.instance.get_dynamic_partitions(PAIRS)
+        if not keys:
+            return dg.SkipReason("; ".join(contents.problems) or "no suite requests a runner")
         return dg.RunRequest(
             run_key=context.scheduled_execution_time.isoformat(),
-            tags=range_tags(suites, runners),
+            tags=range_tags(keys),
             run_config=dg.RunConfig(ops={"evaluate": {"config": {"refresh": "all"}}}),
         )
 

@@ -8,9 +8,9 @@ import dagster as dg
 
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.metadata import suite_materialization
-from eval_pipeline.orchestration.partitions import SUITES, dynamic_suites
-from eval_pipeline.suites.load import read_suites
-from eval_pipeline.suites.model import Suite
+from eval_pipeline.orchestration.partitions import SUITES
+from eval_pipeline.orchestration.project_partitions import partition_requests, read_project
+from eval_pipeline.orchestration.versions import input_observations
 from eval_pipeline.sweeps.project_session import ProjectSession
 
 INTERVAL_S = 15
@@ -27,34 +27,29 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
     )
     def discover(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         try:
-            on_disk, broken = _suites_on_disk(session)
+            contents = read_project(session)
         except EvalPipelineError as error:
             return dg.SkipReason(str(error))
-        for problem in broken:
+        for problem in contents.problems:
             context.log.warning(problem)
         known: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
+        revisions = {name: ready.suite.revision for name, ready in contents.suites.items()}
         there = set(context.instance.get_dynamic_partitions(SUITES))
-        changed = [name for name, suite in on_disk.items() if known.get(name) != suite.revision or name not in there]
-        gone = [name for name in known if name not in on_disk and name in there] if not broken else []
-        if not changed and not gone:
-            return dg.SkipReason("; ".join(broken) or "suites unchanged")
-        session.suites = {name: session.validate_suite(on_disk[name]) for name in changed}
-        session.store.store_suites(list(session.suites.values()))
-        added = dynamic_suites.build_add_request([name for name in changed if name not in there])
-        removed = [dynamic_suites.build_delete_request(gone)] if gone else []
+        changed = [
+            ready for name, ready in contents.suites.items() if known.get(name) != revisions[name] or name not in there
+        ]
+        requests = partition_requests(context.instance, contents)
+        observed = list(input_observations(context.instance, list(contents.usable_pairs())))
+        if not (changed or requests or observed):
+            return dg.SkipReason("; ".join(contents.problems) or "suites unchanged")
+        session.store.store_suites(changed)
         return dg.SensorResult(
-            dynamic_partitions_requests=[added, *removed],
-            asset_events=[suite_materialization(session.suite(name)) for name in changed],
-            cursor=json.dumps((known if broken else {}) | {name: suite.revision for name, suite in on_disk.items()}),
+            dynamic_partitions_requests=requests,
+            asset_events=[*map(suite_materialization, changed), *observed],
+            cursor=json.dumps((known if contents.problems else {}) | revisions),
         )
 
     return discover
-
-
-def _suites_on_disk(session: ProjectSession) -> tuple[dict[str, Suite], list[str]]:
-    """Every suite on disk by name, and what cannot be read or has a name that is taken."""
-    suites, broken = read_suites(session.project.suites, session.project.root, session.load_options)
-    return {suite.name: suite for suite in suites}, [str(error) for error in broken]
 
 
 def automation() -> dg.AutomationConditionSensorDefinition:

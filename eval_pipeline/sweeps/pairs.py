@@ -3,12 +3,13 @@ defaults together make of a setting. Values only; what happens to each plan is d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.planning import CaseFilter, pair_cases, plan_pair
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.suites.case_list import case_list, traits_of
@@ -50,11 +51,6 @@ class Pair:
     @property
     def name(self) -> PairKey:
         return PairKey(self.ready.suite.name, self.runner.name)
-
-    @property
-    def data_version(self) -> str:
-        """The version of what is stored of the pair: the revisions of its runner and its suite, shortened."""
-        return f"{self.revision[:16]}-{self.ready.suite.revision[:16]}"
 
 
 def repetitions_of(pair: Pair, options: SweepOptions) -> int:
@@ -138,3 +134,18 @@ def executes(options: SweepOptions) -> bool:
 def judges(options: SweepOptions) -> bool:
     """Return whether a sweep normalizes or scores, or only executes."""
     return NORMALIZE in options.stages or EVALUATE in options.stages
+
+
+def requested_pairs(
+    ready: ValidatedSuite, runners: Iterable[Runner], selected: CaseFilter | None = None, *, any_runner: bool = False
+) -> Iterator[PairKey]:
+    """Yield the pairs of a suite with at least one case to execute."""
+    for runner in runners:
+        if next(pair_cases(ready.suite, runner, selected, any_runner=any_runner), None) is not None:
+            yield PairKey(ready.suite.name, runner.name)
+
+
+def plans_version(pair: Pair) -> str:
+    """Return the version of what a pair's runner is and is given: it changes when any plan of the pair does."""
+    keys = [plan.key for plan in plan_pair(pair.ready.suite, pair.runner, pair.revision, any_runner=True)]
+    return f"{pair.revision[:16]}-{fingerprint(keys)[:16]}"

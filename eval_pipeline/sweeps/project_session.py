@@ -126,6 +126,16 @@ class ProjectSession:
             for name in requested
         ]
 
+    def is_gone(self, name: PairKey) -> bool:
+        """Return whether the project has no suite of this name, or its suite does not request this unknown runner."""
+        try:
+            ready = self.suite(name.suite)
+        except UnknownName:
+            return True
+        except EvalPipelineError:  # a file that cannot be read may be the one
+            return False
+        return name.runner not in self._runner_names() and name.runner not in ready.suite.settings.runners
+
     def usable_pairs(self, names: Sequence[PairKey]) -> tuple[list[Pair], dict[PairKey, str]]:
         """Return the usable pairs of these names, and the reason of each unusable one; those do not stop the others."""
         try:

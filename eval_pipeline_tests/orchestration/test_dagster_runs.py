@@ -21,7 +21,7 @@ from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.config import SweepConfig
 from eval_pipeline.orchestration.instance import open_instance
-from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES, range_tags
+from eval_pipeline.orchestration.partitions import PAIRS, SUITES, range_tags
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run import SweepRun, run_sweep
 from eval_pipeline.sweeps.options import STAGES, SweepOptions
@@ -47,6 +47,7 @@ class FinishedRun:
     run_id: str
     success: bool
     events: list[dg.DagsterEvent]
+    log: list[str]
 
     def materializations(self, asset: str) -> dict[str | None, dg.AssetMaterialization]:
         """What was said of an asset, by partition."""
@@ -76,21 +77,25 @@ def run_job(
     suites: Sequence[str] = ("sums",),
     runners: Sequence[str] = ("echo",),
     config: Mapping[str, Any] | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> FinishedRun:
     """A run of a job over suites × runners, as the UI or the schedule asks for it."""
-    definitions = build_definitions(folder.session(), runners)
+    definitions = build_definitions(folder.session())
+    keys = [f"{suite}@{runner}" for suite in suites for runner in runners]
     ops = {"ops": {"evaluate": {"config": dict(config)}}} if config is not None else {}
-    tags = {} if job == "rank" else range_tags(suites, runners)
-    if job == "load_suites":
-        tags = {RANGE_START: suites[0], RANGE_END: suites[-1]}
+    ranged = {} if job == "rank" else range_tags(suites if job == "load_suites" else keys)
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions(SUITES, list(suites))
+        instance.add_dynamic_partitions(PAIRS, keys)
         result = definitions.resolve_job_def(job).execute_in_process(
-            instance=instance, tags=tags, run_config={**QUIET, **ops}, raise_on_error=False
+            instance=instance, tags={**ranged, **(tags or {})}, run_config={**QUIET, **ops}, raise_on_error=False
         )
         logs = instance.all_logs(result.run_id)
         return FinishedRun(
-            result.run_id, result.success, [log.dagster_event for log in logs if log.dagster_event is not None]
+            result.run_id,
+            result.success,
+            [log.dagster_event for log in logs if log.dagster_event is not None],
+            [log.user_message for log in logs],
         )
 
 
@@ -108,7 +113,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> ProjectFolder:
     return folder
 
 
-CELLS = ["echo|more", "echo|sums", "parrot|more", "parrot|sums"]
+CELLS = ["more@echo", "more@parrot", "sums@echo", "sums@parrot"]
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +137,7 @@ def test_one_run_materializes_every_asset_of_every_cell(swept: FinishedRun, asse
 
 
 def test_a_materialization_says_what_it_holds_and_where_it_comes_from(swept: FinishedRun, box: ProjectFolder) -> None:
-    scores = swept.materializations("evaluator_scores")["echo|sums"]
+    scores = swept.materializations("evaluator_scores")["sums@echo"]
 
     said = {name: value.value for name, value in scores.metadata.items()}
     assert said == {
@@ -143,7 +148,7 @@ def test_a_materialization_says_what_it_holds_and_where_it_comes_from(swept: Fin
     revision = box.session().suite("sums").suite.revision
     assert scores.tags["dagster/data_version"].endswith(revision[:16])
     assert scores.tags["dagster/code_version"]
-    reports = swept.materializations("session_reports")["echo|sums"].tags or {}
+    reports = swept.materializations("session_reports")["sums@echo"].tags or {}
     assert scores.tags["dagster/input_data_version/session_reports"] == reports["dagster/data_version"]
 
 
@@ -155,7 +160,7 @@ def test_data_versions_tell_cells_apart(swept: FinishedRun) -> None:
 
 
 def test_failure_classes_are_a_table_with_examples(swept: FinishedRun) -> None:
-    classes = swept.materializations("failure_classes")["echo|more"].metadata["classes"].value
+    classes = swept.materializations("failure_classes")["more@echo"].metadata["classes"].value
 
     assert "| Target crashed | target | 1 | 50.0 % | boom |" in str(classes)
 
@@ -164,12 +169,12 @@ def test_checks_are_evaluated_for_every_cell_and_only_warn(swept: FinishedRun) -
     coverage, rate = swept.checks("coverage"), swept.checks("pass_rate")
 
     assert {key: check.passed for key, check in coverage.items()} == {
-        "echo|sums": True, "parrot|sums": True, "echo|more": False, "parrot|more": False,
+        "sums@echo": True, "sums@parrot": True, "more@echo": False, "more@parrot": False,
     }  # fmt: skip
-    assert rate["echo|sums"].passed is False
-    assert rate["echo|sums"].metadata["value"].value == 0.5
-    assert rate["echo|sums"].metadata["least"].value == 0.6
-    assert rate["echo|more"].passed is True
+    assert rate["sums@echo"].passed is False
+    assert rate["sums@echo"].metadata["value"].value == 0.5
+    assert rate["sums@echo"].metadata["least"].value == 0.6
+    assert rate["more@echo"].passed is True
     assert {check.severity for check in (*coverage.values(), *rate.values())} == {dg.AssetCheckSeverity.WARN}
 
 
@@ -222,17 +227,36 @@ def test_a_cell_whose_storage_fails_fails_the_run_and_the_others_are_materialize
     ran = run_job(folder, "sweep", suites=["sums", "other"])
 
     assert not ran.success
-    assert list(ran.materializations("evaluator_scores")) == ["echo|other"]
-    assert ran.failure.startswith("1 of 2 partitions failed\necho|sums: ")
+    assert list(ran.materializations("evaluator_scores")) == ["other@echo"]
+    assert ran.failure.startswith("1 of 2 partitions failed\nsums@echo: ")
 
 
-def test_a_suite_that_is_gone_fails_the_run_and_the_others_are_carried_out(folder: ProjectFolder) -> None:
+def test_a_suite_that_is_gone_is_a_warning_and_the_others_are_carried_out(folder: ProjectFolder) -> None:
     ran = run_job(folder, "sweep", suites=["sums", "summs"])
 
-    assert list(ran.materializations("evaluator_scores")) == ["echo|sums"]
-    assert (
-        ran.failure == "1 of 2 partitions failed\necho|summs: no suite 'summs'; there are: sums; did you mean 'sums'?"
-    )
+    assert ran.success
+    assert list(ran.materializations("evaluator_scores")) == ["sums@echo"]
+    assert any("summs@echo is skipped, no suite requests it any more: no suite 'summs'" in text for text in ran.log)
+
+
+def test_a_suite_that_cannot_be_read_fails_the_run_and_the_others_are_carried_out(folder: ProjectFolder) -> None:
+    (folder.root / "suites" / "broken.yaml").write_text("tests: [")
+
+    ran = run_job(folder, "sweep", suites=["sums", "broken"])
+
+    assert list(ran.materializations("evaluator_scores")) == ["sums@echo"]
+    assert ran.failure.startswith("1 of 2 partitions failed\nbroken@echo: ")
+    assert "broken.yaml" in ran.failure
+
+
+def test_a_run_covers_its_range_also_when_dagster_tags_it_with_its_first_partition(folder: ProjectFolder) -> None:
+    folder.write_suite(a_test("x"), name="more")
+
+    ran = run_job(folder, "sweep", suites=["sums", "more"], tags={
+        "dagster/partition/runner": "echo", "dagster/partition/suite": "sums",
+    })  # fmt: skip
+
+    assert sorted(map(str, ran.materializations("evaluator_scores"))) == ["more@echo", "sums@echo"]
 
 
 def test_nothing_usable_is_a_failure_and_no_sweep(folder: ProjectFolder) -> None:
@@ -324,7 +348,7 @@ def test_a_launchpad_config_arrives_in_the_run(folder: ProjectFolder) -> None:
     ran = run_job(folder, "sweep", config={"tags": ["t"], "cases": ["b", "c"], "repetitions": 2, "refresh": "all"})
 
     assert folder.take_calls() == ["echo/b", "echo/b"]
-    assert ran.materializations("target_executions")["echo|sums"].metadata["dagster/row_count"].value == 2
+    assert ran.materializations("target_executions")["sums@echo"].metadata["dagster/row_count"].value == 2
     assert folder.ask("SELECT refresh, selection->>'$.repetitions' FROM sweeps") == [("all", "2")]
 
 
@@ -342,7 +366,7 @@ def test_rescore_scores_what_is_stored_without_calling_a_target(folder: ProjectF
     assert folder.take_calls() == []
     assert folder.ask("SELECT case_id, status FROM current_verdicts ORDER BY 1") == [("a", "failed"), ("b", "passed")]
     assert not ran.materializations("target_executions")
-    assert ran.materializations("evaluator_scores")["echo|sums"].metadata["rescored"].value == 1
+    assert ran.materializations("evaluator_scores")["sums@echo"].metadata["rescored"].value == 1
 
 
 def test_rank_shows_the_standings_as_a_table_and_as_a_picture(folder: ProjectFolder) -> None:

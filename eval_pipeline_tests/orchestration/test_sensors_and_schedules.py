@@ -10,8 +10,8 @@ import dagster as dg
 import pytest
 
 from eval_pipeline.orchestration.build import build_definitions
-from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START, SUITES
-from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_test
+from eval_pipeline.orchestration.partitions import PAIRS, RANGE_END, RANGE_START, SUITES
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
 
 TWO_O_CLOCK = datetime(2026, 1, 15, 2, 0, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ class Ticking:
     cursor: str | None = None
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
-        sensor = build_definitions(self.folder.session(), ["echo"]).resolve_sensor_def("discover_suites")
+        sensor = build_definitions(self.folder.session()).resolve_sensor_def("discover_suites")
         context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor)
         answer = sensor(context)
         assert isinstance(answer, (dg.SensorResult, dg.SkipReason))
@@ -35,16 +35,23 @@ class Ticking:
 
     def _carry_out(self, answer: dg.SensorResult) -> None:
         self.cursor = answer.cursor
+        for event in answer.asset_events:
+            assert isinstance(event, (dg.AssetMaterialization, dg.AssetObservation))
+            self.instance.report_runless_asset_event(event)
         for request in answer.dynamic_partitions_requests or ():
             if isinstance(request, dg.AddDynamicPartitionsRequest):
-                self.instance.add_dynamic_partitions(SUITES, list(request.partition_keys))
+                self.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
             else:
                 for key in request.partition_keys:
-                    self.instance.delete_dynamic_partition(SUITES, key)
+                    self.instance.delete_dynamic_partition(request.partitions_def_name, key)
 
     @property
     def suites(self) -> list[str]:
         return list(self.instance.get_dynamic_partitions(SUITES))
+
+    @property
+    def pairs(self) -> list[str]:
+        return list(self.instance.get_dynamic_partitions(PAIRS))
 
 
 @pytest.fixture
@@ -97,7 +104,7 @@ def test_a_changed_suite_is_reported_at_its_new_revision_and_the_others_are_not(
 
     assert reported(answer) == ["sums"]
     assert isinstance(answer, dg.SensorResult)
-    (event,) = answer.asset_events
+    event = answer.asset_events[0]
     assert isinstance(event, dg.AssetMaterialization)
     revision = ticking.folder.session().suite("sums").suite.revision
     assert event.tags is not None
@@ -116,13 +123,45 @@ def test_a_vanished_suite_is_no_partition_any_more(ticking: Ticking) -> None:
     assert skipped(ticking.tick()) == "suites unchanged"
 
 
-def test_a_suite_that_someone_ran_from_elsewhere_stays(ticking: Ticking) -> None:
+def test_partitions_that_someone_added_by_hand_are_removed(ticking: Ticking) -> None:
     ticking.instance.add_dynamic_partitions(SUITES, ["elsewhere"])
+    ticking.instance.add_dynamic_partitions(PAIRS, ["elsewhere@echo", "sums@nobody", "neither"])
 
     ticking.tick()
+
+    assert ticking.suites == ["sums"]
+    assert ticking.pairs == ["sums@echo"]
+    assert skipped(ticking.tick()) == "suites unchanged"
+
+
+def test_only_pairs_that_suites_request_become_partitions(ticking: Ticking) -> None:
+    ticking.folder.write_runners(a_runner_entry("echo"), a_runner_entry("parrot"))
+    ticking.folder.write_suite(a_test("x"), name="for-parrot", execution={"targets": ["parrot"]})
+    ticking.folder.write_suite(a_test("x", execution={"targets": ["echo"]}), name="case-for-echo")
+
     ticking.tick()
 
-    assert ticking.suites == ["elsewhere", "sums"]
+    assert ticking.pairs == ["case-for-echo@echo", "for-parrot@parrot", "sums@echo", "sums@parrot"]
+
+
+def test_a_new_runner_becomes_a_partition_without_reloading_the_code_location(ticking: Ticking) -> None:
+    ticking.tick()
+    ticking.folder.write_runners(a_runner_entry("echo"), a_runner_entry("parrot"))
+
+    ticking.tick()
+    assert ticking.pairs == ["sums@echo", "sums@parrot"]
+
+    ticking.folder.write_runners(a_runner_entry("parrot"))
+    ticking.tick()
+    assert ticking.pairs == ["sums@parrot"]
+
+
+def test_a_runners_file_that_cannot_be_read_is_a_skip_that_says_why(ticking: Ticking) -> None:
+    ticking.tick()
+    (ticking.folder.root / "runners.yaml").write_text("runners: [")
+
+    assert "runners.yaml" in skipped(ticking.tick())
+    assert ticking.pairs == ["sums@echo"]
 
 
 def test_a_partition_that_someone_removed_comes_back(ticking: Ticking) -> None:
@@ -192,42 +231,57 @@ def test_a_suites_folder_that_is_not_there_is_a_skip_that_says_so(ticking: Ticki
 # The nightly sweep
 
 
-def tonight(folder: ProjectFolder, suites: list[str], runners: list[str]) -> object:
-    """What the schedule asks for at two o'clock where these suites are known, in the order they became so."""
-    schedule = build_definitions(folder.session(), runners).resolve_schedule_def("nightly_sweep")
+def tonight(folder: ProjectFolder, *known: str) -> tuple[object, list[str]]:
+    """What the schedule requests at two o'clock where these pairs are known, and which pairs are known then."""
+    schedule = build_definitions(folder.session()).resolve_schedule_def("nightly_sweep")
     with dg.DagsterInstance.local_temp() as instance:  # a schedule opens its instance anew, so it has to be on disk
-        instance.add_dynamic_partitions(SUITES, suites)
-        return schedule(dg.build_schedule_context(instance=instance, scheduled_execution_time=TWO_O_CLOCK))
+        instance.add_dynamic_partitions(PAIRS, list(known))
+        answer = schedule(dg.build_schedule_context(instance=instance, scheduled_execution_time=TWO_O_CLOCK))
+        return answer, list(instance.get_dynamic_partitions(PAIRS))
 
 
-def test_the_nightly_sweep_is_one_run_over_the_whole_box_that_calls_everything_anew(folder: ProjectFolder) -> None:
-    request = tonight(folder, ["zoo", "middle", "apples"], ["echo", "middle", "zebra"])
+def test_the_nightly_sweep_is_one_run_over_all_pairs_that_calls_everything_anew(folder: ProjectFolder) -> None:
+    folder.write_runners(a_runner_entry("zebra"), a_runner_entry("echo"))
+    folder.write_suite(a_test("x"), name="apples")
+
+    request, pairs = tonight(folder, "sums@echo")
 
     assert isinstance(request, dg.RunRequest)
-    assert (request.tags[RANGE_START], request.tags[RANGE_END]) == ("echo|zoo", "zebra|apples")
+    assert pairs == ["sums@echo", "apples@zebra", "apples@echo", "sums@zebra"]
+    assert (request.tags[RANGE_START], request.tags[RANGE_END]) == ("sums@echo", "sums@zebra")
     assert request.run_config["ops"]["evaluate"]["config"]["refresh"] == "all"
     assert request.run_key == TWO_O_CLOCK.isoformat()
 
 
-SKIPS = {
-    "no-suites": ([], ["echo"], "no suites are known yet"),
-    "no-runners": (["sums"], [], "there are no runners"),
-}
+def test_the_nightly_sweep_leaves_out_what_no_suite_requests(folder: ProjectFolder) -> None:
+    request, pairs = tonight(folder, "by-hand@echo", "sums@echo", "sums@gone")
+
+    assert isinstance(request, dg.RunRequest)
+    assert pairs == ["sums@echo"]
+    assert (request.tags[RANGE_START], request.tags[RANGE_END]) == ("sums@echo", "sums@echo")
 
 
-@pytest.mark.parametrize(("suites", "runners", "reason"), SKIPS.values(), ids=SKIPS)
-def test_the_nightly_sweep_says_why_it_does_nothing(
-    folder: ProjectFolder, suites: list[str], runners: list[str], reason: str
-) -> None:
-    answer = tonight(folder, suites, runners)
+def test_the_nightly_sweep_says_why_it_does_nothing_without_runners(folder: ProjectFolder) -> None:
+    (folder.root / "runners.yaml").unlink()
+
+    answer, _ = tonight(folder)
 
     assert isinstance(answer, dg.SkipReason)
-    assert answer.skip_message == reason
+    assert "runners.yaml: cannot be read" in (answer.skip_message or "")
+
+
+def test_the_nightly_sweep_says_why_it_does_nothing_without_suites(folder: ProjectFolder) -> None:
+    (folder.root / "suites" / "sums.yaml").unlink()
+
+    answer, _ = tonight(folder)
+
+    assert isinstance(answer, dg.SkipReason)
+    assert "no suite" in (answer.skip_message or "")
 
 
 def test_the_project_says_when_the_nightly_sweep_runs(folder: ProjectFolder) -> None:
     (folder.root / "eval-pipeline.yaml").write_text('{"suites": ["suites"], "schedule": "30 4 * * 1"}')
 
-    schedule = build_definitions(folder.session(), ["echo"]).resolve_schedule_def("nightly_sweep")
+    schedule = build_definitions(folder.session()).resolve_schedule_def("nightly_sweep")
 
     assert schedule.cron_schedule == "30 4 * * 1"

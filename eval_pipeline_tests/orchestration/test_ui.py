@@ -184,9 +184,9 @@ def test_the_leaderboards_page_draws_the_picture(ui: Ui, browser: Browser) -> No
 
 
 def test_the_scores_page_shows_a_partition_with_its_numbers_and_the_run_that_made_it(ui: Ui, browser: Browser) -> None:
-    page = f"{ui.url}/assets/evaluator_scores?view=partitions&partition=echo%7Csums"
+    page = f"{ui.url}/assets/evaluator_scores?view=partitions&partition=sums%40echo"
 
-    text = browser.read(page, "echo|sums", "Materialized", "pass_rate", ui.command_line_run[:8])
+    text = browser.read(page, "sums@echo", "Materialized", "pass_rate", ui.command_line_run[:8])
 
     assert "Unsynced" not in text
 
@@ -196,7 +196,7 @@ def test_a_run_of_the_command_line_is_listed(ui: Ui, browser: Browser) -> None:
 
 
 def test_a_materialization_started_in_the_ui_gives_the_rows_of_the_command_line(ui: Ui) -> None:
-    assert ui.materialize("parrot|sums") == "SUCCESS"
+    assert ui.materialize("sums@parrot") == "SUCCESS"
 
     theirs, ours = published(elsewhere(ui.folder), "parrot"), published(ui.folder.data, "parrot")
     assert len(ours["verdicts"]) == 2
@@ -206,7 +206,7 @@ def test_a_materialization_started_in_the_ui_gives_the_rows_of_the_command_line(
 
 @pytest.mark.parametrize("asset", ["target_executions", "evaluator_scores", "failure_classes"])
 def test_what_the_command_line_materialized_is_up_to_date_in_the_ui(ui: Ui, asset: str) -> None:
-    node = ui.ask(PARTITION, asset={"path": [asset]}, key="echo|sums")["assetNodeOrError"]
+    node = ui.ask(PARTITION, asset={"path": [asset]}, key="sums@echo")["assetNodeOrError"]
 
     assert node["staleStatusByPartition"] == ["FRESH"]
     assert node["latestMaterializationByPartition"] == [{"runId": ui.command_line_run}]

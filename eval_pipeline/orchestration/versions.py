@@ -1,0 +1,130 @@
+"""Data versions: what each asset of a pair is made from. By them the UI shows which partitions are stale, and why.
+
+`plans` and `evaluators` are external assets that no run makes. The sensor and every sweep observe their versions, so
+that an edited evaluator makes scores stale and not executions. Dagster compares versions partition by partition where
+both sides have the same partitions; those of `suites` differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
+
+from eval_pipeline.orchestration.event_storage import events_together
+from eval_pipeline.orchestration.partitions import partition_key
+from eval_pipeline.sweeps.pairs import Pair, plans_version
+
+PLANS, EVALUATORS = INPUTS = ("plans", "evaluators")
+UPSTREAM: dict[str, tuple[str, ...]] = {
+    PLANS: ("suites",),
+    EVALUATORS: ("suites",),
+    "target_executions": (PLANS,),
+    "session_reports": ("target_executions",),
+    "evaluator_scores": ("session_reports", EVALUATORS),
+    "failure_classes": ("evaluator_scores",),
+}
+CODE_VERSION = "1"
+_VERSION = "dagster/data_version"
+
+
+def provenance(data_version: str) -> dict[str, str]:
+    """Return the tags from which Dagster decides what is up to date."""
+    return {"dagster/code_version": CODE_VERSION, _VERSION: data_version}
+
+
+class NewestEvents:
+    """The newest event of each partition: its data version and storage id, read once per asset."""
+
+    def __init__(self, instance: dg.DagsterInstance, keys: Sequence[str]) -> None:
+        self._instance = instance
+        self._keys = list(keys)
+        self._versions: dict[str, dict[str, str]] = {}
+        self._ids: dict[str, dict[str, int]] = {}
+
+    def version(self, asset: str, key: str) -> str | None:
+        """Return the data version of a partition, None when it has none yet."""
+        if asset not in self._versions:
+            tags = self._instance.event_log_storage.get_latest_tags_by_partition(
+                dg.AssetKey(asset), _event_type(asset), [_VERSION], self._keys
+            )
+            self._versions[asset] = {key: tag[_VERSION] for key, tag in tags.items()}
+        return self._versions[asset].get(key)
+
+    def storage_id(self, asset: str, key: str) -> int | None:
+        """Return the storage id of the newest event of a partition, None when it has none yet."""
+        if asset not in self._ids:
+            self._ids[asset] = self._read_ids(asset, self._keys)
+        return self._ids[asset].get(key)
+
+    def add(self, asset: str, key: str, version: str) -> None:
+        """Take note of an event that was just stored."""
+        self.version(asset, key)
+        self._versions[asset][key] = version
+        self._ids.setdefault(asset, {}).update(self._read_ids(asset, [key]))
+
+    def upstream_tags(self, asset: str, key: str) -> dict[str, str]:
+        """Return the tags that name the upstream partitions of a materialization: data versions and storage ids.
+
+        Dagster writes them itself for what a step returns, but not for what a step logs. Without them the UI shows
+        every partition as unsynced.
+        """
+        tags: dict[str, str] = {}
+        for upstream in UPSTREAM[asset]:
+            version, storage_id = self.version(upstream, key), self.storage_id(upstream, key)
+            if version is not None:
+                tags[f"dagster/input_data_version/{upstream}"] = version
+                tags[f"dagster/input_event_pointer/{upstream}"] = str(storage_id)
+        return tags
+
+    def target(self, asset: str, key: str) -> AssetCheckEvaluationTargetMaterializationData | None:
+        """Return the newest materialization of a partition as a check names it.
+
+        A check that names none is shown as missing from its partition.
+        """
+        records = self._instance.fetch_materializations(
+            dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset), asset_partitions=[key]), limit=1
+        ).records
+        if not records:
+            return None
+        newest = records[0]
+        return AssetCheckEvaluationTargetMaterializationData(
+            storage_id=newest.storage_id, run_id=newest.run_id, timestamp=newest.timestamp
+        )
+
+    def _read_ids(self, asset: str, keys: Sequence[str]) -> dict[str, int]:
+        return dict(
+            self._instance.event_log_storage.get_latest_storage_id_by_partition(
+                dg.AssetKey(asset), _event_type(asset), set(keys)
+            )
+        )
+
+
+def _event_type(asset: str) -> dg.DagsterEventType:
+    observed = asset in INPUTS
+    return dg.DagsterEventType.ASSET_OBSERVATION if observed else dg.DagsterEventType.ASSET_MATERIALIZATION
+
+
+def input_observations(instance: dg.DagsterInstance, pairs: Sequence[Pair]) -> Iterator[dg.AssetObservation]:
+    """Yield the observations of pairs whose plans or evaluators are not the newest observed ones."""
+    newest = NewestEvents(instance, [partition_key(pair.name) for pair in pairs])
+    for pair in pairs:
+        key, ready = partition_key(pair.name), pair.ready
+        plans = newest.version(PLANS, key) or ""
+        if plans.startswith(pair.revision[:16]) and newest.version(EVALUATORS, key) == ready.data_version:
+            continue  # the version of the plans costs time, and nothing that it is made from has changed
+        names = {"suite": ready.suite.name, "runner": pair.runner.name}
+        versions = {PLANS: plans_version(pair), EVALUATORS: ready.data_version}
+        for asset, version in versions.items():
+            metadata = {**names, "suite_revision": ready.suite.revision[:16], "runner_revision": pair.revision[:16]}
+            yield dg.AssetObservation(asset, partition=key, metadata=metadata, tags={**names, _VERSION: version})
+
+
+def observe_inputs(instance: dg.DagsterInstance, pairs: Sequence[Pair]) -> None:
+    """Report what a sweep is about to be made from."""
+    with events_together(instance):
+        for observation in input_observations(instance, pairs):
+            instance.report_runless_asset_event(observation)
