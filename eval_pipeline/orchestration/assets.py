@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from eval_pipeline.errors import EvalPipelineError
-from eval_pipeline.orchestration.checks import pair_checks, suite_check, suite_checks
+from eval_pipeline.orchestration.checks import check_target, pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.config import SweepConfig
+from eval_pipeline.orchestration.event_storage import newest_storage_id
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import board_metadata, suite_materialization
 from eval_pipeline.orchestration.partitions import pair_key, partition_key, run_partitions, suite_partitions
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
-from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, NewestEvents, observe_inputs
+from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, observe_inputs
 from eval_pipeline.sweeps.options import STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import select_pairs
@@ -61,12 +62,12 @@ def suites_asset(session: ProjectSession) -> dg.AssetsDefinition:
     )
     def suites(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
         keys = run_partitions(context)
-        newest = NewestEvents(context.instance, keys)
         for key in keys:
             ready = _or_fail(partial(session.suite, key))
             session.store.store_suites([ready])
             context.log_event(suite_materialization(ready))
-            context.log_event(suite_check(ready, newest.target("suites", key)))
+            stored = newest_storage_id(context.instance, "suites", key)
+            context.log_event(suite_check(ready, check_target(context, stored)))
         session.warehouse.publish()
         yield from _NO_OUTPUT
 

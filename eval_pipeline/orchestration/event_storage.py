@@ -45,6 +45,7 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         self._tables: dict[str, bool] = {}
         self._has_index_columns: bool | None = None
         self._held = False
+        self.newest_asset_event: int | None = None
         super().__init__(base_dir, inst_data)
 
     @contextmanager
@@ -143,6 +144,10 @@ class PooledEventLogStorage(SqliteEventLogStorage):
             self._has_index_columns = super()._has_asset_key_index_cols_on_connection(conn)
         return self._has_index_columns
 
+    def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
+        self.newest_asset_event = event_id
+        super()._store_asset_event(conn, event, event_id)
+
     def _store_asset_check_evaluation_planned(self, event: EventLogEntry, event_id: int | None) -> None:
         """As the stock storage, except that the event, which lists every partition, is serialized once for them all."""
         planned: Any = event.get_dagster_event().event_specific_data
@@ -158,6 +163,15 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         }
         with self.index_connection() as conn:
             conn.execute(AssetCheckExecutionsTable.insert(), [{**row, "partition": key} for key in keys])
+
+
+def newest_storage_id(instance: dg.DagsterInstance, asset: str, partition: str) -> int | None:
+    """Return the storage id of a partition's materialization that was just stored."""
+    storage = instance.event_log_storage
+    if isinstance(storage, PooledEventLogStorage):
+        return storage.newest_asset_event
+    key, materialized = dg.AssetKey(asset), dg.DagsterEventType.ASSET_MATERIALIZATION
+    return storage.get_latest_storage_id_by_partition(key, materialized, {partition}).get(partition)
 
 
 @contextmanager

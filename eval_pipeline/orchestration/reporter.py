@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
-from eval_pipeline.orchestration.checks import checks_of_pair
+from eval_pipeline.orchestration.checks import check_target, checks_of_pair
 from eval_pipeline.orchestration.event_storage import events_together
 from eval_pipeline.orchestration.metadata import pair_metadata
 from eval_pipeline.orchestration.partitions import partition_key
@@ -67,7 +67,8 @@ class PairReporter(ForwardingObserver):
         for asset in PAIR_ASSETS:
             if dg.AssetKey(asset) in self._context.selected_asset_keys:
                 self._materialize(asset, outcome, key)
-        for check in checks_of_pair(outcome, key, self._defaults, self._newest.target("evaluator_scores", key)):
+        target = check_target(self._context, self._newest.storage_id("evaluator_scores", key))
+        for check in checks_of_pair(outcome, key, self._defaults, target):
             if check.asset_check_key in self._context.selected_asset_check_keys:
                 self._context.log_event(check)
 

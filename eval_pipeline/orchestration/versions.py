@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
-from dagster._core.definitions.asset_checks.asset_check_evaluation import (
-    AssetCheckEvaluationTargetMaterializationData,
-)
 
-from eval_pipeline.orchestration.event_storage import events_together
+from eval_pipeline.orchestration.event_storage import events_together, newest_storage_id
 from eval_pipeline.orchestration.partitions import partition_key
 from eval_pipeline.sweeps.pairs import Pair, plans_version
 
@@ -27,6 +24,7 @@ UPSTREAM: dict[str, tuple[str, ...]] = {
     "evaluator_scores": ("session_reports", EVALUATORS),
     "failure_classes": ("evaluator_scores",),
 }
+_HAS_DOWNSTREAM = frozenset(upstream for assets in UPSTREAM.values() for upstream in assets)
 CODE_VERSION = "1"
 _VERSION = "dagster/data_version"
 
@@ -57,14 +55,17 @@ class NewestEvents:
     def storage_id(self, asset: str, key: str) -> int | None:
         """Return the storage id of the newest event of a partition, None when it has none yet."""
         if asset not in self._ids:
-            self._ids[asset] = self._read_ids(asset, self._keys)
+            log, requested = self._instance.event_log_storage, set(self._keys)
+            ids = log.get_latest_storage_id_by_partition(dg.AssetKey(asset), _event_type(asset), requested)
+            self._ids[asset] = dict(ids)
         return self._ids[asset].get(key)
 
     def add(self, asset: str, key: str, version: str) -> None:
-        """Take note of an event that was just stored."""
+        """Take note of a materialization that was just stored."""
         self.version(asset, key)
         self._versions[asset][key] = version
-        self._ids.setdefault(asset, {}).update(self._read_ids(asset, [key]))
+        if asset in _HAS_DOWNSTREAM and (storage_id := newest_storage_id(self._instance, asset, key)) is not None:
+            self._ids.setdefault(asset, {})[key] = storage_id
 
     def upstream_tags(self, asset: str, key: str) -> dict[str, str]:
         """Return the tags that name the upstream partitions of a materialization: data versions and storage ids.
@@ -79,28 +80,6 @@ class NewestEvents:
                 tags[f"dagster/input_data_version/{upstream}"] = version
                 tags[f"dagster/input_event_pointer/{upstream}"] = str(storage_id)
         return tags
-
-    def target(self, asset: str, key: str) -> AssetCheckEvaluationTargetMaterializationData | None:
-        """Return the newest materialization of a partition as a check names it.
-
-        A check that names none is shown as missing from its partition.
-        """
-        records = self._instance.fetch_materializations(
-            dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset), asset_partitions=[key]), limit=1
-        ).records
-        if not records:
-            return None
-        newest = records[0]
-        return AssetCheckEvaluationTargetMaterializationData(
-            storage_id=newest.storage_id, run_id=newest.run_id, timestamp=newest.timestamp
-        )
-
-    def _read_ids(self, asset: str, keys: Sequence[str]) -> dict[str, int]:
-        return dict(
-            self._instance.event_log_storage.get_latest_storage_id_by_partition(
-                dg.AssetKey(asset), _event_type(asset), set(keys)
-            )
-        )
 
 
 def _event_type(asset: str) -> dg.DagsterEventType:
