@@ -3,13 +3,13 @@ defaults together make of a setting. Values only; what happens to each plan is d
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.planning import CaseFilter, pair_cases, plan_pair
-from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.suites.case_list import case_list, traits_of
@@ -147,5 +147,7 @@ def requested_pairs(
 
 def plans_version(pair: Pair) -> str:
     """Return the version of what a pair's runner is and is given: it changes when any plan of the pair does."""
-    keys = [plan.key for plan in plan_pair(pair.ready.suite, pair.runner, pair.revision, any_runner=True)]
-    return f"{pair.revision[:16]}-{fingerprint(keys)[:16]}"
+    keys = hashlib.sha256()
+    for plan in plan_pair(pair.ready.suite, pair.runner, pair.revision, any_runner=True):
+        keys.update(plan.key.encode())
+    return f"{pair.revision[:16]}-{keys.hexdigest()[:16]}"
