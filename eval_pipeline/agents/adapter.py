@@ -36,7 +36,8 @@ _SETTINGS = FieldTable(
         Field("keep_session", FLAG, "Whether the log that the CLI keeps of the session is stored and read as well."),
         Field("max_turns", COUNT, "The most turns of a session, for a CLI that has the option."),
         Field("max_budget_usd", POSITIVE, "The most that a session may cost, for a CLI that has the option."),
-        *(Command.settings[name] for name in sorted(_OF_THE_COMMAND)),
+        Field("model", TEXT, "The model, by the CLI's own option."),
+        *(Command.settings[name] for name in sorted(_OF_THE_COMMAND - {"model"})),
     ),
     "Runs a coding-agent CLI once per case, in the case's workspace.",
 )

@@ -16,6 +16,7 @@ from eval_pipeline.errors import (
     SourceLocation,
     UnknownName,
 )
+from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runner_files import runner_formats
@@ -24,10 +25,12 @@ from eval_pipeline.parsing.diagnostics import Diagnostic, problems_of
 from eval_pipeline.parsing.source import FieldPath, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.scores.evaluate import EvaluatorSet, GraderRevision
+from eval_pipeline.scores.model import NOTHING
 from eval_pipeline.suites.configurations import CONFIGURATIONS, Configuration
 from eval_pipeline.suites.load import FORMATS, find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 from eval_pipeline.suites.review import evaluator_places, review
+from eval_pipeline.sweeps.grader_settings import accepted_settings
 from eval_pipeline.sweeps.project import NO_SUITES, PROJECT_FILE, load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 
@@ -168,6 +171,7 @@ class _Suites:
         self._files: dict[str, Path] = {}
         self._reading = session.load_options
         self._runners = runners
+        self._default_grader = session.project.defaults.grader
 
     def check(self, path: Path) -> None:
         try:
@@ -189,10 +193,16 @@ class _Suites:
         self.findings += self._runner_errors(suite)
         self.findings += [_warning(warning) for warning in (*suite.warnings, *review(suite))]
 
-    def _grader(self, name: str | None) -> str:
-        """Return the name of an evaluator's grader, empty for the default one. Raises UnknownName."""
+    def _grader(self, name: str | None, settings: Mapping[str, Any] = NOTHING) -> str:
+        """Return the name of an evaluator's grader, empty for the default one.
+
+        Raises UnknownName, and InputError for a setting that the grader does not have.
+        """
         if name is not None and self._runners is not None and name not in self._runners:
             raise UnknownName("runner", name, self._runners, SourceLocation(field="target"))
+        grader = (self._runners or {}).get(name or self._default_grader or "")
+        if settings and grader is not None and grader.adapter in ADAPTERS.names():
+            accepted_settings(grader, settings).check()
         return name or ""
 
     def _runner_errors(self, suite: Suite) -> Iterator[Finding]:

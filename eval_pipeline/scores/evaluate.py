@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar, Protocol, get_args, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
@@ -18,8 +18,11 @@ from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
-from eval_pipeline.scores.model import Finding, Outcome, Score, Subject
+from eval_pipeline.scores.model import NOTHING, Finding, Outcome, Score, Subject
 from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message, Suite
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Evaluator(Protocol):
@@ -41,7 +44,9 @@ class Evaluator(Protocol):
 class ClientEvaluator(Protocol):
     """An evaluator that needs a client for models, programs or other evaluators. It has `grade` instead of `evaluate`.
 
-    `graders` names the runners that it calls (None: the default grader); they are part of a score's identity.
+    `graders` names the runners that it calls (None: the default grader); they are part of a score's identity. An
+    evaluator that sets something of them (`model`, `temperature`, `max_steps`) has `grader_calls` as well, so that a
+    grader without such a setting is refused before it is called.
     """
 
     version: ClassVar[str]
@@ -65,6 +70,12 @@ class RunsFiles(Protocol):
 AnyEvaluator = Evaluator | ClientEvaluator
 
 
+def grader_uses(evaluator: ClientEvaluator) -> Sequence[GraderUse]:
+    """Return the graders that an evaluator calls."""
+    uses: Sequence[GraderUse] | None = getattr(evaluator, "grader_calls", None)
+    return tuple(GraderUse(name) for name in evaluator.graders) if uses is None else uses
+
+
 def requires_client(evaluator: AnyEvaluator) -> TypeIs[ClientEvaluator]:
     """Return whether an evaluator needs a grader client."""
     return hasattr(evaluator, "grade")
@@ -72,15 +83,26 @@ def requires_client(evaluator: AnyEvaluator) -> TypeIs[ClientEvaluator]:
 
 def sees_workspace(evaluator: AnyEvaluator) -> bool:
     """Return whether an evaluator may look into the workspace: its `sees_workspace`, else whether it is a plug-in."""
-    class_ = type(evaluator)
-    return bool(getattr(class_, "sees_workspace", not class_.__module__.startswith("eval_pipeline.")))
+    return bool(getattr(evaluator, "sees_workspace", not type(evaluator).__module__.startswith("eval_pipeline.")))
 
 
-GraderRevision = Callable[[str | None], str]
-"""Returns the revision of a grader's runner: of this name, or the default one. Raises InputError when there is none."""
+class GraderUse(NamedTuple):
+    """A grader that an evaluator calls, by name (None: the default one), and what the suite sets of it.
+
+    `member` names the evaluator of a composite that calls it.
+    """
+
+    name: str | None
+    settings: Mapping[str, Any] = NOTHING
+    member: str | None = None
 
 
-def unresolved_revision(name: str | None) -> str:
+GraderRevision = Callable[[str | None, Mapping[str, Any]], str]
+"""Returns the revision of a grader's runner: of this name, or the default one. Raises InputError when there is none, or
+when it does not have one of these settings."""
+
+
+def unresolved_revision(name: str | None, settings: Mapping[str, Any] = NOTHING) -> str:
     """Return the grader's name as its revision, where no runners are known."""
     return name or "default"
 
@@ -160,8 +182,31 @@ def evaluate(subject: Subject, evaluators: Iterable[BoundEvaluator]) -> list[Sco
 
 
 async def evaluate_with(client: GraderClient, subject: Subject, evaluators: Iterable[BoundEvaluator]) -> list[Score]:
-    """Score like `evaluate`, for evaluators that may need a client; those that do run concurrently."""
-    return list(await asyncio.gather(*(_score_with(client, subject, evaluator) for evaluator in evaluators)))
+    """Score like `evaluate`, for evaluators that may need a client; those that do run concurrently.
+
+    Those that look into the workspace run one after another, in order: one may change what the next one finds.
+    """
+    return await concurrently(
+        list(evaluators),
+        lambda bound: _score_with(client, subject, bound),
+        in_order=lambda bound: subject.workspace is not None and sees_workspace(bound.evaluator),
+    )
+
+
+async def concurrently(
+    items: Sequence[Item], run: Callable[[Item], Awaitable[Result]], in_order: Callable[[Item], bool]
+) -> list[Result]:
+    """Return the results of all items, run concurrently except for those that have to run `in_order`."""
+    results: dict[int, Result] = {}
+
+    async def put(positions: Iterable[int]) -> None:
+        for position in positions:
+            results[position] = await run(items[position])
+
+    ordered = [position for position, item in enumerate(items) if in_order(item)]
+    alone = [[position] for position in range(len(items)) if position not in ordered]
+    await asyncio.gather(*map(put, [ordered, *alone]))
+    return [results[position] for position in range(len(items))]
 
 
 class EvaluatorSet:
@@ -213,8 +258,20 @@ def _build_with_content(spec: EvaluatorSpec, folder: Path, revision_of: GraderRe
     evaluator = build(spec)
     content = dict(content_of(evaluator, folder))
     if requires_client(evaluator):
-        content |= {f"grader {name or ''}": revision_of(name) for name in evaluator.graders}
+        content |= {f"grader {use.name or ''}": _revision(spec, use, revision_of) for use in grader_uses(evaluator)}
     return spec, evaluator, content
+
+
+def _revision(spec: EvaluatorSpec, use: GraderUse, revision_of: GraderRevision) -> str:
+    try:
+        return revision_of(use.name, use.settings)
+    except InputError as error:
+        if error.place.field not in use.settings:
+            raise
+        if use.member is None:
+            raise error.at(SourceLocation(field=f"{spec.type} {error.place.field}")) from None
+        problem = f"member '{use.member}', {error.place.field}: {error.problem}"
+        raise InputError(problem, SourceLocation(field=spec.type)) from None
 
 
 def _location(suite: Suite, case: Case, error: InputError) -> SourceLocation:

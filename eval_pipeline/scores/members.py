@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
@@ -16,7 +15,16 @@ from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.source import Source
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
-from eval_pipeline.scores.evaluate import AnyEvaluator, build, content_of, requires_client
+from eval_pipeline.scores.evaluate import (
+    AnyEvaluator,
+    GraderUse,
+    build,
+    concurrently,
+    content_of,
+    grader_uses,
+    requires_client,
+    sees_workspace,
+)
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.grader_client import GraderClient
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject, SubScore
@@ -66,6 +74,16 @@ class CompositeEvaluator:
         names = (name for _, part in self.parts if requires_client(part) for name in part.graders)
         return tuple(dict.fromkeys(names))
 
+    @property
+    def grader_calls(self) -> Sequence[GraderUse]:
+        """The graders that the members call."""
+        return tuple(
+            use._replace(member=spec.name)
+            for spec, part in self.parts
+            if requires_client(part)
+            for use in grader_uses(part)
+        )
+
     def content(self, folder: Path) -> Mapping[str, str]:
         """Return the inputs of the members' scores besides their arguments: versions and the files that they run."""
         return dict(self._contents(folder))
@@ -82,8 +100,17 @@ class CompositeEvaluator:
             yield from ((f"{spec.name}: {name}", value) for name, value in content.items())
 
     async def member_scores(self, subject: Subject, client: GraderClient) -> list[Score]:
-        """Return the members' scores in order, computed concurrently."""
-        return list(await asyncio.gather(*(client.score(spec, subject) for spec in self.members)))
+        """Return the members' scores in order, computed concurrently except for those that look into the workspace."""
+        return await concurrently(
+            self.parts,
+            lambda part: client.score(part[0], subject),
+            in_order=lambda part: subject.workspace is not None and sees_workspace(part[1]),
+        )
+
+    @property
+    def sees_workspace(self) -> bool:
+        """Whether a member looks into the workspace."""
+        return any(sees_workspace(part) for _, part in self.parts)
 
 
 def member_specs(raw: Any) -> tuple[EvaluatorSpec, ...]:

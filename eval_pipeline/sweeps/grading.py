@@ -28,6 +28,7 @@ from eval_pipeline.scores.grader_client import GraderFailure, GraderReply
 from eval_pipeline.scores.model import NOTHING, Score, Subject
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite
+from eval_pipeline.sweeps.grader_settings import accepted_settings
 from eval_pipeline.warehouse.replies import Replies
 
 GRADING = "(grading)"
@@ -72,9 +73,15 @@ class Graders:
             "runner, as `target` of the evaluator, or under `defaults` in eval-pipeline.yaml"
         )
 
-    def revision(self, runner: Runner, requested: str | None) -> str:
-        """Return the identity of that grader, part of a score's identity. Raises InputError."""
+    def revision(self, runner: Runner, requested: str | None, settings: Mapping[str, Any] = NOTHING) -> str:
+        """Return the identity of that grader, part of a score's identity.
+
+        Raises InputError when there is none or when it does not have one of the settings. The command line's grader
+        grades without the settings that it does not have: it is put in place of all others.
+        """
         grader = self.choose(runner, requested)
+        if settings and self.forced is None:
+            accepted_settings(grader, settings).check()
         if grader.name not in self._revisions:
             self._revisions[grader.name] = runner_revision(grader)
         return self._revisions[grader.name]
@@ -137,8 +144,7 @@ class Graders:
     async def _call(
         self, key: str, grader: Runner, messages: Sequence[Message], settings: Mapping[str, Any], sample: int
     ) -> GraderReply:
-        known = ADAPTERS.get(grader.adapter).settings
-        used = {name: value for name, value in settings.items() if name in known}
+        used = accepted_settings(grader, settings).used if settings else NOTHING
         runner = replace(grader, settings={**grader.settings, **used}) if used else grader
         case = Case(id=f"grade-{key[:12]}", input=tuple(messages))
         plan = Plan(suite=GRADING, case=case, runner=runner, repetition=sample + 1, key=key)
@@ -196,9 +202,9 @@ class SweepGraderClient:
         (score,) = await evaluate_with(self, subject, [BoundEvaluator(spec, self.graders.member(spec), "")])
         return score
 
-    def revision_of(self, name: str | None) -> str:
+    def revision_of(self, name: str | None, settings: Mapping[str, Any] = NOTHING) -> str:
         """Return the identity of a grader for a sub-score."""
-        return self.graders.revision(self.runner, name)
+        return self.graders.revision(self.runner, name, settings)
 
 
 def ungradable(suite: Suite, runner: Runner, graders: Graders, *, any_runner: bool = False) -> InputError | None:

@@ -317,12 +317,13 @@ def test_a_wrong_argument_is_named_before_anything_runs(config: dict[str, Any], 
 
 
 def test_what_was_asked_and_said_is_kept_with_the_score() -> None:
-    score, _ = grade(FINE, target="strict", temperature=0.2, model="wanted", max_steps=5)
+    requested: dict[str, Any] = {"model": "wanted", "temperature": 0.2, "max_steps": 5}
+    score, _ = grade(FINE, target="strict", **requested)
 
     kept = score.details
     assert (score.value, score.reason, [finding.text for finding in score.findings]) == (0.8, "right", ["says four"])
-    assert (kept["grader"], kept["settings"], kept["reply"]) == ("strict", {"temperature": 0.2}, FINE)
-    assert kept["suite_settings"] == {"model": "wanted", "max_steps": 5}
+    assert (kept["grader"], kept["settings"], kept["reply"]) == ("strict", requested, FINE)
+    assert kept["suite_settings"] == requested
     assert [message["role"] for message in kept["prompt"]] == ["system", "user"]
     assert (kept["tries"], kept["cached"]) == (1, False)
 
@@ -420,10 +421,10 @@ def test_its_other_names_are_the_same_evaluator(name: str) -> None:
 
 def test_which_grader_is_asked_is_part_of_a_scores_identity() -> None:
     spec, revisions = an_evaluator("llm-grader", target="g"), {"g": "1"}
-    before = bind(spec, a_case(), Path(), lambda name: revisions[name or ""]).key
+    before = bind(spec, a_case(), Path(), lambda name, settings: revisions[name or ""]).key
     revisions["g"] = "2"
 
-    assert bind(spec, a_case(), Path(), lambda name: revisions[name or ""]).key != before
+    assert bind(spec, a_case(), Path(), lambda name, settings: revisions[name or ""]).key != before
 
 
 def test_many_answers_are_graded_side_by_side() -> None:

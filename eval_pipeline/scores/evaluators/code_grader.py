@@ -60,6 +60,7 @@ class CodeGrader:
     __pydantic_config__: ClassVar[ConfigDict] = _OPEN_ARGUMENTS
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("input", "expected_output", "criteria", "metadata")
+    sees_workspace: ClassVar[bool] = True
     shape: ClassVar[Shape] = "messages"
     command: Any
     cwd: Text | None = None

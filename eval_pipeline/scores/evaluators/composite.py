@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from eval_pipeline.errors import did_you_mean
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.plugins import canonical_name
-from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.evaluate import EVALUATORS, GraderUse
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.grading.context import GraderContext
@@ -143,6 +143,14 @@ class GraderAggregator:
     def graders(self) -> tuple[str | None, ...]:
         return (self.target,)
 
+    @property
+    def grader_call(self) -> GraderUse:
+        """The grader that the aggregator calls."""
+        return GraderUse(self.target, self._settings(), "aggregator")
+
+    def _settings(self) -> Mapping[str, Any]:
+        return {} if self.model is None else {"model": self.model}
+
     def content(self, folder: Path) -> Mapping[str, str]:
         """Return the fingerprint of the prompt's file."""
         if not self.prompt.startswith(FILE_PREFIX):
@@ -154,7 +162,8 @@ class GraderAggregator:
         fences = fences_for([results])
         scored = self._template(subject.folder).replace(RESULTS, fences.between("results", results))
         material = GraderContext(subject, {"results": results}, fences)
-        call = await call_grader(client, build_question(material, FreeForm(), scored), grader=self.target, settings={})
+        question = build_question(material, FreeForm(), scored)
+        call = await call_grader(client, question, grader=self.target, settings=self._settings())
         return single_outcome(call, {})
 
     def _template(self, folder: Path) -> str:
@@ -212,6 +221,12 @@ class Composite(CompositeEvaluator):
     def graders(self) -> tuple[str | None, ...]:
         extra: tuple[str | None, ...] = getattr(self.combining, "graders", ())
         return tuple(dict.fromkeys((*super().graders, *extra)))
+
+    @property
+    def grader_calls(self) -> Sequence[GraderUse]:
+        aggregator = self.combining
+        extra = (aggregator.grader_call,) if isinstance(aggregator, GraderAggregator) else ()
+        return (*super().grader_calls, *extra)
 
     def content(self, folder: Path) -> Mapping[str, str]:
         """Return fingerprints of the files of the evaluators and of the aggregator."""

@@ -5,7 +5,6 @@ A suite format makes their arguments from the turns of a case; the session repor
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import SessionReport, is_spoken
 from eval_pipeline.reports.model import Turn as SessionTurn
 from eval_pipeline.scores.decide import counts, weighted_mean
-from eval_pipeline.scores.evaluate import EVALUATORS, build
+from eval_pipeline.scores.evaluate import EVALUATORS, GraderUse, build, concurrently
 from eval_pipeline.scores.evaluators import AnyText
 from eval_pipeline.scores.evaluators.composite import apply_gate
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
@@ -80,6 +79,14 @@ class WholeConversation(CompositeEvaluator):
         of_turns = (name for turn in self.turn_evaluators for name in turn.graders)
         return tuple(dict.fromkeys((*super().graders, *of_turns)))
 
+    @property
+    def grader_calls(self) -> Sequence[GraderUse]:
+        return (*super().grader_calls, *(use for turn in self.turn_evaluators for use in turn.grader_calls))
+
+    @property
+    def sees_workspace(self) -> bool:
+        return super().sees_workspace or any(turn.sees_workspace for turn in self.turn_evaluators)
+
     def content(self, folder: Path) -> Mapping[str, str]:
         """Return what the members' scores depend on, those of the turns included."""
         content = dict(super().content(folder))
@@ -92,7 +99,11 @@ class WholeConversation(CompositeEvaluator):
         if self.aggregation is None:
             assert whole is not None  # __post_init__ refuses the other case
             return whole
-        outcomes = await asyncio.gather(*(turn.grade(subject, client) for turn in self.turn_evaluators))
+        outcomes = await concurrently(
+            self.turn_evaluators,
+            lambda turn: turn.grade(subject, client),
+            in_order=lambda turn: subject.workspace is not None and turn.sees_workspace,
+        )
         turns = zip(self.turn_evaluators, outcomes, strict=True)
         named = [(f"turn-{turn.turn}", "turn", outcome) for turn, outcome in turns]
         return _extreme(self.aggregation, [*named, *([("conversation", "conversation", whole)] if whole else [])])

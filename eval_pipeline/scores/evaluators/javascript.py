@@ -46,6 +46,7 @@ class JavaScript:
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("input", "expected_output", "criteria", "metadata", "tags")
+    sees_workspace: ClassVar[bool] = True
     graders: ClassVar[tuple[str | None, ...]] = ()
     value: Text
     threshold: Share | None = None

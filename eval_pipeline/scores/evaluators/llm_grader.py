@@ -96,6 +96,11 @@ class LlmGrader(GraderArguments):
         read_template(path)
         return {self.prompt: file_fingerprint(path)}
 
+    @property
+    def sees_workspace(self) -> bool:
+        """Whether a program prints the prompt: it receives the path of the workspace."""
+        return isinstance(self.prompt, Mapping)
+
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         return await self.call_graders(await self._question(subject, client), client)
 
@@ -151,6 +156,10 @@ class AgentRubric(LlmGrader):
 
     A custom prompt contains `{{ criteria }}` or `{{ workspace_path }}` for the path.
     """
+
+    @property
+    def sees_workspace(self) -> bool:
+        return True
 
     def _criteria(self, subject: Subject) -> str:
         criteria = LlmGrader._criteria(self, subject)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, Strict
 
+from eval_pipeline.scores.evaluate import GraderUse
 from eval_pipeline.scores.evaluators import ARGUMENTS, Text
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.grading.grader_calls import GraderCall, call_grader
@@ -25,8 +26,9 @@ class GraderArguments:
     """Arguments that select the graders.
 
     `target` (or `provider`) names the runner that grades, `graders` several runners; the default is the project's
-    grader. `votes` is the number of calls per grader; `vote` combines several values: their `mean`, `median`, or the
-    `majority`. `threshold` is the minimum value that passes, instead of the common 0.8.
+    grader. `model`, `temperature` and `max_steps` replace the grader's own for these calls; a grader without the
+    setting is refused. `votes` is the number of calls per grader; `vote` combines several values: their `mean`,
+    `median`, or the `majority`. `threshold` is the minimum value that passes, instead of the common 0.8.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -69,13 +71,18 @@ class GraderArguments:
         except GraderFailure as failure:
             return failure
 
+    @property
+    def grader_calls(self) -> Sequence[GraderUse]:
+        """The graders that are called, with what the suite sets of them."""
+        return tuple(GraderUse(name, self._settings()) for name in self.graders)
+
     def _settings(self) -> Mapping[str, Any]:
-        return {} if self.temperature is None else {"temperature": self.temperature}
+        values = {"model": self.model, "temperature": self.temperature, "max_steps": self.max_steps}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _recorded(self) -> dict[str, Any]:
-        """Return the suite's settings that no grader receives, stored with the score."""
-        values = {"model": self.model, "max_steps": self.max_steps}
-        settings = {name: value for name, value in values.items() if value is not None}
+        """Return the settings of the graders that the suite sets, stored with the score."""
+        settings = dict(self._settings())
         return {"suite_settings": settings} if settings else {}
 
     def _apply_threshold(self, outcome: Outcome) -> Outcome:
