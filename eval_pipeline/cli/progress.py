@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
@@ -18,12 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from eval_pipeline.cli.tables import Layout, column_widths, columns_that_fit
-from eval_pipeline.executions.model import Plan
 from eval_pipeline.leaderboards.show import amount, money
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
-from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts, SweepObserver
+from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.sweeps.progress import PairProgress, ProgressCounter, duration, tokens_of
 from eval_pipeline.warehouse.journal import PairKey
 
 PLAIN_EVERY_S = 10.0
@@ -33,70 +32,11 @@ _HEAD = ("suite", "runner", "done", "passed", "failed", "errors", "left", "rate"
 """The columns, the most important first: a narrow terminal shows those on the left."""
 
 
-@dataclass(slots=True)
-class _Row:
-    total: int
-    started: float
-    counts: SweepCounts = field(default_factory=SweepCounts)
-    done: int = 0
-    reused: int = 0
-    running: int = 0
-    finished: bool = False
-    ended: float | None = None
-
-    @property
-    def executed(self) -> int:
-        return self.done - self.reused
-
-
-class Progress(SweepObserver):
-    """Counts plans per suite × runner; `clock` returns seconds."""
+class Progress(ProgressCounter):
+    """Counts plans per suite × runner and shows nothing; `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.rows: dict[PairKey, _Row] = {}
-        self._clock = clock
-
-    def pair_planned(self, pair: Pair, plans: int) -> None:
-        self.start_pair(pair.name, plans)
-
-    def start_pair(self, name: PairKey, plans: int) -> None:
-        """Begin the row of a pair with so many plans."""
-        self.rows[name] = _Row(total=plans, started=self._clock())
-
-    def plan_reused(self, pair: Pair, status: Status | None) -> None:
-        row = self.rows[pair.name]
-        row.done += 1
-        row.reused += 1
-        if status is not None:
-            row.counts.count(status)
-
-    def plan_started(self, plan: Plan) -> None:
-        self.rows[PairKey(plan.suite, plan.runner.name)].running += 1
-
-    def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
-        row = self.rows[pair.name]
-        row.done += 1
-        row.running = max(0, row.running - 1)
-        if status is not None:
-            row.counts.count(status)
-        if report is not None:
-            row.counts.add_usage(report)
-
-    def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
-        for outcome in outcomes:
-            row = self.rows.get(outcome.pair.name)
-            if row is not None:
-                row.finished, row.ended = True, self._clock()
-
-    def rate(self, row: _Row) -> float | None:
-        """Return executions per second; None before the first."""
-        elapsed = (row.ended or self._clock()) - row.started
-        return row.executed / elapsed if row.executed and elapsed > 0 else None
-
-    def seconds_left(self, row: _Row) -> float | None:
-        """Return the estimated seconds until the pair is finished; None without an estimate."""
-        rate = self.rate(row)
-        return (row.total - row.done) / rate if rate and not row.finished else None
+        super().__init__(clock=clock)
 
     def __enter__(self) -> Progress:
         return self
@@ -125,7 +65,7 @@ class LiveProgress(Progress):
         hidden = len(ordered) - MAX_ROWS
         return Group(table, Text(f"… and {hidden} more", style="dim")) if hidden > 0 else table
 
-    def _table(self, cells: list[list[str]], rows: list[_Row]) -> Table:
+    def _table(self, cells: list[list[str]], rows: list[PairProgress]) -> Table:
         """Return a table of the columns that fit the terminal, from the left; the bar comes last."""
         widths = [*column_widths(_HEAD, cells), BAR_WIDTH]
         fitting = columns_that_fit(widths, self._live.console.width, Layout(keep=2))
@@ -140,7 +80,7 @@ class LiveProgress(Progress):
             table.add_row(*[*styled, bar][:fitting], style="dim" if row.finished else None)
         return table
 
-    def _cells(self, name: PairKey, row: _Row) -> list[str]:
+    def _cells(self, name: PairKey, row: PairProgress) -> list[str]:
         rate, left = self.rate(row), self.seconds_left(row)
         return [
             name.suite,
@@ -151,7 +91,7 @@ class LiveProgress(Progress):
             str(row.counts.errored),
             duration(left),
             f"{rate:,.1f}/s" if rate else "–",
-            amount(_tokens(row.counts)),
+            amount(tokens_of(row.counts)),
             money(row.counts.cost_usd),
         ]
 
@@ -207,27 +147,10 @@ class PlainProgress(Progress):
         parts += [f"reused {row.reused}"] if row.reused else []
         rate, left = self.rate(row), self.seconds_left(row)
         parts += [f"{rate:,.1f}/s"] if rate else []
-        parts += [f"tokens {_tokens(counts):,}"] if _tokens(counts) is not None else []
+        parts += [f"tokens {tokens_of(counts):,}"] if tokens_of(counts) is not None else []
         parts += [f"cost {money(counts.cost_usd)}"] if counts.cost_usd is not None else []
         parts += [f"left {duration(left)}"] if left else []
         self._write(", ".join(parts))
-
-
-def _tokens(counts: SweepCounts) -> int | None:
-    if counts.input_tokens is None or counts.output_tokens is None:
-        return None
-    return counts.input_tokens + counts.output_tokens
-
-
-def duration(seconds: float | None) -> str:
-    """Format seconds for people: `42 s`, `3:05 min`, `2:04 h`; `–` when unknown."""
-    if seconds is None:
-        return "–"
-    total = round(seconds)
-    if total < 60:
-        return f"{total} s"
-    minutes, rest = divmod(total, 60)
-    return f"{minutes}:{rest:02} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h"
 
 
 def choose_progress(console: Console, quiet: bool) -> Progress:

@@ -11,24 +11,22 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from eval_pipeline.errors import EvalPipelineError
-from eval_pipeline.orchestration.checks import check_target, pair_checks, suite_check, suite_checks
+from eval_pipeline.orchestration.checks import check_target, logged_checks, pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.config import SweepConfig
 from eval_pipeline.orchestration.event_storage import newest_storage_id
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import board_metadata, suite_materialization
 from eval_pipeline.orchestration.partitions import pair_key, partition_key, run_partitions, suite_partitions
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
+from eval_pipeline.orchestration.run_page import run_on_page
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, observe_inputs
 from eval_pipeline.sweeps.options import STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import select_pairs
-from eval_pipeline.sweeps.sweep import run_recorded
 from eval_pipeline.warehouse.journal import PairKey
 
 GROUP = "evaluation"
 Loaded = TypeVar("Loaded")
-_NO_OUTPUT: tuple[dg.AssetCheckResult, ...] = ()
-"""What a step yields whose materializations and checks are logged one by one, each with its partition."""
 MAPPINGS = {"suites": dg.AllPartitionMapping()}
 _DESCRIPTIONS = {
     "plans": "What a runner is given: the cases of a suite as the target sees them, and the runner's own settings.",
@@ -60,7 +58,7 @@ def suites_asset(session: ProjectSession) -> dg.AssetsDefinition:
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
-    def suites(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
+    def suites(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
         keys = run_partitions(context)
         for key in keys:
             ready = _or_fail(partial(session.suite, key))
@@ -69,7 +67,7 @@ def suites_asset(session: ProjectSession) -> dg.AssetsDefinition:
             stored = newest_storage_id(context.instance, "suites", key)
             context.log_event(suite_check(ready, check_target(context, stored)))
         session.warehouse.publish()
-        yield from _NO_OUTPUT
+        yield from logged_checks(context)
 
     return suites
 
@@ -90,7 +88,7 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
-    def evaluate(context: dg.AssetExecutionContext, config: SweepConfig) -> Iterator[dg.AssetCheckResult]:
+    def evaluate(context: dg.AssetExecutionContext, config: SweepConfig) -> Iterator[dg.Output[None]]:
         keys = run_partitions(context)
         stages = tuple(name for name in STAGES if dg.AssetKey(name) in context.selected_asset_keys)
         options = _or_fail(lambda: config.options(session.project, stages))
@@ -100,9 +98,9 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         if selected.pairs:
             with session.store.exclusive(context.log.info) as killed:
                 end_killed_runs(context.instance, killed)
-                run_recorded(session, selected.pairs, options, context.run.run_id, reporter)
+                run_on_page(context, session, selected.pairs, options, reporter)
         reporter.raise_failure()
-        yield from _NO_OUTPUT
+        yield from logged_checks(context)
 
     return evaluate
 

@@ -13,6 +13,7 @@ from eval_pipeline.orchestration.partitions import partition_key
 from eval_pipeline.orchestration.versions import NewestEvents, provenance
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE, STAGES, Defaults
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome
+from eval_pipeline.sweeps.progress import ProgressCounter
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.summaries import by_reason
 from eval_pipeline.warehouse.journal import PairKey
@@ -35,7 +36,8 @@ class PairReporter(ForwardingObserver):
         keys: Sequence[str],
         unusable: Mapping[PairKey, str],
     ) -> None:
-        super().__init__(session.observer)
+        self.progress = ProgressCounter(session.observer)
+        super().__init__(self.progress)
         self.failed = {partition_key(name): reason for name, reason in unusable.items()}
         self._context = context
         self._defaults: Defaults = session.project.defaults

@@ -101,6 +101,9 @@ class SweepObserver:
     Calls about plans come from the thread of the sweep, those about finished pairs from the thread that started it.
     """
 
+    def sweep_started(self, sweep_id: str) -> None:
+        """A sweep begins, recorded under this id."""
+
     def pair_planned(self, pair: Pair, plans: int) -> None:
         """A pair is about to be carried out; `plans` plans belong to it."""
 
@@ -126,6 +129,9 @@ class ForwardingObserver(SweepObserver):
         self.plan_reused = onward.plan_reused  # type: ignore[method-assign]
         self.plan_started = onward.plan_started  # type: ignore[method-assign]
         self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
+
+    def sweep_started(self, sweep_id: str) -> None:
+        self._onward.sweep_started(sweep_id)
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         self._onward.pairs_finished(outcomes)

@@ -80,6 +80,7 @@ def run_recorded(
 ) -> list[PairOutcome]:
     """Carry out pairs as a sweep that is recorded from begin to end; what it stored is published at its end."""
     with session.store.recorded(pairs, options, dagster_run_id) as sweep_id:
+        observer.sweep_started(sweep_id)
         return carry_out(
             pairs,
             options,
