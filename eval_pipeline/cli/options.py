@@ -21,9 +21,9 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
 from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
+from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.sweeps.project import Project, load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.sweeps.selection import grading_errors
 from eval_pipeline.warehouse.journal import PairKey
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -102,7 +102,7 @@ def selection_options(command: Command) -> Command:
 class Selection:
     """The selection of a command: a project session with loaded suites, selected runners and resolved options.
 
-    `pairs` are the pairs with at least one case to execute, suite by suite.
+    `pairs` are the pairs with at least one case to execute, suite by suite; `warnings` are about money.
     """
 
     session: ProjectSession
@@ -111,6 +111,7 @@ class Selection:
     pairs: list[PairKey]
     launch: LaunchOptions
     options: SweepOptions
+    warnings: Sequence[str] = ()
 
     def require_cases(self) -> None:
         """Raise InputError with the reason when no case can be executed."""
@@ -186,8 +187,16 @@ def select_in(
     if launch.grader is not None:
         session.runner(launch.grader)
     resolved = launch.resolve(session.project.defaults)
-    _check_graders(session, used, resolved)
-    return Selection(session=session, suites=ready, runners=chosen, pairs=used, launch=launch, options=resolved)
+    warnings = _check_before_money(session, used, resolved)
+    return Selection(
+        session=session,
+        suites=ready,
+        runners=chosen,
+        pairs=used,
+        launch=launch,
+        options=resolved,
+        warnings=warnings,
+    )
 
 
 _FIELDS = {
@@ -198,11 +207,13 @@ _FIELDS = {
 """The fields whose keyword is not their name."""
 
 
-def _check_graders(session: ProjectSession, pairs: list[PairKey], options: SweepOptions) -> None:
-    """Raise InputErrors for pairs that have no usable grader, before any execution costs money."""
-    errors = grading_errors(session, session.pairs(pairs), options).values()
-    if errors:
-        raise InputErrors(list({str(error): error for error in errors}.values()))
+def _check_before_money(session: ProjectSession, pairs: list[PairKey], options: SweepOptions) -> Sequence[str]:
+    """Return what to know before any execution costs money. Raises InputErrors for pairs that have no usable grader,
+    or whose budget cannot hold."""
+    checked = preflight(session, session.pairs(pairs), options)
+    if checked.errors:
+        raise InputErrors(list({str(error): error for error in checked.errors.values()}.values()))
+    return checked.warnings
 
 
 def _check_cases_runners(suites: list[ValidatedSuite], chosen: list[Runner]) -> None:

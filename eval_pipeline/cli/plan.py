@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+from rich.console import Console
 
 from eval_pipeline.cli.options import select, selection_options
-from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
+from eval_pipeline.cli.tables import Layout, print_line, print_rows, print_warnings, table_console
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import money
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
@@ -28,6 +29,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     """
     selection = select(**selected)
     selection.require_cases()
+    print_warnings(Console(stderr=True), selection.warnings)
     foreseen = list(plan_sweep(selection.session, selection.pairs, selection.options))
     if as_json:
         click.echo(to_json([_as_json(one) for one in foreseen]).decode())

@@ -14,7 +14,7 @@ from rich.console import Console
 from eval_pipeline.cli.ending import Ending, PassRateLimit, ending, ending_document, show_ending, show_failed_cases
 from eval_pipeline.cli.options import Selection, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import choose_progress
-from eval_pipeline.cli.tables import print_boards, print_line, table_console
+from eval_pipeline.cli.tables import print_boards, print_line, print_warnings, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.source import show_path
@@ -45,6 +45,7 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
     selection = select(**selected)
     console = Console(stderr=True)
     _show_problems(console, selection.problems)
+    print_warnings(console, selection.warnings)
     selection.require_cases()
     from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
 

@@ -174,3 +174,9 @@ def print_one_line(console: Console, text: str) -> None:
         console.print(Text(text), no_wrap=True, overflow="ellipsis", crop=False)
     else:
         print_line(console, text)
+
+
+def print_warnings(console: Console, warnings: Iterable[str]) -> None:
+    """Print warnings, one a line."""
+    for warning in warnings:
+        print_line(console, warning, mark="warning:", style="yellow")

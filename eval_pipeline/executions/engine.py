@@ -72,7 +72,9 @@ class Lane:
 class Engine:
     """Executes lanes. `folder_of(plan)` returns the folder for an execution's files.
 
-    `refuse(plan)` returns the reason why a plan must no longer be executed, or None.
+    `refuse(plan, attempts)` returns the reason why a plan must no longer be executed, after so many attempts at it, or
+    None. `hold(plan)` returns what to wait for before a plan begins (it is then called again), None when it may begin.
+    Without `batches` even a target that takes batches gets its cases one by one.
     """
 
     def __init__(
@@ -83,13 +85,17 @@ class Engine:
         concurrency: int | None = None,
         clock: Clock | None = None,
         on_start: Callable[[Plan], None] = lambda plan: None,
-        refuse: Callable[[Plan], TargetFailure | None] = lambda plan: None,
+        refuse: Callable[[Plan, int], TargetFailure | None] = lambda plan, attempts: None,
+        hold: Callable[[Plan], Awaitable[None] | None] = lambda plan: None,
+        batches: bool = True,
         workspaces: Workspaces | None = None,
         conversations: Conversations | None = None,
     ) -> None:
         self._sink = sink
         self._slots = asyncio.Semaphore(concurrency) if concurrency else None
-        self._refuse = refuse
+        self.refusal = refuse
+        self.hold = hold
+        self.batches = batches
         self.environment = AttemptEnvironment(folder_of=folder_of, workspaces=workspaces, conversations=conversations)
         self.clock = clock or Clock.real()
         self.started = on_start
@@ -99,10 +105,6 @@ class Engine:
         async with asyncio.TaskGroup() as group:
             for lane in lanes:
                 group.create_task(_LaneRun(self, lane).run(), name=f"lane {lane.runner.name}")
-
-    def refusal(self, plan: Plan) -> TargetFailure | None:
-        """Return the reason why a plan must no longer be executed, or None."""
-        return self._refuse(plan)
 
     async def acquire(self) -> None:
         if self._slots is not None:
@@ -199,6 +201,7 @@ class _LaneRun:
 
     async def _attempt(self, state: PlanState) -> None:
         try:
+            await self._wait_to_begin(state)
             try:
                 outcome = await self._attempt_once(state)
             finally:
@@ -210,9 +213,16 @@ class _LaneRun:
             self._running -= 1
             self._changed.set()
 
+    async def _wait_to_begin(self, state: PlanState) -> None:
+        """Wait until the plan may begin, without a slot: those that it waits for need it."""
+        while not state.attempts and (wait := self._engine.hold(state.plan)) is not None:
+            self._release()
+            await wait
+            await self._acquire()
+
     async def _attempt_once(self, state: PlanState) -> Execution | None:
         """Return the finished execution, or None when a retry is scheduled."""
-        refusal = self._engine.refusal(state.plan) if not state.attempts else None
+        refusal = self._engine.refusal(state.plan, len(state.attempts))
         if refusal is not None:
             return build_execution(state, refusal, self._clock.now())
         if not state.attempts:
@@ -243,7 +253,7 @@ class _LaneRun:
     async def _run_batches(self) -> None:
         """Run all plans of an adapter that supports batches. Plans of a failed batch run one by one afterwards."""
         execute_batch = getattr(self._lane.adapter, "execute_batch", None)
-        if execute_batch is None or not getattr(self._lane.adapter, "batches", False):
+        if execute_batch is None or not (self._engine.batches and getattr(self._lane.adapter, "batches", False)):
             return
         plans = list(self._lane.plans)
         remaining = [plan for plan in plans if not _is_batchable(plan)]
@@ -301,7 +311,7 @@ class _LaneRun:
         states = []
         for plan in plans:
             state = PlanState(plan)
-            refusal = self._engine.refusal(plan)
+            refusal = self._engine.refusal(plan, 0)
             if refusal is not None:
                 await self._engine.finish(state, build_execution(state, refusal, self._clock.now()))
                 continue

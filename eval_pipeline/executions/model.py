@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.failures import FailureClass
+from eval_pipeline.failures import WORKSPACE, FailureClass
 from eval_pipeline.suites.model import Case
 
 JsonMap = Mapping[str, Any]
@@ -156,6 +156,11 @@ class Execution:
     error: str | None = None
     workspace: WorkspaceTrace | None = None
     answered_by: str | None = None
+
+    @property
+    def calls(self) -> int:
+        """How many attempts called the target; one whose workspace could not be prepared did not."""
+        return sum(attempt.failure_class != WORKSPACE.id for attempt in self.attempts)
 
     @property
     def completed(self) -> bool:

@@ -93,6 +93,8 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         stages = tuple(name for name in STAGES if dg.AssetKey(name) in context.selected_asset_keys)
         options = _or_fail(lambda: config.options(session.project, stages))
         selected = _or_fail(lambda: select_pairs(session, [pair_key(key) for key in keys], options))
+        for warning in selected.warnings:
+            context.log.warning(warning)
         observe_inputs(context.instance, selected.pairs)
         reporter = PairReporter(context, session, keys, _still_requested(context, session, selected.unusable))
         if selected.pairs:

@@ -71,7 +71,7 @@ def normalize(execution: Execution, case: Case, runner: Runner) -> SessionReport
         prompt=report.prompt if report.prompt is not None else prompt_text(case),
         model=report.model or runner.model,
         exit_code=_first_known(exit_code, report.exit_code),
-        usage=with_cost(report.usage, runner.prices, report.model_calls),
+        usage=_usage(execution, report, runner.prices),
         turn_starts=_priced(report.turn_starts, runner.prices) if report.turn_starts else (),
         failure_class=execution.failure_class or report.failure_class,
         error=execution.error or report.error,
@@ -87,15 +87,32 @@ def prices_key(prices: Mapping[str, float]) -> str | None:
     return fingerprint(prices)[:16] if prices else None
 
 
-def repriced(report: SessionReport, runner: Runner) -> SessionReport:
+def repriced(report: SessionReport, execution: Execution, runner: Runner) -> SessionReport:
     """Return a stored report with its cost by the runner's prices of today; a reported cost stays."""
     starts = (replace(start, usage=_without_computed_cost(start.usage)) for start in report.turn_starts)
-    usage = with_cost(_without_computed_cost(report.usage), runner.prices, report.model_calls)
-    return replace(report, usage=usage, turn_starts=_priced(tuple(starts), runner.prices))
+    report = replace(report, usage=_without_computed_cost(report.usage))
+    return replace(
+        report, usage=_usage(execution, report, runner.prices), turn_starts=_priced(tuple(starts), runner.prices)
+    )
 
 
 def _without_computed_cost(usage: Usage) -> Usage:
     return replace(usage, cost_usd=None, cost_source=None) if usage.cost_source == "computed" else usage
+
+
+def _usage(execution: Execution, report: SessionReport, prices: Mapping[str, float]) -> Usage:
+    """Return the usage with its cost: of every attempt that called the target, and of nothing else.
+
+    A failed attempt without an answer costs what its call costs; its tokens are not known, and count as none.
+    """
+    answered = execution.raw is not None
+    if not answered and not execution.calls:
+        return report.usage
+    last = report.model_calls if report.model_calls is not None else max(1, len(report.turn_starts))
+    calls = execution.calls if not answered else last + max(0, execution.calls - 1)
+    if not answered and "per_call" in prices:
+        prices = {"per_call": prices["per_call"]}
+    return with_cost(report.usage, prices, calls)
 
 
 def _priced(starts: Sequence[TurnStart], prices: Mapping[str, float]) -> tuple[TurnStart, ...]:

@@ -27,7 +27,7 @@ class CaseTraits:
 
     `evaluator_types` are the types of all evaluators, `runners` the names of runners that cases restrict themselves to.
     `has_dependencies`: a case depends on another. `sets_repetitions`: a case has a number of repetitions of its own.
-    `ends_repetitions`: a case may need fewer repetitions than planned.
+    `ends_repetitions`: a case may need fewer repetitions than planned. `has_budgets`: a case has a budget of its own.
     """
 
     evaluator_types: frozenset[str] = frozenset()
@@ -35,6 +35,7 @@ class CaseTraits:
     has_dependencies: bool = False
     sets_repetitions: bool = False
     ends_repetitions: bool = False
+    has_budgets: bool = False
 
     def joined(self, cases: Sequence[Case]) -> CaseTraits:
         """Return the traits of these cases and of those that this value describes."""
@@ -44,11 +45,12 @@ class CaseTraits:
             self.has_dependencies or any(case.depends_on for case in cases),
             self.sets_repetitions or any(case.repetitions is not None for case in cases),
             self.ends_repetitions or any(map(_may_end_early, cases)),
+            self.has_budgets or any(case.budget_usd is not None for case in cases),
         )
 
 
 def _may_end_early(case: Case) -> bool:
-    return case.early_exit is True or case.repeat_budget_usd is not None
+    return case.early_exit is True or case.repeat_budget_usd is not None or case.budget_usd is not None
 
 
 def traits_of(cases: Sequence[Case]) -> CaseTraits:

@@ -196,6 +196,12 @@ CASE_EXECUTION = FieldTable(
     (
         *EXECUTION.fields,
         Field("skip_defaults", FLAG, "Leaves out the input and evaluators that the suite gives to all cases.", False),
+        Field(
+            "budget_usd",
+            POSITIVE,
+            "The most that a run of this case may cost with one runner: nothing more of it is executed then.",
+            aliases=("total_budget_usd",),
+        ),
     ),
     "How this case is carried out, in place of what the suite sets.",
 )

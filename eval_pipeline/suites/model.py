@@ -89,6 +89,7 @@ class Case:
     (AgentV's `suite` of a test) are labels. `cache` is False for a case that is executed anew in every sweep.
     `repetitions`, `strategy`, `early_exit`, `repeat_budget_usd` and `stop_on_error` override the suite's (see
     `SuiteSettings`).
+    `budget_usd` is the cost of the case in one sweep, with one runner, after which nothing more of it is executed.
     `origin` is the file of `line`, when that is not the suite's.
     """
 
@@ -115,6 +116,7 @@ class Case:
     early_exit: bool | None = None
     repeat_budget_usd: float | None = None
     stop_on_error: bool | None = None
+    budget_usd: float | None = None
     line: int | None = None
     origin: Path | None = None
 

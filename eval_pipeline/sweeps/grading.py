@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,13 @@ from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.model import SessionReport, Usage
 from eval_pipeline.reports.normalize import normalize
-from eval_pipeline.scores.evaluate import EVALUATORS, AnyEvaluator, BoundEvaluator, EvaluatorSet, build, evaluate_with
+from eval_pipeline.scores.evaluate import EVALUATORS, AnyEvaluator, BoundEvaluator, build, evaluate_with
 from eval_pipeline.scores.grader_client import GraderFailure, GraderReply
 from eval_pipeline.scores.model import NOTHING, Score, Subject
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite
+from eval_pipeline.sweeps.budget import NO_SPENDING, Spending
+from eval_pipeline.sweeps.costs import of_reply, together
 from eval_pipeline.sweeps.grader_settings import accepted_settings
 from eval_pipeline.warehouse.replies import Replies
 
@@ -175,11 +176,11 @@ class Graders:
 
 @dataclass(slots=True)
 class SweepGraderClient:
-    """The grader client of one execution. `cost_usd` is what its evaluators spent, as far as it is known."""
+    """The grader client of one execution. `spent` is what its evaluators spent, as far as it is known."""
 
     graders: Graders
     runner: Runner
-    cost_usd: float = 0.0
+    spent: Spending = NO_SPENDING
     timeout_s: float | None = None
 
     async def complete(
@@ -194,7 +195,7 @@ class SweepGraderClient:
         chosen = self.graders.choose(self.runner, grader)
         reply = await self.graders.reply(chosen, messages, settings, sample)
         if not reply.cached:
-            self.cost_usd += reply.usage.cost_usd or 0.0
+            self.spent = together(self.spent, of_reply(reply.usage))
         return reply
 
     async def score(self, spec: EvaluatorSpec, subject: Subject) -> Score:
@@ -207,13 +208,11 @@ class SweepGraderClient:
         return self.graders.revision(self.runner, name, settings)
 
 
-def ungradable(suite: Suite, runner: Runner, graders: Graders, *, any_runner: bool = False) -> InputError | None:
-    """Return why answers of a runner to a suite cannot be graded: the first evaluator without a grader, or None."""
+def graded_part(suite: Suite, runner: Runner, *, any_runner: bool = False) -> Suite | None:
+    """Return a suite with the cases of a runner; None when no evaluator of them may call a grader."""
     if not any(hasattr(EVALUATORS.find(kind), "grade") for kind in traits_of(suite.cases).evaluator_types):
         return None
-    suite = replace(suite, cases=case_list(pair_cases(suite, runner, any_runner=any_runner)))
-    errors = EvaluatorSet(suite, partial(graders.revision, runner)).check()
-    return next(iter(errors.values()), None)
+    return replace(suite, cases=case_list(pair_cases(suite, runner, any_runner=any_runner)))
 
 
 def _text_of(report: SessionReport, grader: Runner) -> str:

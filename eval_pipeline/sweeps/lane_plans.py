@@ -23,6 +23,8 @@ class LanePlans:
 
     def __next__(self) -> Plan:
         for execution in list(self._open):
+            if execution.under_way >= execution.most_under_way:
+                continue
             plan = self._next_of(execution)
             if plan is not None:
                 execution.under_way += 1

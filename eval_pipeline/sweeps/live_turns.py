@@ -41,7 +41,7 @@ class LiveTurns:
         report = self._scorer.normalize(_unfinished(plan, so_far), plan.case)
         bound = bind(spec, plan.case, folder, client.revision_of)
         (score,) = await evaluate_with(client, Subject(plan.case, report, folder, workspace), [bound])
-        self._context.budget.spend(plan.suite, client.cost_usd)
+        self._context.budget.spend(plan, client.spent)
         return score.passed(self._rules.threshold) is not False
 
 

@@ -51,7 +51,16 @@ class SharedOptions(BaseModel):
         default=None, ge=0, le=1, description="The least score with which a case passes; 0.8 when not set"
     )
     budget_usd: Annotated[float | None, Flag("--budget", "budget")] = Field(
-        default=None, gt=0, description="No target is called after this much (USD) is spent"
+        default=None,
+        gt=0,
+        description="No target is called after this much (USD) is spent, what is under way included at its usual cost;"
+        " the last calls may cost more. Budgets of suites and cases hold as well",
+    )
+    budget_calls: Annotated[int | None, Flag("--budget-calls")] = Field(
+        default=None, ge=1, description="The most calls of targets and graders, failed ones included"
+    )
+    budget_tokens: Annotated[int | None, Flag("--budget-tokens")] = Field(
+        default=None, ge=1, description="No target is called after this many tokens, of input and output, are spent"
     )
     grader: Annotated[str | None, Flag("--grader")] = Field(
         default=None, description="The runner that grades: on the command line everything, as a default the rest"

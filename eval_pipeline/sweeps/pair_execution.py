@@ -3,6 +3,7 @@ only; deciding, recording, scoring, rescoring and storing are modules of their o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 
@@ -15,13 +16,15 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.model import Case
+from eval_pipeline.sweeps import costs
+from eval_pipeline.sweeps.budget import Spending
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import Decision, decide_plan, is_settled, pair_rules, stored_outcome
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.ledger import PairLedger
 from eval_pipeline.sweeps.live_turns import LiveTurns
 from eval_pipeline.sweeps.options import EVALUATE, NORMALIZE
-from eval_pipeline.sweeps.pairs import Pair, budget_of, count_plans, executes, one_by_one, pair_plans
+from eval_pipeline.sweeps.pairs import Pair, count_plans, executes, one_by_one, pair_plans
 from eval_pipeline.sweeps.plan_queue import PlanOutcome, PlanQueue
 from eval_pipeline.sweeps.recording import PairRecorder
 from eval_pipeline.sweeps.rescoring import Rescore, Rescorer, StoredSessions
@@ -30,11 +33,13 @@ from eval_pipeline.warehouse.stored_pairs import StoredExecution
 
 
 class PairExecution:
-    """One pair while it is carried out. `fault` is our own error that ended it; `under_way` counts its executions."""
+    """One pair while it is carried out. `fault` is our own error that ended it; `under_way` counts its executions, of
+    which there are at most `most_under_way` at the same time."""
 
     def __init__(self, pair: Pair, context: SweepContext, history: StoredHistory) -> None:
         self.pair = pair
         self.under_way = 0
+        self.most_under_way: float = math.inf
         self.fault: Exception | None = None
         self.rules = pair_rules(pair, context.options, context.graders, context.unfinished)
         self.ledger = PairLedger(pair, context.options, context.observer)
@@ -44,7 +49,7 @@ class PairExecution:
         self.recorder = PairRecorder(pair, context)
         self._scorer = PairScorer(self.rules, self.recorder, context)
         self.turns = LiveTurns(self.rules, self._scorer, context)
-        self.rescorer = Rescorer(context, self._scorer, self.ledger, self._is_spent)
+        self.rescorer = Rescorer(context, self._scorer, self.ledger)
         self._stored: Mapping[str, StoredExecution] = {}
         self._stopped = False
         self._queue: PlanQueue | None = None
@@ -99,10 +104,16 @@ class PairExecution:
             self.ledger.reuse(plan, stored)
         return stored_outcome(stored)
 
-    def refuse(self, plan: Plan) -> TargetFailure | None:
-        """Return why a plan is not to be executed any more, None when it is."""
-        if self._is_spent():
-            return TargetFailure(BUDGET_EXCEEDED, "not executed: the budget is spent")
+    def refuse(self, plan: Plan, attempts: int) -> TargetFailure | None:
+        """Return why a plan is not to be executed any more, after so many attempts at it; None when it is."""
+        budget = self._context.budget
+        if attempts and budget.is_limited:
+            budget.retry(plan, costs.of_failed_attempts(self.pair.runner, attempts))
+        reason = budget.refusal(plan)
+        if reason is not None:
+            return TargetFailure(BUDGET_EXCEEDED, f"not {'tried again' if attempts else 'executed'}: {reason}")
+        if attempts:
+            return None
         if self._stopped:
             return TargetFailure(STOPPED, "not executed: the suite stops at the first error")
         if plan.case.on_dependency_failure != "run" and self._queue is not None and self._queue.lacks(plan):
@@ -110,21 +121,18 @@ class PairExecution:
             return TargetFailure(failure, f"not executed: depends on {', '.join(plan.case.depends_on)}")
         return None
 
-    def _is_spent(self) -> bool:
-        return self._context.budget.is_spent(self.pair.name.suite, budget_of(self.pair, self._options))
-
     async def take(self, plan: Plan, execution: Execution) -> SinkResult:
         """Make an execution durable, then normalize, score and decide it."""
         self.ledger.execute(execution)
         execution = await self.recorder.record(plan, execution)
         stages = self._options.stages
         report = self._scorer.report(execution, plan.case) if NORMALIZE in stages else None
-        status, cost = None, None if report is None else report.usage.cost_usd
+        status, spent = None, costs.of_execution(execution, report, self.pair.runner)
         if report is not None and EVALUATE in stages:
             item = ScoringInput(case=plan.case, execution=execution, report=report, sweep_id=self._context.sweep_id)
-            status, grading_usd = await self._scorer.score(item)
-            cost = cost if not grading_usd else (cost or 0.0) + grading_usd
-        self._settle(plan, execution, report, status, cost)
+            status, grading = await self._scorer.score(item)
+            spent = costs.together(spent, grading)
+        self._settle(plan, execution, report, status, spent)
         self.ledger.finish(status, report)
         self.recorder.journal.ingest_when_large()
         return SinkResult(passed=status is None or status.as_expected)
@@ -133,12 +141,12 @@ class PairExecution:
         return self.pair.ready.suite.settings.stop_on_error if case.stop_on_error is None else case.stop_on_error
 
     def _settle(
-        self, plan: Plan, execution: Execution, report: SessionReport | None, status: Status | None, cost: float | None
+        self, plan: Plan, execution: Execution, report: SessionReport | None, status: Status | None, spent: Spending
     ) -> None:
         completed = execution.completed and (report is None or report.failure_class is None)
         if self._queue is not None:
-            self._queue.settle(plan, PlanOutcome(completed, status is not None and status.as_expected, cost))
-        self._context.budget.spend(plan.suite, cost)
+            self._queue.settle(plan, PlanOutcome(completed, status is not None and status.as_expected, spent.usd))
+        self._context.budget.settle(plan, spent, completed=completed)
         errored = not completed or status is Status.ERROR
         self._stopped = self._stopped or (errored and self._stops_on_error(plan.case))
 

@@ -97,11 +97,6 @@ def _repeat_settings(pair: Pair, case: Case) -> Case | SuiteSettings:
     return case if case.repetitions is not None else pair.ready.suite.settings
 
 
-def budget_of(pair: Pair, options: SweepOptions) -> float | None:
-    """Return the most USD that a suite may cost with all runners; None when only the sweep's own limit applies."""
-    return pair.ready.suite.settings.budget_usd if options.budget_usd is None else None
-
-
 def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
     """Return the plans of a pair that the options select."""
     return plan_pair(

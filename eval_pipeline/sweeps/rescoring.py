@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eval_pipeline.executions.model import Execution, Plan
@@ -75,12 +75,11 @@ class StoredSessions:
 
 @dataclass(slots=True)
 class Rescorer:
-    """The plans of a pair to score again. `is_spent` returns whether the budget forbids calling graders."""
+    """The plans of a pair to score again; with a spent budget, those that need no grader."""
 
     context: SweepContext
     scorer: PairScorer
     ledger: PairLedger
-    is_spent: Callable[[], bool]
     pending: list[Rescore] = field(default_factory=list)
 
     def batches(self) -> list[Sequence[Rescore]]:
@@ -118,14 +117,14 @@ class Rescorer:
     async def _score_graded(self, places: asyncio.Semaphore, loaded: _Loaded) -> None:
         rescore = loaded[0]
         async with places:
-            if self.is_spent():
+            if self.context.budget.grading_refusal(rescore.plan.suite) is not None:
                 self.ledger.reuse(rescore.plan, rescore.stored)
                 return
             item = self._input(loaded)
             status: Status | None = None
             if self._scores:
-                status, cost = await self.scorer.score(item)
-                self.context.budget.spend(rescore.plan.suite, cost)
+                status, spent = await self.scorer.score(item)
+                self.context.budget.spend(rescore.plan, spent)
             self.ledger.rescore(rescore.stored, status, updated=rescore.updates)
 
     @property

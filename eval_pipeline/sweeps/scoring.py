@@ -27,6 +27,7 @@ from eval_pipeline.scores.evaluate import (
 )
 from eval_pipeline.scores.model import Score, Status, Subject
 from eval_pipeline.suites.model import Case
+from eval_pipeline.sweeps.budget import NO_SPENDING, Spending
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import PairRules
 from eval_pipeline.sweeps.recording import PairRecorder
@@ -78,7 +79,7 @@ class PairScorer:
 
     def reprice(self, report: SessionReport, execution: Execution) -> SessionReport:
         """Store a stored report again with its cost by today's prices."""
-        report = repriced(report, self._answering(execution))
+        report = repriced(report, execution, self._answering(execution))
         self._recorder.record_report(report, execution, self._rules.prices_of(execution.answered_by))
         return report
 
@@ -92,16 +93,16 @@ class PairScorer:
         """Return whether any evaluator of a case needs a grader client."""
         return any(bound.requires_client for bound in self._rules.evaluators.of(case))
 
-    async def score(self, item: ScoringInput) -> tuple[Status, float]:
-        """Decide and store the verdict; return its status and the graders' cost in USD."""
+    async def score(self, item: ScoringInput) -> tuple[Status, Spending]:
+        """Decide and store the verdict; return its status and what graders cost."""
         missing = self._missing(item)
         if not any(bound.requires_client for bound in missing):
-            return self.score_offline(item), 0.0
+            return self.score_offline(item), NO_SPENDING
         client = self._context.graders.client(self._rules.pair.runner)
         async with _in_thread(self._workspace(item)) as folder:
             subject = Subject(item.case, item.report, self._suite_folder, folder)
             scores = await evaluate_with(client, subject, missing)
-        return self._decide(item, [self._recorder.redacted(score) for score in scores]), client.cost_usd
+        return self._decide(item, [self._recorder.redacted(score) for score in scores]), client.spent
 
     def score_offline(self, item: ScoringInput) -> Status:
         """Decide and store the verdict where no evaluator needs a grader client."""

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import check_case_ids
-from eval_pipeline.sweeps.grading import ungradable
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair, count_plans
+from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import PairKey
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedPairs:
-    """The usable ones of some pairs, and the reason of each unusable one."""
+    """The usable ones of some pairs, the reason of each unusable one, and warnings about money."""
 
     pairs: list[Pair]
     unusable: dict[PairKey, str]
+    warnings: Sequence[str] = ()
 
 
 def select_pairs(session: ProjectSession, names: Sequence[PairKey], options: SweepOptions) -> SelectedPairs:
@@ -29,20 +29,12 @@ def select_pairs(session: ProjectSession, names: Sequence[PairKey], options: Swe
     Raises InputError for a case id that no suite has, and when ids and tags select nothing.
     """
     pairs, unusable = session.usable_pairs(names)
-    errors = grading_errors(session, pairs, options)
+    checked = preflight(session, pairs, options)
+    errors = checked.errors
     usable = [pair for pair in pairs if pair.name not in errors]
     if usable:
         _check_cases(usable, options)
-    return SelectedPairs(usable, unusable | {name: str(error) for name, error in errors.items()})
-
-
-def grading_errors(session: ProjectSession, pairs: Sequence[Pair], options: SweepOptions) -> dict[PairKey, InputError]:
-    """Return why pairs cannot be graded, for those that cannot."""
-    graders = make_graders(options, session.warehouse, session.runner)
-    errors = {
-        pair.name: ungradable(pair.ready.suite, pair.runner, graders, any_runner=options.any_runner) for pair in pairs
-    }
-    return {name: error for name, error in errors.items() if error is not None}
+    return SelectedPairs(usable, unusable | {name: str(error) for name, error in errors.items()}, checked.warnings)
 
 
 def _check_cases(pairs: Sequence[Pair], options: SweepOptions) -> None:

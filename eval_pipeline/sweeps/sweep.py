@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 
 from eval_pipeline.errors import InputError, UnknownName
@@ -20,8 +21,8 @@ from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.sweeps.background_loop import BackgroundLoop
-from eval_pipeline.sweeps.budget import Budget
 from eval_pipeline.sweeps.context import SweepContext
+from eval_pipeline.sweeps.costs import open_budget
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.lane_plans import LanePlans
@@ -34,6 +35,7 @@ from eval_pipeline.sweeps.rescoring import StoredSessions
 from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pairs
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.queries import mean_cost
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -109,7 +111,7 @@ def _open_context(
         graders=make_graders(options, warehouse, find),
         runner_named=find,
         unfinished=unfinished_refreshes(warehouse, options, sweep_id),
-        budget=Budget(options.budget_usd if options.budget_usd is not None else options.defaults.budget_usd),
+        budget=open_budget(pairs, options, partial(mean_cost, warehouse)),
     )
     _report_unfinished(context, pairs)
     for runner in _in_play(pairs, options, find):
@@ -208,9 +210,11 @@ class _Sweep:
         return Engine(
             sink=self._sink,
             folder_of=lambda plan: self._execution_of(plan).recorder.folder_of(plan),
-            concurrency=self._options.concurrency,
+            concurrency=self._options.concurrency or self._options.defaults.concurrency,
             on_start=self._context.observer.plan_started,
-            refuse=lambda plan: self._execution_of(plan).refuse(plan),
+            refuse=lambda plan, attempts: self._execution_of(plan).refuse(plan, attempts),
+            hold=self._context.budget.hold,
+            batches=not self._context.budget.is_limited,
             workspaces=workspaces,
             conversations=Conversations(
                 speaker=lambda call: self._execution_of(call.plan).speaker(call),
@@ -223,14 +227,17 @@ class _Sweep:
 
     def _lane(self, executions: list[PairExecution]) -> Lane:
         runner = executions[0].pair.runner
-        by_suite = [execution.pair.ready.suite.settings.concurrency for execution in executions]
-        by_suites = min((limit for limit in by_suite if limit is not None), default=None)
-        limits = (runner.concurrency, self._options.concurrency, by_suites, self._options.defaults.concurrency)
+        adapter = _adapter(runner)
+        usual = self._options.concurrency or self._options.defaults.concurrency or DEFAULT_CONCURRENCY
+        by_suite = [execution.pair.ready.suite.settings.concurrency or usual for execution in executions]
+        if not getattr(adapter, "batches", False):  # a batch is one call of the target
+            for execution, most in zip(executions, by_suite, strict=True):
+                execution.most_under_way = most
         return Lane(
             runner=runner,
-            adapter=_adapter(runner),
+            adapter=adapter,
             plans=LanePlans(executions, self._finish_if_over),
-            concurrency=next((limit for limit in limits if limit), DEFAULT_CONCURRENCY),
+            concurrency=runner.concurrency or self._options.concurrency or max(by_suite),
             fallbacks=[(other, _adapter(other)) for other in map(self._context.runner_named, runner.fallbacks)],
         )
 
@@ -242,6 +249,7 @@ class _Sweep:
         except Exception as error:  # noqa: BLE001 — a pair that cannot be written must not stop the others
             pair.fault = pair.fault or error
         finally:
+            self._context.budget.release(plan)
             pair.under_way -= 1
             self._finish_if_over(pair)
         return result

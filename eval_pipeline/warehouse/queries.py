@@ -205,6 +205,19 @@ def mean_cost(warehouse: Warehouse, pair: PairKey) -> float | None:
     return float(cost) if cost is not None else None
 
 
+def costs_are_reported(warehouse: Warehouse, runner: str) -> bool | None:
+    """Return whether any completed execution of a runner has a cost; None when nothing completed is stored."""
+    if not warehouse.exists():
+        return None
+    frame = warehouse.frame(
+        """SELECT bool_or(cost_usd IS NOT NULL) AS known FROM session_reports
+           WHERE runner = $1 AND failure_class IS NULL""",
+        [runner],
+    )
+    known: bool | None = frame["known"][0]
+    return known
+
+
 def published_boards(connection: Connection) -> list[tuple[Any, ...]]:
     """Return each published board: id, time it was computed, number of standings; newest first."""
     query = "SELECT board_id, max(computed_at), count(*) FROM leaderboards GROUP BY board_id ORDER BY board_id DESC"

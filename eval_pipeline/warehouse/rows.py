@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.executions.model import Artifact, Execution, RawExecution, Runner, WorkspaceTrace
+from eval_pipeline.executions.model import Artifact, Attempt, Execution, RawExecution, Runner, WorkspaceTrace
 from eval_pipeline.parsing.redaction import redacted
 from eval_pipeline.reports.model import (
     EVENT_KINDS,
@@ -164,8 +164,13 @@ def _workspace(trace: WorkspaceTrace | None) -> Row | None:
 
 
 def stored_execution(row: Mapping[str, Any], raw: RawExecution | None) -> Execution:
-    """Return the execution of a decoded `target_executions` row; its attempts stay in the table."""
-    return value_of(Execution, row, attempts=(), raw=raw, workspace=_stored_workspace(row["workspace"]))
+    """Return the execution of a decoded `target_executions` row."""
+    attempts = tuple(map(_stored_attempt, row["attempts"] or ()))
+    return value_of(Execution, row, attempts=attempts, raw=raw, workspace=_stored_workspace(row["workspace"]))
+
+
+def _stored_attempt(fields: Mapping[str, Any]) -> Attempt:
+    return Attempt(**{**fields, "started_at": datetime.fromisoformat(fields["started_at"])})
 
 
 def _stored_workspace(stored: Mapping[str, Any] | None) -> WorkspaceTrace | None:

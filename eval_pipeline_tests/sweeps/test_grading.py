@@ -12,8 +12,10 @@ import pytest
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.model import RetryPolicy, Runner
 from eval_pipeline.scores.grader_client import GraderFailure, GraderReply
-from eval_pipeline.suites.model import EvaluatorSpec, Message
-from eval_pipeline.sweeps.grading import Graders, ungradable
+from eval_pipeline.suites.model import EvaluatorSpec, Message, Suite
+from eval_pipeline.sweeps.grading import Graders
+from eval_pipeline.sweeps.pairs import Pair, validate_suite
+from eval_pipeline.sweeps.preflight import graders_of
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline_tests.builders import a_case, a_runner, a_suite
 
@@ -95,13 +97,17 @@ def test_a_model_grades_itself_where_nobody_is_named_and_an_agent_does_not(tmp_p
         at_work.choose(a_runner("agent", "command"), None)
 
 
+def a_pair(suite: Suite, adapter: str) -> Pair:
+    return Pair(ready=validate_suite(suite), runner=a_runner("model", adapter), revision="r")
+
+
 def test_a_suite_that_nobody_can_grade_is_found_before_it_runs(tmp_path: Path) -> None:
     suite = a_suite(a_case(evaluators=(EvaluatorSpec(type="llm-grader", name="g", config={"target": "nobody"}),)))
 
-    error = ungradable(suite, a_runner("model", "chat"), graders(tmp_path, a_runner("judge")))
+    _, error = graders_of(a_pair(suite, "chat"), graders(tmp_path, a_runner("judge")))
 
     assert "no runner 'nobody'; there are: judge" in str(error)
-    assert ungradable(a_suite(), a_runner("model", "command"), graders(tmp_path)) is None
+    assert graders_of(a_pair(a_suite(), "command"), graders(tmp_path)) == ([], None)
 
 
 def test_equal_questions_are_asked_once_and_kept(tmp_path: Path, judge: Runner) -> None:

@@ -41,6 +41,9 @@ class Adapter(Protocol):
     `version` is part of a plan's identity: increment it when the same settings change their meaning. `settings` are the
     fields of a runner of this adapter beside those of every runner; others are refused. `retries_timeouts` is whether a
     timed-out attempt is worth a retry: for a network call it is, for an agent it is not.
+
+    An adapter may have `reports_cost`, a truth value or a function of the runner: True when a call without a reported
+    cost is free, False when no cost is ever reported. Without it, that turns out when the target answers.
     """
 
     version: ClassVar[str]

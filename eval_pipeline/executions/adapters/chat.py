@@ -89,6 +89,11 @@ class Chat:
     default_timeout_s: ClassVar[float] = 120.0
     retries_timeouts: ClassVar[bool] = True
 
+    @staticmethod
+    def reports_cost(runner: Runner) -> bool:
+        """Only this provider is asked for the cost of each answer."""
+        return runner.settings.get("wire") == "openrouter"
+
     def __init__(self, runner: Runner) -> None:
         config = runner.settings
         self._client = ChatClient(

@@ -38,6 +38,7 @@ class Mock:
     )
     default_timeout_s: ClassVar[float] = 60.0
     retries_timeouts: ClassVar[bool] = False
+    reports_cost: ClassVar[bool] = True
 
     def __init__(self, runner: Runner) -> None:
         config = runner.settings

@@ -89,6 +89,7 @@ class Replay:
     )
     default_timeout_s: ClassVar[float] = 600.0
     retries_timeouts: ClassVar[bool] = False
+    reports_cost: ClassVar[bool] = True
 
     def __init__(self, runner: Runner) -> None:
         self._path = runner.folder / settings.text(runner.settings, "recording")

@@ -228,6 +228,7 @@ def _execution(test: Test) -> dict[str, Any]:
         "runners": settings.runners(execution, at) or None,
         "cache": fields.flag(execution, "cache", at),
         "stop_on_error": fields.flag(execution, "fail_on_error", at),
+        "budget_usd": settings.budget_of(execution, at),
         **settings.repeat_of(execution, at, ("trials", "repeat")),
     }
 

@@ -53,10 +53,16 @@ def suite_settings(document: Map, cursor: FieldCursor, context: LoadContext) -> 
         **(repeat_of(document, cursor, ("repeat",)) if own_repeat else repeat_of(execution, at, ("trials", "repeat"))),
         threshold=fields.share(execution, "threshold", at),
         concurrency=fields.count(execution, "workers", at),
-        budget_usd=fields.positive(execution, "total_budget_usd", at) or fields.positive(execution, "budget_usd", at),
+        budget_usd=budget_of(execution, at),
         stop_on_error=fields.flag(execution, "fail_on_error", at) or False,
         cache=fields.flag(execution, "cache", at),
     )
+
+
+def budget_of(execution: Map, cursor: FieldCursor) -> float | None:
+    """The most that a suite, or a test, may cost in a run (USD)."""
+    older, newer = (fields.positive(execution, name, cursor) for name in ("total_budget_usd", "budget_usd"))
+    return older or newer
 
 
 def warn_of_the_suites_own(execution: Map, cursor: FieldCursor, context: LoadContext) -> None:

@@ -1,0 +1,78 @@
+"""What calls cost, and whether the cost of a runner can be known: what budgets are kept by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.model import Execution, Runner
+from eval_pipeline.reports.model import SessionReport, Usage
+from eval_pipeline.suites.case_list import traits_of
+from eval_pipeline.sweeps.budget import Budget, Limits, Spending
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.warehouse.journal import PairKey
+
+
+def open_budget(
+    pairs: Sequence[Pair], options: SweepOptions, earlier: Callable[[PairKey], float | None] = lambda pair: None
+) -> Budget:
+    """Return the budgets of a sweep: its own, and those of its suites and cases. All of them hold."""
+    limits = limits_of(options)
+    by_suite = {pair.ready.suite.name: pair.ready.suite.settings.budget_usd for pair in pairs}
+    in_cases = any(traits_of(pair.ready.suite.cases).has_budgets for pair in pairs)
+    is_limited = in_cases or any(limits) or any(by_suite.values())
+    return Budget(limits, by_suite.get, earlier, is_limited=is_limited)
+
+
+def limits_of(options: SweepOptions) -> Limits:
+    """Return the limits of a sweep: each as set for it, else the project's."""
+    names = ("budget_usd", "budget_calls", "budget_tokens")
+    given = [getattr(options, name) for name in names]
+    usual = [getattr(options.defaults, name) for name in names]
+    return Limits(*(usual[index] if value is None else value for index, value in enumerate(given)))
+
+
+def reports_cost(runner: Runner) -> bool | None:
+    """Return whether the cost of every call is known: by prices, or because the target reports it or is free. None:
+    that turns out when it answers."""
+    if runner.prices:
+        return True
+    mark = getattr(ADAPTERS.find(runner.adapter), "reports_cost", None)
+    reports: bool | None = mark(runner) if callable(mark) else mark
+    return reports
+
+
+def of_execution(execution: Execution, report: SessionReport | None, runner: Runner) -> Spending:
+    """Return what an execution cost; of a target that is free, or tells every cost, no cost is 0."""
+    if not execution.calls:
+        return Spending(usd=0.0, tokens=0)
+    usage = report.usage if report is not None else Usage()
+    usd = usage.cost_usd
+    if usd is None and execution.completed and not runner.prices and reports_cost(runner):
+        usd = 0.0
+    further_turns = max(0, len(report.turn_starts) - 1) if report is not None else 0
+    return Spending(usd, execution.calls + further_turns, _tokens(usage))
+
+
+def of_failed_attempts(runner: Runner, attempts: int) -> Spending:
+    """Return what is known to be spent on attempts without an answer."""
+    return Spending(runner.prices.get("per_call", 0.0) * attempts, attempts)
+
+
+def of_reply(usage: Usage) -> Spending:
+    """Return what a grader's reply cost."""
+    return Spending(usage.cost_usd, 1, _tokens(usage))
+
+
+def together(first: Spending, second: Spending) -> Spending:
+    """Return the sum; an unknown cost counts as nothing beside a known one."""
+    usd = None if first.usd is None and second.usd is None else (first.usd or 0.0) + (second.usd or 0.0)
+    tokens = None if first.tokens is None and second.tokens is None else (first.tokens or 0) + (second.tokens or 0)
+    return Spending(usd, first.calls + second.calls, tokens)
+
+
+def _tokens(usage: Usage) -> int | None:
+    if usage.input_tokens is None and usage.output_tokens is None:
+        return None
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
