@@ -51,7 +51,8 @@ def run_sweep(
         suites: one or several files, folders or globs, relative to the project's folder; by default the project's own.
         data: the data folder, instead of the project's.
         options: the options of `eval-pipeline run` by name: `runners`, `runner_tags`, `cases`, `tags` (one or several),
-            `repeat`, `refresh`, `concurrency`, `threshold`, `budget` (USD), `grader`, `resume`.
+            `repeat`, `refresh`, `concurrency`, `threshold`, `budget` (USD), `budget_calls`, `budget_tokens`, `grader`,
+            `resume`.
 
     Raises:
         InputError, InputErrors: no suite, runner or case of the selection can be used.
