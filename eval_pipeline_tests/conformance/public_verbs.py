@@ -159,6 +159,17 @@ class ProjectOnDisk:
         self.runners.append({**entry, "grader": grader} if grader is not None else entry)
         return folder
 
+    def replace_runner(self, name: str, **entry: Any) -> None:
+        """Give a suite's runner other settings; it keeps its name and its grader."""
+        at = next(at for at, runner in enumerate(self.runners) if runner["name"] == name)
+        kept = {key: value for key, value in self.runners[at].items() if key in ("name", "grader")}
+        self.runners[at] = {**kept, **entry}
+
+    def change_runner(self, name: str, **settings: Any) -> None:
+        """Change settings of a suite's runner."""
+        at = next(at for at, runner in enumerate(self.runners) if runner["name"] == name)
+        self.runners[at] = {**self.runners[at], **settings}
+
     def add_model(self, name: str, url: str) -> None:
         """Add a chat model behind a server, which can grade."""
         self.runners.append({"name": name, "adapter": "chat", "base_url": url, "model": name})
@@ -177,7 +188,8 @@ class ProjectOnDisk:
 
 _QUERIES = {
     "verdicts": "SELECT * FROM current_verdicts ORDER BY suite, case_id, repetition",
-    "scores": "SELECT * FROM current_scores ORDER BY suite, case_id, repetition, scored_at",
+    "scores": """SELECT s.* FROM current_scores s JOIN current_verdicts v USING (execution_id)
+                 ORDER BY s.suite, s.case_id, s.repetition, list_position(v.score_keys, s.spec_key)""",
     "members": """SELECT m.*, s.case_id FROM member_scores m JOIN current_scores s USING (execution_id, spec_key)
                   ORDER BY suite, s.case_id, position""",
     "reports": "SELECT * FROM session_reports ORDER BY suite, case_id",

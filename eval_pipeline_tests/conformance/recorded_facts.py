@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -84,7 +84,12 @@ def row_params(family: str) -> list[Any]:
 
 def params_of_kinds(family: str, kinds: Collection[str]) -> list[Any]:
     """Return the parameters of rows of these kinds, and the one that stands for a missing folder."""
-    return [param for param in row_params(family) if param.values[0] is None or param.values[0].kind in kinds]
+    return params_of(family, lambda row: row.kind in kinds)
+
+
+def params_of(family: str, selects: Callable[[Row], bool]) -> list[Any]:
+    """Return the parameters of the selected rows, and the one that stands for a missing folder."""
+    return [param for param in row_params(family) if param.values[0] is None or selects(param.values[0])]
 
 
 @cache

@@ -43,15 +43,15 @@ class Difference:
     """One deliberate difference.
 
     `concerns` states which rows, by what is in the row (never its number: rows that nobody has seen go through the same
-    table); `check` asserts what we do instead. `forms` are changes of the row's evaluators that `check` also observes,
-    by name.
+    table); `check` asserts what we do instead. `forms` are changes of the row's test that `check` also observes, by
+    name.
     """
 
     name: str
     reason: str
     concerns: Callable[[Row], bool]
     check: Check
-    forms: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = field(default_factory=dict)
+    forms: Mapping[str, Callable[[Row, Any], Any]] = field(default_factory=dict)
 
 
 Expected = tuple[str, str]
