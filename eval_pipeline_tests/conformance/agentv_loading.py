@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from eval_pipeline_tests.conformance import loading_helpers, loading_parsing, loading_validation
-from eval_pipeline_tests.conformance.old_differences import Difference
+from eval_pipeline_tests.conformance.loading_rows import Difference
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
 _MODULES = (loading_parsing, loading_helpers, loading_validation)

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from eval_pipeline_tests.conformance import (
     agentv_comparisons,
+    agentv_evaluations,
+    agentv_protocols,
     agentv_results,
+    agentv_stops,
     peers_commands,
     peers_judges,
     peers_repetitions,
 )
+from eval_pipeline_tests.conformance.agentv_tests import is_stop
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
 from eval_pipeline_tests.conformance.differences.table import difference_of
 from eval_pipeline_tests.conformance.recorded_facts import Row
@@ -30,6 +34,9 @@ AGENTV = (
     (agentv_comparisons.KINDS, Method(agentv_comparisons.observe, agentv_comparisons.check)),
     (agentv_results.KINDS, Method(agentv_results.observe, agentv_results.check)),
 )
+PROTOCOLS = Method(agentv_protocols.observe, agentv_protocols.check)
+STOPPED = Method(agentv_stops.observe, agentv_stops.check)
+EVALUATIONS = Method(agentv_evaluations.observe, agentv_evaluations.check)
 COMMANDS = Method(peers_commands.observe, peers_commands.check)
 REPETITIONS = Method(peers_repetitions.observe, peers_repetitions.check)
 JUDGES = Method(peers_judges.observe, peers_judges.check)
@@ -43,6 +50,12 @@ def method_of(row: Row) -> Method | None:
         return REPETITIONS
     if row.family == "peers":
         return COMMANDS if row.kind in peers_commands.OBSERVERS else None
+    if row.file in (agentv_protocols.HOOK_ROWS, agentv_protocols.GRADER_ROWS):
+        return PROTOCOLS
+    if is_stop(row):
+        return STOPPED
+    if agentv_evaluations.is_evaluation(row):
+        return EVALUATIONS
     return next((method for kinds, method in AGENTV if row.kind in kinds), None)
 
 

@@ -15,10 +15,18 @@ from eval_pipeline.parsing.interpolation import names_in
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.model import Case, Suite
-from eval_pipeline_tests.conformance.old_differences import Difference
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
 TMP = "<tmp>"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    name: str
+    family: str
+    concerns: Callable[[Row], bool]
+    reason: str
+    check: Callable[[Row], None]
 
 
 @dataclass(frozen=True, slots=True)
