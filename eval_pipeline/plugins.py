@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import importlib
 import importlib.util
 import pkgutil
@@ -29,10 +28,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from eval_pipeline.errors import NOWHERE, EvalPipelineError, InputError, SourceLocation, UnknownName
+from eval_pipeline.errors import NOWHERE, EvalPipelineError, SourceLocation, UnknownName
 
 Part = TypeVar("Part")
 _REGISTRATION = re.compile(r"\b[A-Z][A-Z_]*\.register(\([^()]*?)\s*\)")
@@ -274,46 +272,3 @@ def _registered_names(module: str) -> list[str] | None:
     except (ValueError, SyntaxError):
         return None
     return [name for names in calls for name in names]
-
-
-def import_function(name: str, folder: Path, field: str) -> Callable[..., Any]:
-    """The function that `module:callable` names, its module looked for in `folder` first. Raises InputError."""
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise InputError(f"expected module:callable, got '{name}'", SourceLocation(field=field))
-    try:
-        value: Any = _module(module_name, folder)
-        for part in attribute.split("."):
-            value = getattr(value, part)
-    except (Exception, SystemExit) as error:
-        # Importing runs the user's code; whatever it raises, an exit even, is an error of the named module.
-        raise InputError(
-            f"cannot import '{name}': {type(error).__name__}: {error}", SourceLocation(field=field)
-        ) from error
-    if not callable(value):
-        raise InputError(f"'{name}' is not callable", SourceLocation(field=field))
-    function: Callable[..., Any] = value
-    return function
-
-
-def _module(name: str, folder: Path) -> Any:
-    """A module file beside the user's file is loaded from there, anew when it changed; else an ordinary import."""
-    file = folder.joinpath(*name.split(".")).with_suffix(".py")
-    if not file.is_file():
-        return importlib.import_module(name)
-    written = file.stat()
-    version = hashlib.sha256(f"{file}:{written.st_mtime_ns}:{written.st_size}".encode(errors="replace")).hexdigest()
-    private = f"eval_pipeline_user_{version[:12]}_{name.replace('.', '_')}"
-    if private in sys.modules:
-        return sys.modules[private]
-    spec = importlib.util.spec_from_file_location(private, file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"no loader for {file}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[private] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[private]
-        raise
-    return module

@@ -16,7 +16,8 @@ from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.exports import EXPORTS
 from eval_pipeline.llm.wires import WIRES
-from eval_pipeline.plugins import PluginError, Registry, import_function
+from eval_pipeline.parsing.user_modules import import_function
+from eval_pipeline.plugins import PluginError, Registry
 from eval_pipeline.reports.normalize import NORMALIZERS
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.suites.load import FORMATS

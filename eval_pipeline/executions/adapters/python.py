@@ -16,7 +16,7 @@ from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
-from eval_pipeline.plugins import import_function
+from eval_pipeline.parsing.user_modules import import_function
 
 _ANSWER_KEYS = ("output", "messages", "usage", "cost_usd", "latency_ms", "model", "metadata")
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.compatibility import WORKSPACE_VARIABLE, program_variables
+from eval_pipeline.parsing.file_search import search_roots
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.grader_client import GraderClient
@@ -96,8 +97,9 @@ class CodeGrader:
         return (None, *access.targets) if access is not None else ()
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """Return fingerprints of the files that the command names."""
-        return command_content(argv_of(self.command), program_folder(self.cwd, folder))
+        """Return fingerprints of the files that the command names, and of what they import from the suite's folders."""
+        roots = search_roots(folder).roots
+        return command_content(argv_of(self.command), program_folder(self.cwd, folder), roots)
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         return await with_error_policy(self._outcome(subject, client), self.on_error)

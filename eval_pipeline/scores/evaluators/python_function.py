@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict
 
 from eval_pipeline.fingerprints import file_fingerprint
-from eval_pipeline.plugins import import_function
+from eval_pipeline.parsing.file_search import search_roots
+from eval_pipeline.parsing.user_modules import import_function, module_imports
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Text
 from eval_pipeline.scores.evaluators.javascript import FILE_PREFIX, named_function
@@ -58,12 +59,14 @@ class PythonFunction:
             compile_check(self.value)
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """Return the fingerprint of the function's file."""
+        """Return the fingerprints of the function's file and of what it imports from the suite's folders."""
         name = self.function or self.value or ""
         if self.function is None and not name.startswith(FILE_PREFIX):
             return {}
+        function, home = self._named(folder)
+        imported = module_imports(function, home, search_roots(folder).roots)
         file = getattr(sys.modules.get(self._load(folder).__module__), "__file__", None)
-        return {name: file_fingerprint(Path(file))} if file else {}
+        return {**imported, name: file_fingerprint(Path(file))} if file else imported
 
     def evaluate(self, subject: Subject) -> Outcome:
         try:
@@ -84,10 +87,15 @@ class PythonFunction:
         return self._value_outcome(compile_check(self.value)(subject.output, check_context(subject, self.config)))
 
     def _load(self, folder: Path) -> Callable[..., Any]:
+        name, home = self._named(folder)
+        return import_function(name, home, "value" if self.function is None else "function")
+
+    def _named(self, folder: Path) -> tuple[str, Path]:
+        """The function as `module:function`, and the folder that its module is looked for in."""
         if self.function is not None:
-            return import_function(self.function, folder, "function")
+            return self.function, folder
         path, name = named_function(self.value or "", folder)
-        return import_function(f"{path.stem}:{name or DEFAULT_FUNCTION}", path.parent, "value")
+        return f"{path.stem}:{name or DEFAULT_FUNCTION}", path.parent
 
     def _call(self, function: Callable[..., Any], subject: Subject) -> Any:
         case = subject.case

@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions.process import run_program
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.file_search import NotFound, search_roots
+from eval_pipeline.parsing.imports import import_fingerprints
 from eval_pipeline.scores.grader_client import GraderFailure
 
 DEFAULT_TIMEOUT_S = 300.0
@@ -64,15 +66,18 @@ def program_folder(cwd: str | None, folder: Path) -> Path:
     return path
 
 
-def command_content(argv: Sequence[str], cwd: Path) -> Mapping[str, str]:
-    """Return fingerprints of the files that a command names, by the naming word.
+def command_content(argv: Sequence[str], cwd: Path, roots: Sequence[Path] = ()) -> Mapping[str, str]:
+    """Return fingerprints of the files that a command names, by the naming word, and of what they import from the
+    working directory and `roots`, by path; a module of `python -m` is a file that it names.
 
     Raises InputError when the script for an interpreter does not exist.
     """
     script = _script(argv)
     if script is not None and not (cwd / script).is_file():
         raise InputError(f"no file '{script}' in {cwd}", SourceLocation(field="command"))
-    return {word: file_fingerprint(path) for word, path in _named_files(argv, cwd)}
+    named = {**dict(_named_files(argv, cwd)), **dict(_named_modules(argv, cwd))}
+    imported = import_fingerprints(named.values(), (cwd, *roots))
+    return {**imported, **{word: file_fingerprint(path) for word, path in named.items()}}
 
 
 def _script(argv: Sequence[str]) -> str | None:
@@ -91,6 +96,16 @@ def _named_files(argv: Sequence[str], cwd: Path) -> Iterator[tuple[str, Path]]:
                 yield word, path
         except (OSError, ValueError):
             continue  # not a valid file name
+
+
+def _named_modules(argv: Sequence[str], cwd: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the modules of the working directory that a command runs by `-m`."""
+    words = list(_words(argv))
+    for option, word in pairwise(words):
+        file = cwd.joinpath(*word.split("."))
+        for path in (file.with_suffix(".py"), file / "__main__.py") if option == "-m" else ():
+            if path.is_file():
+                yield f"-m {word}", path
 
 
 def _words(argv: Sequence[str]) -> Sequence[str]:
