@@ -231,6 +231,7 @@ class Registry(Generic[Part]):
         return [f"{self._folder}.{module.name}" for module in pkgutil.iter_modules(package.__path__)]
 
 
+@functools.lru_cache(1_000)
 def canonical_name(name: str) -> str:
     """`is_json` and `is-json` are one name."""
     return name.strip().replace("_", "-")

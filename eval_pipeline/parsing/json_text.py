@@ -56,9 +56,16 @@ def parse_row(line: str) -> Any:
         raise ValueError(f"not valid JSON: {error}") from None
     if line.count("[") + line.count("{") > MAX_DEPTH and deeper_than(MAX_DEPTH, row):
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
-    if not isinstance(row, dict) or line.count(":") > len(row):  # a key that appears twice leaves a colon over
+    if line.count(":") > _keys(row):  # a key that appears twice leaves a colon over; so does a text with a colon
         _UNIQUE.decode(line)
     return row
+
+
+def _keys(value: Any) -> int:
+    """Return the number of keys in a value, inner mappings included."""
+    if isinstance(value, dict):
+        return len(value) + sum([_keys(item) for item in value.values() if isinstance(item, (dict, list))])
+    return sum([_keys(item) for item in value]) if isinstance(value, list) else 0
 
 
 def deeper_than(levels: int, value: Any) -> bool:

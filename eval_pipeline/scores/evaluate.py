@@ -19,6 +19,7 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.model import NOTHING, Finding, Outcome, Score, Subject
+from eval_pipeline.suites.case_list import evaluators_of
 from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message, Suite
 
 Item = TypeVar("Item")
@@ -229,13 +230,18 @@ class EvaluatorSet:
     def check(self) -> dict[str, InputError]:
         """Return an error for each case with an unusable evaluator, by case id."""
         errors: dict[str, InputError] = {}
-        for case in self._suite.cases:
+        for case_id, specs in evaluators_of(self._suite.cases):
             try:
-                for spec in case.evaluators:
+                for spec in specs:
                     self._build_cached(spec)
             except InputError as error:
-                errors[case.id] = error.at(_location(self._suite, case, error))
-        return errors
+                errors[case_id] = error
+        cases = self._suite.cases if errors else ()
+        return {
+            case.id: errors[case.id].at(_location(self._suite, case, errors[case.id]))
+            for case in cases
+            if case.id in errors
+        }
 
     def _bind(self, spec: EvaluatorSpec, case: Case) -> BoundEvaluator:
         _, evaluator, content = self._build_cached(spec)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import marshal
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import partial
 from itertools import chain, islice
-from typing import Any, overload
+from operator import attrgetter
+from typing import Any, TypeVar, overload
 
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 
+Value = TypeVar("Value")
 PACKED_FROM = 2_000
 _BLOCK = 250
 _FAST = 1
@@ -58,6 +61,11 @@ def traits_of(cases: Sequence[Case]) -> CaseTraits:
     return cases.traits if isinstance(cases, PackedCases) else CaseTraits().joined(cases)
 
 
+def evaluators_of(cases: Sequence[Case]) -> Iterator[tuple[str, tuple[EvaluatorSpec, ...]]]:
+    """Yield the id and the evaluators of each case."""
+    return cases.evaluators() if isinstance(cases, PackedCases) else ((case.id, case.evaluators) for case in cases)
+
+
 def case_list(cases: Iterable[Case]) -> Sequence[Case]:
     """Return cases as a sequence: a tuple, or packed where they are many. `cases` is read once."""
     source = iter(cases)
@@ -92,6 +100,15 @@ class PackedCases(Sequence[Case]):
         for block in self._blocks:
             yield from self._unpacked(block)
 
+    def evaluators(self) -> Iterator[tuple[str, tuple[EvaluatorSpec, ...]]]:
+        """Yield each case's id and evaluators; this takes half the time of reading the cases."""
+        for block in self._blocks:
+            for row in self._rows(block):
+                if isinstance(row, int):
+                    yield self._objects[row].id, self._objects[row].evaluators
+                else:
+                    yield row[0], self._specs(row[1])
+
     @overload
     def __getitem__(self, index: int) -> Case: ...
 
@@ -123,10 +140,15 @@ class PackedCases(Sequence[Case]):
 
     def _row(self, case: Case, shared: set[int]) -> tuple[Any, ...]:
         """Return the values of a case that `marshal` can write; a number is the place of an object."""
-        specs = tuple(self._number(spec) if id(spec) in shared else _spec_row(spec) for spec in case.evaluators)
-        others = {name: value for name, default in _PLAIN if (value := getattr(case, name)) != default}
-        kept = {name: self._number(value) for name in _KEPT if (value := getattr(case, name)) is not None}
-        return case.id, self._messages(case.input), specs, self._messages(case.expected_output), others, kept
+        specs = tuple([self._number(spec) if id(spec) in shared else _spec_row(spec) for spec in case.evaluators])
+        messages = self._messages(case.input)
+        values = _settings_of(case)
+        if values == _USUAL:
+            return case.id, specs, messages, case.line, (), _NOTHING, _NOTHING
+        expected = self._messages(case.expected_output)
+        others = {number: value for number, value in enumerate(values) if value != _USUAL[number]}
+        kept = {number: self._number(others.pop(number)) for number in _KEPT & others.keys()}
+        return case.id, specs, messages, case.line, expected, others, kept
 
     def _row_or_number(self, row: tuple[Any, ...], case: Case) -> tuple[Any, ...] | int:
         try:
@@ -136,12 +158,7 @@ class PackedCases(Sequence[Case]):
         return row
 
     def _messages(self, messages: Sequence[Message]) -> tuple[Any, ...]:
-        return tuple(
-            (message.role, message.content, message.name, message.tool_calls)
-            if isinstance(message.content, str)
-            else self._number(message)
-            for message in messages
-        )
+        return tuple([_message_row(each) if isinstance(each.content, str) else self._number(each) for each in messages])
 
     def _number(self, value: object) -> int:
         """Return the place of an object that is kept as it is."""
@@ -150,42 +167,68 @@ class PackedCases(Sequence[Case]):
             self._objects.append(value)  # and so its id is not used again
         return number
 
+    def _rows(self, block: bytes) -> list[Any]:
+        rows: list[Any] = marshal.loads(zlib.decompress(block))
+        return rows
+
     def _unpacked(self, block: bytes) -> Iterator[Case]:
-        for row in marshal.loads(zlib.decompress(block)):
+        for row in self._rows(block):
             yield self._objects[row] if isinstance(row, int) else self._case(*row)
 
     def _case(
-        self, id_: str, messages: Any, specs: Any, expected: Any, others: dict[str, Any], kept: dict[str, int]
+        self, id_: str, specs: Any, messages: Any, line: int | None, expected: Any, others: Any, kept: Any
     ) -> Case:
-        for name, number in kept.items():
-            others[name] = self._objects[number]
-        return Case(
-            id=id_,
-            input=self._unpacked_messages(messages),
-            evaluators=tuple([self._objects[row] if isinstance(row, int) else EvaluatorSpec(**row) for row in specs]),
-            expected_output=self._unpacked_messages(expected),
-            **others,
-        )
+        values = list(_USUAL)
+        for number, value in others.items():
+            values[number] = value
+        for number, place in kept.items():
+            values[number] = self._objects[place]
+        if expected:
+            values[_EXPECTED] = self._unpacked_messages(expected)
+        return _new_case((id_, self._specs(specs), self._unpacked_messages(messages), line, *values))
+
+    def _specs(self, rows: Any) -> tuple[EvaluatorSpec, ...]:
+        return tuple([self._objects[row] if isinstance(row, int) else _new_spec(row) for row in rows])
 
     def _unpacked_messages(self, rows: Any) -> tuple[Message, ...]:
-        return tuple([self._objects[row] if isinstance(row, int) else _message(*row) for row in rows])
+        return tuple([self._objects[row] if isinstance(row, int) else _new_message(row) for row in rows])
 
 
-def _message(role: str, content: str, name: str | None, tool_calls: Any) -> Message:
-    return Message(role=role, content=content, name=name, tool_calls=tool_calls)
+def _maker(class_: type[Value], names: Sequence[str]) -> Callable[[Iterable[Any]], Value]:
+    """Return a function from the values of all fields, in this order, to an object.
 
+    It sets the slots directly, which takes half the time of the constructor of a frozen dataclass.
+    """
+    if set(names) != {field.name for field in fields(class_)}:  # type: ignore[arg-type]
+        raise TypeError(f"{class_.__name__}: expected all its fields, got {', '.join(names)}")
+    setters = [class_.__dict__[name].__set__ for name in names]
+    create = partial(object.__new__, class_)
 
-def _spec_row(spec: EvaluatorSpec) -> dict[str, Any]:
-    return {name: value for name, default in _OF_SPEC if (value := getattr(spec, name)) != default}
+    def make(values: Iterable[Any]) -> Value:
+        made = create()
+        for set_value, value in zip(setters, values, strict=True):
+            set_value(made, value)
+        return made
 
-
-_KEPT = ("conversation", "workspace", "origin")
-_APART = {"id", "input", "evaluators", "expected_output", *_KEPT}
+    return make
 
 
 def _default(field: Field[Any]) -> Any:
     return field.default_factory() if field.default_factory is not MISSING else field.default
 
 
-_PLAIN = [(field.name, _default(field)) for field in fields(Case) if field.name not in _APART]
-_OF_SPEC = [(field.name, _default(field)) for field in fields(EvaluatorSpec)]
+_MAIN = ("id", "evaluators", "input", "line")
+_SETTINGS = {field.name: _default(field) for field in fields(Case) if field.name not in _MAIN}
+_USUAL = tuple(_SETTINGS.values())
+_PLACES = {name: number for number, name in enumerate(_SETTINGS)}
+_EXPECTED = _PLACES["expected_output"]
+_KEPT = {_PLACES[name] for name in ("conversation", "workspace", "origin")}
+_OF_MESSAGE = [field.name for field in fields(Message)]
+_OF_SPEC = [field.name for field in fields(EvaluatorSpec)]
+_NOTHING: dict[int, Any] = {}
+_settings_of = attrgetter(*_SETTINGS)
+_message_row = attrgetter(*_OF_MESSAGE)
+_spec_row = attrgetter(*_OF_SPEC)
+_new_case = _maker(Case, (*_MAIN, *_SETTINGS))
+_new_message = _maker(Message, _OF_MESSAGE)
+_new_spec = _maker(EvaluatorSpec, _OF_SPEC)

@@ -154,7 +154,8 @@ def _everything_wrong(test: Test) -> InputError:
 
 
 def _origin(cursor: FieldCursor, context: LoadContext) -> Any:
-    return None if cursor.source.path == context.path else cursor.source.path
+    path = cursor.source.path
+    return None if path is context.path or path == context.path else path
 
 
 def _id(test: Test) -> str:
