@@ -65,6 +65,12 @@ def evaluator_list(raw: Any, cursor: FieldCursor, context: LoadContext) -> tuple
 
 
 def _reader(context: LoadContext) -> EvaluatorReader:
+    if context.evaluator_reader is None:
+        context.evaluator_reader = _make_reader(context)
+    return context.evaluator_reader
+
+
+def _make_reader(context: LoadContext) -> EvaluatorReader:
     return EvaluatorReader(
         diagnostics=context.diagnostics,
         entries=partial(_entries, context=context),

@@ -19,6 +19,7 @@ from eval_pipeline.parsing.file_search import NotFound, SearchRoots, search_root
 from eval_pipeline.parsing.interpolation import filled_in, is_placeholder, unset_names, with_texts_changed
 from eval_pipeline.parsing.source import Source
 from eval_pipeline.plugins import canonical_name
+from eval_pipeline.suites.evaluator_lists import EvaluatorReader
 from eval_pipeline.suites.load import LoadOptions
 
 MAX_ATTACHMENT_BYTES = 20_000_000
@@ -45,6 +46,7 @@ class LoadContext:
     workspaces: WorkspaceLoading = field(init=False)
     has_filled: bool = False
     variables: Interpolator = field(default_factory=Interpolator)
+    evaluator_reader: EvaluatorReader | None = None
     _attachments: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _scripts: dict[str, Path | None] = field(default_factory=dict)
     _mappings: dict[tuple[Any, ...], Mapping[str, Any]] = field(default_factory=dict)
