@@ -12,11 +12,17 @@ import dagster as dg
 
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.checks import check_target, logged_checks, pair_checks, suite_check, suite_checks
-from eval_pipeline.orchestration.config import SweepConfig
+from eval_pipeline.orchestration.config import SweepConfig, form_of
 from eval_pipeline.orchestration.event_storage import newest_storage_id
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import board_metadata, suite_materialization
-from eval_pipeline.orchestration.partitions import pair_key, partition_key, run_partitions, suite_partitions
+from eval_pipeline.orchestration.partitions import (
+    pair_key,
+    pair_partitions,
+    partition_key,
+    run_partitions,
+    suite_partitions,
+)
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
 from eval_pipeline.orchestration.run_page import run_on_page
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, observe_inputs
@@ -80,6 +86,8 @@ def input_assets(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetSpec]
 def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str]) -> dg.AssetsDefinition:
     """The assets of a suite × runner, as one step that covers every partition of a run."""
 
+    Form: Any = form_of(session) if partitions is pair_partitions else SweepConfig
+
     @dg.multi_asset(
         name="evaluate",
         specs=[_spec(name, partitions, skippable=True, code_version=CODE_VERSION) for name in PAIR_ASSETS],
@@ -88,7 +96,7 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
     )
-    def evaluate(context: dg.AssetExecutionContext, config: SweepConfig) -> Iterator[dg.Output[None]]:
+    def evaluate(context: dg.AssetExecutionContext, config: Form) -> Iterator[dg.Output[None]]:
         keys = run_partitions(context)
         stages = tuple(name for name in STAGES if dg.AssetKey(name) in context.selected_asset_keys)
         options = _or_fail(lambda: config.options(session.project, stages))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from eval_pipeline.orchestration.asset_details import details_of
 from eval_pipeline.orchestration.assets import input_assets, leaderboards_asset, pair_assets, suites_asset
 from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, pair_partitions
@@ -42,13 +43,16 @@ def build_definitions(project: ProjectSession | Path | str, pairs: Sequence[Pair
     session = session_of(project)
     jobs = make_jobs()
     partitions = pair_partitions if pairs is None else exactly(pairs)
+    assets: Sequence[dg.AssetsDefinition | dg.AssetSpec] = [
+        suites_asset(session),
+        *input_assets(partitions),
+        pair_assets(session, partitions),
+        leaderboards_asset(session),
+    ]
+    if pairs is None:  # what the command line runs is shown with the details of the code location
+        assets = dg.map_asset_specs(details_of(session.project), assets)
     return dg.Definitions(
-        assets=[
-            suites_asset(session),
-            *input_assets(partitions),
-            pair_assets(session, partitions),
-            leaderboards_asset(session),
-        ],
+        assets=assets,
         jobs=list(jobs.values()),
         schedules=[nightly_sweep(session, jobs["sweep"])],
         sensors=[discover_suites(session), automation()],

@@ -1,14 +1,29 @@
 """The run config of a sweep: the form of the launchpad, made from the options model."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from enum import Enum
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 import dagster as dg
 from pydantic import Field, create_model
 
+from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, launch_options
 from eval_pipeline.sweeps.project import Project
+from eval_pipeline.sweeps.project_session import ProjectSession
+
+NAMED = 30
+"""How many choices a message about another value names."""
+
+
+def choice_of(names: Sequence[str]) -> type[Enum]:
+    """Return a type of just these names. It is called by them: that is what Dagster's message about others has."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    title = f"one of {', '.join(names[:NAMED])}{more}"
+    make_enum: Any = Enum
+    return cast(type[Enum], make_enum(title, {name: name for name in names}, type=str))
 
 
 def _form_type(name: str, annotation: Any) -> Any:
@@ -16,7 +31,7 @@ def _form_type(name: str, annotation: Any) -> Any:
     if isinstance(annotation, UnionType):
         annotation = next(each for each in get_args(annotation) if each is not type(None))
     if get_origin(annotation) is Literal:
-        return Enum(name.capitalize(), {choice: choice for choice in get_args(annotation)}, type=str)
+        return choice_of(get_args(annotation))
     return list[str] if get_origin(annotation) is tuple else annotation
 
 
@@ -41,3 +56,15 @@ class SweepConfig(_Form):  # type: ignore[misc]
         values = {name: getattr(self, name) for name in LaunchOptions.model_fields}
         given = {name: value.value if isinstance(value, Enum) else value for name, value in values.items()}
         return launch_options(given).resolve(project.defaults, stages)
+
+
+def form_of(session: ProjectSession) -> type[SweepConfig]:
+    """Return the run config with the project's runners as the choices of a grader, where they can be read."""
+    with suppress(
+        EvalPipelineError, ValueError
+    ):  # a name that an enum cannot have; other errors are reported elsewhere
+        runners = choice_of([runner.name for runner in session.load_runners()])
+        described = LaunchOptions.model_fields["grader"].description
+        fields: Any = {"grader": (runners | None, Field(default=None, description=described))}
+        return create_model(SweepConfig.__name__, __base__=SweepConfig, __doc__=SweepConfig.__doc__, **fields)
+    return SweepConfig

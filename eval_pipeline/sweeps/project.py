@@ -9,6 +9,7 @@ Found upward from the current folder; an exported `EVAL_PIPELINE_PROJECT` (a fil
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,8 @@ DEFAULT_SUITES = "suites"
 """The folder of suites where no project file names others."""
 NO_SUITES = "no suites: name files, folders or globs, put suites into suites/, or list them in eval-pipeline.yaml"
 DEFAULT_SCHEDULE = "0 2 * * *"
+DEFAULT_OWNERS = ("team:evaluation",)
+_OWNER = re.compile(r"team:\S+|[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,7}")
 
 
 class ProjectFile(BaseModel):
@@ -51,6 +54,18 @@ class ProjectFile(BaseModel):
         default_factory=Defaults, description="Options of every run; the command line and suites win over them"
     )
     schedule: str = Field(default=DEFAULT_SCHEDULE, description="Cron expression of the nightly sweep, in UTC")
+
+    owners: list[str] = Field(
+        default=list(DEFAULT_OWNERS), description="Who owns the assets in Dagster: e-mail addresses, or team:NAME"
+    )
+
+    @field_validator("owners")
+    @classmethod
+    def _check_owners(cls, values: list[str]) -> list[str]:
+        for value in values:
+            if not _OWNER.fullmatch(value):
+                raise PydanticCustomError("owner", "e-mail addresses or team:NAME")
+        return values
 
     @field_validator("schedule")
     @classmethod
@@ -77,6 +92,7 @@ class Project:
     defaults: Defaults = field(default_factory=Defaults)
     schedule: str = DEFAULT_SCHEDULE
     schedule_problem: InputError | None = None
+    owners: tuple[str, ...] = DEFAULT_OWNERS
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def open_warehouse(self) -> Warehouse:
@@ -161,6 +177,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         defaults=content.defaults,
         schedule=content.schedule,
         schedule_problem=schedule_problem,
+        owners=tuple(content.owners),
         environment=environment,
     )
 
