@@ -23,11 +23,13 @@ class LoadOptions:
     """Inputs of a format besides the file.
 
     `environment` has the values of `${{ NAME }}`. `evaluators` are the types of the registered evaluators: a format may
-    search an author's own script for a type that is not among them; without any it never searches.
+    search an author's own script for a type that is not among them; without any it never searches. `configurations` are
+    the configuration files of other systems that already apply to the whole run.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     evaluators: Container[str] = frozenset()
+    configurations: frozenset[Path] = frozenset()
 
 
 class Format(Protocol):

@@ -8,10 +8,11 @@ Found upward from the current folder; an exported `EVAL_PIPELINE_PROJECT` (a fil
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from eval_pipeline.executions.runner_files import default_runner_files
 from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.source import Source, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
+from eval_pipeline.suites.configurations import ProjectSettings, project_settings
 from eval_pipeline.sweeps.cron import cron_problem
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.warehouse.storage import LocalStorage
@@ -81,7 +83,7 @@ class Project:
     """A project: where its suites and runners are, and where it keeps its data. Paths are absolute.
 
     `schedule_problem` is why the project file's schedule cannot be used, where that is tolerated; `schedule` is then
-    the default.
+    the default. `configurations` are the configuration files of other systems that are part of it.
     """
 
     root: Path
@@ -94,6 +96,7 @@ class Project:
     schedule_problem: InputError | None = None
     owners: tuple[str, ...] = DEFAULT_OWNERS
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    configurations: frozenset[Path] = frozenset()
 
     def open_warehouse(self) -> Warehouse:
         """Return the warehouse that the project file names by URL, else the DuckDB file in the data folder."""
@@ -148,13 +151,35 @@ def _found_upward(start: Path) -> Path | None:
 
 def _without_file(root: Path, environment: Mapping[str, str]) -> Project:
     runners = next((root / name for name in default_runner_files() if (root / name).is_file()), None)
-    return Project(
+    project = Project(
         root=root,
         suites=(DEFAULT_SUITES,) if (root / DEFAULT_SUITES).is_dir() else (),
         runners=runners,
         data=_absolute(root, environment.get(DATA_VARIABLE) or "data"),
         environment=environment,
     )
+    return _configured(project, names_suites=False)
+
+
+def _configured(project: Project, *, names_suites: bool) -> Project:
+    """Return the project with what configuration files of other systems set and its own file does not."""
+    for settings in project_settings(project.root, project.environment):
+        unset = {k: v for k, v in settings.defaults.items() if k not in project.defaults.model_fields_set}
+        project = replace(
+            project,
+            suites=project.suites if names_suites or not settings.suites else _matching(settings, project.root),
+            defaults=project.defaults.model_copy(update=unset),
+            configurations=project.configurations | {settings.path},
+        )
+    return project
+
+
+def _matching(settings: ProjectSettings, root: Path) -> tuple[str, ...]:
+    """Return the globs of a configuration file as those of the project; of several, those that match files."""
+    base = "" if settings.folder == root else glob.escape(str(settings.folder)) + os.sep
+    patterns = [base + pattern for pattern in settings.suites]
+    matching = [each for each in patterns if any(glob.iglob(each, root_dir=root, recursive=True))]  # noqa: PTH207
+    return tuple(matching or patterns)
 
 
 def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -> Project:
@@ -168,7 +193,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         raise source.error((), f"expected a mapping with some of: {', '.join(ProjectFile.model_fields)}")
     content, schedule_problem = _content(raw or {}, source, any_schedule)
     root = file.parent
-    return Project(
+    project = Project(
         root=root,
         suites=(content.suites,) if isinstance(content.suites, str) else tuple(content.suites),
         runners=_absolute(root, content.runners),
@@ -180,6 +205,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         owners=tuple(content.owners),
         environment=environment,
     )
+    return _configured(project, names_suites="suites" in content.model_fields_set)
 
 
 def _content(raw: Mapping[str, Any], source: Source, any_schedule: bool) -> tuple[ProjectFile, InputError | None]:

@@ -43,7 +43,7 @@ class ProjectSession:
 
     @property
     def load_options(self) -> LoadOptions:
-        return LoadOptions(self.project.environment, EVALUATORS)
+        return LoadOptions(self.project.environment, EVALUATORS, self.project.configurations)
 
     def load_suites(self, patterns: Sequence[str] | None = None) -> list[ValidatedSuite]:
         """Return the suites of these patterns (None: the project's); files that cannot be read join `broken`.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.formats.agentv.project_file import nearest_project_file, warnings_for_suite
 from eval_pipeline.formats.agentv.variables import Interpolator
 from eval_pipeline.formats.agentv.workspace_fields import WorkspaceLoading
 from eval_pipeline.parsing.diagnostics import Diagnostics
@@ -155,8 +156,14 @@ class LoadContext:
 
 
 def open_context(path: Path, load_options: LoadOptions) -> LoadContext:
-    """A context to read the suite at `path`."""
-    return LoadContext(path, load_options, search_roots(path.parent))
+    """A context to read the suite at `path`; the nearest `.agentv/config.yaml` applies to it."""
+    context = LoadContext(path, load_options, search_roots(path.parent))
+    nearest = nearest_project_file(context.roots.roots, load_options.environment)
+    if nearest is not None:
+        for warning in warnings_for_suite(*nearest, load_options.configurations):
+            context.diagnostics.add(warning.problem, warning.place, kind=str(warning))
+        context.workspaces.pooled = nearest[1].execution.get("pool_workspaces") is not False
+    return context
 
 
 def _file_part(name: str, path: Path, content: bytes, cursor: FieldCursor) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.settings import suite_settings
 from eval_pipeline.formats.agentv.tests_field import raw_tests
 from eval_pipeline.formats.agentv.variables import VARIABLE
-from eval_pipeline.formats.agentv.versions import COMPATIBLE_WITH, is_compatible
+from eval_pipeline.formats.agentv.versions import is_compatible, version_problem
 from eval_pipeline.formats.agentv.workspace import read_workspace
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each
@@ -118,9 +118,7 @@ def _workspace(document: Map, cursor: FieldCursor, context: LoadContext) -> Work
 def _warn_of_requirements(document: Map, cursor: FieldCursor, context: LoadContext) -> None:
     required = fields.text(fields.mapping(document, "requires", cursor), "agentv", cursor.at("requires"))
     if required is not None and is_compatible(required) is not True:
-        version = ".".join(map(str, COMPATIBLE_WITH))
-        problem = f"requires AgentV '{required}'; this version reads files as {version} does"
-        context.diagnostics.add(problem, cursor.place("requires", "agentv"))
+        context.diagnostics.add(version_problem(required), cursor.place("requires", "agentv"))
 
 
 def _carried(document: Map) -> Map:

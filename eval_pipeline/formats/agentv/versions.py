@@ -22,6 +22,12 @@ def is_compatible(required: str) -> bool | None:
     return any(alternatives)
 
 
+def version_problem(required: str) -> str:
+    """Return the warning about a version range that does not hold our version, or is none."""
+    version = ".".join(map(str, COMPATIBLE_WITH))
+    return f"requires AgentV '{required}'; this version reads files as {version} does"
+
+
 def _all_of(required: str) -> bool | None:
     terms = list(_TERM.finditer(required))
     if not terms or _TERM.sub("", required).strip(" ,"):

@@ -140,7 +140,10 @@ def _spec(part: WorkspaceFields) -> WorkspaceSpec:
     }
     given = {name: value for name, value in settings.items() if value is not None}
     content = part.loading.content_of(template) if template is not None else {}
-    return with_usual_mode(WorkspaceSpec(folder=part.loading.folder, content=content, **given, given=frozenset(given)))
+    spec = with_usual_mode(WorkspaceSpec(folder=part.loading.folder, content=content, **given, given=frozenset(given)))
+    if spec.mode == "pooled" and "mode" not in given and not part.loading.pooled:
+        return replace(spec, mode="temp", given=spec.given | {"mode"})
+    return spec
 
 
 def _template(part: WorkspaceFields) -> Path | None:

@@ -26,11 +26,12 @@ _LONGEST_NAME = 255
 @dataclass(slots=True, kw_only=True)
 class WorkspaceLoading:
     """Shared state of reading one suite's workspaces: search roots, the environment for `${{ NAME }}`, diagnostics, and
-    a cache of files."""
+    a cache of files. `pooled` is whether a workspace without a mode may be of the pool."""
 
     roots: SearchRoots
     environment: Mapping[str, str] = field(default_factory=dict)
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    pooled: bool = True
     _contents: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     _hashes: dict[str, str | None] = field(default_factory=dict)
     _documents: dict[Path, tuple[Any, Source]] = field(default_factory=dict)
