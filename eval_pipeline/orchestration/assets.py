@@ -25,7 +25,7 @@ from eval_pipeline.orchestration.partitions import (
 )
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
 from eval_pipeline.orchestration.run_page import run_on_page
-from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, observe_inputs
+from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
 from eval_pipeline.sweeps.options import STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import select_pairs
@@ -103,7 +103,7 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         selected = _or_fail(lambda: select_pairs(session, [pair_key(key) for key in keys], options))
         for warning in selected.warnings:
             context.log.warning(warning)
-        observe_inputs(context.instance, selected.pairs)
+        report_inputs(context.instance, selected.pairs)
         reporter = PairReporter(context, session, keys, _still_requested(context, session, selected.unusable))
         if selected.pairs:
             with session.store.exclusive(context.log.info) as killed:

@@ -10,7 +10,7 @@ from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES
 from eval_pipeline.orchestration.project_partitions import partition_requests, read_project
-from eval_pipeline.orchestration.versions import input_observations
+from eval_pipeline.orchestration.versions import input_events
 from eval_pipeline.sweeps.project_session import ProjectSession
 
 INTERVAL_S = 15
@@ -39,13 +39,13 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
             ready for name, ready in contents.suites.items() if known.get(name) != revisions[name] or name not in there
         ]
         requests = partition_requests(context.instance, contents)
-        observed = list(input_observations(context.instance, list(contents.usable_pairs())))
-        if not (changed or requests or observed):
+        reported = list(input_events(context.instance, list(contents.usable_pairs())))
+        if not (changed or requests or reported):
             return dg.SkipReason("; ".join(contents.problems) or "suites unchanged")
         session.store.store_suites(changed)
         return dg.SensorResult(
             dynamic_partitions_requests=requests,
-            asset_events=[*map(suite_materialization, changed), *observed],
+            asset_events=[*map(suite_materialization, changed), *reported],
             cursor=json.dumps((known if contents.problems else {}) | revisions),
         )
 

@@ -1,6 +1,6 @@
 """Data versions: what each asset of a pair is made from. By them the UI shows which partitions are stale, and why.
 
-`plans` and `evaluators` are external assets that no run makes. The sensor and every sweep observe their versions, so
+`plans` and `evaluators` are external assets that no run makes. The sensor and every sweep report their versions, so
 that an edited evaluator makes scores stale and not executions. Dagster compares versions partition by partition where
 both sides have the same partitions; those of `suites` differ.
 """
@@ -87,8 +87,14 @@ def _event_type(asset: str) -> dg.DagsterEventType:
     return dg.DagsterEventType.ASSET_OBSERVATION if observed else dg.DagsterEventType.ASSET_MATERIALIZATION
 
 
-def input_observations(instance: dg.DagsterInstance, pairs: Sequence[Pair]) -> Iterator[dg.AssetObservation]:
-    """Yield the observations of pairs whose plans or evaluators are not the newest observed ones."""
+def input_events(
+    instance: dg.DagsterInstance, pairs: Sequence[Pair]
+) -> Iterator[dg.AssetObservation | dg.AssetMaterialization]:
+    """Yield the events of pairs whose plans or evaluators are not the newest reported ones.
+
+    Dagster reads the version of an external asset from observations, and the colour of its partitions from
+    materializations.
+    """
     newest = NewestEvents(instance, [partition_key(pair.name) for pair in pairs])
     for pair in pairs:
         key, ready = partition_key(pair.name), pair.ready
@@ -99,11 +105,13 @@ def input_observations(instance: dg.DagsterInstance, pairs: Sequence[Pair]) -> I
         versions = {PLANS: plans_version(pair), EVALUATORS: ready.data_version}
         for asset, version in versions.items():
             metadata = {**names, "suite_revision": ready.suite.revision[:16], "runner_revision": pair.revision[:16]}
-            yield dg.AssetObservation(asset, partition=key, metadata=metadata, tags={**names, _VERSION: version})
+            tags = {**names, _VERSION: version}
+            yield dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags)
+            yield dg.AssetObservation(asset, partition=key, metadata=metadata, tags=tags)
 
 
-def observe_inputs(instance: dg.DagsterInstance, pairs: Sequence[Pair]) -> None:
+def report_inputs(instance: dg.DagsterInstance, pairs: Sequence[Pair]) -> None:
     """Report what a sweep is about to be made from."""
     with events_together(instance):
-        for observation in input_observations(instance, pairs):
-            instance.report_runless_asset_event(observation)
+        for event in input_events(instance, pairs):
+            instance.report_runless_asset_event(event)

@@ -68,7 +68,8 @@ def ticking(folder: ProjectFolder, instance: dg.DagsterInstance) -> Ticking:
 def reported(answer: dg.SensorResult | dg.SkipReason) -> list[str | None]:
     """The suites that a tick says are materialized."""
     assert isinstance(answer, dg.SensorResult)
-    return [event.partition for event in answer.asset_events if isinstance(event, dg.AssetMaterialization)]
+    materialized = [event for event in answer.asset_events if isinstance(event, dg.AssetMaterialization)]
+    return [event.partition for event in materialized if event.asset_key == dg.AssetKey("suites")]
 
 
 def skipped(answer: dg.SensorResult | dg.SkipReason) -> str:
