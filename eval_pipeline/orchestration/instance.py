@@ -75,9 +75,9 @@ def configures(root: Path, data: Path) -> bool:
 def describe_home(folder: Path, data: Path) -> str:
     """Return where a plain `dagster dev` in a folder keeps its runs, and how to see those of the commands."""
     named = os.environ.get("DAGSTER_HOME")
-    if named:
+    if named and not configures(Path(named), data):
         return f"Dagster's runs are kept in {named} (DAGSTER_HOME)"
-    if configures(folder, data):
+    if configures(Path(named or folder), data):
         return f"Dagster's runs, also those of eval-pipeline, are kept in {_own_home(data)} ({SETTINGS_FILE})"
     return (
         "Dagster's runs are kept in a temporary folder, and those of eval-pipeline are not shown; to see them, start "

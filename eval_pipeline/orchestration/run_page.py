@@ -24,7 +24,7 @@ from eval_pipeline.sweeps.sweep import run_recorded
 _LOG = logging.getLogger(__name__)
 EVERY_S = 5.0
 """Seconds between two progress events: a run that is shorter has none but the summary."""
-TAG_PREFIX = "eval_pipeline/"
+COMMIT_DIGITS = 12
 NAMES_IN_A_TAG = 20
 LISTED = 50
 """How many failed cases the table of the summary has."""
@@ -67,13 +67,13 @@ class _Tagging(ForwardingObserver):
         self._tags = {
             "suites": _listed([pair.name.suite for pair in pairs]),
             "runners": _listed([pair.name.runner for pair in pairs]),
-            "commit": commit_of(session.project.root),
+            "commit": (commit_of(session.project.root) or "")[:COMMIT_DIGITS] or None,
         }
 
     def sweep_started(self, sweep_id: str) -> None:
         tags = {"sweep": sweep_id, **self._tags}
-        named = {f"{TAG_PREFIX}{name}": value for name, value in tags.items() if value is not None}
-        self._context.instance.add_run_tags(self._context.run.run_id, named)
+        known = {name: value for name, value in tags.items() if value is not None}
+        self._context.instance.add_run_tags(self._context.run.run_id, known)
         super().sweep_started(sweep_id)
 
 
@@ -105,11 +105,12 @@ def _report(context: dg.AssetExecutionContext, message: str, metadata: dict[str,
 
 
 def progress_metadata(progress: SweepProgress) -> dict[str, Any]:
-    """Return the numbers of progress by name; unknown ones are left out."""
-    fields = {name: getattr(progress, name) for name in progress.__dataclass_fields__}
+    """Return the numbers of progress that the page shows without unfolding; unknown ones are left out."""
+    names = ("done", "total", "per_second", "tokens", "cost_usd", "seconds_left")
+    values = {name: getattr(progress, name) for name in names}
     return {
         name: dg.MetadataValue.float(round(value, 4)) if isinstance(value, float) else dg.MetadataValue.int(value)
-        for name, value in fields.items()
+        for name, value in values.items()
         if value is not None
     }
 
@@ -127,13 +128,16 @@ def _summary(progress: SweepProgress, failed: FailedCases) -> str:
 
 
 def summary_metadata(outcomes: Sequence[PairOutcome], failed: FailedCases) -> dict[str, Any]:
-    """Return counts of finished pairs, and the failed cases as a table: case, runner, class, reason, command."""
+    """Return the failed cases as a table (case, runner, class, reason, command), and counts of finished pairs.
+
+    The table comes first: the page folds a long event after some lines.
+    """
     counts = [outcome.counts for outcome in outcomes]
     names = ("planned", "executed", "reused", "rescored", "passed", "failed", "errored")
     metadata: dict[str, Any] = {name: sum(getattr(each, name) for each in counts) for name in names}
     if not failed.cases:
         return metadata
-    return metadata | {"failed_cases": _failed_table(failed), "failed_cases_in_all": failed.total}
+    return {"failed_cases": _failed_table(failed), "failed_cases_in_all": failed.total, **metadata}
 
 
 def _failed_table(failed: FailedCases) -> dg.TableMetadataValue:

@@ -121,7 +121,8 @@ def test_a_longer_run_shows_progress_every_few_seconds(folder: ProjectFolder, mo
     assert end.startswith("finished: 9 of 9 plans")
     assert all(text.startswith("progress: ") and metadata["total"] == 9 for text, metadata in progress)
     shown = {name for _, metadata in progress for name in metadata}
-    assert {"done", "running", "passed", "failed", "errored", "per_second", "seconds_left"} <= shown
+    assert shown == {"done", "total", "per_second", "seconds_left"}
+    assert all("passed" in text and "not graded" in text for text, _ in progress)
     done = [each["done"] for _, each in progress]
     assert done == sorted(done)  # type: ignore[type-var]
 
@@ -150,10 +151,10 @@ def test_a_run_is_tagged_with_its_sweep_suites_runners_and_commit(folder: Projec
     tags = sweep(folder, "echo", "parrot").run.tags
 
     ((sweep_id,),) = folder.ask("SELECT sweep_id FROM sweeps")
-    assert tags["eval_pipeline/sweep"] == sweep_id
-    assert tags["eval_pipeline/suites"] == "more, sums"
-    assert tags["eval_pipeline/runners"] == "echo, parrot"
-    assert len(tags["eval_pipeline/commit"]) == 40
+    assert tags["sweep"] == sweep_id
+    assert tags["suites"] == "more, sums"
+    assert tags["runners"] == "echo, parrot"
+    assert len(tags["commit"]) == run_page.COMMIT_DIGITS
 
 
 def test_a_tag_of_many_names_lists_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
