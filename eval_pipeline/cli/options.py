@@ -13,6 +13,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from eval_pipeline.cli.suite_warnings import grouped_warnings, require_no_warnings
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import CaseFilter, check_case_ids
@@ -93,6 +94,7 @@ def selection_options(command: Command) -> Command:
         click.option("--runner", "runners", multiple=True, callback=comma_separated, help=f"Only these ({_COMMA})."),
         click.option("--runner-tag", "runner_tags", multiple=True, callback=comma_separated, help="Only so tagged."),
         click.option("--runners", "runners_file", type=EXISTING_FILE, help="Runners file."),
+        click.option("--strict", is_flag=True, help="Warnings are errors: nothing is carried out."),
     ):  # fmt: skip
         command = option(command)
     return project_options(click.argument("suites", nargs=-1)(command))
@@ -102,7 +104,7 @@ def selection_options(command: Command) -> Command:
 class Selection:
     """The selection of a command: a project session with loaded suites, selected runners and resolved options.
 
-    `pairs` are the pairs with at least one case to execute, suite by suite; `warnings` are about money.
+    `pairs` are the pairs with at least one case to execute, suite by suite; `warnings` are about suites and money.
     """
 
     session: ProjectSession
@@ -157,6 +159,7 @@ def select_in(
     cases: Sequence[str] = (),
     tags: Sequence[str] = (),
     resume: bool = False,
+    strict: bool = False,
     **options: Any,
 ) -> Selection:
     """Load the suites of a project (paths; all without any) and choose runners and cases.
@@ -187,7 +190,7 @@ def select_in(
     if launch.grader is not None:
         session.runner(launch.grader)
     resolved = launch.resolve(session.project.defaults)
-    warnings = _check_before_money(session, used, resolved)
+    warnings = _known_before(session, ready, used, resolved, strict=strict)
     return Selection(
         session=session,
         suites=ready,
@@ -205,6 +208,17 @@ _FIELDS = {
     if (flag := flag_of(field)) is not None and flag.keyword is not None
 }
 """The fields whose keyword is not their name."""
+
+
+def _known_before(
+    session: ProjectSession, ready: list[ValidatedSuite], pairs: list[PairKey], options: SweepOptions, *, strict: bool
+) -> Sequence[str]:
+    """Return the warnings about suites and money. Raises InputErrors; with `strict` for a warning, too."""
+    about_money = _check_before_money(session, pairs, options)
+    suites = [each.suite for each in ready]
+    if strict:
+        require_no_warnings(suites, about_money)
+    return [*grouped_warnings(suites), *about_money]
 
 
 def _check_before_money(session: ProjectSession, pairs: list[PairKey], options: SweepOptions) -> Sequence[str]:

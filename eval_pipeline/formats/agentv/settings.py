@@ -46,10 +46,9 @@ def suite_settings(document: Map, cursor: FieldCursor, context: LoadContext) -> 
         context.diagnostics.add(
             "what was executed is kept in the project's data folder; ignored", lambda: at.place("cache_path")
         )
-    single = fields.text(document, "target", cursor)
     own_repeat = execution.get("trials") is None and execution.get("repeat") is None
     return SuiteSettings(
-        runners=runners(execution, at) or ((single.strip(),) if single and single.strip() else ()),
+        runners=runners(execution, at) or _named_target(document, cursor),
         **(repeat_of(document, cursor, ("repeat",)) if own_repeat else repeat_of(execution, at, ("trials", "repeat"))),
         threshold=fields.share(execution, "threshold", at),
         concurrency=fields.count(execution, "workers", at),
@@ -75,19 +74,35 @@ def warn_of_the_suites_own(execution: Map, cursor: FieldCursor, context: LoadCon
 
 def runners(execution: Map, cursor: FieldCursor) -> tuple[str, ...]:
     """The names of the requested targets; `targets` takes precedence over `target`."""
-    single = fields.text(execution, "target", cursor)
     listed = execution.get("targets")
-    if isinstance(listed, list):
-        names = [_target_name(item, cursor.at("targets", index)) for index, item in enumerate(listed)]
-    else:
-        names = list(fields.texts(execution, "targets", cursor))
-    return tuple(name.strip() for name in names or ([single] if single else []) if name.strip())
+    if listed is None:
+        return _named_target(execution, cursor)
+    if not isinstance(listed, list):
+        return tuple(_not_blank(name, cursor.at("targets")) for name in fields.texts(execution, "targets", cursor))
+    if not listed:
+        raise cursor.error("names no target; leave the field out, or name one", "targets")
+    return tuple(
+        _not_blank(_target_name(item, cursor.at("targets", index)), cursor.at("targets", index))
+        for index, item in enumerate(listed)
+    )
+
+
+def _named_target(holder: Map, cursor: FieldCursor) -> tuple[str, ...]:
+    single = fields.text(holder, "target", cursor)
+    return (_not_blank(single, cursor.at("target")),) if single is not None else ()
+
+
+def _not_blank(name: str, cursor: FieldCursor) -> str:
+    """Return the name of a target. A blank one, as of an unset variable, must never select all targets."""
+    if not name.strip():
+        raise cursor.error("names no target: the text is empty, perhaps because a variable in it is not set")
+    return name.strip()
 
 
 def _target_name(item: Any, cursor: FieldCursor) -> str:
     """Return a target's name, from a text or a mapping with a name (newer files)."""
     name = item.get("name") if isinstance(item, Mapping) else item
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str):
         raise cursor.error(f"expected the name of a target, got {kind(item)}")
     if isinstance(item, Mapping) and len(item) > 1:
         others = ", ".join(f"'{key}'" for key in item if key != "name")

@@ -578,3 +578,24 @@ def test_no_value_of_a_suite_field_gives_anything_but_a_suite_or_an_input_error(
     except InputError as error:
         assert error.place.field is not None
         assert error.place.field.startswith(field)
+
+
+NO_TARGET = "names no target: the text is empty, perhaps because a variable in it is not set"
+
+
+@pytest.mark.parametrize(
+    ("fields", "suite_fields", "error"),
+    [
+        ("", "target: ${{ NOWHERE }}", f"math.yaml:1: target: {NO_TARGET}"),
+        ("", "execution: {target: '${{ NOWHERE }}'}", f"math.yaml:1: execution.target: {NO_TARGET}"),
+        ("", "execution: {targets: [a, '${{ NOWHERE }}']}", f"execution.targets[1]: {NO_TARGET}"),
+        ("", "execution: {targets: '${{ NOWHERE }}'}", f"execution.targets: {NO_TARGET}"),
+        ("", "execution: {targets: []}", "execution.targets: names no target; leave the field out, or name one"),
+        ("execution: {target: ' '}", "", f"tests[0].execution.target: {NO_TARGET}"),
+        ("execution: {targets: ['${{ NOWHERE }}']}", "target: a", f"tests[0].execution.targets[0]: {NO_TARGET}"),
+    ],
+)
+def test_a_target_that_resolves_to_nothing_is_an_error_and_never_all_targets(
+    fields: str, suite_fields: str, error: str
+) -> None:
+    assert error in error_of(document(fields, suite_fields))
