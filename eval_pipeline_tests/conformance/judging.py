@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from eval_pipeline_tests.conformance import (
     agentv_comparisons,
+    agentv_entries,
     agentv_evaluations,
+    agentv_loading,
     agentv_protocols,
     agentv_results,
     agentv_stops,
@@ -32,6 +34,8 @@ class Method:
 
 AGENTV = (
     (agentv_comparisons.KINDS, Method(agentv_comparisons.observe, agentv_comparisons.check)),
+    (agentv_entries.KINDS, Method(agentv_entries.observe, agentv_entries.check)),
+    (agentv_loading.KINDS, Method(agentv_loading.observe, agentv_loading.check)),
     (agentv_results.KINDS, Method(agentv_results.observe, agentv_results.check)),
 )
 PROTOCOLS = Method(agentv_protocols.observe, agentv_protocols.check)

@@ -6,13 +6,14 @@ The first difference that concerns a row decides how it is checked.
 from __future__ import annotations
 
 from eval_pipeline_tests.conformance.differences.evaluations import EVALUATIONS
+from eval_pipeline_tests.conformance.differences.loading import LOADING
 from eval_pipeline_tests.conformance.differences.model import Difference
 from eval_pipeline_tests.conformance.differences.protocols import PROTOCOLS
 from eval_pipeline_tests.conformance.differences.statistics import STATISTICS
 from eval_pipeline_tests.conformance.differences.stops import STOPS
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
-DIFFERENCES: tuple[Difference, ...] = (*STATISTICS, *EVALUATIONS, *STOPS, *PROTOCOLS)
+DIFFERENCES: tuple[Difference, ...] = (*STATISTICS, *EVALUATIONS, *STOPS, *PROTOCOLS, *LOADING)
 
 
 def difference_of(row: Row) -> Difference | None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from eval_pipeline.parsing.fields import camel_case
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline_tests.conformance.differences.model import Expected
@@ -27,6 +28,7 @@ _LIST_VALUE = frozenset({"contains-any", "contains-all", "icontains-any", "icont
 _MODES = ("any_order", "in_order", "exact", "superset", "subset")
 _MATCHES = ("exact", "numeric_tolerance", "date")
 _FLAGS = frozenset("dgimsuvy")
+_CALL_FIELDS = frozenset({"tool", "kind", "args", "args_match", "argsMatch", "max_duration_ms", "maxDurationMs"})
 _OPEN = {"(": "a group is not closed", "[": "a character class is not closed"}
 
 
@@ -65,8 +67,8 @@ def wrong_common_fields(entry: Json) -> Iterator[Expected]:
         yield "weight", "^expected a number of at least 0"
     if not isinstance(entry.get("negate", False), bool):
         yield "negate", "^expected true or false"
-    if not (required is None or isinstance(required, bool) or _is_share(required)):
-        yield "required", "^expected a number from 0 to 1"
+    if not (required is None or isinstance(required, bool) or (_is_share(required) and required > 0)):
+        yield "required", "^expected a number (from 0 to 1|above 0 and at most 1)"
     if minimum is not None and not (_is_share(minimum) and minimum > 0):
         yield "min_score", "^expected a number (from 0 to 1|above 0 and at most 1)"
     if not isinstance(entry.get("name"), str | None):
@@ -130,11 +132,12 @@ def _left_open(pattern: str) -> Iterator[str]:
 
 def _limits(kind: str, entry: Json) -> Iterator[Expected]:
     names = LIMITS.get(kind, ())
-    given = [name for name in names if entry.get(name) is not None]
+    values = {name: entry.get(name, entry.get(camel_case(name))) for name in names}
+    given = [name for name in names if values[name] is not None]
     for name in given:
-        if not is_number(entry[name]):
+        if not is_number(values[name]):
             yield name, "^expected a number, got"
-        elif entry[name] < 0:
+        elif values[name] < 0:
             yield name, "^expected a number of at least 0, got"
     if names and not [name for name in given if name != "exploration_tolerance"]:
         yield (names[0], "^required$") if kind in _ONE_REQUIRED else ("", "^needs at least one of ")
@@ -171,7 +174,9 @@ def _expected_calls(mode: str, expected: Any) -> Iterator[Expected]:
         return
     calls = [call for call in expected if isinstance(call, Mapping)] if isinstance(expected, list) else []
     for at, call in enumerate(calls):
-        if not isinstance(call.get("tool"), str):
+        unknown = [name for name in call if name not in _CALL_FIELDS]
+        yield from ((f"expected.{at}.{name}", "^unknown argument") for name in unknown)
+        if not unknown and not isinstance(call.get("tool"), str):
             yield f"expected.{at}", "^tool: expected the name of a tool"
     if mode in ("superset", "subset") and any("max_duration_ms" in call for call in calls):
         yield "", f"^mode {mode} checks no max_duration_ms"
@@ -199,11 +204,18 @@ def _skills(kind: str, entry: Json) -> Iterator[Expected]:
         yield "skill", "^expected a text that is not empty"
 
 
+def _rubrics(kind: str, entry: Json) -> Iterator[Expected]:
+    if kind == "rubrics" and entry.get("criteria") is None:
+        yield "criteria", "^required$"
+    elif kind == "rubrics" and not entry["criteria"]:
+        yield "", "^criteria: expected a list that is not empty"
+
+
 def _composites(kind: str, entry: Json) -> Iterator[Expected]:
     if kind == "composite" and entry.get("aggregator") is None:
         yield "aggregator", "^required$"
 
 
 _RULES: tuple[Callable[[str, Json], Iterator[Expected]], ...] = (
-    _values, _patterns, _limits, _calls, _fields, _skills, _composites,
+    _values, _patterns, _limits, _calls, _fields, _skills, _rubrics, _composites,
 )  # fmt: skip
