@@ -12,7 +12,7 @@ from eval_pipeline import LoadOptions, Message, Suite, load_suite
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
 from eval_pipeline_tests.conformance.public_verbs import command, new_folder
 from eval_pipeline_tests.conformance.recorded_facts import Row
-from eval_pipeline_tests.conformance.row_outcomes import not_offered, not_recorded
+from eval_pipeline_tests.conformance.row_outcomes import not_recorded
 from eval_pipeline_tests.conformance.suite_files import SuiteFile, write_suite, write_test
 
 Json = Mapping[str, Any]
@@ -77,9 +77,13 @@ def _project_file(row: Row) -> Observation:
 
 
 def _check_project_file(row: Row, seen: Observation) -> None:
-    """What is accepted is not told by any command; what has an effect is tested with the project file."""
+    """A setting that AgentV reads is accepted; one that it ignores is, with a warning at its place."""
+    settings, result = row.data["args"][0] or {}, row.data["result"] or {}
+    ignored = sorted(f"execution.{name}" for name in settings if name not in result)
+
     assert not seen.errors, seen.errors
-    not_offered("a command that shows the settings of AgentV's project file")
+    assert sorted(problem.field for problem in seen.problems) == ignored, seen.problems
+    assert all(problem.text.endswith("; ignored") for problem in seen.problems)
 
 
 # Messages

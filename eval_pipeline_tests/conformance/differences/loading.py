@@ -128,25 +128,28 @@ def _is_carried_out_once(row: Row, observations: Observations) -> None:
     assert seen.values["value"][0] == 1
 
 
-_FLAGS = frozenset({"verbose", "keep_workspaces", "export_otel", "otel_capture_content", "otel_group_turns",
-                    "pool_workspaces"})  # fmt: skip
-_NAMES = frozenset({"otel_file", "otel_backend"})
+_WITHOUT_EFFECT = {
+    "verbose": "^has no effect: ",
+    **dict.fromkeys(
+        ("export_otel", "otel_file", "otel_backend", "otel_capture_content", "otel_group_turns"),
+        "^a run exports no traces; ",
+    ),
+}
 
 
-def _wrong_defaults(row: Row) -> Sequence[Expected]:
-    """The errors of AgentV's project file."""
-    if row.kind != "parseExecutionDefaults" or row.data["args"][0] is None:
-        return []
-    settings = row.data["args"][0]
-    if not isinstance(settings, Mapping):
-        return [("execution", "^expected a mapping")]
-    flags = [name for name in _FLAGS & settings.keys() if not isinstance(settings[name], bool | None)]
-    names = [
-        name for name in _NAMES & settings.keys() if not (isinstance(settings[name], str) and settings[name].strip())
-    ]
-    return [(f"execution.{name}", "^expected true or false") for name in flags] + [
-        (f"execution.{name}", "^expected a text") for name in names if settings[name] is not None
-    ]
+def _without_effect(row: Row) -> list[str]:
+    """The settings of AgentV's project file that it reads, and that have no effect here."""
+    result = (row.data["result"] or {}) if row.kind == "parseExecutionDefaults" else {}
+    return [name for name in result if name in _WITHOUT_EFFECT]
+
+
+def _is_warned_of(row: Row, observations: Observations) -> None:
+    seen = observations[AS_WRITTEN]
+
+    assert not seen.errors
+    assert {problem.field for problem in seen.problems} == {f"execution.{name}" for name in _without_effect(row)}
+    for problem in seen.problems:
+        assert re.search(_WITHOUT_EFFECT[problem.field.removeprefix("execution.")], problem.text), problem
 
 
 # Messages and files
@@ -294,12 +297,9 @@ def _described_criterion(row: Row) -> bool:
     """A criterion with a `description` in place of its outcome, which AgentV's parser of `rubrics` drops."""
     if row.kind != "parsing":
         return False
-    rubrics = [
-        rubric for _, entry in _entries(row) if isinstance(entry, Mapping) for rubric in entry.get("rubrics") or ()
-    ]
-    return any(
-        isinstance(rubric, Mapping) and "description" in rubric and "outcome" not in rubric for rubric in rubrics
-    )
+    entries = [entry for _, entry in _entries(row) if isinstance(entry, Mapping)]
+    rubrics = [rubric for entry in entries for rubric in entry.get("rubrics") or () if isinstance(rubric, Mapping)]
+    return any("description" in rubric and "outcome" not in rubric for rubric in rubrics)
 
 
 def _is_kept(row: Row, observations: Observations) -> None:
@@ -363,10 +363,10 @@ LOADING = (
         _is_carried_out_once,
     ),
     Difference(
-        "project setting refused",
-        "AgentV ignores a setting of the wrong type in its project file, too",
-        lambda row: bool(_wrong_defaults(row)),
-        refuses(_wrong_defaults),
+        "setting without effect",
+        "a run exports no traces and has no verbose form; other commands do, which the warning names",
+        lambda row: bool(_without_effect(row)),
+        _is_warned_of,
     ),
     Difference(
         "broken message",
