@@ -207,7 +207,7 @@ def _unscored_unless_counted(row: Row, observations: Observations) -> None:
 
 
 def _is_skipped(row: Row) -> bool:
-    return row.file in _FILES and row.data.get("verdict") == "skip"
+    return row.file in _FILES and row.data.get("verdict") == "skip" and _asserts_score(row)
 
 
 def _is_unscored(row: Row, observations: Observations) -> None:
@@ -226,7 +226,12 @@ def _is_unscored(row: Row, observations: Observations) -> None:
 
 
 def _by_target(row: Row) -> bool:
-    return row.kind == "test-aggregate" and stop_of(row) == "provider_error"
+    return row.kind == "test-aggregate" and stop_of(row) == "provider_error" and _asserts_score(row)
+
+
+def _asserts_score(row: Row) -> bool:
+    """Whether a row pins the score, and not only the status that is the same here."""
+    return bool({"score", "score_bounds"} & set(row.data["asserted"]))
 
 
 def _error_of_the_target(row: Row, observations: Observations) -> None:
@@ -237,7 +242,7 @@ def _error_of_the_target(row: Row, observations: Observations) -> None:
 
 
 def _by_grader(row: Row) -> bool:
-    return row.kind == "test-aggregate" and stop_of(row) == "evaluator_error"
+    return row.kind == "test-aggregate" and stop_of(row) == "evaluator_error" and _asserts_score(row)
 
 
 def _error_of_a_grader(row: Row, observations: Observations) -> None:

@@ -33,6 +33,11 @@ def _refusal_of(row: Row) -> Sequence[Expected]:
     return []
 
 
+def _has_no_score(row: Row) -> bool:
+    pinned = is_stop(row) and "score" in row.data["asserted"]
+    return pinned and stop_of(row) in _CLASSES and not _refusal_of(row)
+
+
 def _is_unscored(row: Row, observations: Observations) -> None:
     values = observations[AS_WRITTEN].values
     code = str(stop_of(row))
@@ -55,7 +60,7 @@ STOPS = (
         "stopped, no score",
         "AgentV gives a test that was never carried out the score 0; unknown is not zero: it has no score, and a "
         "failure class that says whose fault it is",
-        lambda row: is_stop(row) and stop_of(row) in _CLASSES and not _refusal_of(row),
+        _has_no_score,
         _is_unscored,
     ),
 )
