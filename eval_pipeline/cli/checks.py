@@ -17,8 +17,8 @@ from eval_pipeline.errors import (
     UnknownName,
 )
 from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import Runner
-from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runner_files import runner_formats
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
 from eval_pipeline.parsing.diagnostics import Diagnostic, problems_of

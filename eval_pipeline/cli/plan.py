@@ -13,6 +13,7 @@ from eval_pipeline.cli.tables import Layout, print_line, print_rows, print_warni
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import money
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
+from eval_pipeline.sweeps.reasons import NEW_PAIR
 
 _HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "update", "plans")
 """The columns, the most important first: a narrow terminal shows those on the left."""
@@ -24,7 +25,9 @@ _HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "update"
 def plan_command(*, as_json: bool, **selected: Any) -> None:
     """Say for each suite × runner how many plans are reused, executed, or scored again, and what that may cost.
 
-    `update` are verdicts that get edited tags or a new cost (after an edit of prices) without any call.
+    Below the table is why plans are executed that, or whose cases, were executed before: a changed input, workspace or
+    runner and what of it, an execution that did not complete, a refresh. `update` are verdicts that get edited tags or
+    a new cost (after an edit of prices) without any call.
     The cost is an estimate from what executions of the same runner cost so far.
     """
     selection = select(**selected)
@@ -36,8 +39,18 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
         return
     console = table_console()
     print_rows(console, _HEAD, list(_rows(foreseen)), Layout(keep=2))
+    _print_reasons(Console(stderr=True), foreseen)
     for error in selection.problems:
         print_line(console, str(error), mark="invalid:", style="red")
+
+
+def _print_reasons(console: Console, foreseen: list[SweepPlan]) -> None:
+    """Print why plans are executed, where something of the pair was executed before."""
+    for one in foreseen:
+        if not set(one.reasons) - {NEW_PAIR}:
+            continue
+        reasons = "; ".join(f"{count} {reason}" for reason, count in one.reasons.items())
+        print_line(console, f"execute {one.pair.suite} · {one.pair.runner}: {reasons}", style="dim")
 
 
 def _rows(foreseen: list[SweepPlan]) -> Iterator[tuple[object, ...]]:
@@ -68,4 +81,5 @@ def _as_json(one: SweepPlan) -> dict[str, Any]:
         "to_rescore": one.counts.rescored,
         "to_update": one.counts.updated,
         "estimated_cost_usd": one.estimated_cost_usd,
+        "reasons": dict(one.reasons),
     }

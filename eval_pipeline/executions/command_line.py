@@ -49,8 +49,12 @@ class CommandLine:
 
     def program_files(self, folder: Path) -> dict[str, Path]:
         """Return the files below `folder` that the command names: programs of the project, not installed ones."""
-        words = _shell_words(self.command) if isinstance(self.command, str) else self.command
-        return {word: folder / word for word in words if "{" not in word and _is_content(folder / word)}
+        return {word: folder / word for word in self.shell_words if "{" not in word and _is_content(folder / word)}
+
+    @property
+    def shell_words(self) -> Sequence[str]:
+        """The words of the command; those of a shell line, its operators among them, as far as they can be told."""
+        return _shell_words(self.command) if isinstance(self.command, str) else self.command
 
     def words(
         self, values: Mapping[str, str], files: Sequence[str], moved: Mapping[str, Path]

@@ -73,7 +73,8 @@ class Engine:
     """Executes lanes. `folder_of(plan)` returns the folder for an execution's files.
 
     `refuse(plan, attempts)` returns the reason why a plan must no longer be executed, after so many attempts at it, or
-    None. `hold(plan)` returns what to wait for before a plan begins (it is then called again), None when it may begin.
+    None. `falls_back(plan)` returns whether fallbacks are called when the runner failed. `hold(plan)` returns what to
+    wait for before a plan begins (it is then called again), None when it may begin.
     Without `batches` even a target that takes batches gets its cases one by one.
     """
 
@@ -86,6 +87,7 @@ class Engine:
         clock: Clock | None = None,
         on_start: Callable[[Plan], None] = lambda plan: None,
         refuse: Callable[[Plan, int], TargetFailure | None] = lambda plan, attempts: None,
+        falls_back: Callable[[Plan], bool] = lambda plan: True,
         hold: Callable[[Plan], Awaitable[None] | None] = lambda plan: None,
         batches: bool = True,
         workspaces: Workspaces | None = None,
@@ -94,6 +96,7 @@ class Engine:
         self._sink = sink
         self._slots = asyncio.Semaphore(concurrency) if concurrency else None
         self.refusal = refuse
+        self.falls_back = falls_back
         self.hold = hold
         self.batches = batches
         self.environment = AttemptEnvironment(folder_of=folder_of, workspaces=workspaces, conversations=conversations)
@@ -233,7 +236,7 @@ class _LaneRun:
             await Attempts.release(state, restore=True)  # other plans may use it during the delay
             self._schedule_retry(state, delay_s)
             return None
-        if isinstance(result, TargetFailure) and self._fallbacks:
+        if isinstance(result, TargetFailure) and self._fallbacks and self._engine.falls_back(state.plan):
             return await self._fall_back(state, result)
         return self._attempts.execution(state, result)
 

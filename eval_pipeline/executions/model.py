@@ -70,6 +70,7 @@ class Runner:
 class Plan:
     """One plan to execute: case × runner × repetition (from 1), with its identity `key`.
 
+    `earlier_key` is the key by which an older version of this program stored the same content, None where it is `key`.
     `after` are the keys of plans that must be settled first: those of the cases it depends on (same repetition).
     """
 
@@ -79,6 +80,7 @@ class Plan:
     repetition: int
     key: str
     after: tuple[str, ...] = ()
+    earlier_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eval_pipeline.errors import UnknownName
-from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.identity import ContentOf, PlanIdentity, RunnerIdentity
 from eval_pipeline.executions.model import Plan, Runner
-from eval_pipeline.executions.runners import UnusableRunner
-from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.model import Case, Suite
 
@@ -30,49 +27,35 @@ class CaseFilter:
         return (not self.ids or case.id in self.ids) and (not self.tags or not self.tags.isdisjoint(case.tags))
 
 
-def runner_revision(runner: Runner) -> str:
-    """Return the identity of a runner: adapter, adapter version, public settings, files that its answers depend on.
-
-    An adapter that converts its runner to another adapter's (`equivalent`) has that one's identity. Raises InputError
-    for an unusable runner.
-    """
-    if isinstance(runner, UnusableRunner):
-        raise runner.problem
-    factory = ADAPTERS.get(runner.adapter)
-    equivalent = getattr(factory, "equivalent", None)
-    if equivalent is not None:
-        return runner_revision(equivalent(runner))
-    return fingerprint([runner.adapter, factory.version, runner.public_settings, factory(runner).content()])
-
-
 def plan_pair(
     suite: Suite,
     runner: Runner,
-    revision: str,
+    identity: RunnerIdentity,
     *,
     repetitions: Callable[[Case], int] = lambda case: 1,
     case_filter: CaseFilter | None = None,
     any_runner: bool = False,
+    content_of: ContentOf | None = None,
 ) -> Iterator[Plan]:
     """Yield the plans of one pair, case by case; the `repetitions(case)` plans of a case (from 1) are adjacent.
 
-    `revision` is `runner_revision(runner)`. A plan's key is the SHA-256 of: runner revision, suite name, case id, the
-    case's content that the target sees, repetition.
+    `identity` is that of the runner, `content_of` returns what workspaces depend on beside their specs.
     """
-    prefix = hashlib.sha256(canonical_json([revision, suite.name]))
+    plans = PlanIdentity(suite.name, identity, content_of)
     first = _first_cases(suite, runner, case_filter, any_runner)
     for case in pair_cases(suite, runner, case_filter, any_runner=any_runner):
-        base = _case_hash(prefix, case)
+        keys = plans.keys(case)
         dependency_cases = [first[id_] for id_ in case.depends_on if id_ in first]
-        dependencies = [(_case_hash(prefix, other), repetitions(other)) for other in dependency_cases]
+        dependencies = [(plans.keys(other), repetitions(other)) for other in dependency_cases]
         for repetition in range(1, repetitions(case) + 1):
             yield Plan(
                 suite=suite.name,
                 case=case,
                 runner=runner,
                 repetition=repetition,
-                key=_key(base, repetition),
-                after=tuple(_key(other, min(repetition, most)) for other, most in dependencies),
+                key=keys.key(repetition),
+                earlier_key=keys.earlier_key(repetition),
+                after=tuple(other.key(min(repetition, most)) for other, most in dependencies),
             )
 
 
@@ -82,18 +65,6 @@ def _first_cases(suite: Suite, runner: Runner, case_filter: CaseFilter | None, a
         return {}
     named = {id_ for case in suite.cases for id_ in case.depends_on}
     return {case.id: case for case in pair_cases(suite, runner, case_filter, any_runner=any_runner) if case.id in named}
-
-
-def _case_hash(prefix: hashlib._Hash, case: Case) -> hashlib._Hash:
-    case_hash = prefix.copy()
-    case_hash.update(canonical_json([case.id, case.fingerprint_fields()]))
-    return case_hash
-
-
-def _key(case_hash: hashlib._Hash, repetition: int) -> str:
-    plan_hash = case_hash.copy()
-    plan_hash.update(b"%d" % repetition)
-    return plan_hash.hexdigest()
 
 
 def pair_cases(

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import dagster as dg
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import Runner
-from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.orchestration.partitions import PAIRS, SUITES, partition_key
 from eval_pipeline.suites.load import read_suites
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, requested_pairs

@@ -6,10 +6,12 @@ Pure functions, called by the sweep and by `plan_sweep` alike, so that a plan an
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
 
+from eval_pipeline.errors import InputError
+from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.failures import EVALUATOR as NOT_GRADED
 from eval_pipeline.fingerprints import fingerprint
@@ -44,6 +46,7 @@ class Reason(StrEnum):
     ALL = "--refresh all"
     FAILED = "--refresh failed: it did not pass"
     UNCACHED = "cache: false"
+    FALLBACK = "a fallback answered: the runner is tried again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,27 @@ class PairRules:
     threshold: float
     unfinished: Sequence[UnfinishedRefresh] = ()
     runner_named: Callable[[str], Runner] | None = None
+
+    def has_usable_fallback(self, stored: StoredExecution) -> bool:
+        """Return whether the runner still has the fallback that answered, unchanged."""
+        name = stored.answered_by
+        if name not in self.pair.runner.fallbacks:
+            return False
+        return stored.fallback_revision is None or stored.fallback_revision == self.revision_of(name)
+
+    def revision_of(self, fallback: str) -> str | None:
+        """Return the revision of a fallback; None when it cannot be used."""
+        if fallback not in self._revisions:
+            try:
+                runner = self.runner_named(fallback) if self.runner_named is not None else None
+                self._revisions[fallback] = runner_revision(runner) if runner is not None else None
+            except InputError:
+                self._revisions[fallback] = None
+        return self._revisions[fallback]
+
+    @cached_property
+    def _revisions(self) -> dict[str, str | None]:
+        return {}
 
     @cached_property
     def prices(self) -> str | None:
@@ -140,9 +164,25 @@ def execution_reason(stored: StoredExecution, plan: Plan, rules: PairRules) -> R
         return Reason.UNCACHED
     if executes(options) and (older := _is_older(stored, plan, rules)) is not None:
         return older
+    if stored.answered_by is not None and executes(options) and not _keeps_fallback(stored, rules):
+        return Reason.FALLBACK
     if options.refresh != "failed" or _is_ungraded(stored, case, rules):
         return None
     return Reason.FAILED if stored.status is None or not Status(stored.status).as_expected else None
+
+
+def _keeps_fallback(stored: StoredExecution, rules: PairRules) -> bool:
+    return rules.options.keep_fallbacks and rules.has_usable_fallback(stored)
+
+
+def is_kept_fallback(stored: StoredExecution, plan: Plan, rules: PairRules) -> bool:
+    """Return whether the stored answer of a fallback counts if the runner, tried again, is still down."""
+    return execution_reason(stored, plan, rules) is Reason.FALLBACK and rules.has_usable_fallback(stored)
+
+
+def keeping_fallbacks(rules: PairRules) -> PairRules:
+    """Return the rules for plans whose runner was tried again in vain: a stored answer of a fallback counts."""
+    return replace(rules, options=rules.options.model_copy(update={"keep_fallbacks": True, "refresh": "missing"}))
 
 
 def _is_older(stored: StoredExecution, plan: Plan, rules: PairRules) -> Reason | None:

@@ -15,9 +15,10 @@ from typing import Any
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.attempts import AttemptEnvironment
+from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.on_demand import OnDemand
-from eval_pipeline.executions.planning import pair_cases, runner_revision
+from eval_pipeline.executions.planning import pair_cases
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.model import SessionReport, Usage

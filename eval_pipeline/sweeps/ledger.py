@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eval_pipeline.executions.model import Execution, Plan
@@ -10,7 +11,7 @@ from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepCounts, SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, judges
-from eval_pipeline.warehouse.stored_pairs import Rebind, StoredExecution, has_other_tags, joined_tags
+from eval_pipeline.warehouse.stored_pairs import Adoption, Rebind, StoredExecution, has_other_tags, joined_tags
 
 
 @dataclass(slots=True)
@@ -18,7 +19,7 @@ class PairLedger:
     """The counts of a pair, passed on to the observer as they change.
 
     `reused` are the ids of stored executions that count; `rebinds` those of them whose verdict belongs to an older
-    revision of the suite, or has other tags.
+    revision of the suite or the runner, or has other tags; `adoptions` those that an older version stored.
     """
 
     pair: Pair
@@ -27,6 +28,12 @@ class PairLedger:
     counts: SweepCounts = field(default_factory=SweepCounts)
     reused: list[str] = field(default_factory=list)
     rebinds: list[Rebind] = field(default_factory=list)
+    adoptions: list[Adoption] = field(default_factory=list)
+
+    def adopt(self, plan: Plan, stored: StoredExecution, identity: Mapping[str, str]) -> None:
+        """Note a stored execution of an older version: it gets today's key."""
+        if judges(self.options):
+            self.adoptions.append(Adoption(stored.execution_id, plan.key, self.pair.revision, identity))
 
     def plan(self) -> None:
         """Count a plan that belongs to the sweep."""
@@ -61,8 +68,9 @@ class PairLedger:
         if judges(self.options):
             self.reused.append(stored.execution_id)
             revision = self.pair.ready.suite.revision
-            if retagged or stored.suite_revision != revision:
-                self.rebinds.append(Rebind(stored.execution_id, revision, joined_tags(plan.case.tags)))
+            if retagged or (stored.suite_revision, stored.runner_revision) != (revision, self.pair.revision):
+                tags = joined_tags(plan.case.tags)
+                self.rebinds.append(Rebind(stored.execution_id, revision, tags, self.pair.revision, plan.key))
             if status is not None:
                 self.counts.count(status)
         self.observer.plan_reused(self.pair, status)

@@ -62,6 +62,9 @@ class SharedOptions(BaseModel):
     budget_tokens: Annotated[int | None, Flag("--budget-tokens")] = Field(
         default=None, ge=1, description="No target is called after this many tokens, of input and output, are spent"
     )
+    keep_fallbacks: Annotated[bool, Flag("--keep-fallbacks", switch=True)] = Field(
+        default=False, description="Count stored answers of fallbacks without trying the runner itself again"
+    )
     grader: Annotated[str | None, Flag("--grader")] = Field(
         default=None, description="The runner that grades: on the command line everything, as a default the rest"
     )

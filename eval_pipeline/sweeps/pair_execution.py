@@ -19,7 +19,15 @@ from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps import costs
 from eval_pipeline.sweeps.budget import Spending
 from eval_pipeline.sweeps.context import SweepContext
-from eval_pipeline.sweeps.decisions import Decision, decide_plan, is_settled, pair_rules, stored_outcome
+from eval_pipeline.sweeps.decisions import (
+    Decision,
+    decide_plan,
+    is_kept_fallback,
+    is_settled,
+    keeping_fallbacks,
+    pair_rules,
+    stored_outcome,
+)
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.ledger import PairLedger
 from eval_pipeline.sweeps.live_turns import LiveTurns
@@ -29,7 +37,7 @@ from eval_pipeline.sweeps.plan_queue import PlanOutcome, PlanQueue
 from eval_pipeline.sweeps.recording import PairRecorder
 from eval_pipeline.sweeps.rescoring import Rescore, Rescorer, StoredSessions
 from eval_pipeline.sweeps.scoring import PairScorer, ScoringInput
-from eval_pipeline.warehouse.stored_pairs import StoredExecution
+from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored
 
 
 class PairExecution:
@@ -52,6 +60,7 @@ class PairExecution:
         self.rescorer = Rescorer(context, self._scorer, self.ledger)
         self._stored: Mapping[str, StoredExecution] = {}
         self._stopped = False
+        self._fallbacks: dict[str, StoredExecution] = {}
         self._queue: PlanQueue | None = None
 
     @property
@@ -90,19 +99,30 @@ class PairExecution:
 
     def _reuse(self, plan: Plan) -> PlanOutcome | None:
         """What is stored of a plan; None when the target has to be called."""
-        stored = self._stored.get(plan.key)
+        stored = find_stored(self._stored, plan)
         decision = decide_plan(stored, plan, self.rules)
-        if stored is None or decision is Decision.EXECUTE:
-            if executes(self._options):
-                return None
-            self.ledger.plan()
-            return PlanOutcome(completed=False, passed=False)
+        if stored is not None and decision is not Decision.EXECUTE:
+            return self._reuse_stored(plan, stored, decision)
+        if executes(self._options):
+            if stored is not None and is_kept_fallback(stored, plan, self.rules):
+                self._fallbacks[plan.key] = stored
+            return None
         self.ledger.plan()
+        return PlanOutcome(completed=False, passed=False)
+
+    def _reuse_stored(self, plan: Plan, stored: StoredExecution, decision: Decision) -> PlanOutcome:
+        self.ledger.plan()
+        if stored.key != plan.key:
+            self.ledger.adopt(plan, stored, self.recorder.parts(plan))
         if decision is Decision.RESCORE or (decision is Decision.UPDATE and self.rules.has_other_prices(stored)):
             self.rescorer.pending.append(Rescore(plan, stored, updates=decision is Decision.UPDATE))
         else:
             self.ledger.reuse(plan, stored)
         return stored_outcome(stored)
+
+    def falls_back(self, plan: Plan) -> bool:
+        """Return whether a fallback is called for a plan whose runner failed: not while its stored answer counts."""
+        return plan.key not in self._fallbacks
 
     def refuse(self, plan: Plan, attempts: int) -> TargetFailure | None:
         """Return why a plan is not to be executed any more, after so many attempts at it; None when it is."""
@@ -123,6 +143,9 @@ class PairExecution:
 
     async def take(self, plan: Plan, execution: Execution) -> SinkResult:
         """Make an execution durable, then normalize, score and decide it."""
+        fallback = self._fallbacks.pop(plan.key, None)
+        if fallback is not None and not execution.completed:
+            return self._keep_fallback(plan, execution, fallback)
         self.ledger.execute(execution)
         execution = await self.recorder.record(plan, execution)
         stages = self._options.stages
@@ -136,6 +159,16 @@ class PairExecution:
         self.ledger.finish(status, report)
         self.recorder.journal.ingest_when_large()
         return SinkResult(passed=status is None or status.as_expected)
+
+    def _keep_fallback(self, plan: Plan, execution: Execution, stored: StoredExecution) -> SinkResult:
+        """Count the stored answer of a fallback, because the runner is still down."""
+        decision = decide_plan(stored, plan, keeping_fallbacks(self.rules))
+        outcome = self._reuse_stored(plan, stored, decision)
+        if self._queue is not None:
+            self._queue.settle(plan, outcome)
+        spent = costs.of_execution(execution, None, self.pair.runner)
+        self._context.budget.settle(plan, spent, completed=False)
+        return SinkResult(passed=outcome.passed)
 
     def _stops_on_error(self, case: Case) -> bool:
         return self.pair.ready.suite.settings.stop_on_error if case.stop_on_error is None else case.stop_on_error

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.executions.identity import ContentOf, RunnerIdentity
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.planning import CaseFilter, pair_cases, plan_pair
+from eval_pipeline.executions.workspaces.contents import WorkspaceContents
 from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.suites.case_list import case_list, traits_of
@@ -42,15 +44,31 @@ def validate_suite(suite: Suite) -> ValidatedSuite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One suite × runner to carry out."""
+    """One suite × runner to carry out.
+
+    `revision` is the runner's, `identity` more of it (None: nothing but the revision); `contents` finds what workspaces
+    depend on beside their specs.
+    """
 
     ready: ValidatedSuite
     runner: Runner
     revision: str
+    identity: RunnerIdentity | None = None
+    contents: WorkspaceContents | None = None
 
     @property
     def name(self) -> PairKey:
         return PairKey(self.ready.suite.name, self.runner.name)
+
+    @property
+    def runner_identity(self) -> RunnerIdentity:
+        """What identifies the runner."""
+        return self.identity or RunnerIdentity(revision=self.revision)
+
+    @property
+    def content_of(self) -> ContentOf | None:
+        """The function that returns the content of a workspace beside its spec."""
+        return self.contents.of if self.contents is not None else None
 
 
 def repetitions_of(pair: Pair, options: SweepOptions) -> int:
@@ -102,10 +120,11 @@ def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
     return plan_pair(
         pair.ready.suite,
         pair.runner,
-        pair.revision,
+        pair.runner_identity,
         repetitions=lambda case: repetitions_of_case(pair, case, options),
         case_filter=options.cases,
         any_runner=options.any_runner,
+        content_of=pair.content_of,
     )
 
 
@@ -143,6 +162,7 @@ def requested_pairs(
 def plans_version(pair: Pair) -> str:
     """Return the version of what a pair's runner is and is given: it changes when any plan of the pair does."""
     keys = hashlib.sha256()
-    for plan in plan_pair(pair.ready.suite, pair.runner, pair.revision, any_runner=True):
+    suite, identity = pair.ready.suite, pair.runner_identity
+    for plan in plan_pair(suite, pair.runner, identity, any_runner=True, content_of=pair.content_of):
         keys.update(plan.key.encode())
     return f"{pair.revision[:16]}-{keys.hexdigest()[:16]}"

@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
+from eval_pipeline.executions.model import Plan
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.suites.case_list import traits_of
-from eval_pipeline.sweeps.decisions import Decision, PairRules, decide_plan, is_settled, pair_rules, stored_outcome
+from eval_pipeline.sweeps.decisions import (
+    Decision,
+    PairRules,
+    decide_plan,
+    execution_reason,
+    is_settled,
+    pair_rules,
+    stored_outcome,
+)
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepCounts
 from eval_pipeline.sweeps.pairs import Pair, executes, pair_plans
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.reasons import reasons_of_new
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.queries import mean_cost
-from eval_pipeline.warehouse.stored_pairs import StoredExecution
+from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPlan:
-    """What a sweep would do with one pair; the cost is None when it is unknown."""
+    """What a sweep would do with one pair; the cost is None when it is unknown. `reasons` are why plans are executed,
+    each with their number."""
 
     pair: PairKey
     counts: SweepCounts
     estimated_cost_usd: float | None
+    reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 def plan_sweep(session: ProjectSession, names: Iterable[PairKey], options: SweepOptions) -> Iterator[SweepPlan]:
@@ -40,10 +53,13 @@ def plan_sweep(session: ProjectSession, names: Iterable[PairKey], options: Sweep
     graders = make_graders(options, session.warehouse, session.runner)
     unfinished = unfinished_refreshes(session.warehouse, options)
     for pair in pairs:
-        counts = _count(pair_rules(pair, options, graders, unfinished), history.take(pair.name))
+        counts, to_execute = _count(pair_rules(pair, options, graders, unfinished), history.take(pair.name))
         cost = mean_cost(session.warehouse, pair.name) if counts.executed else _cost_of_scoring(pair, counts)
         estimated = cost * counts.executed if cost is not None else None
-        yield SweepPlan(pair=pair.name, counts=counts, estimated_cost_usd=estimated)
+        reasons = to_execute.reasons + reasons_of_new(session.warehouse, pair, to_execute.new)
+        yield SweepPlan(
+            pair=pair.name, counts=counts, estimated_cost_usd=estimated, reasons=dict(reasons.most_common())
+        )
 
 
 def _cost_of_scoring(pair: Pair, counts: SweepCounts) -> float | None:
@@ -52,21 +68,39 @@ def _cost_of_scoring(pair: Pair, counts: SweepCounts) -> float | None:
     return None if any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds) else 0.0
 
 
-def _count(rules: PairRules, known: dict[str, StoredExecution]) -> SweepCounts:
-    counts = SweepCounts()
+@dataclass(frozen=True, slots=True)
+class _ToExecute:
+    """The plans to execute: those of which nothing is stored, and the reasons of the others."""
+
+    new: list[Plan] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, plan: Plan, stored: StoredExecution | None, rules: PairRules) -> None:
+        """Note a plan to execute."""
+        reason = execution_reason(stored, plan, rules) if stored is not None else None
+        if reason is None:
+            self.new.append(plan)
+        else:
+            self.reasons[str(reason)] += 1
+
+
+def _count(rules: PairRules, known: dict[str, StoredExecution]) -> tuple[SweepCounts, _ToExecute]:
+    counts, to_execute = SweepCounts(), _ToExecute()
     outcomes: dict[str, list[PlanOutcome]] = {}
     for plan in pair_plans(rules.pair, rules.options):
-        stored = known.get(plan.key)
+        stored = find_stored(known, plan)
         decision = decide_plan(stored, plan, rules)
         earlier = outcomes.setdefault(plan.case.id, [])
         if decision is Decision.EXECUTE and earlier and is_settled(rules.pair, plan.case, earlier):
             counts.skipped += executes(rules.options)
             continue
         counts.planned += 1
-        counts.executed += decision is Decision.EXECUTE and executes(rules.options)
         counts.rescored += decision is Decision.RESCORE
         counts.updated += decision is Decision.UPDATE
         counts.reused += decision is Decision.REUSE
+        if decision is Decision.EXECUTE and executes(rules.options):
+            counts.executed += 1
+            to_execute.add(plan, stored, rules)
         if stored is not None and decision is not Decision.EXECUTE:
             earlier.append(stored_outcome(stored))
-    return counts
+    return counts, to_execute

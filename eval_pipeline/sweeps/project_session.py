@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, UnknownName
+from eval_pipeline.executions.identity import runner_identity
 from eval_pipeline.executions.model import Runner
-from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runners import load_runners, require_environment
+from eval_pipeline.executions.workspaces.contents import WorkspaceContents
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite, read_suites
 from eval_pipeline.suites.model import Suite
@@ -120,9 +121,16 @@ class ProjectSession:
         chosen = {name.runner: self.runner(name.runner) for name in requested}
         helpers = {name for runner in chosen.values() for name in (*runner.fallbacks, runner.grader) if name}
         require_environment([*chosen.values(), *(self.runner(name) for name in helpers - set(chosen))])
-        revisions = {name: runner_revision(runner) for name, runner in chosen.items()}
+        identities = {name: runner_identity(runner) for name, runner in chosen.items()}
+        contents = WorkspaceContents(self.warehouse.storage.workspaces / "static")
         return [
-            Pair(ready=self.suite(name.suite), runner=chosen[name.runner], revision=revisions[name.runner])
+            Pair(
+                ready=self.suite(name.suite),
+                runner=chosen[name.runner],
+                revision=identities[name.runner].revision,
+                identity=identities[name.runner],
+                contents=contents,
+            )
             for name in requested
         ]
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from eval_pipeline.executions.identity import PlanIdentity, runner_revision
 from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.executions.workspaces.archive import TooLarge, save
@@ -35,6 +36,7 @@ class PairRecorder:
     def __init__(self, pair: Pair, context: SweepContext) -> None:
         self._pair = pair
         self._context = context
+        self._plans = PlanIdentity(pair.name.suite, pair.runner_identity, pair.content_of)
         folder = journal_folder(context.warehouse.storage, context.sweep_id, pair.name)
         self.journal = Journal(folder, context.warehouse)
 
@@ -47,10 +49,22 @@ class PairRecorder:
         folder = partial(self.folder_of, plan)
         execution = without_secrets(execution, self._context.secrets, folder)
         artifacts, inline = keep_artifacts(execution, self._context.artifacts, folder)
-        row = rows.execution_row(execution, artifacts, inline, self._context.sweep_id, self._pair.revision)
+        sweep_id, identity = self._context.sweep_id, self._identity(plan, execution)
+        row = rows.execution_row(execution, artifacts, inline, sweep_id, self._pair.revision, identity)
         self.journal.append("target_executions", row)  # before anything that takes time: it has cost money
         await self._archive(execution, folder() / ARCHIVE)
         return execution
+
+    def parts(self, plan: Plan) -> dict[str, str]:
+        """Return the fingerprint of each part of a plan's content."""
+        return self._plans.parts(plan.case)
+
+    def _identity(self, plan: Plan, execution: Execution) -> dict[str, str]:
+        """What an execution depends on: the parts of its plan, and the fallback that answered."""
+        parts = self.parts(plan)
+        if execution.answered_by is not None:
+            parts["fallback"] = runner_revision(self._context.runner_named(execution.answered_by))
+        return parts
 
     def record_report(self, report: SessionReport, execution: Execution, prices: str | None) -> None:
         """Store a session report and its events; `prices` is the identity of the prices in force."""

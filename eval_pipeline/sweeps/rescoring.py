@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.reports.model import SessionReport
@@ -134,6 +134,7 @@ class Rescorer:
     def _input(self, loaded: _Loaded) -> ScoringInput:
         """The report as today's normalizer gives it, and the scores that still hold for it."""
         rescore, execution, report, scores = loaded
+        execution = replace(execution, key=rescore.plan.key)
         case, stored, normalizer = rescore.plan.case, rescore.stored, normalizer_of(execution)
         if report is None or stored.report_normalizer != normalizer:
             report, scores = self.scorer.report(execution, case), {}

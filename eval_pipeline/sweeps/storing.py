@@ -19,7 +19,7 @@ from eval_pipeline.warehouse import queries
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import FOLD_BYTES, Journal, PairKey
 from eval_pipeline.warehouse.store import Warehouse
-from eval_pipeline.warehouse.stored_pairs import Rebind, displaced_by_later, rebind, select_again
+from eval_pipeline.warehouse.stored_pairs import Rebind, adopt, displaced_by_later, rebind, select_again
 
 _LOG = logging.getLogger(__name__)
 PAIRS_AT_ONCE = 64
@@ -113,6 +113,9 @@ def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -
 def _keep_reused(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -> None:
     """Make reused executions the current ones, and bind unchanged verdicts to a suite's new revision."""
     now = datetime.now(UTC)
+    adoptions = [each for pair in group for each in pair.ledger.adoptions]
+    if adoptions:
+        adopt(warehouse, adoptions)
     rebinds = [each for pair in group for each in pair.ledger.rebinds]
     if rebinds:
         rebind(warehouse, rebinds, sweep_id, now)

@@ -197,6 +197,9 @@ class _Sweep:
             ) as workspaces:
                 await self._carry_out(self._engine(workspaces))
         finally:
+            for execution in self._by_name.values():
+                if execution.pair.contents is not None:
+                    await asyncio.to_thread(execution.pair.contents.end)
             await self._context.graders.close()
             for execution in self._by_name.values():
                 execution.recorder.journal.close()
@@ -211,7 +214,8 @@ class _Sweep:
             sink=self._sink,
             folder_of=lambda plan: self._execution_of(plan).recorder.folder_of(plan),
             concurrency=self._options.concurrency or self._options.defaults.concurrency,
-            on_start=self._context.observer.plan_started,
+            on_start=self._start,
+            falls_back=lambda plan: self._execution_of(plan).falls_back(plan),
             refuse=lambda plan, attempts: self._execution_of(plan).refuse(plan, attempts),
             hold=self._context.budget.hold,
             batches=not self._context.budget.is_limited,
@@ -221,6 +225,13 @@ class _Sweep:
                 answer=lambda plan, raw: self._execution_of(plan).turns.answer(plan, raw),
             ),
         )
+
+    def _start(self, plan: Plan) -> None:
+        """Report that a plan begins; a static folder that its target works in is recorded first."""
+        contents, workspace = self._execution_of(plan).pair.contents, plan.case.workspace
+        if contents is not None and workspace is not None:
+            contents.begin(workspace)
+        self._context.observer.plan_started(plan)
 
     def _execution_of(self, plan: Plan) -> PairExecution:
         return self._by_name[PairKey(plan.suite, plan.runner.name)]

@@ -16,6 +16,7 @@ from eval_pipeline.leaderboards.standings import PAIR_COLUMNS, RANKED_COLUMNS, r
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.warehouse import queries, rows
+from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.store import Warehouse
 
 
@@ -90,8 +91,7 @@ class SweepStore:
         with self.warehouse.transaction():
             if options.abandon_refresh:
                 queries.abandon_refreshes(self.warehouse)
-            runners = [rows.runner_row(pair.runner, pair.revision, now) for pair in used.values()]
-            self.warehouse.write("runners", runners)
+            self.warehouse.write("runners", [_runner_row(pair, now) for pair in used.values()])
             self.warehouse.write("sweeps", [row])
         return sweep_id
 
@@ -117,6 +117,10 @@ class SweepStore:
 def new_id(now: datetime) -> str:
     """Return a name that sorts by time: `20261121T222501.123456-ab12`."""
     return f"{now:%Y%m%dT%H%M%S.%f}-{secrets.token_hex(2)}"
+
+
+def _runner_row(pair: Pair, now: datetime) -> Row:
+    return rows.runner_row(pair.runner, pair.revision, now, pair.runner_identity.content)
 
 
 def _selection(pairs: Sequence[Pair], options: SweepOptions) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from eval_pipeline.executions.model import Execution, RawExecution
+from eval_pipeline.executions.model import Execution, Plan, RawExecution
 from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score
@@ -29,19 +29,22 @@ _STORED = """
 WITH pairs AS (SELECT unnest($suites::VARCHAR[]) AS suite, unnest($runners::VARCHAR[]) AS runner),
 e AS (
     SELECT e.suite, e.runner, e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer,
-           r.cost_usd, e.answered_by, e.started_at, if(r.cost_source = 'reported', 'reported', r.prices) AS prices,
+           r.cost_usd, e.answered_by, e.started_at,
+           e.identity ->> 'fallback' AS fallback_revision, e.identity IS NOT NULL AS identified,
+           if(r.cost_source = 'reported', 'reported', r.prices) AS prices,
            e.completed AND coalesce(r.failure_class, $normalization) = $normalization AS valid,
            max(if(valid, NULL, e.started_at)) OVER (PARTITION BY e.suite, e.runner, e.key) AS last_try,
            row_number() OVER (PARTITION BY e.suite, e.runner, e.key ORDER BY valid DESC, e.selected_at DESC) AS newest
     FROM target_executions e SEMI JOIN pairs USING (suite, runner) LEFT JOIN session_reports r USING (execution_id)),
 v AS (
-    SELECT execution_id, decision_key, normalizer, status, suite_revision, failure_class,
+    SELECT execution_id, decision_key, normalizer, status, suite_revision, runner_revision, failure_class,
            array_to_string(tags, chr(31)) AS tags,
            row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest
     FROM verdicts SEMI JOIN pairs USING (suite, runner))
 SELECT e.suite, e.runner, e.key, e.execution_id, e.valid, e.format, e.sweep_id, e.report_normalizer,
        v.decision_key, v.normalizer, v.status, v.suite_revision, v.failure_class, e.cost_usd,
-       v.tags, e.prices, e.answered_by, coalesce(e.last_try > e.started_at, false) AS superseded
+       v.tags, e.prices, e.answered_by, coalesce(e.last_try > e.started_at, false) AS superseded,
+       v.runner_revision, e.fallback_revision, e.identified
 FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
 """
 
@@ -51,8 +54,9 @@ class StoredExecution(NamedTuple):
 
     `valid` is whether the target finished and the session completed; `cost_usd` is the cost of the session, None when
     unknown, and `prices` the identity of the prices that it was computed with (`reported`: of none). `answered_by` is
-    the fallback that answered. `superseded` is whether the plan was tried again later and did not complete. The other
-    fields come from its newest verdict; None without one; `tags` as `joined_tags`.
+    the fallback that answered, `fallback_revision` its revision. `superseded` is whether the plan was tried again later
+    and did not complete; `identified` whether this version or a later one stored it. The other fields come from its
+    newest verdict; None without one; `tags` as `joined_tags`.
     """
 
     key: str
@@ -71,11 +75,24 @@ class StoredExecution(NamedTuple):
     prices: str | None = None
     answered_by: str | None = None
     superseded: bool = False
+    runner_revision: str | None = None
+    fallback_revision: str | None = None
+    identified: bool = False
 
 
 def joined_tags(tags: Iterable[str]) -> str:
     """Return the tags of a case in the form that stored ones are compared in."""
     return "\x1f".join(tags)
+
+
+def find_stored(stored: Mapping[str, StoredExecution], plan: Plan) -> StoredExecution | None:
+    """Return the stored execution of a plan, else the one that an older version stored of it by a key of fewer parts;
+    that one has another `key`."""
+    found = stored.get(plan.key)
+    if found is None and plan.earlier_key is not None:
+        earlier = stored.get(plan.earlier_key)
+        return earlier if earlier is not None and not earlier.identified else None
+    return found
 
 
 def has_other_tags(stored: StoredExecution, case: Case) -> bool:
@@ -124,6 +141,8 @@ def _only_executed(row: Row) -> StoredExecution:
         format=row["format"],
         sweep_id=row["sweep_id"],
         answered_by=row.get("answered_by"),
+        fallback_revision=(row.get("identity") or {}).get("fallback"),
+        identified=row.get("identity") is not None,
         report_normalizer=None,
         decision_key=None,
         normalizer=None,
@@ -211,12 +230,42 @@ def case_results(warehouse: Warehouse, pair: PairKey) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Rebind:
-    """A reused execution whose newest verdict is stored again: for today's revision of its suite, and with today's
-    tags of its case (None: as they are)."""
+    """A reused execution whose newest verdict is stored again: for today's revisions of its suite and its runner, and
+    with today's key and tags (None: as they are)."""
 
     execution_id: str
     suite_revision: str
     tags: str | None = None
+    runner_revision: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """A reused execution of an older version that gets today's key, runner revision and identity."""
+
+    execution_id: str
+    key: str
+    runner_revision: str
+    identity: Mapping[str, str]
+
+
+def adopt(warehouse: Warehouse, adoptions: Sequence[Adoption]) -> None:
+    """Identify executions that an older version stored as today's executions are identified."""
+    values = {
+        "ids": [each.execution_id for each in adoptions],
+        "keys": [each.key for each in adoptions],
+        "revisions": [each.runner_revision for each in adoptions],
+        "identities": [orjson.dumps(dict(each.identity)).decode() for each in adoptions],
+    }
+    with warehouse.transaction() as connection:
+        connection.execute(
+            """UPDATE target_executions SET key = a.key, runner_revision = a.revision, identity = a.identity FROM (
+                   SELECT unnest($ids::VARCHAR[]) AS id, unnest($keys::VARCHAR[]) AS key,
+                          unnest($revisions::VARCHAR[]) AS revision, unnest($identities::VARCHAR[])::JSON AS identity) a
+               WHERE execution_id = a.id""",
+            values,
+        )
 
 
 _NEW_TAGS = "CASE WHEN b.tags IS NULL THEN v.tags WHEN b.tags = '' THEN [] ELSE string_split(b.tags, chr(31)) END"
@@ -226,18 +275,22 @@ def rebind(warehouse: Warehouse, rebinds: Sequence[Rebind], sweep_id: str, now: 
     """Store the newest verdicts of executions again, for another revision of their suite and with its tags."""
     # A copy, not an update: boards of the earlier revision still read the earlier verdict.
     columns = BY_NAME["verdicts"].column_names
-    new = {"suite_revision": "b.suite_revision", "tags": _NEW_TAGS, "sweep_id": "$sweep", "decided_at": "$now",
+    new = {"suite_revision": "b.suite_revision", "tags": _NEW_TAGS, "key": "coalesce(b.key, v.key)",
+           "runner_revision": "coalesce(b.runner_revision, v.runner_revision)",
+           "sweep_id": "$sweep", "decided_at": "$now",
            "verdict_id": "v.execution_id || '-' || $suffix"}  # fmt: skip
     chosen = ", ".join(f"{new[name]} AS {name}" if name in new else f'v."{name}"' for name in columns)
     values = {"sweep": sweep_id, "now": now.replace(tzinfo=None), "suffix": f"{int(now.timestamp() * 1_000_000):x}",
               "ids": [each.execution_id for each in rebinds],
               "revisions": [each.suite_revision for each in rebinds],
-              "tags": [each.tags for each in rebinds]}  # fmt: skip
+              "tags": [each.tags for each in rebinds], "keys": [each.key for each in rebinds],
+              "runners": [each.runner_revision for each in rebinds]}  # fmt: skip
     with warehouse.transaction() as connection:
         connection.execute(
             f"""INSERT INTO verdicts SELECT {chosen} FROM (
                     SELECT unnest($ids::VARCHAR[]) AS execution_id, unnest($revisions::VARCHAR[]) AS suite_revision,
-                           unnest($tags::VARCHAR[]) AS tags) b
+                           unnest($tags::VARCHAR[]) AS tags, unnest($keys::VARCHAR[]) AS key,
+                           unnest($runners::VARCHAR[]) AS runner_revision) b
                 JOIN verdicts v USING (execution_id)
                 QUALIFY row_number() OVER (PARTITION BY v.execution_id ORDER BY v.decided_at DESC) = 1""",
             values,

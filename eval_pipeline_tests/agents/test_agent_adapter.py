@@ -11,8 +11,8 @@ import pytest
 
 from eval_pipeline.agents.adapter import Agent
 from eval_pipeline.errors import InputError
+from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
-from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runners import load_runners
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
 

@@ -158,3 +158,10 @@ def test_the_leaderboard_shows_how_reliable_repetitions_are(cli_project: CliProj
     assert greeter["pass_at_k"] == greeter["pass_all_k"] == pytest.approx(2 / 3)
     assert (greeter["low"], greeter["high"]) == (None, None)
     assert {"pass@k", "pass^k", "(median)"} <= set(shown.split())
+
+
+def test_plan_tells_why_it_executes_beside_its_table(cli_project: CliProject) -> None:
+    answer = cli_project("plan", "--refresh", "failed")
+
+    assert "execute greetings · greeter: 1 --refresh failed: it did not pass" in answer.err
+    assert "execute sums" not in answer.err

@@ -10,8 +10,9 @@ import pytest
 
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.executions.adapters.replay import Replay
+from eval_pipeline.executions.identity import RunnerIdentity, runner_revision
 from eval_pipeline.executions.model import Plan, RetryPolicy, Runner
-from eval_pipeline.executions.planning import CaseFilter, check_case_ids, plan_pair, runner_revision
+from eval_pipeline.executions.planning import CaseFilter, check_case_ids, plan_pair
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite, SuiteSettings
 from eval_pipeline_tests.builders import a_case, a_runner, a_suite
 
@@ -19,7 +20,7 @@ CHAT = {"base_url": "http://127.0.0.1:1/v1", "model": "m"}
 
 
 def planned(suite: Suite, runner: Runner | None = None, revision: str = "r", **options: Any) -> list[Plan]:
-    return list(plan_pair(suite, runner or a_runner(), revision, **options))
+    return list(plan_pair(suite, runner or a_runner(), RunnerIdentity(revision=revision), **options))
 
 
 def key(case: Case, *, suite: str = "suite", revision: str = "r") -> str:

@@ -10,8 +10,8 @@ import pytest
 
 from eval_pipeline.errors import InputError, InputErrors, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import RetryPolicy, Runner
-from eval_pipeline.executions.planning import runner_revision
 from eval_pipeline.executions.runners import load_runners, require_environment, select_runners
 from eval_pipeline_tests.builders import a_runner
 

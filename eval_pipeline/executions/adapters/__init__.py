@@ -43,7 +43,10 @@ class Adapter(Protocol):
     timed-out attempt is worth a retry: for a network call it is, for an agent it is not.
 
     An adapter may have `reports_cost`, a truth value or a function of the runner: True when a call without a reported
-    cost is free, False when no cost is ever reported. Without it, that turns out when the target answers.
+    cost is free, False when no cost is ever reported. Without it, that turns out when the target answers. It may have
+    `dependencies()`, which returns fingerprints of what answers depend on beside `content`, by name (imported modules,
+    versions of programs), and `reads`, the names of the fields of a case, beyond its input, that the target receives.
+    Both are part of a plan's identity.
     """
 
     version: ClassVar[str]

@@ -18,10 +18,12 @@ from eval_pipeline.executions.command_line import CommandLine, read_command_line
 from eval_pipeline.executions.healthcheck import HEALTHCHECK, read_healthcheck
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.process import CompletedProcess, run_program
+from eval_pipeline.executions.program_versions import program_versions
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.workspaces.hooks import environment
 from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
 from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.parsing.imports import import_fingerprints
 from eval_pipeline.parsing.tables import (
     FLAG,
     TEXT,
@@ -99,6 +101,7 @@ class Command:
         line = read_command_line(config, files_format=settings.optional_text(config, "files_format") or "{path}")
         self._prompt = _prompt_mode(config, line)
         self._line = line.with_last("PROMPT") if self._prompt == "argument" and "PROMPT" not in line.names else line
+        self._folder = runner.folder
         self._cwd = (runner.folder / (settings.optional_text(config, "cwd") or ".")).resolve()
         self._env = settings.texts(config, "env")
         self._system = settings.optional_text(config, "system")
@@ -117,6 +120,13 @@ class Command:
     def content(self) -> Mapping[str, str]:
         """Return fingerprints of the program files in the command: an edited program invalidates its answers."""
         return {word: file_fingerprint(path) for word, path in self._line.program_files(self._cwd).items()}
+
+    def dependencies(self) -> Mapping[str, str]:
+        """Return fingerprints of what the program files import, and the versions of the installed programs."""
+        files = self._line.program_files(self._cwd)
+        started = [word for word in self._line.shell_words if word not in files]
+        imported = import_fingerprints(files.values(), (self._cwd, self._folder))
+        return {**imported, **program_versions(started, self._cwd, {**os.environ, **self._env})}
 
     async def execute(self, call: Call) -> RawExecution:
         await self._check_health()

@@ -5,18 +5,20 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
+from eval_pipeline.executions.fields_read import fields_read
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
-from eval_pipeline.parsing.user_modules import import_function
+from eval_pipeline.parsing.user_modules import import_function, module_imports
 
 _ANSWER_KEYS = ("output", "messages", "usage", "cost_usd", "latency_ms", "model", "metadata")
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -29,9 +31,10 @@ class Python:
 
     Settings: `function` (`module:callable`; the runners file's folder is searched first) and `arguments` (keyword
     arguments of every call). The function receives what its parameters name: `prompt` (text), `messages` (list of role
-    and content), `case` (the Case), `suite`, `repetition`, `workspace` (a Path, or None); a first parameter of another
-    name receives the prompt. It returns a text, or a mapping with `output` and optionally `messages`, `usage`,
-    `cost_usd`, `latency_ms`.
+    and content), `case` (the Case without its evaluators and threshold: a target does not know how it is scored; the
+    fields that the function may read of it are part of a plan's identity), `suite`, `repetition`, `workspace` (a Path,
+    or None); a first parameter of another name receives the prompt. It returns a text, or a mapping with `output` and
+    optionally `messages`, `usage`, `cost_usd`, `latency_ms`.
     """
 
     version: ClassVar[str] = "1"
@@ -57,6 +60,18 @@ class Python:
     def content(self) -> Mapping[str, str]:
         file = getattr(sys.modules.get(self._function.__module__), "__file__", None)
         return {self._name: file_fingerprint(Path(file))} if file else {}
+
+    def dependencies(self) -> Mapping[str, str]:
+        """Return fingerprints of the modules that the function's module imports from the runners file's folder."""
+        return module_imports(self._name, self._folder, (self._folder,))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The fields of a case, beyond its input, that the function may read."""
+        parameters = inspect.signature(self._function).parameters
+        if "case" not in parameters or "case" in self._arguments:
+            return ()
+        return fields_read(self._function, "case")
 
     async def execute(self, call: Call) -> RawExecution:
         try:
@@ -89,7 +104,7 @@ def _bound_arguments(
     available: dict[str, Any] = {
         "prompt": prompt,
         "messages": [{"role": message.role, "content": message.content} for message in plan.case.input],
-        "case": plan.case,
+        "case": replace(plan.case, evaluators=(), threshold=None, expected_fail=False),
         "suite": plan.suite,
         "repetition": plan.repetition,
         "workspace": call.workspace,

@@ -1,0 +1,54 @@
+"""What executions and runners were identified by, to tell why a plan is executed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.store import Warehouse
+
+
+class LastExecution(NamedTuple):
+    """The last execution of a case and repetition; `identity` is None when an older version stored it."""
+
+    runner_revision: str
+    identity: Mapping[str, str] | None
+
+
+class StoredRunner(NamedTuple):
+    """A runner at a revision; `content` is None when an older version stored it."""
+
+    adapter: str
+    settings: Mapping[str, Any]
+    content: Mapping[str, str] | None
+
+
+def last_executions(warehouse: Warehouse, pair: PairKey) -> dict[tuple[str, int], LastExecution]:
+    """Return the last execution of each case and repetition of a pair."""
+    if not warehouse.exists():
+        return {}
+    frame = warehouse.frame(
+        """SELECT case_id, repetition, arg_max(runner_revision, started_at) AS runner_revision,
+                  arg_max(coalesce(identity::VARCHAR, ''), started_at) AS identity
+           FROM target_executions WHERE suite = $1 AND runner = $2 GROUP BY case_id, repetition""",
+        [pair.suite, pair.runner],
+    )
+    return {
+        (case_id, repetition): LastExecution(revision, orjson.loads(identity) if identity else None)
+        for case_id, repetition, revision, identity in frame.iter_rows()
+    }
+
+
+def stored_runner(warehouse: Warehouse, runner: str, revision: str) -> StoredRunner | None:
+    """Return a runner as it was at a revision; None when it is not stored."""
+    frame = warehouse.frame(
+        """SELECT adapter, settings::VARCHAR, content::VARCHAR FROM runners
+           WHERE runner = $1 AND runner_revision = $2 LIMIT 1""",
+        [runner, revision],
+    )
+    for adapter, settings, content in frame.iter_rows():
+        return StoredRunner(adapter, orjson.loads(settings or "{}"), orjson.loads(content) if content else None)
+    return None
