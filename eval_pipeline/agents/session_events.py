@@ -8,7 +8,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath, PureWindowsPath
+from typing import Protocol
 
+from eval_pipeline.reports.jsonl_records import JsonMap, first, text
 from eval_pipeline.reports.model import DetectedSkill, Event, FileReadEvent, SkillEvent, Strength
 
 _SKILL_FILE = "SKILL.md"
@@ -35,6 +37,28 @@ def read_events(
     skill = skill_of(path, folder)
     if skill is not None:
         yield SkillEvent(skill=skill, strength="strong", ok=ok, call_id=call_id, at=at, line=line)
+
+
+class SkillCall(Protocol):
+    """A tool call of an agent CLI, as far as loading a skill is concerned."""
+
+    @property
+    def id(self) -> str | None: ...
+    @property
+    def arguments(self) -> JsonMap: ...
+    @property
+    def ok(self) -> bool | None: ...
+    @property
+    def at(self) -> str | None: ...
+    @property
+    def line(self) -> int: ...
+
+
+def skill_loaded(call: SkillCall) -> Iterator[Event]:
+    """The event of a call that loads a skill by its name."""
+    skill = text(first(call.arguments, "skill", "name"))
+    if skill is not None:
+        yield SkillEvent(skill=skill, strength="explicit", ok=call.ok, call_id=call.id, at=call.at, line=call.line)
 
 
 def skill_of(path: str, folder: str | None) -> str | None:

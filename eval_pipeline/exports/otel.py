@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 
 from eval_pipeline.agents.agent_cli import AGENTS
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
-from eval_pipeline.exports.tool_calls import summarize_trace
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolUse, Turn, Usage
 from eval_pipeline.reports.moments import later, parse_time
 from eval_pipeline.scores.model import Score, Status
+from eval_pipeline.scores.trace import summarize_trace
 from eval_pipeline.suites.model import content_text
 
 INTERNAL, CLIENT = 1, 3

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.reports.messages import known
 from eval_pipeline.reports.model import SessionReport, Turn
 from eval_pipeline.reports.moments import iso
 from eval_pipeline.scores.model import Score, SubScore
@@ -126,8 +127,3 @@ def _member(member: SubScore) -> dict[str, Any]:
 def fields_json(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass that are not None."""
     return known({field.name: getattr(value, field.name) for field in fields(value)})
-
-
-def known(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping without its None values."""
-    return {name: part for name, part in value.items() if part is not None}

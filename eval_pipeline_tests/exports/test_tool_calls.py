@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from eval_pipeline.exports.tool_calls import output_messages, summarize_trace, trace_json
+from eval_pipeline.reports.messages import output_messages
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
+from eval_pipeline.scores.trace import summarize_trace, trace_json
 from eval_pipeline_tests.exports.sample_rows import a_report
 
 
@@ -81,7 +82,7 @@ def test_messages_hold_their_calls_with_answers() -> None:
     (call,) = messages[0]["tool_calls"]
     assert call == {
         "tool": "Read", "id": "1", "input": {"path": "a.txt"}, "output": "four", "duration_ms": 250.0,
-        "start_time": "2026-03-01T12:00:00.200Z",
+        "start_time": "2026-03-01T12:00:00.200Z", "end_time": "2026-03-01T12:00:00.450Z",
     }  # fmt: skip
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from eval_pipeline.agents.claude_code.records import message_blocks
-from eval_pipeline.agents.session_events import read_events, resolved
+from eval_pipeline.agents.session_events import read_events, resolved, skill_loaded
 from eval_pipeline.reports.jsonl_records import JsonMap, Record, first, listing, mapping, shown, text
-from eval_pipeline.reports.model import CommandEvent, Event, FileWriteEvent, SkillEvent
+from eval_pipeline.reports.model import CommandEvent, Event, FileWriteEvent
 
 _EXIT_CODE = re.compile(r"Exit code (\d{1,5})(?:\n|\Z)")
 _NOT_RUN = "<tool_use_error>"
@@ -116,12 +116,6 @@ def _changed(call: ToolCall, *, created: bool) -> Iterator[Event]:
         )
 
 
-def _skill(call: ToolCall) -> Iterator[Event]:
-    skill = text(first(call.arguments, "skill", "name"))
-    if skill is not None:
-        yield SkillEvent(skill=skill, strength="explicit", ok=call.ok, call_id=call.id, at=call.at, line=call.line)
-
-
 CALL_EVENTS: dict[str, Callable[[ToolCall], Iterator[Event]]] = {
     "bash": _command,
     "powershell": _command,
@@ -131,5 +125,5 @@ CALL_EVENTS: dict[str, Callable[[ToolCall], Iterator[Event]]] = {
     "edit": _file_edit,
     "multiedit": _file_edit,
     "notebookedit": _file_edit,
-    "skill": _skill,
+    "skill": skill_loaded,
 }

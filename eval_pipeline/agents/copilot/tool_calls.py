@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from eval_pipeline.agents.session_events import read_events, resolved
-from eval_pipeline.reports.jsonl_records import JsonMap, count, first, listing, mapping, shown, text
-from eval_pipeline.reports.model import CommandEvent, Event, FileWriteEvent, SkillEvent
+from eval_pipeline.agents.session_events import read_events, resolved, skill_loaded
+from eval_pipeline.reports.jsonl_records import JsonMap, count, listing, mapping, shown, text
+from eval_pipeline.reports.model import CommandEvent, Event, FileWriteEvent
 
 How = Literal["create", "edit", "delete"]
 _HOW: Mapping[str, How] = {"create": "create", "edit": "edit", "delete": "delete"}
@@ -92,17 +92,11 @@ def file_changes(call: ToolCall, how: How = "edit") -> Iterator[Event]:
             )
 
 
-def _skill(call: ToolCall) -> Iterator[Event]:
-    skill = text(first(call.arguments, "skill", "name"))
-    if skill is not None:
-        yield SkillEvent(skill=skill, strength="explicit", ok=call.ok, call_id=call.id, at=call.at, line=call.line)
-
-
 CALL_EVENTS: dict[str, Callable[[ToolCall], Iterator[Event]]] = {
     "bash": _command,
     "powershell": _command,
     "view": _file_read,
     "create": _created,
     "edit": file_changes,
-    "skill": _skill,
+    "skill": skill_loaded,
 }

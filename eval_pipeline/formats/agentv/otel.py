@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from eval_pipeline.exports.otel import OpenTelemetry
-from eval_pipeline.exports.tool_calls import summarize_trace
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.scores.model import Score
+from eval_pipeline.scores.trace import summarize_trace
 
 
 class AgentVOpenTelemetry(OpenTelemetry):

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from eval_pipeline.exports.rows import known
-from eval_pipeline.exports.tool_calls import output_messages, summarize_trace, trace_json
 from eval_pipeline.failures import FAILURE_CLASSES, Origin
 from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.reports.messages import known, output_messages, token_counts
 from eval_pipeline.reports.model import Usage
 from eval_pipeline.reports.moments import iso
 from eval_pipeline.scores.model import Score, Status, SubScore, at_least
+from eval_pipeline.scores.trace import summarize_trace, trace_json
 
 STATUSES = {
     Status.PASSED: "ok",
@@ -188,13 +188,7 @@ def assertions(score: Score, mark: float) -> list[dict[str, Any]]:
 def token_usage(record: ResultRow) -> dict[str, int] | None:
     """Return token counts in AgentV's convention (input without cache reads); None without any count."""
     usage = record.report.usage if record.report is not None else Usage()
-    counted = known({
-        "input": usage.uncached_input_tokens,
-        "output": usage.output_tokens,
-        "cached": usage.cached_input_tokens,
-        "reasoning": usage.reasoning_tokens,
-    })  # fmt: skip
-    return counted or None
+    return token_counts(usage) or None
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:

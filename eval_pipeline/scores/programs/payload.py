@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.reports.messages import output_messages
 from eval_pipeline.scores.model import Subject
-from eval_pipeline.scores.programs.messages import authored, output_messages, token_usage, trace_summary
+from eval_pipeline.scores.programs.messages import authored, token_usage, trace_summary
 
 Shape = Literal["messages", "text"]
 INLINE_CHARS = 50_000

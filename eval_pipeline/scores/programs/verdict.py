@@ -10,8 +10,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from eval_pipeline.reports.messages import output_messages
 from eval_pipeline.scores.model import Outcome, Subject
-from eval_pipeline.scores.programs.messages import authored, output_messages, token_usage, trace_summary
+from eval_pipeline.scores.programs.messages import authored, token_usage, trace_summary
 from eval_pipeline.scores.programs.reply import protocol_outcome
 
 

@@ -12,7 +12,8 @@ from eval_pipeline.agents.agent_cli import AGENTS
 from eval_pipeline.agents.session_import import read_session
 from eval_pipeline.executions.adapters.replay import Replay
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.formats.agentv.transcripts import transcript_line, transcript_messages
+from eval_pipeline.formats.agentv.transcripts import transcript_line
+from eval_pipeline.reports.messages import session_messages
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent
 from eval_pipeline.reports.moments import milliseconds_between
 from eval_pipeline.reports.normalizers.answer import answer_report
@@ -132,7 +133,7 @@ MESSAGES: dict[str, tuple[list[Event], list[tuple[str, str | None, int]]]] = {
 
 @pytest.mark.parametrize(("events", "messages"), MESSAGES.values(), ids=MESSAGES.keys())
 def test_events_become_messages(events: list[Event], messages: list[tuple[str, str | None, int]]) -> None:
-    lines = transcript_messages(SessionReport(execution_id="e", events=tuple(events)))
+    lines = session_messages(SessionReport(execution_id="e", events=tuple(events)))
 
     assert [(m["role"], m.get("content"), len(m.get("tool_calls", ()))) for m in lines] == messages
 
@@ -140,4 +141,4 @@ def test_events_become_messages(events: list[Event], messages: list[tuple[str, s
 def test_a_result_without_a_call_is_no_message() -> None:
     report = SessionReport(execution_id="e", events=(ToolResultEvent(call_id="1", output="lost"),))
 
-    assert transcript_messages(report) == []
+    assert session_messages(report) == []

@@ -1,7 +1,4 @@
-"""The tool calls of a session report, as numbers and as messages.
-
-Tools have the target's names. Values missing from a report are None or absent, never 0.
-"""
+"""The tool calls of a session report as numbers. Tools have the target's names; unknown values are None, never 0."""
 
 from __future__ import annotations
 
@@ -11,16 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from eval_pipeline.exports.rows import known
-from eval_pipeline.reports.model import (
-    Event,
-    MessageEvent,
-    SessionReport,
-    ToolCallEvent,
-    ToolUse,
-    Usage,
-    is_spoken,
-)
+from eval_pipeline.reports.model import SessionReport, ToolUse, Usage
 from eval_pipeline.reports.moments import iso, parse_time
 from eval_pipeline.reports.tool_kinds import EXPLORING_KINDS, usual_kind
 from eval_pipeline.scores.session_facts import shows_session, tool_errors
@@ -64,8 +52,11 @@ class TraceSummary:
 
 def summarize_trace(report: SessionReport) -> TraceSummary | None:
     """Return the numbers of a session; None when the report is only an answer."""
-    if not shows_session(report):
-        return None
+    return trace_of(report) if shows_session(report) else None
+
+
+def trace_of(report: SessionReport) -> TraceSummary:
+    """Return the numbers of what a report shows; an answer alone has no calls."""
     uses = report.tool_uses
     durations: dict[str, list[float]] = {}
     for use in uses:
@@ -104,35 +95,3 @@ def trace_json(trace: TraceSummary) -> dict[str, Any]:
         "mean_tool_ms": trace.mean_tool_ms,
     }
     return {name: value for name, value in summary.items() if value is not None}
-
-
-def output_messages(report: SessionReport) -> list[dict[str, Any]]:
-    """Return the target's messages with their `tool_calls`; the prompt before them is left out."""
-    messages: list[dict[str, Any]] = []
-    uses = iter(report.tool_uses)
-    for event in report.events:
-        if isinstance(event, MessageEvent) and _is_shown(event, bool(messages)):
-            messages.append(known({"role": event.role, "content": event.text, "start_time": event.at}))
-        elif isinstance(event, ToolCallEvent):
-            if not messages or messages[-1]["role"] != "assistant":
-                messages.append({"role": "assistant", "content": ""})
-            messages[-1].setdefault("tool_calls", []).append(_tool_call(next(uses)))
-    if not messages and report.final_output is not None:
-        messages.append({"role": "assistant", "content": report.final_output})
-    return messages
-
-
-def _is_shown(event: Event, began: bool) -> bool:
-    return is_spoken(event, "assistant") or (began and is_spoken(event))
-
-
-def _tool_call(use: ToolUse) -> dict[str, Any]:
-    result = use.result
-    return known({
-        "tool": use.tool,
-        "id": use.call.call_id,
-        "input": use.call.arguments,
-        "output": result.output if result is not None else None,
-        "start_time": use.call.at,
-        "duration_ms": use.duration_ms,
-    })  # fmt: skip
