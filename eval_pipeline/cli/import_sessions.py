@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -19,7 +18,7 @@ from eval_pipeline.agents.session_store import SessionLog
 from eval_pipeline.agents.transcripts import REPLAYABLE, TRANSCRIPTS
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.imported_suite import SUITE_NAME, SuiteFiles, check_suite_files, plan_suite_files
-from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.options import open_project, past_moment, project_options
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.failures import NORMALIZATION
@@ -27,8 +26,6 @@ from eval_pipeline.parsing.interpolation import names_in
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.writing import jsonl_text
 
-_AGE = re.compile(r"(\d{1,6})([mhdw])\Z")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SHOWN_PROMPT = 80
 _SHOWN_ERROR = 160
 _LISTED = 50
@@ -47,18 +44,6 @@ class SessionFilter:
     @property
     def is_empty(self) -> bool:
         return not self.names and self.since is None and self.cwd is None and self.last is None
-
-
-def _moment(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
-    """Parse `7d`, `12h`, or an ISO date or time (in this machine's time zone without an offset)."""
-    if value is None:
-        return None
-    if age := _AGE.match(value):
-        return datetime.now(UTC) - timedelta(**{_UNITS[age[2]]: int(age[1])})
-    try:
-        return datetime.fromisoformat(value).astimezone(UTC)
-    except ValueError:
-        raise click.BadParameter(f"expected a date, a time or an age such as 7d or 12h, got '{value}'") from None
 
 
 class _Import(click.Command):
@@ -81,7 +66,7 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
 @click.argument("agent", shell_complete=_complete)
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
 @click.option("--list", "listed", is_flag=True, help="List the sessions instead of importing them.")
-@click.option("--since", callback=_moment, help="Only sessions active since: a date, a time, or an age (7d, 12h).")
+@click.option("--since", callback=past_moment, help="Only sessions active since: a date, a time, or an age (7d, 12h).")
 @click.option("--cwd", type=click.Path(path_type=Path), help="Only sessions of this folder or one below it.")
 @click.option("--last", type=click.IntRange(1), help="Only so many, the newest.")
 @click.option("-o", "--output", help="Transcript file (`-`: stdout; default: recordings/transcripts/….jsonl).")

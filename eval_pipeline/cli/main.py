@@ -27,6 +27,7 @@ COMMANDS = {
     "sql": "Query the published results in SQL.",
     "import": "Import sessions that coding agents keep on this machine.",
     "convert": "Write a suite in another format: YAML, JSONL, JSON, evals.json.",
+    "delete": "Delete sweeps, suites, runners or files; a dry run without --yes.",
     "schema": "Print the JSON Schema of suites, runners files and project files, for editors.",
     "dev": "Open the Dagster UI on this project.",
 }

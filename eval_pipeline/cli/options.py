@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -38,6 +40,22 @@ def comma_separated(context: click.Context, parameter: click.Parameter, values: 
     if any(not part for part in parts):
         raise click.BadParameter("a name is empty")
     return tuple(dict.fromkeys(parts))
+
+
+_AGE = re.compile(r"(\d{1,6})([mhdw])\Z")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def past_moment(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
+    """Return the time of an age (`7d`, `12h`) or of an ISO date or time (without an offset in this machine's zone)."""
+    if value is None:
+        return None
+    if age := _AGE.match(value):
+        return datetime.now(UTC) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    try:
+        return datetime.fromisoformat(value).astimezone(UTC)
+    except ValueError:
+        raise click.BadParameter(f"expected a date, a time or an age such as 7d or 12h, got '{value}'") from None
 
 
 def project_options(command: Command) -> Command:

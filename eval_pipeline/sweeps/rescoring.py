@@ -136,7 +136,7 @@ class Rescorer:
         rescore, execution, report, scores = loaded
         execution = replace(execution, key=rescore.plan.key)
         case, stored, normalizer = rescore.plan.case, rescore.stored, normalizer_of(execution)
-        if report is None or stored.report_normalizer != normalizer:
+        if report is None or (stored.report_normalizer != normalizer and _has_files(execution)):
             report, scores = self.scorer.report(execution, case), {}
         elif self._scores and self.scorer.has_other_prices(stored):
             report = self.scorer.reprice(report, execution)
@@ -145,3 +145,8 @@ class Rescorer:
         return ScoringInput(
             case=case, execution=execution, report=report, sweep_id=stored.sweep_id, scores=scores if holds else {}
         )
+
+
+def _has_files(execution: Execution) -> bool:
+    """Return whether the files that an execution names still exist; without them, its stored report is all there is."""
+    return execution.raw is None or all(path.exists() for path in execution.raw.files.values())

@@ -139,6 +139,18 @@ class DuckDBWarehouse:
         finally:
             path.unlink(missing_ok=True)
 
+    def compact(self) -> None:
+        """Copy all rows into a new file that replaces the old one: DuckDB leaves deleted rows in free blocks."""
+        if not self.path.exists():
+            return
+        copy = self.path.with_suffix(f".{os.getpid()}.compact")
+        with self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+            try:
+                _copy_rows(self.path, copy, self._migrations)
+                copy.replace(self.path)
+            finally:
+                copy.unlink(missing_ok=True)
+
     def publish(self) -> None:
         if not self.path.exists():
             return
@@ -208,6 +220,23 @@ class DuckDBWarehouse:
         if self._migrations is not MIGRATIONS or schema_version(connection) != SCHEMA_VERSION:
             migrate(connection, self._migrations)
         self._checked = True
+
+
+def _copy_rows(source: Path, target: Path, migrations: Sequence[Migration]) -> None:
+    """Write all rows of a database into a new one of the same schema."""
+    target.unlink(missing_ok=True)
+    connection = duckdb.connect(str(target), config={"memory_limit": MEMORY_LIMIT, "threads": THREADS})
+    try:
+        connection.execute("SET preserve_insertion_order = false")
+        migrate(connection, migrations)
+        connection.execute(f"ATTACH {sql_text(str(source))} AS source (READ_ONLY)")
+        for table in BY_NAME.values():
+            columns = ", ".join(f'"{name}"' for name in table.column_names)
+            connection.execute(f'DELETE FROM "{table.name}"')
+            connection.execute(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM source."{table.name}"')
+        connection.execute("CHECKPOINT")
+    finally:
+        connection.close()
 
 
 @contextmanager

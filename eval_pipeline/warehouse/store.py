@@ -84,6 +84,10 @@ class Warehouse(Protocol):
         """Store a frame in place of the rows whose columns have the values of `where`, in one transaction."""
         ...
 
+    def compact(self) -> None:
+        """Rewrite what is stored, so that nothing of deleted rows is left in files."""
+        ...
+
     def publish(self) -> None:
         """Publish everything written so far, atomically. Open readers keep the results that they opened."""
         ...

@@ -1,0 +1,232 @@
+"""`eval-pipeline delete`: sweeps, suites, runners, and files; says what it would delete, and deletes with --yes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eval_pipeline.cli.options import open_project, past_moment, project_options
+from eval_pipeline.cli.tables import print_line, print_rows, table_console
+from eval_pipeline.errors import InputError
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.sweeps.deletion import (
+    NO_FILES,
+    Age,
+    FileCount,
+    FileFinder,
+    delete_files,
+    delete_stored,
+    old_artifacts,
+    old_replies,
+    old_workspaces,
+    stored_sizes,
+)
+from eval_pipeline.sweeps.project import Project
+from eval_pipeline.sweeps.sweep_store import SweepStore
+from eval_pipeline.warehouse.deletion import (
+    Owner,
+    expired_sweeps,
+    full_names,
+    stored_names,
+    stored_summaries,
+)
+from eval_pipeline.warehouse.journal import PairKey
+
+_OWNERS: dict[str, Owner] = {"sweeps": "sweep", "suites": "suite", "runners": "runner"}
+_FILES: dict[str, FileFinder] = {
+    "artifacts": old_artifacts,
+    "workspaces": old_workspaces,
+    "grader-replies": old_replies,
+}
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Report:
+    """What was deleted, or would be."""
+
+    what: str
+    dry_run: bool
+    rows: Mapping[str, int] = field(default_factory=dict)
+    files: FileCount = NO_FILES
+    sweeps: Sequence[str] = ()
+    runs: int = 0
+    pairs: Sequence[PairKey] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.rows or self.files.files or self.runs)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "dry_run": self.dry_run,
+            "rows": dict(self.rows),
+            "files": self.files.files,
+            "bytes": self.files.bytes,
+            "sweeps": list(self.sweeps),
+            "dagster_runs": self.runs,
+            "changed_pairs": [{"suite": pair.suite, "runner": pair.runner} for pair in self.pairs],
+        }
+
+
+@click.command(name="delete")
+@click.argument("kind", type=click.Choice([*_OWNERS, *_FILES]), required=False)
+@click.argument("names", nargs=-1)
+@project_options
+@click.option(
+    "--older-than", callback=past_moment, metavar="AGE",
+    help="Sweeps that started, and files of executions that finished, longer ago (30d, 12h) or before a date.",
+)  # fmt: skip
+@click.option("--keep-last", type=click.IntRange(0), metavar="N", help="Keep the newest N sweeps, or their files.")
+@click.option("--yes", is_flag=True, help="Delete. Without it, only show what would be deleted.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON on stdout.")
+def delete_command(
+    kind: str | None,
+    names: tuple[str, ...],
+    project: Path | None,
+    data: Path | None,
+    older_than: datetime | None,
+    keep_last: int | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete what is stored of sweeps, suites or runners by NAMES, or files: artifacts, workspaces, grader-replies.
+    Without KIND, list what is stored. Nothing is deleted without --yes.
+
+    With --older-than or --keep-last, sweeps need no names; those that hold current results stay. A sweep takes along
+    its boards and what no other sweep or board uses. Exit codes: 0; 2 for bad input.
+    """
+    opened = open_project(project, data)
+    store = SweepStore(opened.open_warehouse())
+    if kind is None:
+        _list(store, as_json)
+        return
+    age = Age(before=older_than, keep_last=keep_last)
+    if kind in _FILES:
+        _refuse(names, f"{kind} have no names; narrow them down with --older-than or --keep-last")
+        report = _delete_files(store, kind, age, dry_run=not yes)
+    else:
+        owner = _OWNERS[kind]
+        chosen = _chosen(store, owner, names, age)
+        report = _delete_rows(opened, store, owner, chosen, dry_run=not yes)
+    if as_json:
+        click.echo(to_json(report.as_json()).decode())
+    else:
+        _show(report)
+
+
+def _refuse(names: Sequence[str], why: str) -> None:
+    if names:
+        raise InputError(why)
+
+
+def _chosen(store: SweepStore, owner: Owner, names: Sequence[str], age: Age) -> list[str]:
+    """Return the full names to delete. Raises InputError when nothing, or too much, is requested."""
+    limited = age.before is not None or age.keep_last is not None
+    if limited and (owner != "sweep" or names):
+        raise InputError("--older-than and --keep-last choose sweeps or files, without names")
+    if limited:
+        return expired_sweeps(store.warehouse, age.before, age.keep_last) if store.warehouse.exists() else []
+    if not names:
+        more = ", --older-than or --keep-last" if owner == "sweep" else ""
+        raise InputError(f"name {owner}s to delete{more}; eval-pipeline delete lists what is stored")
+    return full_names(store.warehouse, owner, names)
+
+
+def _delete_rows(project: Project, store: SweepStore, owner: Owner, names: Sequence[str], *, dry_run: bool) -> _Report:
+    what = f"{owner} {_names(names)}" if names else "no sweep is old enough without holding current results"
+    if dry_run:
+        rows, files = delete_stored(store, owner, names, dry_run=True)
+        return _Report(
+            what=what, dry_run=True, rows=rows.rows, files=files, sweeps=rows.sweeps, runs=len(rows.dagster_runs),
+            pairs=rows.pairs,
+        )  # fmt: skip
+    from eval_pipeline.orchestration.deletion import forget_in_dagster  # noqa: PLC0415 — Dagster takes a second
+
+    with store.exclusive(_wait) as killed:
+        rows, files = delete_stored(store, owner, names, dry_run=False)
+        runs = forget_in_dagster(
+            project.data,
+            project.root,
+            runs=rows.dagster_runs,
+            suites=names if owner == "suite" else (),
+            runners=names if owner == "runner" else (),
+            killed=killed,
+        )
+    return _Report(
+        what=what, dry_run=False, rows=rows.rows, files=files, sweeps=rows.sweeps, runs=runs, pairs=rows.pairs
+    )
+
+
+def _delete_files(store: SweepStore, kind: str, age: Age, *, dry_run: bool) -> _Report:
+    sweeps = stored_names(store.warehouse, "sweep")
+    if dry_run:
+        files = delete_files(store, _FILES[kind], age, sweeps, dry_run=True)
+    else:
+        with store.exclusive(_wait):
+            files = delete_files(store, _FILES[kind], age, sweeps, dry_run=False)
+    return _Report(what=kind, dry_run=dry_run, files=files)
+
+
+def _wait(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _list(store: SweepStore, as_json: bool) -> None:
+    """Print what is stored by name, and the sizes of files."""
+    rows: list[tuple[object, ...]] = []
+    for kind, owner in _OWNERS.items():
+        for each in stored_summaries(store.warehouse, owner):
+            newest = f"{each.at:%Y-%m-%d %H:%M}" if each.at is not None else None
+            rows.append((kind, each.name, each.executions, newest))
+    sizes = stored_sizes(store.warehouse.storage)
+    if as_json:
+        names = ("kind", "name", "executions", "newest")
+        files = {kind: {"files": size.files, "bytes": size.bytes} for kind, size in sizes.items()}
+        click.echo(to_json({"stored": [dict(zip(names, row, strict=True)) for row in rows], "files": files}).decode())
+        return
+    console = table_console()
+    print_rows(console, ("kind", "name", "executions", "newest (UTC)"), rows)
+    console.print()
+    print_rows(console, ("kind", "files", "size"), [(kind, size.files, _size(size)) for kind, size in sizes.items()])
+
+
+def _show(report: _Report) -> None:
+    console = table_console()
+    if report.is_empty:
+        print_line(console, f"{report.what}: nothing to delete")
+        return
+    print_line(console, f"{'would delete' if report.dry_run else 'deleted'} {report.what}", style="bold")
+    for name, text in _lines(report):
+        print_line(console, f"  {name:<13}{text}")
+    if report.dry_run:
+        print_line(console, "nothing is deleted yet: add --yes", style="yellow")
+
+
+def _lines(report: _Report) -> Iterator[tuple[str, str]]:
+    if report.rows:
+        tables = ", ".join(f"{table} {count:,}" for table, count in report.rows.items())
+        yield "rows", f"{sum(report.rows.values()):,} ({tables})"
+    yield "files", f"{report.files.files:,} ({_size(report.files)})"
+    if report.sweeps:
+        yield "sweeps", _names(report.sweeps)
+    if report.runs:
+        yield "Dagster runs", str(report.runs)
+    if report.pairs:
+        pairs = _names([f"{pair.suite} × {pair.runner}" for pair in report.pairs])
+        yield "current", f"results change or go for {len(report.pairs)} pairs: {pairs}"
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+
+
+def _size(count: FileCount) -> str:
+    return f"{count.bytes / 1_000_000:,.1f} MB"
