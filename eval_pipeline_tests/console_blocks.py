@@ -1,6 +1,6 @@
 """Reads the fenced blocks of a Markdown page and runs the commands that it shows.
 
-Every line that a page shows must come in a command's output, in that order; times are not compared.
+Every line that a page shows must come in a command's output, in that order; times and dates are not compared.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^( *)```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _TIME = re.compile(r"[\d,.]+ (ms|s|min|h)\b")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?(?: to [\d:-]+)?")
 
 
 class Block(NamedTuple):
@@ -59,8 +60,8 @@ def _commands_in(text: str) -> Iterator[Shown]:
 
 
 def plain(line: str) -> str:
-    """Return a line without what differs from run to run: times, and the width of columns."""
-    return " ".join(_TIME.sub(r"# \1", line).split())
+    """Return a line without what differs from run to run: times, dates, and the width of columns."""
+    return " ".join(_DATE.sub("<date>", _TIME.sub(r"# \1", line)).split())
 
 
 def missing_lines(shown: Shown, answer: Answer) -> list[str]:
