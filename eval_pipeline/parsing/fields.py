@@ -130,6 +130,36 @@ def whole(raw: Map, key: str, cursor: FieldCursor) -> int | None:
     return value
 
 
+def number(raw: Map, key: str, cursor: FieldCursor) -> float | None:
+    """A number; None when the field is not there."""
+    value = _scalar(raw, key)
+    if value is None:
+        return None
+    if is_number(value):
+        return float(value)
+    raise cursor.error(f"expected a number, got {kind(value)}", key)
+
+
+def integer(raw: Map, key: str, cursor: FieldCursor) -> int | None:
+    """A whole number, below 0 too; None when the field is not there."""
+    value = _scalar(raw, key)
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise cursor.error(f"expected a whole number, got {kind(value)}", key)
+
+
+def words(raw: Map, key: str, cursor: FieldCursor) -> str | None:
+    """A text that is not empty, without space around it; None when the field is not there."""
+    value = raw.get(key)
+    if value is None:
+        return None
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    raise cursor.error(f"expected a text that is not empty, got {kind(value)}", key)
+
+
 def weight(raw: Map, key: str, cursor: FieldCursor) -> float:
     """A number of at least 0; 1 when the field is not there."""
     value = _scalar(raw, key)

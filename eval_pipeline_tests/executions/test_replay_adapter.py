@@ -152,17 +152,17 @@ def test_a_recorded_error_fails_again(error: Any, class_: str, message: str) -> 
         pytest.param({"case": ["a"], "output": "1"}, "recording.jsonl:2: a recording row needs 'case'", id="case"),
         pytest.param({"case": "a"}, "recording.jsonl:2: a recording row needs one of: error, messages, output, report,",
                      id="no answer"),
-        pytest.param({"case": "a", "output": "", "suite": []}, "recording.jsonl:2: suite: expected a text, got []",
+        pytest.param({"case": "a", "output": "", "suite": []}, "recording.jsonl:2: suite: expected a text, got a list",
                      id="suite"),
         pytest.param({"case": "a", "output": "", "repetition": "2"}, "recording.jsonl:2: repetition: expected a whole"
-                     " number, got '2'", id="repetition"),
-        pytest.param({"case": "a", "output": "", "repetition": True}, "expected a whole number, got True",
+                     " number, got a text ('2')", id="repetition"),
+        pytest.param({"case": "a", "output": "", "repetition": True}, "repetition: expected a whole number, got a",
                      id="truth value"),
         pytest.param({"case": "a", "output": "", "latency_ms": "fast"}, "recording.jsonl:2: latency_ms: expected a"
-                     " number, got 'fast'", id="latency"),
+                     " number, got a text ('fast')", id="latency"),
         pytest.param({"case": "a", "output": "", "exit_code": 1.5}, "recording.jsonl:2: exit_code: expected a whole"
-                     " number, got 1.5", id="exit code"),
-        pytest.param({"case": "a", "stdout_file": 3}, "stdout_file: expected the name of a file, got 3", id="no name"),
+                     " number, got a number (1.5)", id="exit code"),
+        pytest.param({"case": "a", "stdout_file": 3}, "stdout_file: expected a text, got a number (3)", id="no name"),
         pytest.param({"case": "a", "stdout_file": "gone.txt"}, "recording.jsonl:2: no file gone.txt", id="no file"),
         pytest.param({"case": "a", "stdout_file": "../gone.txt"}, "'../gone.txt' is outside the recording's folder",
                      id="outside"),

@@ -69,13 +69,21 @@ WRONG = [
     pytest.param(
         [{"outcom": "x"}], "criterion 1: unknown field 'outcom'; there are: id, outcome", id="unknown-with-the-nearest"
     ),
-    pytest.param([{"outcome": 3}], "criterion 1: outcome: expected a text that is not empty, got 3", id="no-text"),
+    pytest.param([{"outcome": 3}], "outcome: expected a text that is not empty, got a number", id="no-text"),
     pytest.param(["a", {"id": "rubric-1", "outcome": "x"}], "duplicate id 'rubric-1'", id="same-id"),
-    pytest.param([{"outcome": "x", "weight": -1}], "weight: expected a number of at least 0, got -1", id="weight"),
+    pytest.param(
+        [{"outcome": "x", "weight": -1}], "weight: expected a number of at least 0, got a number", id="weight"
+    ),
     pytest.param([{"outcome": "x", "weight": True}], "weight: expected a number of at least 0", id="true-weight"),
-    pytest.param([{"outcome": "x", "required": "yes"}], "required: expected true or false, got 'yes'", id="required"),
-    pytest.param([{"outcome": "x", "min_score": 7}], "min_score: expected a number from 0 to 1, got 7", id="share"),
-    pytest.param([{"outcome": "x", "operator": "like"}], "operator: expected one of correctness or", id="operator"),
+    pytest.param([{"outcome": "x", "required": "yes"}], "required: expected true or false, got a text", id="required"),
+    pytest.param(
+        [{"outcome": "x", "min_score": 7}], "min_score: expected a number from 0 to 1, got a number", id="share"
+    ),
+    pytest.param(
+        [{"outcome": "x", "operator": "like"}],
+        "operator: expected one of correctness, contradiction",
+        id="operator",
+    ),
     pytest.param([{"score_ranges": "0-10"}], "score_ranges: expected a list or a mapping", id="bands-as-text"),
     pytest.param([{"score_ranges": {3: "x"}}], "score_ranges: they leave a gap at 0", id="not-from-0"),
     pytest.param([{"score_ranges": {0: "x", 12: "y"}}], "whole numbers from 0 to 10 as keys, got 12", id="beyond-10"),

@@ -16,26 +16,31 @@ from eval_pipeline.executions.model import Plan, RawExecution, Runner, TargetFai
 from eval_pipeline.failures import FAILURE_CLASSES, RECORDING_MISSING, TARGET_ERROR
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.compatibility import known_systems
-from eval_pipeline.parsing.source import show_path
-from eval_pipeline.parsing.tables import TEXT, Field, FieldTable
+from eval_pipeline.parsing.fields import FieldCursor
+from eval_pipeline.parsing.source import jsonl_source, show_path
+from eval_pipeline.parsing.tables import INTEGER, NUMBER, TEXT, Field, FieldTable
 from eval_pipeline.suites.model import Message, content_text
 
 _RAW_FILES = ("stdout_file", "stderr_file", "session_file")
-_NUMBER = ("a number", (int, float))
-_KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
-    "suite": ("a text", str),
-    "eval_path": ("a text", str),
-    "source_target": ("a text", str),
-    "variant": ("a text", str),
-    "repetition": ("a whole number", int),
-    "attempt": ("a whole number", int),
-    "latency_ms": _NUMBER,
-    "duration_ms": _NUMBER,
-    "cost_usd": _NUMBER,
-    "exit_code": ("a whole number", int),
-    "format": ("a text", str),
-    **dict.fromkeys(_RAW_FILES, ("the name of a file", str)),
-}
+ROW = FieldTable(
+    "recorded row",
+    (
+        Field("suite", TEXT, "The suite that the row belongs to."),
+        Field("eval_path", TEXT, "The file of that suite."),
+        Field("source_target", TEXT, "The runner that was recorded."),
+        Field("variant", TEXT, "The variant of the recording."),
+        Field("repetition", INTEGER, "The repetition that the row answers, from 1."),
+        Field("attempt", INTEGER, "The same, from 0."),
+        Field("latency_ms", NUMBER, "How long the call took."),
+        Field("duration_ms", NUMBER, "How long the session took."),
+        Field("cost_usd", NUMBER, "What the session cost."),
+        Field("exit_code", INTEGER, "The exit code of the program."),
+        Field("format", TEXT, "The normalizer that reads the recorded files."),
+        *(Field(name, TEXT, "A recorded file, relative to the row's file.") for name in _RAW_FILES),
+    ),
+    "One row of a recording; what it answers with is read by its format.",
+    others=True,
+)
 _ANSWERS = frozenset({"output", "report", "messages", "error", *_RAW_FILES})
 _IDENTITY = frozenset({
     "case", "test_id", "id", "suite", "eval_path", "repetition", "attempt", "source_target", "variant", "input",
@@ -133,14 +138,14 @@ class Replay:
     def _index(self) -> Iterator[tuple[_Key, _RowLocation]]:
         sources: set[str] = set()
         for path in self._files():
-            offset = 0
+            source, offset = jsonl_source(path), 0
             with path.open("rb") as file:
                 for number, line in enumerate(file, start=1):
                     location = _RowLocation(path, offset, len(line))
                     offset += len(line)
                     if not line.strip():
                         continue
-                    row = _read_row(line, path, number)
+                    row = _read_row(line, FieldCursor(source, (number,)))
                     if not self._is_selected(row):
                         continue
                     sources.add(row.get("source_target") or "")
@@ -200,16 +205,16 @@ def _user_text(messages: Any) -> str:
     return " ".join(" ".join(texts).split())
 
 
-def _read_row(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
+def _read_row(line: bytes, cursor: FieldCursor) -> Mapping[str, Any]:
     """Parse and validate a row. Raises InputError."""
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"not valid JSON: {error}", SourceLocation(show_path(path), number)) from None
+        raise cursor.error(f"not valid JSON: {error}") from None
     problem = _problem_of(row)
     if problem is not None:
-        raise InputError(problem, SourceLocation(show_path(path), number))
-    _check_kinds(row, path, number)
+        raise cursor.error(problem)
+    _check_fields(row, cursor)
     usable: Mapping[str, Any] = row
     return usable
 
@@ -236,15 +241,12 @@ def _is_transcript(row: Mapping[str, Any]) -> bool:
     return isinstance(row.get("input"), (str, list)) and bool(_user_text(row["input"])) and "output" in row
 
 
-def _check_kinds(row: Mapping[str, Any], path: Path, number: int) -> None:
-    for key in _KINDS.keys() & row.keys():
-        expected, kind = _KINDS[key]
-        value = row[key]
-        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-            raise InputError(f"expected {expected}, got {value!r}", SourceLocation(show_path(path), number, key))
-    for file in _raw_files(row, path).values():
+def _check_fields(row: Mapping[str, Any], cursor: FieldCursor) -> None:
+    for field in ROW.fields:
+        field.read(row, cursor)
+    for file in _raw_files(row, cursor.source.path).values():
         if not file.is_file():
-            raise InputError(f"no file {show_path(file)}", SourceLocation(show_path(path), number))
+            raise cursor.error(f"no file {show_path(file)}")
 
 
 def _ambiguous(sources: set[str], path: Path, number: int) -> InputError:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
-from eval_pipeline.errors import did_you_mean
+from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.fields import DETACHED, FieldCursor, Map
+from eval_pipeline.parsing.tables import ANY, FLAG, SHARE, WEIGHT, WORDS, Field, FieldTable, Kind, one_of
 
 MAX_SCORE = 10
 """The best score of a band, and of a criterion with bands."""
-_KNOWN = ("id", "outcome", "description", "weight", "required", "min_score", "required_min_score", "score_ranges",
-          "operator")  # fmt: skip
-_OPERATORS = ("correctness", "contradiction")
 _BAND_FIELDS = ("score_range", "outcome")
 
 
@@ -67,22 +66,19 @@ def _criterion(raw: Any, number: int, field: str) -> Criterion:
     if not isinstance(raw, Mapping):
         raise ValueError(f"{field}, criterion {number}: expected a text or a mapping, got {raw!r}")
     error = _CriterionError(f"{field}, criterion {_named(raw, number)}")
-    for key in raw:
-        if key not in _KNOWN:
-            raise error(f"unknown field '{key}'; there are: {', '.join(_KNOWN)}{did_you_mean(str(key), _KNOWN)}")
-    bands = _bands(raw.get("score_ranges"), error)
-    outcome = _text(raw, "outcome", error) or _text(raw, "description", error) or ""
+    values = _read_fields(raw, error)
+    bands = _bands(values["score_ranges"], error)
+    outcome = values["outcome"] or values["description"] or ""
     if not outcome and not bands:
         raise error("needs an outcome, or score_ranges")
-    weight = _number(raw, "weight", 0.0, math.inf, error)
     return Criterion(
-        id=_text(raw, "id", error) or f"rubric-{number}",
+        id=values["id"] or f"rubric-{number}",
         outcome=outcome,
-        weight=1.0 if weight is None else weight,
-        required=_required(raw, error),
-        min_share=_min_share(raw, error),
+        weight=values["weight"],
+        required=values["required"],
+        min_share=_min_share(values),
         bands=bands,
-        operator=_operator(raw, error),
+        operator=values["operator"] or "correctness",
     )
 
 
@@ -100,45 +96,48 @@ class _CriterionError:
         return ValueError(f"{self.name}: {problem}")
 
 
-def _text(raw: Mapping[str, Any], key: str, error: _CriterionError) -> str | None:
-    value = raw.get(key)
-    if value is None:
-        return None
-    if isinstance(value, str) and value.strip():
-        return value.strip()
-    raise error(f"{key}: expected a text that is not empty, got {value!r}")
+def _min_share(values: Mapping[str, Any]) -> float | None:
+    """Return the least share of the best score; `required_min_score` is one of 10."""
+    old = values["required_min_score"]
+    least: float | None = values["min_score"]
+    return least if least is not None or old is None else old / MAX_SCORE
 
 
-def _number(raw: Mapping[str, Any], key: str, low: float, high: float, error: _CriterionError) -> float | None:
-    value = raw.get(key)
-    if value is None:
-        return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high and value < math.inf:
-        return float(value)
-    expected = f"from {low:g} to {high:g}" if high < math.inf else f"of at least {low:g}"
-    raise error(f"{key}: expected a number {expected}, got {value!r}")
-
-
-def _required(raw: Mapping[str, Any], error: _CriterionError) -> bool | None:
-    value = raw.get("required")
-    if value is None or isinstance(value, bool):
+def _score_of_ten(raw: Map, key: str, cursor: FieldCursor) -> float | None:
+    value = fields.number(raw, key, cursor)
+    if value is None or 0 <= value <= MAX_SCORE:
         return value
-    raise error(f"required: expected true or false, got {value!r}")
+    raise cursor.error(f"expected a number from 0 to {MAX_SCORE}, got {fields.kind(value)}", key)
 
 
-def _min_share(raw: Mapping[str, Any], error: _CriterionError) -> float | None:
-    min_share = _number(raw, "min_score", 0.0, 1.0, error)
-    old = _number(raw, "required_min_score", 0.0, float(MAX_SCORE), error)
-    if min_share is not None or old is None:
-        return min_share
-    return old / MAX_SCORE
+_OF_TEN = Kind(f"a number from 0 to {MAX_SCORE}", {"type": "number", "minimum": 0, "maximum": MAX_SCORE}, _score_of_ten)
+CRITERION = FieldTable(
+    "criterion",
+    (
+        Field("id", WORDS, "The name of the criterion in the grader's reply."),
+        Field("outcome", WORDS, "What the answer has to do."),
+        Field("description", WORDS, "Another spelling of `outcome`."),
+        Field("weight", WEIGHT, "The weight of the criterion.", 1.0),
+        Field("required", FLAG, "Whether the criterion must be met."),
+        Field("min_score", SHARE, "The share of the best score that must be reached."),
+        Field("required_min_score", _OF_TEN, "The same, of ten."),
+        Field("score_ranges", ANY, "The outcomes that deserve each score from 0 to 10."),
+        Field("operator", one_of("correctness", "contradiction"), "Whether the answer states the outcome, or does not"
+              " contradict it.", "correctness"),
+    ),
+)  # fmt: skip
 
 
-def _operator(raw: Mapping[str, Any], error: _CriterionError) -> Literal["correctness", "contradiction"]:
-    value = raw.get("operator", "correctness")
-    if value == "correctness" or value == "contradiction":
-        return value  # type: ignore[no-any-return]  # one of the two literals, by the line above
-    raise error(f"operator: expected one of {' or '.join(_OPERATORS)}, got {value!r}")
+def _read_fields(raw: Mapping[str, Any], error: _CriterionError) -> dict[str, Any]:
+    """Return the value of every field of a criterion. Raises ValueError for an unknown or unusable one."""
+    for key in raw:
+        if key not in CRITERION:
+            raise error(f"unknown field '{key}'; there are: {', '.join(CRITERION)}{did_you_mean(str(key), CRITERION)}")
+    given = {key: value for key, value in raw.items() if value is not None}
+    try:
+        return {field.name: field.read(given, DETACHED) for field in CRITERION.fields}
+    except InputError as problem:
+        raise error(f"{problem.place.field}: {problem.problem}") from None
 
 
 def _bands(raw: Any, error: _CriterionError) -> tuple[Band, ...]:
