@@ -5,9 +5,10 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation
 from eval_pipeline.parsing.source import show_path
@@ -37,7 +38,8 @@ class Format(Protocol):
 
     A format whose suites take cases from other files also has `mentions(path, head)`, which returns the files
     named in the head: they are parts, not suites. It may also have `schemas` (the names that a file's
-    `$schema` may have), and the methods of `ConvertibleFormat` (conversion.py) and `ReviewedFormat` (review.py).
+    `$schema` may have), and the methods of `LineFormat`, `ConvertibleFormat` (conversion.py) and `ReviewedFormat`
+    (review.py).
     """
 
     suffixes: tuple[str, ...]
@@ -47,6 +49,14 @@ class Format(Protocol):
 
     def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
         """The suite; raises InputError when nothing of it can be used."""
+
+
+@runtime_checkable
+class LineFormat(Protocol):
+    """A format that reads a file line by line, so that a suite of any size takes little memory."""
+
+    def load_lines(self, path: Path, lines: Iterable[str], load_options: LoadOptions) -> Suite:
+        """The suite of these lines, without their ends; called in place of `load`."""
 
 
 FORMATS: Registry[Callable[[], Format]] = Registry(
@@ -59,9 +69,15 @@ FORMATS: Registry[Callable[[], Format]] = Registry(
 
 def load_suite(path: Path | str, load_options: LoadOptions | None = None) -> Suite:
     """Load the suite in a file. Raises InputError when the file cannot be read or is no suite."""
-    path = Path(path)
-    text = _read_text(path)
-    return _format_for(path, text[:_HEAD]).load(path, text, load_options or LoadOptions())
+    path, load_options = Path(path), load_options or LoadOptions()
+    head = _head(path)
+    if head is None:
+        _read_text(path)  # raises with the reason
+    format_ = _format_for(path, head or "")
+    if not isinstance(format_, LineFormat):
+        return format_.load(path, _read_text(path), load_options)
+    with _open_lines(path) as lines:
+        return format_.load_lines(path, lines, load_options)
 
 
 def format_of(path: Path) -> Format:
@@ -202,6 +218,17 @@ def _head(path: Path) -> str | None:
             return file.read(_HEAD)
     except OSError:
         return None
+
+
+@contextmanager
+def _open_lines(path: Path) -> Iterator[Iterator[str]]:
+    """Yield the lines of a file, without their ends. Raises InputError for text that is not UTF-8."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            yield (line.removesuffix("\n") for line in file)
+    except UnicodeDecodeError:
+        _read_text(path)  # raises with the place, which is counted from the beginning of the file
+        raise
 
 
 def _read_text(path: Path) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.fields import Interpolated
 from eval_pipeline.suites.case_list import PACKED_FROM, PackedCases, case_list, traits_of
 from eval_pipeline.suites.load import load_suite
@@ -104,6 +106,33 @@ def test_a_large_suite_holds_few_case_objects(tmp_path: Path) -> None:
     alive = sum(isinstance(each, Case) for each in gc.get_objects())
     assert len(suite.cases) == 3 * PACKED_FROM
     assert alive < PACKED_FROM
+
+
+def test_a_large_file_is_never_in_memory_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PACKED_FROM", "_BLOCK"):
+        monkeypatch.setattr(f"eval_pipeline.suites.case_list.{name}", 50)
+    padding = "x" * 4_000
+    row = {"input": padding, "assertions": [{"type": "contains", "value": "x"}]}
+    with (tmp_path / "s.jsonl").open("w") as file:
+        file.writelines(json.dumps({"id": f"c{number}", **row}) + "\n" for number in range(1_000))
+
+    tracemalloc.start()
+    try:
+        suite = load_suite(tmp_path / "s.jsonl")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(suite.cases) == 1_000
+    assert peak < (tmp_path / "s.jsonl").stat().st_size / 2  # a block of cases
+
+
+def test_a_file_that_turns_out_not_to_be_utf_8_is_reported_with_its_byte(tmp_path: Path) -> None:
+    text = _rows(3_000).encode()
+    (tmp_path / "s.jsonl").write_bytes(text + b"\xff")
+
+    with pytest.raises(InputError, match=f"not UTF-8 text: invalid start byte at byte {len(text)}"):
+        load_suite(tmp_path / "s.jsonl")
 
 
 def test_the_revision_of_a_suite_is_what_it_was_before_tests_were_read_one_by_one(tmp_path: Path) -> None:

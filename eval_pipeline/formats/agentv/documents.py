@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,14 +47,15 @@ def parse_document(path: Path, text: str, context: LoadContext) -> tuple[Any, Fi
     return context.fill(value, text, source), FieldCursor(source)
 
 
-def jsonl_tests(path: Path, text: str, context: LoadContext) -> Iterator[RawTest]:
-    """The rows of a JSONL text; an unreadable row becomes an InputError."""
+def jsonl_tests(path: Path, lines: Iterable[str], context: LoadContext) -> Iterator[RawTest]:
+    """The rows of a JSONL file; an unreadable row becomes an InputError."""
     source = jsonl_source(path)
-    context.fill(None, text, source)
-    for number, line in enumerate(_lines(text), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         cursor = FieldCursor(source, (number,))
+        if "{{" in line:
+            context.warn_of_unset(line, source, number)
         try:
             row = parse_row(line)
         except ValueError as error:
@@ -94,7 +95,7 @@ def _record(header: list[str], row: list[str], cursor: FieldCursor) -> Mapping[s
     return dict(zip(header, row, strict=False))
 
 
-def _lines(text: str) -> Iterator[str]:
+def lines_of(text: str) -> Iterator[str]:
     """Yield lines one at a time: a list of them would double the memory of a large suite."""
     start = 0
     while (end := text.find("\n", start)) >= 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from eval_pipeline.formats.agentv.documents import jsonl_tests, read_document
+from eval_pipeline.formats.agentv.documents import jsonl_tests, lines_of, read_document
 from eval_pipeline.formats.agentv.eval_files import EvalFiles
 from eval_pipeline.formats.agentv.load_context import LoadContext, open_context
 from eval_pipeline.formats.agentv.suite import TEST_KEYS, read_suite
@@ -33,9 +33,13 @@ class AgentVJsonl(EvalFiles):
         return ()
 
     def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
+        return self.load_lines(path, lines_of(text), load_options)
+
+    def load_lines(self, path: Path, lines: Iterable[str], load_options: LoadOptions) -> Suite:
+        """See LineFormat: a large suite is never in memory as a whole."""
         context = open_context(path, load_options)
         document, cursor = _beside(path, context)
-        return read_suite(document, cursor, context, "agentv-jsonl", jsonl_tests(path, text, context))
+        return read_suite(document, cursor, context, "agentv-jsonl", jsonl_tests(path, lines, context))
 
 
 def _beside(path: Path, context: LoadContext) -> tuple[Map, FieldCursor]:

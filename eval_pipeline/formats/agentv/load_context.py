@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.formats.agentv.project_file import nearest_project_file, warnings_for_suite
 from eval_pipeline.formats.agentv.variables import Interpolator
 from eval_pipeline.formats.agentv.workspace_fields import WorkspaceLoading
@@ -48,6 +48,7 @@ class LoadContext:
     has_filled: bool = False
     variables: Interpolator = field(default_factory=Interpolator)
     evaluator_reader: EvaluatorReader | None = None
+    _unset: set[tuple[str, str]] = field(default_factory=set)
     _attachments: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _scripts: dict[str, Path | None] = field(default_factory=dict)
     _mappings: dict[tuple[Any, ...], Mapping[str, Any]] = field(default_factory=dict)
@@ -61,11 +62,17 @@ class LoadContext:
         """Return a document with placeholders replaced; `text` is that of its file."""
         if "{{" not in text:
             return value
-        for name, line in unset_names(text, self.load_options.environment).items():
-            place = source.place(())
-            problem = f"{name} is not set in the environment; ${{{{ {name} }}}} became an empty text"
-            self.diagnostics.add(problem, type(place)(place.file, line))
+        self.warn_of_unset(text, source)
         return self.filled(value)
+
+    def warn_of_unset(self, text: str, source: Source, first_line: int = 1) -> None:
+        """Warn of placeholders without a value in a text that begins at this line, once for each name and file."""
+        for name, line in unset_names(text, self.load_options.environment).items():
+            if (source.shown, name) in self._unset:
+                continue
+            self._unset.add((source.shown, name))
+            problem = f"{name} is not set in the environment; ${{{{ {name} }}}} became an empty text"
+            self.diagnostics.add(problem, SourceLocation(source.shown or None, first_line + line - 1))
 
     def filled(self, value: Any) -> Any:
         """Return a value with placeholders replaced."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.formats.agentv.documents import RawTest, jsonl_tests, parse_document, read_text
+from eval_pipeline.formats.agentv.documents import RawTest, jsonl_tests, lines_of, parse_document, read_text
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.table import csv_tests
 from eval_pipeline.parsing.fields import FieldCursor, kind
@@ -132,6 +132,6 @@ _READERS: dict[str, Callable[[Path, str, LoadContext], Iterator[RawTest]]] = {
     ".yaml": _document_tests,
     ".yml": _document_tests,
     ".json": _document_tests,
-    ".jsonl": jsonl_tests,
+    ".jsonl": lambda path, text, context: jsonl_tests(path, lines_of(text), context),
     ".csv": csv_tests,
 }
