@@ -281,7 +281,11 @@ def _check_runners(path: Path, environment: Mapping[str, str], known: dict[str, 
     for runner in runners:
         if isinstance(runner, UnusableRunner):
             yield from findings_of(runner.problem)
-        elif not runner.unset:
+            continue
+        if runner.missing_grader is not None:
+            problem = f"{runner.missing_grader.problem}; what needs this grader cannot be graded"
+            yield Finding(severity="warning", message=problem, place=runner.missing_grader.place)
+        if not runner.unset:
             yield from _content_errors(runner)
 
 

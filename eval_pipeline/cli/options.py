@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -232,11 +232,19 @@ def _known_before(
     session: ProjectSession, ready: list[ValidatedSuite], pairs: list[PairKey], options: SweepOptions, *, strict: bool
 ) -> Sequence[str]:
     """Return the warnings about suites and money. Raises InputErrors; with `strict` for a warning, too."""
-    about_money = _check_before_money(session, pairs, options)
+    about_money = [*_check_before_money(session, pairs, options), *_missing_graders(session, pairs)]
     suites = [each.suite for each in ready]
     if strict:
         require_no_warnings(suites, about_money)
     return [*grouped_warnings(suites), *about_money]
+
+
+def _missing_graders(session: ProjectSession, pairs: list[PairKey]) -> Iterator[str]:
+    """Yield a warning for each runner whose grader does not exist; no evaluator of these pairs needs it."""
+    for name in dict.fromkeys(pair.runner for pair in pairs):
+        problem = session.runner(name).missing_grader
+        if problem is not None:
+            yield f"{problem}; nothing that is carried out now needs this grader"
 
 
 def _check_before_money(session: ProjectSession, pairs: list[PairKey], options: SweepOptions) -> Sequence[str]:

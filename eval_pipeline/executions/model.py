@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from eval_pipeline.errors import InputError
 from eval_pipeline.failures import WORKSPACE, FailureClass
 from eval_pipeline.suites.model import Case
 
@@ -41,7 +42,8 @@ class Runner:
     `settings` are the adapter's settings with placeholders resolved; `public_settings` are the same without secrets,
     used for identity and storage. Relative paths in settings are resolved against `folder`; `unset` are environment
     names in the entry that have no value. `grader` names the default grader of its answers; `fallbacks` are the runners
-    to try, in order, after every attempt of this one failed.
+    to try, in order, after every attempt of this one failed. `missing_grader` is why its grader cannot grade: no runner
+    has the name. That matters only where an evaluator needs it.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Runner:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     unset: tuple[str, ...] = ()
     grader: str | None = None
+    missing_grader: InputError | None = field(default=None, compare=False)
     fallbacks: tuple[str, ...] = ()
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,9 @@ def _runner_or_problem(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Ru
         return UnusableRunner(
             name=raw["name"], adapter=str(entry.values.get("adapter", "")), tags=known, problem=problem
         )
-    return runner
+    if runner.missing_grader is None:
+        return runner
+    return replace(runner, missing_grader=_respelled(runner.missing_grader, at, entry.spelled, file.source))
 
 
 def _respelled(error: InputError, at: FieldPath, spelled: Mapping[str, str], source: Source) -> InputError:
@@ -158,6 +160,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
     source, environment, cursor = file.source, file.environment, FieldCursor(file.source, at)
     factory = _adapter(raw, at, source)
     filled = interpolate(raw, environment)
+    grader, missing = _grader(filled, raw, at, file)
     named = list(dict.fromkeys(_names(raw)))
     hidden = {name: environment[name] for name in named if name in environment and SECRET_KEY.search(name)}
     public = interpolate(raw, {**environment, **dict.fromkeys(hidden, REDACTED)})
@@ -178,9 +181,20 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
         prices=runner_fields.prices(filled, cursor),
         secrets=tuple(dict.fromkeys([*secrets_in(settings), *filter(None, hidden.values())])),
         unset=tuple(name for name in named if name not in environment),
-        grader=next(iter(_others(filled, raw, "grader", at, file)), None),
+        grader=grader,
+        missing_grader=missing,
         fallbacks=_others(filled, raw, "fallbacks", at, file),
     )
+
+
+def _grader(
+    filled: Mapping[str, Any], raw: Mapping[str, Any], at: FieldPath, file: _File
+) -> tuple[str | None, InputError | None]:
+    """The name of an entry's grader, and why there is no such runner: an unused one stops nothing."""
+    try:
+        return next(iter(_others(filled, raw, "grader", at, file)), None), None
+    except UnknownName as problem:
+        return fields.texts(filled, "grader", FieldCursor(file.source, at))[0], problem
 
 
 def _adapter(raw: Mapping[str, Any], at: FieldPath, source: Source) -> type[Adapter]:

@@ -64,6 +64,8 @@ class Graders:
         Raises InputError when no runner applies.
         """
         name = self.forced or requested or runner.grader or self.default
+        if not (self.forced or requested) and runner.missing_grader is not None:
+            raise InputError(f"cannot be graded: {runner.missing_grader}")
         if name is not None:
             chosen = self._named(name)
             self.secrets.update(chosen.secrets)

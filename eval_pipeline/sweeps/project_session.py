@@ -119,7 +119,8 @@ class ProjectSession:
         """Return the pairs of these names, ready to be carried out. Raises InputErrors for unusable runners."""
         requested = list(names)
         chosen = {name.runner: self.runner(name.runner) for name in requested}
-        helpers = {name for runner in chosen.values() for name in (*runner.fallbacks, runner.grader) if name}
+        helpers = {name for runner in chosen.values() for name in runner.fallbacks}
+        helpers |= {runner.grader for runner in chosen.values() if runner.grader and runner.missing_grader is None}
         require_environment([*chosen.values(), *(self.runner(name) for name in helpers - set(chosen))])
         identities = {name: runner_identity(runner) for name, runner in chosen.items()}
         contents = WorkspaceContents(self.warehouse.storage.workspaces / "static")

@@ -360,8 +360,6 @@ CHAIN = [f"{{name: r{number}, use: r{number + 1}}}" for number in range(12)]
                      id="several"),
         pytest.param(["{name: a, use: '${{ WHICH }}'}"], "runners[0].use: needs the environment variable WHICH; export"
                      " it or put it into .env", id="unset"),
-        pytest.param(["{name: a, adapter: command, command: cat, grader: judge}", CAT], "runners[0].grader: no runner"
-                     " 'judge'; there are: a, cat", id="no grader"),
         pytest.param(["{name: a, adapter: command, command: cat, grader: [cat, a]}", CAT], "runners[0].grader: expected"
                      " the name of one runner", id="several graders"),
         pytest.param(["{name: a, adapter: command, command: cat, fallbacks: [cat, dog]}", CAT], "runners[0].fallbacks:"

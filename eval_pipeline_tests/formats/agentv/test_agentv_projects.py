@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.formats.agentv.agentv_project import an_agentv_project, index_rows
+from eval_pipeline_tests.formats.agentv.agentv_project import ECHO, an_agentv_project, index_rows
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +52,28 @@ def test_rows_of_the_index_name_the_workspaces_that_were_kept(tmp_path: Path) ->
 
     assert paths["kind"] is None
     assert (Path(paths["rude"] or "") / "readme.txt").read_text() == "read me"
+
+
+LOST_GRADER = f"targets:\n  - name: default\n{ECHO}    grader_target: judge\n"
+
+
+def test_a_grader_target_that_names_nothing_is_a_warning_where_nothing_needs_it(tmp_path: Path) -> None:
+    project = an_agentv_project(tmp_path, {".agentv/targets.yaml": LOST_GRADER, "evals/greeting.yaml": GREETING})
+    problem = ".agentv/targets.yaml:5: targets[0].grader_target: no runner 'judge'; there are: default"
+
+    checked = project("validate", "evals")
+    planned = project("plan", "evals")
+
+    assert (checked.code, planned.code) == (0, 0)
+    assert f"{problem}; what needs this grader cannot be graded" in checked.out
+    assert f"{problem}; nothing that is carried out now needs this grader" in planned.err
+
+
+def test_a_grader_target_that_names_nothing_is_an_error_where_a_test_needs_it(tmp_path: Path) -> None:
+    graded = GREETING.replace("assertions: [{type: contains, value: hello}]", "")
+    project = an_agentv_project(tmp_path, {".agentv/targets.yaml": LOST_GRADER, "evals/greeting.yaml": graded})
+
+    planned = project("plan", "evals")
+
+    assert planned.code == 2
+    assert "cannot be graded: .agentv/targets.yaml:5: targets[0].grader_target: no runner 'judge'" in planned.err

@@ -344,8 +344,6 @@ def test_a_recorded_session_is_named_by_its_folder() -> None:
                      " http:// or https:// address", id="address"),
         pytest.param("provider: mock\nfallback_targets: [nobody]", "targets[0].fallback_targets: no runner 'nobody';"
                      " there are: t", id="fallback"),
-        pytest.param("provider: mock\ngrader_target: nobody", "targets[0].grader_target: no runner 'nobody'",
-                     id="grader"),
         pytest.param("provider: cli\ncommand: x\nhealthcheck: {urll: x}", "targets[0].healthcheck: expected a mapping"
                      " with either url or command", id="healthcheck"),
         pytest.param("provider: cli\ncommand: x\nhealthcheck: {command: x, wait: 3}", "targets[0].healthcheck.wait: no"
