@@ -109,17 +109,17 @@ def _exit_code(mean_delta: float) -> Observation:
     return Observation(values={"code": _compare(moved)["exit_code"]})
 
 
-def _matrix_exit_code(found: Json, baseline: str | None = None) -> Observation:
+def _matrix_exit_code(matrix: Json, baseline: str | None = None) -> Observation:
     """One run folder with all targets; each pair has a case that only its two targets have."""
     rows: list[Json] = []
-    for number, pair in enumerate(found["pairwise"]):
+    for number, pair in enumerate(matrix["pairwise"]):
         delta = pair["summary"]["meanDelta"]
         first = {"testId": f"pair-{number}", "score": _MIDDLE - delta / 2}
         second = {"testId": f"pair-{number}", "score": _MIDDLE + delta / 2}
         rows += [*_index([first], pair["baseline"]), *_index([second], pair["candidate"])]
     named = {str(row["target"]) for row in rows}
     alone = (
-        _index([{"testId": f"of-{name}", "score": _MIDDLE}], name) for name in found["targets"] if name not in named
+        _index([{"testId": f"of-{name}", "score": _MIDDLE}], name) for name in matrix["targets"] if name not in named
     )
     rows += [line for lines in alone for line in lines]
     options = ["--baseline", baseline] if baseline is not None else []

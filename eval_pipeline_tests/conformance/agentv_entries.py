@@ -140,8 +140,8 @@ def _check_findings(row: Row, seen: Observation) -> None:
     issues = [(issue["severity"], issue.get("location")) for issue in row.data["issues_observed"]]
 
     for severity, location in issues:
-        found = [problem.severity for problem in seen.problems if is_at(problem, location)]
-        assert severity in found, seen.problems
+        severities = [problem.severity for problem in seen.problems if is_at(problem, location)]
+        assert severity in severities, seen.problems
     assert len(seen.errors) == sum(severity == "error" for severity, _ in issues), seen.errors
 
 

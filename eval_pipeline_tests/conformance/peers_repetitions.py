@@ -153,8 +153,8 @@ def _reliability(sweep: Sweep, suite: str, *options: object) -> Mapping[str, Any
     result = command("leaderboard", "--project", sweep.root, "--suite", suite, "--repetitions", "--json", *options)
     assert result.code == 0, result.err
     (line,) = result.json or [{}]
-    found: Mapping[str, Any] = line
-    return found
+    reliability: Mapping[str, Any] = line
+    return reliability
 
 
 def _reduced(row: Row, sweep: Sweep) -> dict[str, Any]:

@@ -211,10 +211,10 @@ def _outcome(name: str, invalid: Iterable[InputError], tables: Mapping[str, Sequ
 
 
 def _case_rows(case: str, rows: Mapping[str, Sequence[Json]]) -> CaseRows:
-    own = {table: [row for row in listed if row["case_id"] == case] for table, listed in rows.items()}
+    of_case = {table: [row for row in listed if row["case_id"] == case] for table, listed in rows.items()}
     return CaseRows(
-        verdicts=own["verdicts"],
-        scores=own["scores"],
-        members=own["members"],
-        report=own["reports"][0] if own["reports"] else {},
+        verdicts=of_case["verdicts"],
+        scores=of_case["scores"],
+        members=of_case["members"],
+        report=of_case["reports"][0] if of_case["reports"] else {},
     )

@@ -58,9 +58,9 @@ class Run:
     def statuses(self) -> list[int | None]:
         return self.expected["served"].get("statuses") or []
 
-    def asked(self, *kinds: str) -> Iterator[dict[str, Any]]:
+    def actions(self, *kinds: str) -> Iterator[dict[str, Any]]:
         """The actions of these kinds that were served as tool calls: a run that stopped early got the first of them,
-        and one that printed a single object tells of none."""
+        and one that printed a single object records none."""
         actions = [action for step in self.expected["actions_asked"] for action in step]
         served = 0 if self.only_the_result else len(self.expected["served"].get("tools_called") or ())
         return (action for action in actions[:served] if action["kind"] in kinds)
@@ -110,7 +110,9 @@ def usage_is_what_was_served(run: Run, report: SessionReport) -> None:
     if report.failure_class is None and not run.summed and not cut_off:
         assert ours == theirs
     else:
-        assert all(one is not None and one <= other for one, other in zip(ours, theirs, strict=True))
+        assert all(
+            count is not None and count <= served_count for count, served_count in zip(ours, theirs, strict=True)
+        )
 
 
 def model_calls_are_no_more_than_were_served(run: Run, report: SessionReport) -> None:
@@ -148,13 +150,13 @@ def a_success_has_no_failure_class(run: Run, report: SessionReport) -> None:
         assert (report.failure_class, report.error) == (None, None)
 
 
-def retries_are_told(run: Run, report: SessionReport) -> None:
-    """One event for each retry that the CLI prints. Codex repeats a request a few times before it says a word."""
+def retries_are_recorded(run: Run, report: SessionReport) -> None:
+    """One event for each retry that the CLI prints. Codex repeats a request a few times before it prints anything."""
     printed = sum(map(_is_retry, run.printed))
-    told = [event for event in report.events if isinstance(event, RetryEvent)]
-    assert len(told) == printed
+    retries = [event for event in report.events if isinstance(event, RetryEvent)]
+    assert len(retries) == printed
     refused = [status for status in run.statuses if status is not None and status >= 400]
-    named = Counter(event.status for event in told if event.status is not None)
+    named = Counter(event.status for event in retries if event.status is not None)
     if run.cli == "claude" and refused and run.statuses[-1] == 200 and run.expected["exit_code"] == 0:
         assert not Counter(refused) - named
 
@@ -170,7 +172,7 @@ def _is_retry(record: dict[str, Any]) -> bool:
 
 def shell_commands_are_commands(run: Run, report: SessionReport) -> None:
     commands = [event for event in report.events if isinstance(event, CommandEvent)]
-    for action in run.asked("shell"):
+    for action in run.actions("shell"):
         actual = [event for event in commands if event.command == action["cmd"]]
         assert len(actual) == 1, f"{len(actual)} commands {action['cmd']!r}"
         (command,) = actual
@@ -184,7 +186,7 @@ def shell_commands_are_commands(run: Run, report: SessionReport) -> None:
 
 def reads_are_file_reads(run: Run, report: SessionReport) -> None:
     """Codex has no tool to read with: it reads through the shell."""
-    for action in run.asked("read"):
+    for action in run.actions("read"):
         assert f"{WORKSPACE}/{action['path']}" in report.file_reads
 
 
@@ -192,7 +194,7 @@ def writes_are_file_writes(run: Run, report: SessionReport) -> None:
     """Codex prints a patch that was applied; nothing of a redirect in a shell, nor of a write that was refused."""
     written = {event.path for event in report.events if isinstance(event, FileWriteEvent)}
     if run.cli in ("claude", "copilot"):
-        assert {f"{WORKSPACE}/{action['path']}" for action in run.asked("write", "edit")} == written
+        assert {f"{WORKSPACE}/{action['path']}" for action in run.actions("write", "edit")} == written
     else:
         assert {change["path"] for item in _items(run, "file_change") for change in item["changes"]} == written
 
@@ -204,12 +206,12 @@ def _items(run: Run, type_: str) -> Iterator[dict[str, Any]]:
 def skills_that_loaded_are_detected(run: Run, report: SessionReport) -> None:
     failed = {event.call_id for event in report.events if isinstance(event, ToolResultEvent) and event.is_error}
     calls = {event.call_id for event in report.tool_calls}
-    for action in run.asked("skill"):
+    for action in run.actions("skill"):
         if calls - failed:
             assert action["name"] in {skill.skill for skill in report.skills}
 
 
-def tool_calls_are_told(run: Run, report: SessionReport) -> None:
+def tool_calls_are_recorded(run: Run, report: SessionReport) -> None:
     """Claude prints every tool call by its name, a mistaken one with its error; Codex prints only what it ran."""
     if run.cli == "codex" or run.expected["served"].get("tools_called") is None:
         return
@@ -218,7 +220,7 @@ def tool_calls_are_told(run: Run, report: SessionReport) -> None:
         served = Counter(run.expected["served"]["tools_called"])
         assert not Counter(call.tool for call in calls) - served
         assert run.killed or not served - Counter(call.tool for call in calls)
-    if any(run.asked("unknown", "badargs")):
+    if any(run.actions("unknown", "badargs")):
         errors = [event for event in report.events if isinstance(event, ToolResultEvent) and event.is_error]
         assert {event.call_id for event in errors} & {call.call_id for call in calls}
 
@@ -235,11 +237,11 @@ RULES: tuple[Callable[[Run, SessionReport], None], ...] = (
     the_final_output_is_the_answer,
     a_failure_has_its_class,
     a_success_has_no_failure_class,
-    retries_are_told,
+    retries_are_recorded,
     shell_commands_are_commands,
     reads_are_file_reads,
     writes_are_file_writes,
     skills_that_loaded_are_detected,
-    tool_calls_are_told,
+    tool_calls_are_recorded,
     the_session_is_named,
 )

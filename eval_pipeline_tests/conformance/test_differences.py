@@ -24,8 +24,8 @@ pytestmark = pytest.mark.skipif(not conformance_folder().is_dir(), reason="no re
 
 
 def _differing() -> list[Any]:
-    found = ((row, difference_of(row)) for row in ROWS)
-    named = [(row, difference) for row, difference in found if difference is not None]
+    judged = ((row, difference_of(row)) for row in ROWS)
+    named = [(row, difference) for row, difference in judged if difference is not None]
     return [pytest.param(row, difference, id=f"{difference.name}-{row.number}") for row, difference in named]
 
 

@@ -77,7 +77,9 @@ def _wrong_arguments(row: Row) -> bool:
 def _bands(row: Row) -> list[Sequence[Json]]:
     rubrics = next(iter(_mappings(row)), {}).get("rubrics") or ()
     return [
-        one["score_ranges"] for one in rubrics if isinstance(one, dict) and isinstance(one.get("score_ranges"), list)
+        rubric["score_ranges"]
+        for rubric in rubrics
+        if isinstance(rubric, dict) and isinstance(rubric.get("score_ranges"), list)
     ]
 
 

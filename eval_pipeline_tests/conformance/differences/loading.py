@@ -233,11 +233,11 @@ def _entries(row: Row) -> Sequence[tuple[str, Any]]:
     """The entries that a parsing row's test evaluates by, each with its place."""
     test, suite = row.data["raw_test"], row.data["suite_execution"] or {}
     execution = test.get("execution") or {}
-    own = _first_listed([("assertions", test), ("assert", test), ("evaluators", execution), ("evaluators", test)],
+    listed = _first_listed([("assertions", test), ("assert", test), ("evaluators", execution), ("evaluators", test)],
                         ["", "", "execution.", ""])  # fmt: skip
     inherited = [] if execution.get("skip_defaults") is True else _first_listed(
         [("assertions", suite), ("evaluators", suite)], ["", "execution."])  # fmt: skip
-    return [*((f"tests[0].{place}", entry) for place, entry in own), *inherited]
+    return [*((f"tests[0].{place}", entry) for place, entry in listed), *inherited]
 
 
 def _first_listed(candidates: Sequence[tuple[str, Json]], prefixes: Sequence[str]) -> list[tuple[str, Any]]:
