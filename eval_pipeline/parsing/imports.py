@@ -9,6 +9,7 @@ installed packages do not. Names that are computed, and files that a program ope
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.parsing.file_search import search_roots
 
 MOST_FILES = 2_000
 """A program that imports more of its project than this is identified by the first ones."""
@@ -34,13 +36,46 @@ def imported_files(file: Path, roots: Sequence[Path]) -> list[Path]:
     """
     file = file.absolute()
     folders = tuple(dict.fromkeys((file.parent, *(root.absolute() for root in roots))))
+    known = _FOUND.get((file, folders))
+    if known is not None and all(_written(path) == written for path, written in known.items()):
+        return sorted(known.keys() - {file})
+    found = _find(file, folders)
+    if len(_FOUND) >= MOST_FILES:
+        _FOUND.clear()
+    _FOUND[file, folders] = {path: _written(path) for path in found}
+    return sorted(found - {file})
+
+
+_FOUND: dict[tuple[Path, tuple[Path, ...]], dict[Path, tuple[int, int] | None]] = {}
+"""What programs import, with the time and size of each file: looked for again when one of them changes."""
+
+
+def import_roots(folder: Path) -> tuple[Path, ...]:
+    """Return the folders below which a suite's programs may import: its search roots, looked up once."""
+    return _import_roots(folder, Path.cwd())
+
+
+@lru_cache(maxsize=1_000)
+def _import_roots(folder: Path, current: Path) -> tuple[Path, ...]:
+    return search_roots(folder).roots
+
+
+def _written(path: Path) -> tuple[int, int] | None:
+    try:
+        written = os.stat(path)  # noqa: PTH116 — called for every case: half the time of `path.stat`
+    except OSError:
+        return None
+    return written.st_mtime_ns, written.st_size
+
+
+def _find(file: Path, folders: tuple[Path, ...]) -> set[Path]:
     found: dict[Path, None] = {file: None}
     waiting = [file]
     while waiting and len(found) < MOST_FILES:
         new = [path for path in _imports(waiting.pop(), folders) if path not in found]
         found.update(dict.fromkeys(new))
         waiting += new
-    return sorted(path for path in found if path != file)
+    return set(found)
 
 
 def import_fingerprints(files: Iterable[Path], roots: Sequence[Path]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
@@ -136,7 +136,7 @@ def bind(
     spec: EvaluatorSpec, case: Case, folder: Path, revision_of: GraderRevision = unresolved_revision
 ) -> BoundEvaluator:
     """Return the evaluator of a spec. Raises InputError naming the invalid argument."""
-    built = _build_with_content(spec, folder, revision_of)
+    built = _build_with_content(spec, folder, revision_of, {})
     return BoundEvaluator(spec, built[1], spec_key(spec, built[1], case, built[2]))
 
 
@@ -222,6 +222,7 @@ class EvaluatorSet:
         self._revision_of = revision_of
         self._folder = suite_folder(suite)
         self._built: dict[int, _Built] = {}
+        self._contents: dict[bytes, Mapping[str, str]] = {}
 
     def of(self, case: Case) -> list[BoundEvaluator]:
         """Return the evaluators of a case, in order. Raises InputError for an unusable spec."""
@@ -252,7 +253,7 @@ class EvaluatorSet:
         if built is None:
             if len(self._built) >= _MAX_CACHED:
                 self._built.clear()
-            built = self._built[id(spec)] = _build_with_content(spec, self._folder, self._revision_of)
+            built = self._built[id(spec)] = _build_with_content(spec, self._folder, self._revision_of, self._contents)
         return built
 
 
@@ -260,12 +261,28 @@ _MAX_CACHED = 256
 _Built = tuple[EvaluatorSpec, AnyEvaluator, Mapping[str, str]]
 
 
-def _build_with_content(spec: EvaluatorSpec, folder: Path, revision_of: GraderRevision) -> _Built:
+def _build_with_content(
+    spec: EvaluatorSpec, folder: Path, revision_of: GraderRevision, contents: dict[bytes, Mapping[str, str]]
+) -> _Built:
     evaluator = build(spec)
-    content = dict(content_of(evaluator, folder))
+    content = dict(_content_once(spec, evaluator, folder, contents))
     if requires_client(evaluator):
         content |= {f"grader {use.name or ''}": _revision(spec, use, revision_of) for use in grader_uses(evaluator)}
     return spec, evaluator, content
+
+
+def _content_once(
+    spec: EvaluatorSpec, evaluator: AnyEvaluator, folder: Path, contents: dict[bytes, Mapping[str, str]]
+) -> Mapping[str, str]:
+    """Return the content of an evaluator; files that many cases name alike are looked at once for all of them."""
+    if not hasattr(evaluator, "content"):
+        return {}
+    key = canonical_json([spec.type, spec.config])
+    if key not in contents:
+        if len(contents) >= _MAX_CACHED:
+            contents.clear()
+        contents[key] = content_of(evaluator, folder)
+    return contents[key]
 
 
 def _revision(spec: EvaluatorSpec, use: GraderUse, revision_of: GraderRevision) -> str:

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.compatibility import WORKSPACE_VARIABLE, program_variables
-from eval_pipeline.parsing.file_search import search_roots
+from eval_pipeline.parsing.imports import import_roots
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.grader_client import GraderClient
@@ -98,7 +98,7 @@ class CodeGrader:
 
     def content(self, folder: Path) -> Mapping[str, str]:
         """Return fingerprints of the files that the command names, and of what they import from the suite's folders."""
-        roots = search_roots(folder).roots
+        roots = import_roots(folder)
         return command_content(argv_of(self.command), program_folder(self.cwd, folder), roots)
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from eval_pipeline.errors import did_you_mean
 from eval_pipeline.fingerprints import file_fingerprint, to_json
-from eval_pipeline.parsing.file_search import search_roots
+from eval_pipeline.parsing.imports import import_roots
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.scores.evaluate import EVALUATORS, GraderUse
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
@@ -107,7 +107,7 @@ class ProgramAggregator:
 
     def content(self, folder: Path) -> Mapping[str, str]:
         """Return fingerprints of the files that the command names."""
-        return command_content(argv_of(self.path), program_folder(self.cwd, folder), search_roots(folder).roots)
+        return command_content(argv_of(self.path), program_folder(self.cwd, folder), import_roots(folder))
 
     async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
         argv = argv_of(self.path)

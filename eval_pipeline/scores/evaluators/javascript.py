@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.parsing.file_search import NotFound, search_roots
-from eval_pipeline.parsing.imports import import_fingerprints
+from eval_pipeline.parsing.imports import import_fingerprints, import_roots
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
@@ -60,7 +60,7 @@ class JavaScript:
         if not self.value.startswith(FILE_PREFIX):
             return {}
         path, _ = named_function(self.value, folder)
-        return {**import_fingerprints([path], search_roots(folder).roots), self.value: file_fingerprint(path)}
+        return {**import_fingerprints([path], import_roots(folder)), self.value: file_fingerprint(path)}
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         return await with_error_policy(self._outcome(subject, client), self.on_error)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, model_validator
 
 from eval_pipeline.fingerprints import file_fingerprint
-from eval_pipeline.parsing.file_search import search_roots
+from eval_pipeline.parsing.imports import import_roots
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.grader_client import GraderClient
@@ -90,7 +90,7 @@ class LlmGrader(GraderArguments):
     def content(self, folder: Path) -> Mapping[str, str]:
         """Return fingerprints of the prompt's file, or of the files that its program names."""
         if isinstance(self.prompt, Mapping):
-            return command_content(*prompt_program(self.prompt.get("command"), folder), search_roots(folder).roots)
+            return command_content(*prompt_program(self.prompt.get("command"), folder), import_roots(folder))
         if self.prompt is None or not is_file_name(self.prompt):
             return {}
         path = template_file(self.prompt, folder)

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
-from eval_pipeline.fingerprints import file_fingerprint
-from eval_pipeline.parsing.file_search import search_roots
+from eval_pipeline.parsing.imports import cached_fingerprint, import_roots
 from eval_pipeline.parsing.user_modules import import_function, module_imports
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Text
@@ -64,9 +63,9 @@ class PythonFunction:
         if self.function is None and not name.startswith(FILE_PREFIX):
             return {}
         function, home = self._named(folder)
-        imported = module_imports(function, home, search_roots(folder).roots)
+        imported = module_imports(function, home, import_roots(folder))
         file = getattr(sys.modules.get(self._load(folder).__module__), "__file__", None)
-        return {**imported, name: file_fingerprint(Path(file))} if file else imported
+        return {**imported, name: cached_fingerprint(Path(file))} if file else imported
 
     def evaluate(self, subject: Subject) -> Outcome:
         try:

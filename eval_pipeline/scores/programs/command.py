@@ -18,9 +18,8 @@ from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions.process import run_program
-from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.file_search import NotFound, search_roots
-from eval_pipeline.parsing.imports import import_fingerprints
+from eval_pipeline.parsing.imports import cached_fingerprint, import_fingerprints
 from eval_pipeline.scores.grader_client import GraderFailure
 
 DEFAULT_TIMEOUT_S = 300.0
@@ -77,7 +76,7 @@ def command_content(argv: Sequence[str], cwd: Path, roots: Sequence[Path] = ()) 
         raise InputError(f"no file '{script}' in {cwd}", SourceLocation(field="command"))
     named = {**dict(_named_files(argv, cwd)), **dict(_named_modules(argv, cwd))}
     imported = import_fingerprints(named.values(), (cwd, *roots))
-    return {**imported, **{word: file_fingerprint(path) for word, path in named.items()}}
+    return {**imported, **{word: cached_fingerprint(path) for word, path in named.items()}}
 
 
 def _script(argv: Sequence[str]) -> str | None:
