@@ -497,3 +497,13 @@ def test_no_change_of_a_recording_makes_normalizing_fail(stdout: str, session: s
 def test_no_change_of_a_failed_recording_makes_normalizing_fail(session: str, stdout: str) -> None:
     check_storable(report_of("codex", session=session))
     check_storable(report_of("codex", stdout=stdout, session=session))
+
+
+def test_a_comment_with_the_words_of_the_answer_is_not_the_answer() -> None:
+    report = report_of_rollout(
+        response("message", role="assistant", phase="final_answer", content=[{"type": "output_text", "text": "done"}]),
+        response("function_call", name="shell", call_id="c1", arguments="{}"),
+        response("message", role="assistant", phase="commentary", content=[{"type": "output_text", "text": "done"}]),
+    )
+
+    assert [message.phase for message in events(report, MessageEvent)] == ["final", "commentary"]

@@ -15,7 +15,6 @@ from eval_pipeline.reports.model import (
     ErrorEvent,
     Event,
     FileWriteEvent,
-    MessageEvent,
     ToolCallEvent,
     ToolResultEvent,
 )
@@ -23,26 +22,18 @@ from eval_pipeline.reports.model import (
 
 def events_of(thread: Thread, end: Ending) -> Iterator[Event]:
     """Yield the events of a thread with this ending; a terminal error comes last."""
-    final = _final_message(thread, end)
+    final = thread.final_message if end.final_output is not None else None
     for entry in thread.entries:
         if isinstance(entry, Call):
             yield from _call_events(entry)
         elif isinstance(entry, Answer):
             yield _result(entry)
-        elif entry is final:
+        elif final is not None and entry is final:
             yield replace(final, phase="final")
         elif not (isinstance(entry, ErrorEvent) and entry.message == end.error):
             yield entry
     if end.error is not None and (thread.ending is not None or thread.error is not None):
         yield ErrorEvent(message=end.error, status=status_in(end.error), terminal=True)
-
-
-def _final_message(thread: Thread, end: Ending) -> MessageEvent | None:
-    messages = (entry for entry in reversed(thread.entries) if isinstance(entry, MessageEvent))
-    return next(
-        (message for message in messages if message.phase == "commentary" and message.text == end.final_output),
-        None,
-    )
 
 
 def _call_events(call: Call) -> Iterator[Event]:

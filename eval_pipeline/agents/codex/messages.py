@@ -20,10 +20,10 @@ _RETRY = re.compile(
 def assistant_message(step: Step, thread: Thread) -> None:
     """A message of the assistant; the last one is the answer, even when it is empty."""
     content = text_of(step, "text", "message")
-    commented = step.body.get("phase") == "commentary"
-    if not commented:
-        thread.last_words = content
-    thread.add_message(MessageEvent(role="assistant", text=content, phase="commentary", at=step.at, line=step.line))
+    message = MessageEvent(role="assistant", text=content, phase="commentary", at=step.at, line=step.line)
+    entry = thread.add_message(message)
+    if step.body.get("phase") != "commentary":
+        thread.last_words, thread.final_message = content, entry
 
 
 def reasoning(step: Step, thread: Thread) -> None:

@@ -49,12 +49,16 @@ class Answer:
 
 @dataclass(slots=True)
 class Thread:
-    """The messages and calls read so far. `ending` is None while no record reports how the run ended."""
+    """The messages and calls read so far. `ending` is None while no record reports how the run ended.
+
+    `last_words` is the text of the answer so far, `final_message` the entry that holds it.
+    """
 
     folder: str | None
     entries: list[Event | Call | Answer] = field(default_factory=list)
     calls: dict[str, Call] = field(default_factory=dict)
     last_words: str | None = None
+    final_message: MessageEvent | None = None
     ending: Literal["completed", "failed"] | None = None
     error: str | None = None
     error_kind: Any = None
@@ -80,9 +84,15 @@ class Thread:
     def answer(self, call: Call, output: str, step: Step) -> None:
         self.entries.append(Answer(call, output, step.at, step.line))
 
-    def add_message(self, message: MessageEvent) -> None:
-        """Add a message, unless it repeats the last one (rollouts hold each twice, retries repeat reasoning)."""
+    def add_message(self, message: MessageEvent) -> MessageEvent | None:
+        """Add a message, unless it repeats the last one (rollouts hold each twice, retries repeat reasoning).
+
+        Returns the entry that holds it; None for a message without text.
+        """
         last = next((event for event in reversed(self.entries) if not isinstance(event, RetryEvent)), None)
-        again = isinstance(last, MessageEvent) and (last.role, last.text) == (message.role, message.text)
-        if message.text and not again:
-            self.entries.append(message)
+        if isinstance(last, MessageEvent) and (last.role, last.text) == (message.role, message.text):
+            return last
+        if not message.text:
+            return None
+        self.entries.append(message)
+        return message
