@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline_tests.fuzzing.limits import SECONDS, SEED
+
 TESTS = Path(__file__).parent
 SLOW_FILES = frozenset({
     "agents/test_agent_plugin.py",
@@ -28,6 +30,10 @@ SLOW_FILES = frozenset({
     "warehouse/test_store.py",
 })  # fmt: skip
 """Files that start many processes or carry out whole projects, below the folder of the tests."""
+
+
+def pytest_report_header() -> str:
+    return f"random input: FUZZ_SEED={SEED} FUZZ_SECONDS={SECONDS:g}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

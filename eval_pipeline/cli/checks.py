@@ -301,7 +301,7 @@ def _names_in(path: Path) -> Iterator[str]:
     """Return the names in a broken runners file, so that suites that use them have no further errors."""
     try:
         document = parse_yaml(path.read_text(encoding="utf-8-sig"))
-    except (EvalPipelineError, OSError, UnicodeDecodeError):
+    except (EvalPipelineError, OSError, ValueError):
         return
     entries = (document.get("runners") or document.get("targets")) if isinstance(document, Mapping) else None
     for entry in entries if isinstance(entries, list) else ():

@@ -80,7 +80,7 @@ def select_runners(runners: Sequence[Runner], names: Iterable[str] = (), tags: I
 def _read(path: Path) -> tuple[Source, list[Any], RunnersFormat]:
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # a name may hold characters that no file's name can
         raise InputError(f"cannot be read: {error}", SourceLocation(show_path(path))) from None
     source = yaml_source(path, text)
     document = parse_yaml(text, source.shown)

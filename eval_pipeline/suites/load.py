@@ -140,10 +140,10 @@ def find_suite_files(patterns: Iterable[str], folder: Path) -> list[Path]:
     files: dict[Path, None] = {}
     explicit: set[Path] = set()
     for pattern in patterns:
-        path = (folder / Path(pattern).expanduser()).absolute()
-        if path.is_dir():
+        path = (folder / _expanded(pattern)).absolute()
+        if os.path.isdir(path):  # noqa: PTH112 — False, not an error, for a name that no file can have
             matches = sorted(_suites_below(path))
-        elif path.exists():
+        elif os.path.exists(path):  # noqa: PTH110
             matches = [path]
             explicit.add(Path(os.path.normpath(path)))
         else:
@@ -175,8 +175,14 @@ def _formats() -> list[Format]:
     return [make() for _, make in FORMATS]
 
 
+def _expanded(pattern: str) -> str:
+    return os.path.expanduser(pattern)  # noqa: PTH111 — unlike pathlib's, no error for an unknown user
+
+
 def _globbed(pattern: str, folder: Path) -> Iterator[Path]:
-    plain = str(Path(pattern).expanduser())
+    plain = _expanded(pattern)
+    if "\0" in plain:
+        return
     # The folder is not a pattern, whatever characters its name has; `Path.glob` takes no absolute pattern.
     for name in glob.iglob(plain, root_dir=folder, recursive=True):  # noqa: PTH207
         path = (folder / name).absolute()

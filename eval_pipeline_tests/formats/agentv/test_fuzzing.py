@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite
+from eval_pipeline_tests.fuzzing.limits import fuzzed, timed
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")
 
@@ -65,10 +66,6 @@ values = st.recursive(
 )
 documents = st.dictionaries(st.sampled_from(FIELDS), values, max_size=6)
 tests = st.lists(st.dictionaries(st.sampled_from(FIELDS), values, max_size=8), max_size=3)
-quick = settings(
-    deadline=None, database=None, derandomize=True, max_examples=50,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +107,7 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
     return text
 
 
-@quick
+@fuzzed
 @given(content=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")))
 @example(content=b"\xef\xbb\xbftests: []")
 @example(content=b"- " * 2_000)
@@ -122,36 +119,41 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
 @example(content=b"%YAML 9.9\n---\n")
 @example(content=b"tests: !!python/object/apply:os.getcwd []")
 @example(content=b"{" + b",".join(b'"%d":%d' % (n, n) for n in range(200)) + b"}")
+@timed
 def test_any_bytes(content: bytes) -> None:
     for file in SEEDS:
         check(file, content)
 
 
-@quick
+@fuzzed
 @given(document=documents, own=tests)
+@timed
 def test_any_fields_with_any_values(document: dict[str, Any], own: list[dict[str, Any]]) -> None:
     for tests_ in (own, document.get("tests", own)):
         check("fuzz.yaml", json.dumps({**document, "tests": tests_}).encode("utf-8", "replace"))
 
 
-@quick
+@fuzzed
 @given(own=tests)
+@timed
 def test_any_rows(own: list[dict[str, Any]]) -> None:
     check("fuzz.jsonl", "\n".join(json.dumps(test) for test in own).encode("utf-8", "replace"))
 
 
 @pytest.mark.parametrize("file", SEEDS)
 def test_mutated_suites(file: str) -> None:
-    @quick
+    @fuzzed
     @given(text=mutations(SEEDS[file]))
+    @timed
     def mutated(text: str) -> None:
         check(file, text.encode("utf-8", "replace"))
 
     mutated()
 
 
-@quick
+@fuzzed
 @given(text=mutations(SUITE))
+@timed
 def test_finding_suites_never_fails(text: str) -> None:
     Path("evals").mkdir(exist_ok=True)
     Path("evals/a.yaml").write_bytes(text.encode("utf-8", "replace"))
