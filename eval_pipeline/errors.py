@@ -15,7 +15,9 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-MOST_LISTED = 100
+MOST_LISTED = 20
+_EXAMPLES = 6
+_CLOSE = 0.65
 MOST_COMPARED = 5_000
 
 
@@ -63,13 +65,25 @@ class InputErrors(EvalPipelineError):
 
 
 class UnknownName(InputError):
-    """A name that does not exist. The message lists the known names and the nearest one."""
+    """A name that does not exist. The message lists the known names and the nearest one.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], place: SourceLocation = NOWHERE) -> None:
+    Of many names it has the nearest one first, then a few, and `listed_by`: the command that lists all.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        place: SourceLocation = NOWHERE,
+        listed_by: str | None = None,
+    ) -> None:
         names = sorted(known)
-        more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
-        listing = f"there are: {', '.join(names[:MOST_LISTED])}{more}" if names else "there are none"
-        super().__init__(f"no {kind} '{name}'; {listing}{did_you_mean(name, names)}", place)
+        if len(names) > MOST_LISTED:
+            listing = _of_many(name, names, listed_by)
+        else:
+            listing = (f"there are: {', '.join(names)}" if names else "there are none") + did_you_mean(name, names)
+        super().__init__(f"no {kind} '{name}'; {listing}", place)
 
 
 class WarehouseError(EvalPipelineError):
@@ -81,8 +95,21 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     Thousands of names are not compared: each takes tens of microseconds.
     """
+    near = nearest(name, known)
+    return f"; did you mean '{near}'?" if near is not None else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is close to a wrong one; None without any, and among thousands."""
     names = list(known)
     if len(names) > MOST_COMPARED:
-        return ""
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"; did you mean '{near[0]}'?" if near else ""
+        return None
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=_CLOSE)), None)
+
+
+def _of_many(name: str, names: Sequence[str], listed_by: str | None) -> str:
+    guess = did_you_mean(name, names).removeprefix("; ")
+    few = names if len(names) <= MOST_COMPARED else names[:_EXAMPLES]
+    similar = difflib.get_close_matches(name, few, n=_EXAMPLES, cutoff=0.0)
+    command = f"; all: {listed_by}" if listed_by else ""
+    return f"{guess}{' ' if guess else ''}there are {len(names):,}, such as {', '.join(similar)}{command}"

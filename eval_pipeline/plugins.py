@@ -60,6 +60,7 @@ class Registry(Generic[Part]):
         entry_point_group: str,
         requires: tuple[str, ...] = (),
         bundles: Mapping[str, str] | None = None,
+        listed_by: str | None = None,
     ) -> None:
         """Describe where parts come from; nothing is imported yet.
 
@@ -67,6 +68,7 @@ class Registry(Generic[Part]):
             kind: what errors call a part, for example `evaluator`.
             folder: the package whose modules hold parts; None for entry points only.
             entry_point_group: the group of installed entry points.
+            listed_by: the command that lists the parts.
             requires: attributes that every part has; a part without one is refused.
             bundles: attribute by entry-point group. A part of that group maps names to parts of this kind there, so
                 that one entry point brings parts of several kinds.
@@ -76,6 +78,7 @@ class Registry(Generic[Part]):
         self._folder = folder
         self._requires = requires
         self._bundles = bundles or {}
+        self._listed_by = listed_by
         self._parts: dict[str, Part] = {}
         self._lock = threading.RLock()
         self._index: dict[str, _Source] | None = None
@@ -98,7 +101,7 @@ class Registry(Generic[Part]):
         """The part of this name. Raises UnknownName, which lists the known names."""
         part = self.find(name)
         if part is None:
-            raise UnknownName(self.kind, name, self.names(), place)
+            raise UnknownName(self.kind, name, self.names(), place, self._listed_by)
         return part
 
     def find(self, name: str) -> Part | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, SourceLocation, UnknownName, did_you_mean
@@ -20,6 +22,7 @@ from eval_pipeline.failures import (
     failure_class,
     failure_of_status,
 )
+from eval_pipeline.scores.evaluate import EVALUATORS
 
 
 @pytest.mark.parametrize(
@@ -116,8 +119,22 @@ def test_a_failure_class_that_a_suite_made_up_is_a_wrong_answer_of_that_name() -
     assert failure_class("wrong-alias") == FailureClass("wrong-alias", "Wrong alias", Origin.QUALITY)
 
 
-def test_an_unknown_name_among_thousands_lists_the_first_hundred() -> None:
+def test_an_unknown_name_among_many_shows_the_nearest_first_and_the_command_that_lists_all() -> None:
+    with pytest.raises(UnknownName) as caught:
+        EVALUATORS.get("contain")
+
+    assert re.match(
+        r"no evaluator 'contain'; did you mean 'contains'\? there are \d+, such as contains, (\S+, ){4}\S+; "
+        "all: eval-pipeline schema suite$",
+        caught.value.problem,
+    )
+
+
+def test_a_far_name_is_no_guess() -> None:
+    assert did_you_mean("description", ["execution", "tests"]) == ""
+
+
+def test_an_unknown_name_among_thousands_lists_a_few() -> None:
     error = UnknownName("case", "c", [f"c{number:05d}" for number in range(6_000)])
 
-    assert error.problem.startswith("no case 'c'; there are: c00000, c00001, ")
-    assert error.problem.endswith("c00099 and 5,900 more")
+    assert error.problem.startswith("no case 'c'; there are 6,000, such as c0000")

@@ -87,7 +87,7 @@ def flag(raw: Map, key: str, cursor: FieldCursor) -> bool | None:
     value = _scalar(raw, key)
     if value is None or isinstance(value, bool):
         return value
-    raise cursor.error(f"expected true or false, got {kind(value)}", key)
+    raise cursor.error(f"expected true or false, got {kind(value)}{_unquoted(value)}", key)
 
 
 def share(raw: Map, key: str, cursor: FieldCursor) -> float | None:
@@ -96,7 +96,7 @@ def share(raw: Map, key: str, cursor: FieldCursor) -> float | None:
     if value is None:
         return None
     if not is_number(value) or not 0 <= value <= 1:
-        raise cursor.error(f"expected a number from 0 to 1, got {kind(value)}", key)
+        raise cursor.error(f"expected a number from 0 to 1, got {kind(value)}{_unquoted(value)}", key)
     return float(value)
 
 
@@ -106,7 +106,7 @@ def positive(raw: Map, key: str, cursor: FieldCursor) -> float | None:
     if value is None:
         return None
     if not is_number(value) or value <= 0:
-        raise cursor.error(f"expected a number above 0, got {kind(value)}", key)
+        raise cursor.error(f"expected a number above 0, got {kind(value)}{_unquoted(value)}", key)
     return float(value)
 
 
@@ -116,7 +116,7 @@ def count(raw: Map, key: str, cursor: FieldCursor) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= sys.maxsize:
-        raise cursor.error(f"expected a whole number of at least 1, got {kind(value)}", key)
+        raise cursor.error(f"expected a whole number of at least 1, got {kind(value)}{_unquoted(value)}", key)
     return value
 
 
@@ -126,7 +126,7 @@ def whole(raw: Map, key: str, cursor: FieldCursor) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= sys.maxsize:
-        raise cursor.error(f"expected a whole number of at least 0, got {kind(value)}", key)
+        raise cursor.error(f"expected a whole number of at least 0, got {kind(value)}{_unquoted(value)}", key)
     return value
 
 
@@ -166,7 +166,7 @@ def weight(raw: Map, key: str, cursor: FieldCursor) -> float:
     if key not in raw:
         return 1.0
     if not is_number(value) or value < 0:
-        raise cursor.error(f"expected a number of at least 0, got {kind(value)}", key)
+        raise cursor.error(f"expected a number of at least 0, got {kind(value)}{_unquoted(value)}", key)
     return float(value)
 
 
@@ -215,6 +215,12 @@ def kind(value: Any) -> str:
 
 
 _KINDS = {str: "a text", Interpolated: "a text", bool: "a truth value", int: "a number", float: "a number"}
+
+
+def _unquoted(value: Any) -> str:
+    """Return the cure for a number or truth value in quotes, else an empty text."""
+    plain = plain_scalar(value.strip()) if isinstance(value, str) else None
+    return f"; write {value.strip()} without quotes" if isinstance(plain, (bool, int, float)) else ""
 
 
 def _scalar(raw: Map, key: str) -> Any:

@@ -48,10 +48,19 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     f"{_TAG}bool": ("true or false", bool),
     f"{_TAG}null": ("null", type(None)),
 }
-_HINTS = {
-    "found character that cannot start any token": "indent with spaces, and quote texts that begin with @ ` or %",
-    "mapping values are not allowed in this context": "quote texts that hold ': '",
+_INDENTATION = "the indentation does not fit the lines above"
+_IN_WORDS = {
+    "did not find expected '-' indicator": _INDENTATION,
+    "did not find expected key": _INDENTATION,
+    "did not find expected <document start>": _INDENTATION,
+    "found character that cannot start any token": "a text that begins with @ ` or % has to be quoted",
+    "mapping values are not allowed in this context": "a text that holds ': ' has to be quoted",
+    "could not find expected ':'": "a name without a ':' after it",
+    "did not find expected ',' or ']'": "a list in [ ] lacks a ',' or its ']'",
+    "did not find expected ',' or '}'": "a mapping in { } lacks a ',' or its '}'",
 }
+_UNCLOSED = frozenset({"found unexpected end of stream", "found unexpected document indicator"})
+_SHOWN = 80
 
 
 def parse_yaml(text: str, file: str | None = None) -> Any:
@@ -144,11 +153,25 @@ def _syntax_error(error: yaml.YAMLError, text: str, file: str | None) -> InputEr
             f"not valid YAML: character U+{int(error.character):04X} is not allowed", SourceLocation(file, line)
         )
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
-    hint = f" ({_HINTS[problem]})" if problem in _HINTS else ""
+    if mark is None:
+        return InputError(f"not valid YAML: {getattr(error, 'problem', None) or error}", SourceLocation(file))
+    lines = text.splitlines()
+    number, problem = _in_words(error, mark, lines)
+    shown = lines[number].rstrip()[:_SHOWN].replace("\t", "→") if number < len(lines) else ""
     return InputError(
-        f"not valid YAML: {problem}{hint}", SourceLocation(file, mark.line + 1 if mark is not None else None)
+        f"not valid YAML: {problem}" + (f": {shown!r}" if shown else ""), SourceLocation(file, number + 1)
     )
+
+
+def _in_words(error: yaml.YAMLError, mark: yaml.Mark, lines: Sequence[str]) -> tuple[int, str]:
+    """Return the line (from 0) and the problem of a syntax error, as its author would put it."""
+    problem, begun = str(getattr(error, "problem", None)), getattr(error, "context_mark", None)
+    if begun is not None and "quoted scalar" in str(getattr(error, "context", None)) and problem in _UNCLOSED:
+        return begun.line, "a quote is not closed"
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    if "\t" in line[: mark.column + 1] and problem in _IN_WORDS:
+        return mark.line, "indent with spaces, not with tabs (→)"
+    return mark.line, _IN_WORDS.get(problem, problem)
 
 
 _Built = tuple[Any, int, int]

@@ -113,6 +113,7 @@ EVALUATORS: Registry[type[AnyEvaluator]] = Registry(
     folder="eval_pipeline.scores.evaluators",
     entry_point_group="eval_pipeline.evaluators",
     requires=("version", "reads"),
+    listed_by="eval-pipeline schema suite",
 )
 
 _adapters: dict[type[AnyEvaluator], TypeAdapter[Any]] = {}

@@ -148,15 +148,26 @@ def test_aliases_and_merge_keys(text: str, value: object) -> None:
         pytest.param("\n- !!python/object/apply:os.getcwd []",
                      "a.yaml:2: tag 'tag:yaml.org,2002:python/object/apply:os.getcwd' is not plain data", id="code"),
         pytest.param("a: 1\n---\nb: 2", "a.yaml:2: expected one YAML document, found a second one", id="2 documents"),
-        pytest.param("a: b: c", "a.yaml:1: not valid YAML: mapping values are not allowed in this context"
-                     " (quote texts that hold ': ')", id="colon in a text"),
-        pytest.param("a:\n\t- b", "a.yaml:2: not valid YAML: found character that cannot start any token"
-                     " (indent with spaces, and quote texts that begin with @ ` or %)", id="tab"),
-        pytest.param("a: [1, 2\nb: 3", "a.yaml:2: not valid YAML: did not find expected ',' or ']'", id="open list"),
+        pytest.param("a: b: c", "a.yaml:1: not valid YAML: a text that holds ': ' has to be quoted: 'a: b: c'",
+                     id="colon in a text"),
+        pytest.param("a:\n\t- b", "a.yaml:2: not valid YAML: indent with spaces, not with tabs (→): '→- b'", id="tab"),
+        pytest.param("a: [1, 2\nb: 3", "a.yaml:2: not valid YAML: a list in [ ] lacks a ',' or its ']': 'b: 3'",
+                     id="open list"),
+        pytest.param("a: {b: 1\nc: 3", "a.yaml:2: not valid YAML: a mapping in { } lacks a ',' or its '}': 'c: 3'",
+                     id="open mapping"),
+        pytest.param("a:\n  - b: 1\n   c: 2", "a.yaml:3: not valid YAML: the indentation does not fit the lines above:"
+                     " '   c: 2'", id="indented too far"),
+        pytest.param("a:\n  - b\n c: 2", "a.yaml:3: not valid YAML: the indentation does not fit the lines above:"
+                     " ' c: 2'", id="indented between"),
+        pytest.param('a: 1\nb: "open\nc: 2', "a.yaml:2: not valid YAML: a quote is not closed: 'b: \"open'",
+                     id="quote"),
+        pytest.param("a: @b", "a.yaml:1: not valid YAML: a text that begins with @ ` or % has to be quoted: 'a: @b'",
+                     id="at"),
         pytest.param("a: 1\nb: \x07", "a.yaml:2: not valid YAML: character U+0007 is not allowed", id="control"),
         pytest.param("é: é\nb: \ufffe", "a.yaml:2: not valid YAML: character U+FFFE is not allowed", id="no character"),
         pytest.param("\ud800", "a.yaml: not valid YAML: holds a lone surrogate (half a character)", id="surrogate"),
-        pytest.param('"\\ud800"', "a.yaml:1: not valid YAML: found invalid Unicode character escape code",
+        pytest.param('"\\ud800"', "a.yaml:1: not valid YAML: found invalid Unicode character escape code: "
+                     "'\"\\\\ud800\"'",
                      id="escaped surrogate"),
     ],
 )  # fmt: skip

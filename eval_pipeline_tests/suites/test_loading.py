@@ -198,7 +198,7 @@ def test_a_bad_case_is_counted_and_the_suite_goes_on(write: Write) -> None:
 
     assert [case.id for case in suite.cases] == ["a"]
     assert [str(error) for error in suite.errors] == [
-        "suites/a.yaml:3: tests[1].input: test 'b' has no input; did you mean 'imput'?"
+        "suites/a.yaml:3: tests[1].imput: test 'b' has no input; write 'input' instead of 'imput'"
     ]
 
 

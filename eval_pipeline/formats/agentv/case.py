@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.errors import InputError, nearest
 from eval_pipeline.formats.agentv import settings
 from eval_pipeline.formats.agentv.documents import RawTest
 from eval_pipeline.formats.agentv.evaluators import default_grader, listed_under, read_evaluators, reads_criteria
-from eval_pipeline.formats.agentv.load_context import LoadContext
+from eval_pipeline.formats.agentv.load_context import RENAMED, LoadContext
 from eval_pipeline.formats.agentv.messages import read_expected, read_messages, with_files
 from eval_pipeline.formats.agentv.turns import conversation_evaluators, is_conversation, read_conversation
 from eval_pipeline.formats.agentv.variables import TooLong
@@ -162,13 +162,21 @@ def _id(test: Test) -> str:
     return case_id(test.raw, test.cursor)
 
 
+def _no_input(test: Test) -> InputError:
+    """The error of a test without input, at the field that is meant to be it, if there is one."""
+    other = [str(key) for key in test.raw if key not in CASE.names]
+    meant = next((key for key in other if RENAMED.get(key) == "input"), None) or nearest("input", other)
+    cure = f"; write 'input' instead of '{meant}'" if meant is not None else ""
+    return test.cursor.error(f"test '{_name(test.raw)}' has no input{cure}", meant or "input")
+
+
 def _input(test: Test) -> tuple[Message, ...]:
     raw, cursor = test.raw, test.cursor
     prefix = test.suite.input if test.inherits else ()
     if "input" not in raw:
         if is_conversation(raw, cursor) or (prefix and "vars" in raw):
             return prefix
-        raise cursor.error(f"test '{_name(raw)}' has no input{did_you_mean('input', map(str, raw))}", "input")
+        raise _no_input(test)
     messages = read_messages(raw["input"], cursor.at("input"), test.context)
     files = fields.texts(raw, "input_files", cursor) if raw.get("input_files") is not None else _inherited_files(test)
     return prefix + (with_files(messages, files, _files_place(test), test.context) if files else messages)

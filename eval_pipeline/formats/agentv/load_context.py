@@ -90,7 +90,7 @@ class LoadContext:
     def warn_of_unknown(self, key: str, known: Collection[str], cursor: FieldCursor, what: str) -> None:
         """Warn of a field that is not read."""
         self.diagnostics.add(
-            lambda: f"unknown {what}, ignored{did_you_mean(key, known)}",
+            lambda: f"unknown {what}, ignored{_renamed(key, known) or did_you_mean(key, known)}",
             lambda: cursor.place(key),
             kind=f"{what} {key[:80]}",
         )
@@ -160,6 +160,22 @@ class LoadContext:
             for folder in _SCRIPT_FOLDERS:
                 files = sorted((root / ".agentv" / folder).glob("*"))
                 yield from (file for file in files if canonical_name(file.stem) == type_ and file.suffix in _RUNNERS)
+
+
+RENAMED = {
+    "input_messages": "input",
+    "inputs": "input",
+    "prompt": "input",
+    "expected_messages": "expected_output",
+    "expected": "expected_output",
+    "expectedOutput": "expected_output",
+}
+"""Older and other names of fields."""
+
+
+def _renamed(key: str, known: Collection[str]) -> str:
+    name = RENAMED.get(key)
+    return f"; its name is '{name}'" if name in known else ""
 
 
 def open_context(path: Path, load_options: LoadOptions) -> LoadContext:

@@ -445,8 +445,8 @@ def test_what_is_wrong_in_a_test_is_said(fields: str, problem: str) -> None:
                      id="no mapping"),
         pytest.param("tests:\n  - criteria: c\n    input: i\n", "math.yaml:2: tests[0].id: every test needs an id"
                      " (a text), got nothing", id="no id"),
-        pytest.param("tests:\n  - id: a\n    criteria: c\n    imput: i\n", "math.yaml:2: tests[0].input: test 'a' has"
-                     " no input; did you mean 'imput'?", id="no input"),
+        pytest.param("tests:\n  - id: a\n    criteria: c\n    imput: i\n", "math.yaml:4: tests[0].imput: test 'a' has"
+                     " no input; write 'input' instead of 'imput'", id="no input"),
         pytest.param("tests: 3", "math.yaml:1: tests: expected a list of tests", id="tests"),
         pytest.param("name: x", "math.yaml:1: tests: no tests: expected a list under 'tests'", id="no tests"),
         pytest.param("- a", "math.yaml:1: expected a mapping with a list of tests", id="a list"),
@@ -599,3 +599,33 @@ def test_a_target_that_resolves_to_nothing_is_an_error_and_never_all_targets(
     fields: str, suite_fields: str, error: str
 ) -> None:
     assert error in error_of(document(fields, suite_fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "warning"),
+    [
+        ("input_messages: i", "tests[0].input_messages: unknown test field, ignored; its name is 'input'"),
+        (
+            "expected_messages: e",
+            "tests[0].expected_messages: unknown test field, ignored; its name is 'expected_output'",
+        ),
+        ("description: d", "tests[0].description: unknown test field, ignored"),
+    ],
+)
+def test_an_older_name_is_told_the_newer_one_and_a_far_one_nothing(fields: str, warning: str) -> None:
+    suite = load(f"tests: [{{id: a, criteria: c, input: i, {fields}}}]")
+
+    assert [text.split(": ", 1)[1] for text in suite.warnings] == [warning]
+
+
+@pytest.mark.parametrize("name", ["inputs", "input_messages", "prompt"])
+def test_a_test_without_input_says_which_field_is_meant(name: str) -> None:
+    assert f"test 'a' has no input; write 'input' instead of '{name}'" in error_of(
+        f"tests: [{{id: a, criteria: c, {name}: i}}]"
+    )
+
+
+def test_a_value_in_quotes_that_must_not_be_is_told_so() -> None:
+    text = """tests: [{id: a, input: i, assertions: [{type: contains, value: x, negate: "false"}]}]"""
+
+    assert "got a text ('false'); write false without quotes" in error_of(text)
