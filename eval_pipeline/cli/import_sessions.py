@@ -99,7 +99,7 @@ def import_sessions_command(
         _list(cli, logs)
         return
     if selected.is_empty:
-        raise InputError("say which sessions: their ids, --last N, --since 7d or --cwd FOLDER (--list shows them)")
+        raise InputError("name the sessions: their ids, --last N, --since 7d or --cwd FOLDER (--list shows them)")
     if suite is not None and not SUITE_NAME.match(suite):
         raise InputError(f"--suite: expected lower-case letters, digits and hyphens (at most 64), got '{suite}'")
     files = plan_suite_files(suite, open_project(project, data)) if suite is not None else None

@@ -86,7 +86,7 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line. An error of the user's is one message on stderr and exit code 2.
+    """Run the command line. A user's error is one message on stderr and exit code 2.
 
     Without arguments those of the process are meant, and the process ends here.
     """

@@ -59,7 +59,7 @@ def past_moment(context: click.Context, parameter: click.Parameter, value: str |
 
 
 def project_options(command: Command) -> Command:
-    """--project and --data."""
+    """Add the options --project and --data."""
     command = click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder.")(command)
     option = click.option(
         "--project",
@@ -106,7 +106,7 @@ def _bounds(field: FieldInfo) -> dict[str, Any]:
 
 
 def selection_options(command: Command) -> Command:
-    """SUITES and what narrows them down."""
+    """Add the argument SUITES and the options that select runners and cases and set how a sweep runs."""
     for option in (
         *(option_of(LaunchOptions, name) for name, field in LaunchOptions.model_fields.items() if flag_of(field)),
         click.option("--runner", "runners", multiple=True, callback=comma_separated, help=f"Only these ({_COMMA})."),

@@ -23,7 +23,7 @@ _HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "update"
 @selection_options
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON on stdout.")
 def plan_command(*, as_json: bool, **selected: Any) -> None:
-    """Say for each suite × runner how many plans are reused, executed, or scored again, and what that may cost.
+    """Show for each suite × runner how many plans are reused, executed or scored again, and the estimated cost.
 
     Below the table is why plans are executed that, or whose cases, were executed before: a changed input, workspace or
     runner and what of it, an execution that did not complete, a refresh. `update` are verdicts that get edited tags or

@@ -1,4 +1,4 @@
-"""`eval-pipeline run`: carry out suites × runners through Dagster, show the leaderboard, and say how it went."""
+"""`eval-pipeline run`: carry out suites × runners through Dagster, show the leaderboard and the outcome."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _limit(selection: Selection, flag: float | None) -> PassRateLimit:
 
 
 def _by_case(selection: Selection, outcome: PairOutcome) -> PairOutcome:
-    """The outcome counted by cases, where the suite says how repetitions become one answer about a case."""
+    """Return the outcome counted by cases, where a strategy of the suite makes repetitions one result."""
     if outcome.pair.ready.suite.settings.strategy is None or outcome.error is not None or not outcome.counts.planned:
         return outcome
     found = case_results(selection.session.warehouse, outcome.pair.name)
@@ -89,7 +89,7 @@ def _by_case(selection: Selection, outcome: PairOutcome) -> PairOutcome:
 
 
 def _standings(selection: Selection) -> pl.DataFrame:
-    """The newest board's rows of what was selected, the overall rows over just these suites left to `leaderboard`."""
+    """Return the newest board's rows of the selection; overall rows only when it has all suites of the board."""
     frame = newest_standings(selection.session.warehouse)
     suites = [ready.suite.name for ready in selection.suites]
     runners = [runner.name for runner in selection.runners]
@@ -131,7 +131,7 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
 
 
 def _resume_hint(selection: Selection, problem: str) -> str:
-    """With a refresh policy that repeats executions, only --resume keeps those of the interrupted sweep."""
+    """Return the advice to resume, where the refresh policy would repeat the executions of the interrupted sweep."""
     refresh = selection.launch.refresh or selection.session.project.defaults.refresh
     return (
         f"; add --resume, since --refresh {refresh} repeats executions"

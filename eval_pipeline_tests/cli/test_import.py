@@ -90,7 +90,7 @@ def test_sessions_are_chosen(cli_project: CliProject, arguments: list[str], scen
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "say which sessions"),
+        ([], "name the sessions"),
         (["--since", "1h"], "no claude session matches, of 3 in"),
         (["--since", "soon"], "expected a date, a time or an age such as 7d or 12h, got 'soon'"),
         (["nowhere"], "no claude session 'nowhere' among 3 in"),

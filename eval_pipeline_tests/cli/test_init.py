@@ -72,6 +72,22 @@ def test_a_folder_of_evals_becomes_a_project_where_it_is(tmp_path: Path) -> None
     assert standings(run)["support-bot"] == (3, 3)
 
 
+def test_folders_that_the_evals_project_leaves_out_are_left_out(tmp_path: Path) -> None:
+    project = CliProject(tmp_path)
+    for folder in ("evals", "drafts"):
+        project.write(
+            f"{folder}/{folder}.eval.yaml", "tests: [{id: a, input: x, assertions: [{type: contains, value: x}]}]"
+        )
+    project.write(".agentv/targets.yaml", "targets: [{name: canned, provider: mock, response: x}]")
+    project.write(".agentv/config.yaml", "eval_patterns: ['evals/**/*.eval.yaml', 'nowhere/*.yaml']")
+
+    written = project("init", "--kind", "agentv")
+
+    assert written.code == 0, written.err
+    assert 'suites: ["evals/**/*.eval.yaml"]' in (tmp_path / "eval-pipeline.yaml").read_text()
+    assert {row["suite"] for row in project("plan", "--json").document} == {"evals"}
+
+
 def test_a_folder_without_targets_cannot_be_imported(tmp_path: Path) -> None:
     answer = CliProject(tmp_path)("init", "--kind", "agentv")
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.formats.agentv.project_file import nearest_project_file
 from eval_pipeline.formats.agentv.targets import TARGETS
+from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.load import find_suite_files
 from eval_pipeline.sweeps.new_projects import RUN, ProjectKind
@@ -27,11 +31,25 @@ def project_files(folder: Path, source: Path) -> Mapping[str, str]:
     names = [name for name in TARGETS.file_names if (source / name).is_file()]
     if not names:
         raise InputError(f"no targets in {show_path(source)}: expected one of {', '.join(TARGETS.file_names)}")
-    folders = list(_suite_folders(source))
-    if not folders:
+    found = list(_patterns(source)) or list(_suite_folders(source))
+    if not found:
         raise InputError(f"no eval files in the folders of {show_path(source)}")
-    suites = ", ".join(_relative(path, folder) for path in folders)
+    suites = ", ".join(_quoted(_relative(path, folder)) for path in found)
     return {PROJECT_FILE: _TEXT.format(suites=suites, runners=_relative(source / names[0], folder))}
+
+
+def _patterns(source: Path) -> Iterator[Path]:
+    """Yield the `eval_patterns` of the folder's `.agentv/config.yaml` that match suites."""
+    nearest = nearest_project_file([source], read_environment(source))
+    for pattern in nearest[1].settings.get("eval_patterns", ()) if nearest is not None else ():
+        with suppress(InputError):  # a pattern that matches nothing
+            if find_suite_files([pattern], source):
+                yield source / pattern
+
+
+def _quoted(text: str) -> str:
+    """Return a text as an entry of a YAML list; patterns may begin with `*`."""
+    return json.dumps(text, ensure_ascii=False) if set(text) & set("*?[]{},&!#'\": ") else text
 
 
 def _suite_folders(source: Path) -> Iterator[Path]:
