@@ -1,7 +1,8 @@
-"""The code location that runs belong to: that of the project's `workspace.yaml`, else our own."""
+"""The code location that runs belong to: one that is named, that of the project's `workspace.yaml`, else our own."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import yaml
 
 MODULE = "eval_pipeline.orchestration.definitions"
 LOCATION = "eval_pipeline"
+LOCATION_VARIABLE = "EVAL_PIPELINE_LOCATION"
 WORKSPACE_FILE = "workspace.yaml"
 
 
@@ -18,8 +20,11 @@ def workspace_file(root: Path) -> Path:
 
 
 def location_name(root: Path) -> str:
-    """Return the name of the code location that serves a project: the one of its workspace file, else `LOCATION`."""
-    return _served_as(root) or LOCATION
+    """Return the name of the code location that serves a project.
+
+    The variable `EVAL_PIPELINE_LOCATION` names it; else it is the one of the project's workspace file, else `LOCATION`.
+    """
+    return os.environ.get(LOCATION_VARIABLE) or _served_as(root) or LOCATION
 
 
 def _served_as(root: Path) -> str | None:

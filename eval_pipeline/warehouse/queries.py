@@ -41,10 +41,11 @@ _FAILED_CASES = """
                first(reason ORDER BY repetition) FILTER (bad) AS reason
         FROM chosen GROUP BY suite, runner, case_id HAVING bool_or(bad))
     SELECT * EXCLUDE (by_case), (count(*) OVER ())::BIGINT AS total FROM counted c
-    WHERE NOT by_case OR NOT EXISTS (
-        FROM case_results r
-        WHERE r.suite = c.suite AND r.runner = c.runner AND r.case_id = c.case_id AND r.status = 'passed')
+    {settled}
     ORDER BY suite, case_id, runner LIMIT $6"""
+_NOT_SETTLED = """WHERE NOT by_case OR NOT EXISTS (
+        FROM case_results r
+        WHERE r.suite = c.suite AND r.runner = c.runner AND r.case_id = c.case_id AND r.status = 'passed')"""
 
 _FAILURE_COUNTS = """
     WITH newest AS ({newest} WHERE (v.suite, v.runner) IN {pairs}),
@@ -147,7 +148,9 @@ def failed_cases(
     of its suite is left out. `cases` and `tags` narrow the cases down; `total` counts the cases beyond `most` too.
     """
     values = [*_pair_values(list(by_case)), list(by_case.values()), list(cases), list(tags), most]
-    return warehouse.frame(_FAILED_CASES, values)
+    # The view `case_results` costs as much as all the rest: it is left out where no suite needs it.
+    query = _FAILED_CASES.format(settled=_NOT_SETTLED if any(by_case.values()) else "")
+    return warehouse.frame(query, values)
 
 
 def pair_sizes(warehouse: Warehouse) -> pl.DataFrame:

@@ -153,6 +153,14 @@ def test_runs_belong_to_the_code_location_of_the_projects_workspace(tmp_path: Pa
     assert (workspace_file(tmp_path).parent == tmp_path) == (entries is not None and name in ("evals", MODULE))
 
 
+def test_the_code_location_of_a_deployment_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "workspace.yaml").write_text(yaml.safe_dump({"load_from": [{"python_module": MODULE}]}))
+
+    monkeypatch.setenv("EVAL_PIPELINE_LOCATION", "analytics")
+
+    assert location_name(tmp_path) == "analytics"
+
+
 def test_a_run_of_the_command_line_belongs_to_its_job_in_the_code_location(folder: ProjectFolder) -> None:
     run_id = sweep(folder)
 
