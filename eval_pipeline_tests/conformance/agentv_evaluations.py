@@ -66,6 +66,9 @@ def _name(row: Row, form: str) -> str:
 
 # The sweep
 
+_UNUSABLE = (LookupError, TypeError, ValueError, AttributeError)
+"""A row that cannot be written as a suite fails by itself, when it is observed, and not all others with it."""
+
 
 @once
 def _sweep() -> Sweep:
@@ -82,7 +85,7 @@ def _sweep() -> Sweep:
     with serve(answer) as server:
         for row in (*rows_of("agentv"), *SYNTHETIC_ROWS):
             if is_evaluation(row):
-                with contextlib.suppress(pytest.skip.Exception):
+                with contextlib.suppress(pytest.skip.Exception, *_UNUSABLE):
                     for form, test in forms_of(row).items():
                         _add(project, _name(row, form), test, server.url, replies)
         return project.run()
@@ -118,8 +121,8 @@ def _bound(entry: Any, model: str, url: str, replied: bool) -> Any:
     provider = (entry.get("config") or {}).get("embedding_provider")
     if provider:
         return {**entry, "config": {**entry["config"], "embedding_provider": {**provider, "base_url": url}}}
-    graded = replied and str(entry.get("type")) in GRADERS and not {"target", "graders", "provider"} & entry.keys()
-    return {**entry, "target": model} if graded else entry
+    graded = replied and str(entry.get("type")) in GRADERS and "graders" not in entry
+    return {**{name: entry[name] for name in entry if name != "provider"}, "target": model} if graded else entry
 
 
 # What must hold
