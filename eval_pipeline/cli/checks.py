@@ -89,7 +89,7 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
     suites = _Suites(session, runners if runner_files else None)
     for path in _named_suites(names, folder) if names else find_suite_files(project.suites, project.root):
         suites.check(path)
-    return Checked(findings=[*suites.findings, *findings], suites=suites.counts)
+    return Checked(findings=list(dict.fromkeys([*suites.findings, *findings])), suites=suites.counts)
 
 
 def kind_of(path: Path) -> Kind | Configuration:

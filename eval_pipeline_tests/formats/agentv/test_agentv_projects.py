@@ -77,3 +77,16 @@ def test_a_grader_target_that_names_nothing_is_an_error_where_a_test_needs_it(tm
 
     assert planned.code == 2
     assert "cannot be graded: .agentv/targets.yaml:5: targets[0].grader_target: no runner 'judge'" in planned.err
+
+
+def test_what_every_suite_inherits_from_the_project_file_is_one_warning(tmp_path: Path) -> None:
+    files = {f"evals/{name}.yaml": GREETING.replace(", criteria: greets", "") for name in ("one", "two")}
+    files = {
+        name: text.replace("contains, value: hello", "llm-grader, target: default") for name, text in files.items()
+    }
+    project = an_agentv_project(tmp_path, {**files, ".agentv/config.yaml": "execution: {verbose: true}"})
+
+    checked = project("validate", "evals")
+
+    assert "0 errors, 1 warnings" in checked.out
+    assert ".agentv/config.yaml:1: execution.verbose: has no effect" in checked.out
