@@ -237,10 +237,21 @@ def test_a_good_execution_taken_up_again_after_a_bad_one_has_the_current_verdict
     folder.write_answers(a="crash")
     assert folder.sweep(refresh="all").errored == 1
 
-    counts = folder.sweep()
+    counts = folder.sweep(stages=STAGES[1:])
 
     assert (counts.reused, counts.executed, counts.passed) == (2, 0, 2)
     assert folder.ask(CURRENT) == [("a", "passed"), ("b", "passed")]
+
+
+def test_a_bad_execution_is_repeated_although_an_older_one_was_good(folder: ProjectFolder) -> None:
+    folder.sweep()
+    folder.write_answers(a="crash")
+    folder.sweep(refresh="all")
+
+    counts = folder.sweep()
+
+    assert (counts.reused, counts.executed, counts.errored) == (1, 1, 1)
+    assert folder.ask(CURRENT) == [("a", "error"), ("b", "passed")]
 
 
 EDITS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
