@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from eval_pipeline.cli.options import open_project, past_moment, project_options
-from eval_pipeline.cli.tables import print_line, print_rows, table_console
+from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.sweeps.deletion import (
@@ -192,7 +192,7 @@ def _list(store: SweepStore, as_json: bool) -> None:
         click.echo(to_json({"stored": [dict(zip(names, row, strict=True)) for row in rows], "files": files}).decode())
         return
     console = table_console()
-    print_rows(console, ("kind", "name", "executions", "newest (UTC)"), rows)
+    print_rows(console, ("kind", "name", "executions", "newest (UTC)"), rows, Layout(keep=2))
     console.print()
     print_rows(console, ("kind", "files", "size"), [(kind, size.files, _size(size)) for kind, size in sizes.items()])
 
@@ -220,7 +220,7 @@ def _lines(report: _Report) -> Iterator[tuple[str, str]]:
         yield "Dagster runs", str(report.runs)
     if report.pairs:
         pairs = _names([f"{pair.suite} × {pair.runner}" for pair in report.pairs])
-        yield "current", f"results change or go for {len(report.pairs)} pairs: {pairs}"
+        yield "current", f"results change or go for {pairs}"
 
 
 def _names(names: Sequence[str]) -> str:
@@ -229,4 +229,4 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _size(count: FileCount) -> str:
-    return f"{count.bytes / 1_000_000:,.1f} MB"
+    return f"{count.bytes / 1_000_000:,.1f} MB" if count.bytes >= 100_000 else f"{count.bytes / 1_000:,.1f} kB"
