@@ -16,7 +16,7 @@ from eval_pipeline.cli.checks import check_files
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 
-FEW, MANY = 60, 240
+FEW, MANY = 30, 120
 CHECKS = [{"type": "contains", "value": "x"}]
 WRONG: dict[str, Callable[[int], dict[str, Any]]] = {
     "equal-ids": lambda number: {"id": "same", "input": "?", "assertions": CHECKS},
