@@ -25,6 +25,7 @@ _JAVASCRIPT = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", "
 _SHELL = frozenset({".sh", ".bash"})
 _JAVASCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*['"](\.{1,2}/[^'"]+)['"]""")
 _SHELL_IMPORT = re.compile(r"""^\s*(?:\.|source)\s+["']?(?:\$\{?\w+\}?/|\./)?([\w./-]+)""", re.MULTILINE)
+_OURS = __name__.partition(".")[0]
 _IMPORTERS = frozenset({"import_module", "__import__"})
 
 
@@ -150,6 +151,8 @@ def _is_import(function: ast.expr) -> bool:
 def _python_files(file: Path, level: int, name: str, folders: tuple[Path, ...]) -> Iterator[Path]:
     """The files of a module and of the packages that it is in; those of the first folder that has it."""
     parts = [part for part in name.split(".") if part]
+    if not level and parts[:1] == [_OURS]:
+        return  # evaluators have versions; a checkout of ours that is the current folder is no program of the user
     if level:
         yield from _module_files(file.parents[min(level, len(file.parents)) - 1], parts)
         return

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import eval_pipeline
 from eval_pipeline.parsing.imports import import_fingerprints, imported_files
 
 # The program is `graders/check.py` (or what its name is); each case: files, and those of them that it imports.
@@ -92,3 +93,10 @@ def test_an_edit_of_an_imported_file_is_seen_in_the_same_process(tmp_path: Path)
 
     assert (list(before), list(after)) == (["helper.py"], ["helper.py", "other.py"])
     assert before["helper.py"] != after["helper.py"]
+
+
+def test_a_checkout_of_this_package_is_no_program_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "checks.py").write_text("from eval_pipeline.scores.model import Outcome\nimport eval_pipeline\n")
+    checkout = Path(eval_pipeline.__file__).parents[1]
+
+    assert imported_files(tmp_path / "checks.py", [tmp_path, checkout]) == []
