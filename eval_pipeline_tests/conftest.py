@@ -27,6 +27,7 @@ SLOW_FILES = frozenset({
     "orchestration/test_instance.py",
     "orchestration/test_run_page.py",
     "orchestration/test_ui.py",
+    "orchestration/test_ways_to_start.py",
     "scores/test_code_in_suites.py",
     "sweeps/test_current_answers.py",
     "sweeps/test_sweep.py",

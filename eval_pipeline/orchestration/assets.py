@@ -26,7 +26,7 @@ from eval_pipeline.orchestration.partitions import (
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
 from eval_pipeline.orchestration.run_page import run_on_page
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
-from eval_pipeline.sweeps.options import STAGES
+from eval_pipeline.sweeps.options import EVALUATE, STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import select_pairs
 from eval_pipeline.warehouse.journal import PairKey
@@ -98,7 +98,7 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
     )
     def evaluate(context: dg.AssetExecutionContext, config: Form) -> Iterator[dg.Output[None]]:
         keys = run_partitions(context)
-        stages = tuple(name for name in STAGES if dg.AssetKey(name) in context.selected_asset_keys)
+        stages = _stages(context)
         options = _or_fail(lambda: config.options(session.project, stages))
         selected = _or_fail(lambda: select_pairs(session, [pair_key(key) for key in keys], options))
         for warning in selected.warnings:
@@ -113,6 +113,12 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         yield from logged_checks(context)
 
     return evaluate
+
+
+def _stages(context: dg.AssetExecutionContext) -> tuple[str, ...]:
+    """Return the stages of the selected assets; checks that run alone need the verdicts that are stored."""
+    checked = EVALUATE if context.selected_asset_check_keys else None
+    return tuple(name for name in STAGES if dg.AssetKey(name) in context.selected_asset_keys or name == checked)
 
 
 def _still_requested(

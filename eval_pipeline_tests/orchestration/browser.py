@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import json
 import shutil
 import subprocess
 import time
@@ -25,11 +26,35 @@ FLAGS = (
     "--window-size=1600,1400",
 )  # fmt: skip
 PATIENCE_S = 60.0
+TEXT = "document.body ? document.body.innerText : ''"
 
 
 def find_chromium() -> str | None:
     """The program, None where there is none."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """A click on the innermost button, link or label whose text starts so."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class See:
+    """Wait until the page shows a text."""
+
+    text: str
+
+
+Action = Click | See
+CLICK = """(() => {
+    const all = [...document.querySelectorAll("button, a, label, [role=tab], [role=radio]")];
+    const found = all.filter(e => e.offsetParent !== null && !e.disabled && e.innerText.trim().startsWith(TEXT)).pop();
+    if (found) found.click();
+    return Boolean(found);
+})()"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +70,30 @@ class Browser:
     def draws(self, url: str, *expected: str, script: str, image: str) -> bool:
         """Whether a page draws the image of a CSS selector, once a script ran on it. Raises AssertionError."""
         return asyncio.run(self._draws(url, expected, script, image))
+
+    def drive(self, url: str, *actions: Action, picture: Path | None = None) -> list[dict[str, Any]]:
+        """Carry out actions on a page one after the other; return the GraphQL mutations that it sent.
+
+        Raises AssertionError with what the page shows when an action cannot be carried out.
+        """
+        return asyncio.run(self._drive(url, actions, picture))
+
+    async def _drive(self, url: str, actions: tuple[Action, ...], picture: Path | None) -> list[dict[str, Any]]:
+        async with aiohttp.ClientSession() as session:
+            async with session.put(f"{self.address}/json/new?about:blank") as answer:
+                target = await answer.json()
+            async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                page = _Page(socket)
+                await page.ask("Network.enable")
+                await page.ask("Page.navigate", url=url)
+                try:
+                    for action in actions:
+                        await page.carry_out(action)
+                finally:
+                    if picture is not None:
+                        shot = await page.ask("Page.captureScreenshot", format="png")
+                        picture.write_bytes(base64.b64decode(shot["data"]))
+                return page.mutations
 
     async def _draws(self, url: str, expected: tuple[str, ...], script: str, image: str) -> bool:
         async with aiohttp.ClientSession() as session:
@@ -78,15 +127,35 @@ class _Page:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self._numbers = itertools.count(1)
+        self.mutations: list[dict[str, Any]] = []
 
     async def ask(self, method: str, **params: Any) -> dict[str, Any]:
         number = next(self._numbers)
         await self._socket.send_json({"id": number, "method": method, "params": params})
         while True:
             answer = await self._socket.receive_json(timeout=PATIENCE_S)
+            if answer.get("method") == "Network.requestWillBeSent":
+                self._note(answer["params"]["request"].get("postData", ""))
             if answer.get("id") == number:
                 result: dict[str, Any] = answer["result"]
                 return result
+
+    def _note(self, body: str) -> None:
+        if '"query":"mutation' in body:
+            self.mutations.append(json.loads(body)["variables"])
+
+    async def carry_out(self, action: Action) -> None:
+        if isinstance(action, See):
+            await self.text_with((action.text,))
+            return
+        deadline = time.monotonic() + PATIENCE_S
+        while not (await self._evaluate(CLICK.replace("TEXT", json.dumps(action.text)))):
+            assert time.monotonic() < deadline, f"no {action.text!r} in: {await self._evaluate(TEXT)}"
+            await asyncio.sleep(0.2)
+
+    async def _evaluate(self, script: str) -> Any:
+        answer = await self.ask("Runtime.evaluate", expression=script)
+        return answer["result"].get("value")
 
     async def draws(self, image: str) -> bool:
         script = f"(document.querySelector({image!r}) || {{}}).naturalWidth || 0"

@@ -15,7 +15,7 @@ from typing import Any
 
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts
-from eval_pipeline.sweeps.pairs import ValidatedSuite
+from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import carry_out
@@ -137,6 +137,12 @@ def every_cell(session: ProjectSession, *runners: str) -> tuple[list[ValidatedSu
     """All suites of a project, and all of them with each of these runners."""
     suites = session.load_suites()
     return suites, [PairKey(ready.suite.name, runner) for ready in suites for runner in runners]
+
+
+def requested_cells(session: ProjectSession) -> tuple[list[ValidatedSuite], list[PairKey]]:
+    """All suites of a project, and the pairs that they request."""
+    suites, runners = session.load_suites(), session.load_runners()
+    return suites, [pair for ready in suites for pair in requested_pairs(ready, runners)]
 
 
 COMPARED = {
