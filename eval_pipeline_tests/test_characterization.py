@@ -15,6 +15,8 @@ import dagster as dg
 import duckdb
 import polars as pl
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
 from filelock import FileLock
 
 RANGE_START = "dagster/asset_partition_range_start"
@@ -23,10 +25,10 @@ RANGE_END = "dagster/asset_partition_range_end"
 # Dagster: partitions
 
 
-def grid(*runners: str) -> dg.MultiPartitionsDefinition:
-    return dg.MultiPartitionsDefinition(
-        {"suite": dg.DynamicPartitionsDefinition(name="suites"), "runner": dg.StaticPartitionsDefinition(list(runners))}
-    )
+PAIRS = dg.DynamicPartitionsDefinition(name="pairs")
+GRID = dg.MultiPartitionsDefinition({
+    "suite": dg.DynamicPartitionsDefinition(name="suites"), "runner": dg.StaticPartitionsDefinition(["r0", "r1"]),
+})  # fmt: skip
 
 
 @pytest.fixture
@@ -35,26 +37,26 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-def test_dagster_writes_the_dimensions_of_a_key_in_the_order_of_their_names() -> None:
-    key = dg.MultiPartitionKey({"suite": "s", "runner": "r"})
-
-    assert str(key) == "r|s"
-    assert key.keys_by_dimension == {"runner": "r", "suite": "s"}
-
-
-def test_dagster_drops_dynamic_keys_with_a_bar_from_a_grid_without_a_word(instance: dg.DagsterInstance) -> None:
-    instance.add_dynamic_partitions("suites", ["plain", "with|bar"])
-
-    keys = grid("r").get_partition_keys(dynamic_partitions_store=instance)
-
-    assert list(map(str, keys)) == ["r|plain"]
-
-
 def test_dagster_keeps_dynamic_keys_in_the_order_they_were_added(instance: dg.DagsterInstance) -> None:
-    instance.add_dynamic_partitions("suites", ["b", "a"])
-    instance.add_dynamic_partitions("suites", ["c", "b"])
+    instance.add_dynamic_partitions("pairs", ["b", "a"])
+    instance.add_dynamic_partitions("pairs", ["c", "b"])
 
-    assert list(instance.get_dynamic_partitions("suites")) == ["b", "a", "c"]
+    assert list(instance.get_dynamic_partitions("pairs")) == ["b", "a", "c"]
+
+
+def test_dagster_prefers_the_tags_of_dimensions_to_those_of_a_range(instance: dg.DagsterInstance) -> None:
+    seen: list[str] = []
+
+    @dg.asset(partitions_def=GRID, backfill_policy=dg.BackfillPolicy.single_run())
+    def ranged(context: dg.AssetExecutionContext) -> None:
+        seen.extend(context.partition_keys)
+
+    instance.add_dynamic_partitions("suites", ["s0", "s1"])
+    dimensions = {"dagster/partition/runner": "r0", "dagster/partition/suite": "s0"}
+
+    dg.materialize([ranged], instance=instance, tags={RANGE_START: "r0|s0", RANGE_END: "r1|s1", **dimensions})
+
+    assert seen == ["r0|s0"]
 
 
 # Dagster: one run over many partitions
@@ -68,7 +70,7 @@ def chain(seen: list[str], bad: frozenset[str] = frozenset()) -> dg.AssetsDefini
 
     @dg.multi_asset(
         specs=[dg.AssetSpec("first", skippable=True), dg.AssetSpec("second", deps=["first"], skippable=True)],
-        partitions_def=grid("r0", "r1", "r2"),
+        partitions_def=PAIRS,
         backfill_policy=dg.BackfillPolicy.single_run(),
         can_subset=True,
         check_specs=[dg.AssetCheckSpec("good", asset="second")],
@@ -76,7 +78,6 @@ def chain(seen: list[str], bad: frozenset[str] = frozenset()) -> dg.AssetsDefini
     def both(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
         selected = [name for name in STAGES if dg.AssetKey(name) in context.selected_asset_keys]
         for key in context.partition_keys:
-            assert isinstance(key, dg.MultiPartitionKey)
             seen.append(key)
             for name in selected if key not in bad else ():
                 tags = {"dagster/data_version": f"of {key}"}
@@ -84,7 +85,7 @@ def chain(seen: list[str], bad: frozenset[str] = frozenset()) -> dg.AssetsDefini
         if bad:
             raise dg.Failure("some were bad", allow_retries=False)
         if "second" in selected:
-            context.log_event(dg.AssetCheckEvaluation(dg.AssetKey("second"), "good", True, partition="r1|s1"))
+            context.log_event(dg.AssetCheckEvaluation(dg.AssetKey("second"), "good", True, partition="p1"))
             yield dg.AssetCheckResult(check_name="good", passed=True)
 
     return both
@@ -93,30 +94,32 @@ def chain(seen: list[str], bad: frozenset[str] = frozenset()) -> dg.AssetsDefini
 def run_range(
     instance: dg.DagsterInstance, assets: dg.AssetsDefinition, first: str, last: str, **options: Any
 ) -> dg.ExecuteInProcessResult:
-    instance.add_dynamic_partitions("suites", ["s0", "s1", "s2"])
+    instance.add_dynamic_partitions("pairs", ["p2", "p1", "p3", "p0"])
     tags = {RANGE_START: first, RANGE_END: last}
     return dg.materialize([assets], instance=instance, tags=tags, raise_on_error=False, **options)
 
 
-BOX = ["r0|s1", "r0|s2", "r1|s1", "r1|s2"]
+BETWEEN = ["p1", "p3"]
 
 
-def test_dagster_takes_the_tags_of_a_range_as_the_whole_box_between_two_corners(instance: dg.DagsterInstance) -> None:
+def test_dagster_takes_the_tags_of_a_range_as_all_keys_between_two_in_the_order_they_were_added(
+    instance: dg.DagsterInstance,
+) -> None:
     seen: list[str] = []
 
-    assert run_range(instance, chain(seen), "r0|s1", "r1|s2").success
+    assert run_range(instance, chain(seen), "p1", "p3").success
 
-    assert sorted(map(str, seen)) == BOX
+    assert sorted(map(str, seen)) == BETWEEN
 
 
 def test_dagster_records_each_logged_materialization_once_with_its_own_metadata_and_data_version(
     instance: dg.DagsterInstance,
 ) -> None:
-    result = run_range(instance, chain([]), "r0|s1", "r1|s2")
+    result = run_range(instance, chain([]), "p1", "p3")
 
     for name in STAGES:
         found = [each for each in stored(instance, result.run_id) if each.asset_key == dg.AssetKey(name)]
-        assert sorted(str(each.partition) for each in found) == BOX
+        assert sorted(str(each.partition) for each in found) == BETWEEN
         assert all(each.metadata["key"].value == each.partition for each in found)
         assert all((each.tags or {})["dagster/data_version"] == f"of {each.partition}" for each in found)
 
@@ -127,36 +130,37 @@ def stored(instance: dg.DagsterInstance, run_id: str) -> list[dg.AssetMaterializ
 
 
 def test_dagster_marks_exactly_the_bad_partitions_of_a_failed_run(instance: dg.DagsterInstance) -> None:
-    assets = chain([], bad=frozenset({"r0|s2"}))
+    assets = chain([], bad=frozenset({"p3"}))
 
-    assert not run_range(instance, assets, "r0|s1", "r1|s2").success
+    assert not run_range(instance, assets, "p1", "p3").success
 
     for name in STAGES:
-        status = instance.get_status_by_partition(dg.AssetKey(name), BOX, grid("r0", "r1", "r2"))
+        status = instance.get_status_by_partition(dg.AssetKey(name), BETWEEN, PAIRS)
         assert {key: str(value and value.value) for key, value in (status or {}).items()} == {
-            "r0|s1": "MATERIALIZED", "r0|s2": "FAILED", "r1|s1": "MATERIALIZED", "r1|s2": "MATERIALIZED",
-        }  # fmt: skip
+            "p1": "MATERIALIZED",
+            "p3": "FAILED",
+        }
 
 
 def test_dagster_runs_the_one_step_for_part_of_its_assets(instance: dg.DagsterInstance) -> None:
-    result = run_range(instance, chain([]), "r0|s1", "r0|s1", selection=["second"])
+    result = run_range(instance, chain([]), "p1", "p1", selection=["second"])
 
     assert [each.asset_key.to_user_string() for each in stored(instance, result.run_id)] == ["second"]
 
 
 def test_dagster_keeps_check_evaluations_of_partitions_beside_the_one_of_the_run(instance: dg.DagsterInstance) -> None:
-    result = run_range(instance, chain([]), "r0|s1", "r1|s2")
+    result = run_range(instance, chain([]), "p1", "p3")
 
     logs = instance.all_logs(result.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
     found = [log.dagster_event.event_specific_data for log in logs if log.dagster_event is not None]
-    assert [each.partition for each in found if isinstance(each, dg.AssetCheckEvaluation)] == ["r1|s1", None]
+    assert [each.partition for each in found if isinstance(each, dg.AssetCheckEvaluation)] == ["p1", None]
 
 
 def test_dagster_refuses_a_range_to_a_partition_that_is_not_there_before_any_step(instance: dg.DagsterInstance) -> None:
     seen: list[str] = []
 
     with pytest.raises(dg.DagsterInvalidInvocationError, match="not a valid range"):
-        run_range(instance, chain(seen), "r0|s1", "r1|absent")
+        run_range(instance, chain(seen), "p1", "absent")
 
     assert seen == []
 
@@ -165,6 +169,62 @@ def test_dagster_takes_a_materialization_without_a_run(instance: dg.DagsterInsta
     instance.report_runless_asset_event(dg.AssetMaterialization("suites", partition="s0"))
 
     assert instance.get_materialized_partitions(dg.AssetKey("suites")) == {"s0"}
+
+
+# Dagster: data versions and checks
+
+
+STALE, FRESH = "STALE", "FRESH"
+
+
+@pytest.mark.parametrize(("newer", "status"), [("of p1", FRESH), ("edited", STALE)], ids=["same", "another"])
+def test_dagster_calls_a_partition_stale_when_an_external_asset_is_observed_at_another_version(
+    instance: dg.DagsterInstance, newer: str, status: str
+) -> None:
+    instance.add_dynamic_partitions("pairs", ["p0", "p1"])
+    above = dg.AssetSpec("above", partitions_def=PAIRS)
+
+    @dg.asset(partitions_def=PAIRS, deps=[above])
+    def below() -> None: ...
+
+    definitions = dg.Definitions(assets=[above, below])
+    for key in ("p0", "p1"):
+        observe(instance, key, f"of {key}")
+        cursor = instance.get_latest_storage_id_by_partition(
+            dg.AssetKey("above"), dg.DagsterEventType.ASSET_OBSERVATION
+        )[key]
+        made_from = {"dagster/input_data_version/above": f"of {key}", "dagster/input_event_pointer/above": str(cursor)}
+        tags = {"dagster/data_version": "made", "dagster/code_version": "1", **made_from}
+        instance.report_runless_asset_event(dg.AssetMaterialization("below", partition=key, tags=tags))
+
+    observe(instance, "p1", newer)
+
+    graph = definitions.resolve_asset_graph()
+    resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+    made = dg.AssetKey("below")
+    assert [resolver.get_status(made, each).value for each in ("p0", "p1")] == [FRESH, status]
+    causes = [
+        (cause.key.asset_key.path, cause.key.partition_key) for cause in resolver.get_stale_root_causes(made, "p1")
+    ]
+    assert causes == ([(["above"], "p1")] if status == STALE else [])
+
+
+def observe(instance: dg.DagsterInstance, key: str, version: str) -> None:
+    tags = {"dagster/data_version": version}
+    instance.report_runless_asset_event(dg.AssetObservation("above", partition=key, tags=tags))
+
+
+def test_dagster_relates_a_logged_check_to_a_materialization_only_when_it_names_one(
+    instance: dg.DagsterInstance,
+) -> None:
+    run_range(instance, chain([]), "p1", "p3")
+
+    (info,) = instance.event_log_storage.get_asset_check_partition_info(
+        [dg.AssetCheckKey(dg.AssetKey("second"), "good")], partition_keys=["p1"]
+    )
+
+    assert info.latest_target_materialization_storage_id is None
+    assert info.latest_materialization_storage_id is not None
 
 
 # Dagster: automation
@@ -186,7 +246,7 @@ def test_dagster_automation_after_some_partitions_of_the_upstream(
     board = dg.AssetSpec("board", deps=["second"], automation_condition=condition)
     definitions = dg.Definitions(assets=[chain([]), dg.AssetsDefinition(specs=[board])])
     before = dg.evaluate_automation_conditions(definitions, instance)
-    run_range(instance, chain([]), "r0|s1", "r1|s2")
+    run_range(instance, chain([]), "p1", "p3")
 
     after = dg.evaluate_automation_conditions(definitions, instance, cursor=before.cursor)
 

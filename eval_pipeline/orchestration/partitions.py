@@ -12,10 +12,12 @@ from collections.abc import Sequence
 import dagster as dg
 
 from eval_pipeline.orchestration import notices as notices  # first: the lines below would print notices
+from eval_pipeline.sweeps.project_contents import ProjectContents
 from eval_pipeline.warehouse.journal import PairKey
 
 SUITES = "suites"
 PAIRS = "pairs"
+PartitionRequest = dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest
 PARTITION = "dagster/partition"
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
@@ -61,3 +63,32 @@ def run_partitions(context: dg.AssetExecutionContext) -> list[str]:
     assert definition is not None, "a run over a range has partitions"
     keys = list(definition.get_partition_keys(dynamic_partitions_store=context.instance))
     return keys[keys.index(tags[RANGE_START]) : keys.index(tags[RANGE_END]) + 1]
+
+
+def partition_requests(instance: dg.DagsterInstance, contents: ProjectContents) -> list[PartitionRequest]:
+    """Return what makes an instance's partitions those of the project; nothing is removed while a file is broken."""
+    requests: list[PartitionRequest] = []
+    requested = {SUITES: list(contents.suites), PAIRS: [partition_key(pair) for pair in contents.pairs()]}
+    for name, keys in requested.items():
+        known = instance.get_dynamic_partitions(name)
+        new, gone = _without(keys, known), _without(known, keys)
+        if new:
+            requests.append(dg.AddDynamicPartitionsRequest(name, new))
+        if gone and not contents.problems:
+            requests.append(dg.DeleteDynamicPartitionsRequest(name, gone))
+    return requests
+
+
+def apply_requests(instance: dg.DagsterInstance, requests: Sequence[PartitionRequest]) -> None:
+    """Do what a sensor's requests do."""
+    for request in requests:
+        if isinstance(request, dg.AddDynamicPartitionsRequest):
+            instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+            continue
+        for key in request.partition_keys:
+            instance.delete_dynamic_partition(request.partitions_def_name, key)
+
+
+def _without(keys: Sequence[str], others: Sequence[str]) -> list[str]:
+    excluded = set(others)
+    return [key for key in keys if key not in excluded]

@@ -8,9 +8,9 @@ import dagster as dg
 from dagster._utils.schedules import is_valid_cron_schedule
 
 from eval_pipeline.errors import EvalPipelineError
-from eval_pipeline.orchestration.partitions import PAIRS, range_tags
-from eval_pipeline.orchestration.project_partitions import apply_requests, partition_requests, read_project
+from eval_pipeline.orchestration.partitions import PAIRS, apply_requests, partition_requests, range_tags
 from eval_pipeline.sweeps.project import DEFAULT_SCHEDULE, PROJECT_FILE
+from eval_pipeline.sweeps.project_contents import read_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 
 _LOG = logging.getLogger("dagster")

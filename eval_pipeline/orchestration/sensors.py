@@ -8,9 +8,9 @@ import dagster as dg
 
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.metadata import suite_materialization
-from eval_pipeline.orchestration.partitions import SUITES
-from eval_pipeline.orchestration.project_partitions import partition_requests, read_project
+from eval_pipeline.orchestration.partitions import SUITES, partition_requests
 from eval_pipeline.orchestration.versions import input_events
+from eval_pipeline.sweeps.project_contents import read_project, usable_pairs
 from eval_pipeline.sweeps.project_session import ProjectSession
 
 INTERVAL_S = 15
@@ -39,7 +39,7 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
             ready for name, ready in contents.suites.items() if known.get(name) != revisions[name] or name not in there
         ]
         requests = partition_requests(context.instance, contents)
-        reported = list(input_events(context.instance, list(contents.usable_pairs())))
+        reported = list(input_events(context.instance, usable_pairs(session, contents)))
         if not (changed or requests or reported):
             return dg.SkipReason("; ".join(contents.problems) or "suites unchanged")
         session.store.store_suites(changed)

@@ -3,12 +3,12 @@ sweeps is in `sweep_store.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, UnknownName
-from eval_pipeline.executions.identity import runner_identity
+from eval_pipeline.executions.identity import RunnerIdentity, runner_identity
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runners import load_runners, require_environment
 from eval_pipeline.executions.workspaces.contents import WorkspaceContents
@@ -122,17 +122,20 @@ class ProjectSession:
         helpers = {name for runner in chosen.values() for name in runner.fallbacks}
         helpers |= {runner.grader for runner in chosen.values() if runner.grader and runner.missing_grader is None}
         require_environment([*chosen.values(), *(self.runner(name) for name in helpers - set(chosen))])
-        identities = {name: runner_identity(runner) for name, runner in chosen.items()}
+        return self.identified_pairs(requested, {name: runner_identity(runner) for name, runner in chosen.items()})
+
+    def identified_pairs(self, names: Iterable[PairKey], identities: Mapping[str, RunnerIdentity]) -> list[Pair]:
+        """Return the pairs of these names, with the identities of their runners."""
         contents = WorkspaceContents(self.warehouse.storage.workspaces / "static")
         return [
             Pair(
                 ready=self.suite(name.suite),
-                runner=chosen[name.runner],
+                runner=self.runner(name.runner),
                 revision=identities[name.runner].revision,
                 identity=identities[name.runner],
                 contents=contents,
             )
-            for name in requested
+            for name in names
         ]
 
     def is_gone(self, name: PairKey) -> bool:

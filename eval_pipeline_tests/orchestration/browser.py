@@ -48,7 +48,12 @@ class See:
     text: str
 
 
-Action = Click | See
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Wait until the page has sent a mutation."""
+
+
+Action = Click | See | Sent
 CLICK = """(() => {
     const all = [...document.querySelectorAll("button, a, label, [role=tab], [role=radio]")];
     const found = all.filter(e => e.offsetParent !== null && !e.disabled && e.innerText.trim().startsWith(TEXT)).pop();
@@ -149,9 +154,15 @@ class _Page:
             await self.text_with((action.text,))
             return
         deadline = time.monotonic() + PATIENCE_S
-        while not (await self._evaluate(CLICK.replace("TEXT", json.dumps(action.text)))):
-            assert time.monotonic() < deadline, f"no {action.text!r} in: {await self._evaluate(TEXT)}"
+        while not await self._done(action):
+            assert time.monotonic() < deadline, f"{action} is not possible on: {await self._evaluate(TEXT)}"
             await asyncio.sleep(0.2)
+
+    async def _done(self, action: Click | Sent) -> bool:
+        if isinstance(action, Click):
+            return bool(await self._evaluate(CLICK.replace("TEXT", json.dumps(action.text))))
+        await self._evaluate(TEXT)  # requests of the page are reported between answers
+        return bool(self.mutations)
 
     async def _evaluate(self, script: str) -> Any:
         answer = await self.ask("Runtime.evaluate", expression=script)

@@ -17,6 +17,7 @@ import pytest
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run import run_sweep
 from eval_pipeline.warehouse.published import open_results
+from eval_pipeline_tests.orchestration.browser import Browser, Click, See, Sent
 from eval_pipeline_tests.orchestration.test_ui import Ui, browser, dev_server, free_port, wait_until_served
 from eval_pipeline_tests.sweeps.sample_project import (
     COMPARED,
@@ -330,12 +331,13 @@ STALE = """
 query Stale($asset: AssetKeyInput!, $keys: [String!]) {
   assetNodeOrError(assetKey: $asset) {
     ... on AssetNode {
-      staleStatus
       staleStatusByPartition(partitions: $keys)
-      staleCausesByPartition(partitions: $keys) { category reason dependency { path } dependencyPartitionKey }
+      staleCausesByPartition(partitions: $keys) { reason partitionKey key { path } }
     }
   }
 }"""
+BOARD = """
+query Board($asset: AssetKeyInput!) { assetNodeOrError(assetKey: $asset) { ... on AssetNode { staleStatus } } }"""
 CHECKS = """
 query Checks($asset: AssetKeyInput!) {
   assetNodeOrError(assetKey: $asset) {
@@ -384,7 +386,7 @@ def test_one_partition_from_the_asset_page_in_the_browser(
     page = f"{server.ui.url}/assets/evaluator_scores?view=partitions&partition=sums%40parrot"
 
     (sent,) = browser.drive(
-        page, See("Materialized"), Click("Materialize…"), See("1 partition"), Click("Launch 1 run"), See("Launched run")
+        page, See("Materialized"), Click("Materialize…"), See("1 partition"), Click("Launch 1 run"), Sent()
     )
 
     tags = {tag["key"]: tag["value"] for tag in sent["executionParams"]["executionMetadata"]["tags"]}
@@ -401,7 +403,7 @@ def test_all_partitions_from_the_job_page_in_the_browser_carry_out_what_is_new(
 
     (sent,) = browser.drive(
         f"{server.ui.url}/locations/eval_pipeline/jobs/sweep",
-        Click("Materialize all…"), Click("All"), See("5 partitions"), Click("Launch backfill"), See("requested"),
+        Click("Materialize all…"), Click("All"), See("5 partitions"), Click("Launch backfill"), Sent(),
     )  # fmt: skip
 
     assert sent["backfillParams"]["partitionNames"] == PAIRS
@@ -412,13 +414,14 @@ def test_an_edited_evaluator_makes_scores_and_boards_stale_and_no_execution(
     server: Server, from_lineage: list[str]
 ) -> None:
     folder = server.ui.folder
-    before = {asset: stale(server, asset) for asset in (*PAIR_ASSETS, "leaderboards")}
+    wait_for(lambda: stale(server, "leaderboards")[""][0] == "FRESH")
+    before = {asset: stale(server, asset) for asset in PAIR_ASSETS}
     folder.write_suite(a_test("y", contains("apples")), name="only-parrot", execution={"targets": ["parrot"]})
     wait_for(lambda: stale(server, "evaluator_scores")["only-parrot@parrot"][0] == "STALE")
 
     scores = stale(server, "evaluator_scores")
     assert {status for statuses in before.values() for status, _ in statuses.values()} == {"FRESH"}
-    assert scores["only-parrot@parrot"][1] == ["has a new dependency data version: evaluators only-parrot@parrot"]
+    assert scores["only-parrot@parrot"][1] == ["evaluators only-parrot@parrot has a new data version"]
     assert {key for key, (status, _) in scores.items() if status == "STALE"} == {"only-parrot@parrot"}
     for asset in ("target_executions", "session_reports"):
         assert {status for status, _ in stale(server, asset).values()} == {"FRESH"}, asset
@@ -443,20 +446,17 @@ def test_an_edited_input_makes_executions_stale(server: Server, from_lineage: li
     wait_for(lambda: stale(server, "target_executions")["only-parrot@parrot"][0] == "STALE")
 
     (cause,) = stale(server, "target_executions")["only-parrot@parrot"][1]
-    assert cause == "has a new dependency data version: plans only-parrot@parrot"
+    assert cause == "plans only-parrot@parrot has a new data version"
 
 
 def stale(server: Server, asset: str) -> dict[str, tuple[str, list[str]]]:
-    """Whether each partition is up to date, as the UI shows it, and why not; of an asset without partitions under ''."""
-    partitioned = asset != "leaderboards"
-    node = server.ui.ask(STALE, asset={"path": [asset]}, keys=PAIRS if partitioned else None)["assetNodeOrError"]
-    if not partitioned:
-        return {"": (node["staleStatus"], [])}
+    """Whether each partition is up to date as the UI shows it, and why not; under '' of an asset without partitions."""
+    if asset == "leaderboards":
+        board = server.ui.ask(BOARD, asset={"path": [asset]})["assetNodeOrError"]
+        return {"": (board["staleStatus"], [])}
+    node = server.ui.ask(STALE, asset={"path": [asset]}, keys=PAIRS)["assetNodeOrError"]
     causes = [
-        [
-            f"{cause['reason']}: {cause['dependency']['path'][0]} {cause['dependencyPartitionKey']}"
-            for cause in of_partition
-        ]
+        [f"{cause['key']['path'][0]} {cause['partitionKey']} {cause['reason']}" for cause in of_partition]
         for of_partition in node["staleCausesByPartition"]
     ]
     return dict(zip(PAIRS, zip(node["staleStatusByPartition"], causes, strict=True), strict=True))
