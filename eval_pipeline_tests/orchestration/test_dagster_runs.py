@@ -309,7 +309,9 @@ def test_a_launchpad_that_asks_for_what_is_not_there_is_told_so(
 
 
 def test_a_choice_that_the_launchpad_does_not_offer_is_refused_before_a_run(folder: ProjectFolder) -> None:
-    with pytest.raises(dg.DagsterInvalidConfigError, match="refresh not in enum type Refresh got mising"):
+    with pytest.raises(
+        dg.DagsterInvalidConfigError, match="refresh not in enum type one of missing, failed, all got mising"
+    ):
         run_job(folder, "sweep", config={"refresh": "mising"})
 
     assert folder.take_calls() == []
