@@ -10,7 +10,7 @@ from rich.console import Console
 
 from eval_pipeline.cli.checks import Checked, check_files, findings_of
 from eval_pipeline.cli.options import EXISTING_FILE, open_project, project_options
-from eval_pipeline.cli.tables import print_line
+from eval_pipeline.cli.tables import counted, print_line
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -59,6 +59,6 @@ def _show(checked: Checked) -> None:
             if finding.severity == severity:
                 print_line(console, str(finding), mark=f"{severity:7}", style=style)
     for suite, cases in checked.suites.items():
-        print_line(console, f"{suite}: {cases} cases")
-    severities = [finding.severity for finding in checked.findings]
-    print_line(console, f"{severities.count('error')} errors, {severities.count('warning')} warnings")
+        print_line(console, f"{suite}: {counted(cases, 'case')}")
+    severities = [str(finding.severity) for finding in checked.findings]
+    print_line(console, ", ".join(counted(severities.count(kind), kind) for kind in _STYLES))

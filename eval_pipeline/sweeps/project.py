@@ -21,6 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.executions.runner_files import default_runner_files
+from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.source import Source, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
@@ -213,7 +214,7 @@ def _content(raw: Mapping[str, Any], source: Source, any_schedule: bool) -> tupl
     try:
         return ProjectFile.model_validate(raw), None
     except ValidationError as error:
-        problem = _field_error(error, source)
+        problem = _field_errors(error, source)
         if not any_schedule or {each["loc"][0] for each in error.errors()} != {"schedule"}:
             raise problem from None
     return ProjectFile.model_validate({name: value for name, value in raw.items() if name != "schedule"}), problem
@@ -223,9 +224,16 @@ def _absolute(root: Path, name: str) -> Path:
     return Path(os.path.normpath(root / os.path.expanduser(name)))  # noqa: PTH111 — no error for an unknown user
 
 
-def _field_error(error: ValidationError, source: Source) -> InputError:
-    first: Any = error.errors(include_url=False)[0]
-    path = tuple(step for step in first["loc"] if step not in ("list[str]", "str"))
+def _field_errors(error: ValidationError, source: Source) -> InputError:
+    """One error with the problem of every field."""
+    problems: dict[tuple[str | int, ...], InputError] = {}
+    for each in error.errors(include_url=False):
+        path = tuple(step for step in each["loc"] if step not in ("list[str]", "str"))
+        problems.setdefault(path, _field_error(each, path, source))
+    return first_of_each(list(problems.values()))
+
+
+def _field_error(first: Any, path: tuple[str | int, ...], source: Source) -> InputError:
     if first["type"] == "extra_forbidden":
         model = Defaults if path[:1] == ("defaults",) else ProjectFile
         known = [str(field.validation_alias or name) for name, field in model.model_fields.items()]

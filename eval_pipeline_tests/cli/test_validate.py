@@ -53,7 +53,7 @@ def test_valid_suites_are_counted(cli_project: CliProject) -> None:
     answer = cli_project("validate")
 
     assert answer.code == 0
-    assert answer.out.splitlines() == ["plain: 1 cases", "sums: 1 cases", "0 errors, 0 warnings"]
+    assert answer.out.splitlines() == ["plain: 1 case", "sums: 1 case", "0 errors, 0 warnings"]
 
 
 def test_everything_that_is_wrong_is_found_at_once(cli_project: CliProject) -> None:

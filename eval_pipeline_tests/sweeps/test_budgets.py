@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
 
@@ -226,3 +228,44 @@ def test_the_projects_concurrency_is_of_all_runners_together(slow: ProjectFolder
     slow.sweep_cells([PairKey("sums", "one"), PairKey("sums", "two")], defaults=defaults)
 
     assert most(slow, "all") == 3
+
+
+# Before anything runs
+
+
+def chat(folder: ProjectFolder, **fields: Any) -> None:
+    """A model that nothing can reach, and a suite that a model grades."""
+    model = {"adapter": "chat", "model": "m", "base_url": "http://127.0.0.1:9", "api_key": "k"}
+    folder.write_runners({"name": "one", **model, **fields}, {"name": "two", **model})
+    folder.write_suite({"id": "a", "input": "x", "assertions": ["Is polite"]})
+
+
+def test_a_budget_of_a_model_without_prices_is_an_error_before_anything_runs(folder: ProjectFolder) -> None:
+    chat(folder)
+    session = folder.session()
+    session.load_suites()
+    pairs = session.pairs([PairKey("sums", "one")])
+
+    (error,) = preflight(session, pairs, SweepOptions(budget_usd=5)).errors.values()
+
+    assert "the budget of the run (5 USD) cannot hold: the cost of runner 'one' is unknown" in str(error)
+    assert preflight(session, pairs, SweepOptions(budget_usd=5, budget_calls=9)).errors == {}
+    assert preflight(session, pairs, SweepOptions()).errors == {}
+
+
+@pytest.mark.parametrize(
+    ("grader", "warnings"),
+    [(None, ["runner 'one' grades its own answers in"]), ("two", ["('two' is the same model)"]), ("other", [])],
+)
+def test_a_model_that_grades_itself_is_a_warning(
+    folder: ProjectFolder, grader: str | None, warnings: list[str]
+) -> None:
+    chat(folder)
+    entries = json.loads((folder.root / "runners.yaml").read_text())["runners"]
+    folder.write_runners(*entries, {"name": "other", "adapter": "mock", "response": "{}"})
+    session = folder.session()
+    session.load_suites()
+
+    found = preflight(session, session.pairs([PairKey("sums", "one")]), SweepOptions(grader=grader)).warnings
+
+    assert [part in text for part, text in zip(warnings, found, strict=True)] == [True] * len(warnings)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.errors import EvalPipelineError, InputError
+from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE, load_project
 
@@ -185,3 +186,13 @@ def test_a_schedule_that_is_no_cron_expression_names_its_line(tmp_path: Path, sc
 @pytest.mark.parametrize("schedule", ["@daily", "*/5 1-3 * JAN mon", "30 4 * * 1"])
 def test_cron_expressions_are_accepted(tmp_path: Path, schedule: str) -> None:
     assert load_project(write(tmp_path, f"schedule: '{schedule}'")).schedule == schedule
+
+
+def test_every_wrong_field_of_a_project_file_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "eval-pipeline.yaml").write_text("suites: 5\nfoo: 1\ndefaults: {threshold: 3, bar: 2}\n")
+
+    with pytest.raises(InputError) as caught:
+        load_project(tmp_path)
+
+    fields = {problem.place.field for problem in problems_of(caught.value)}
+    assert fields == {"suites", "foo", "defaults.threshold", "defaults.bar"}

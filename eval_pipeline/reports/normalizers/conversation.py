@@ -50,16 +50,19 @@ class _ReadTurn:
 class ConversationNormalizer:
     """One report of all turns: messages and events in order, usage added up, and where each turn begins."""
 
-    version = "2"
+    version = "3"
 
     def normalize(self, material: RawSession) -> SessionReport:
         turns = [_ReadTurn(turn, _report(material, turn)) for turn in turns_of(material.raw)]
         if not turns:
             return SessionReport(execution_id=material.execution_id)
         reports = [turn.report for turn in turns]
+        failed = next((report for report in reports if report.failure_class is not None), reports[-1])
         return replace(
             reports[-1],
             prompt="\n\n".join(message["text"] for turn in turns for message in turn.raw.messages),
+            failure_class=failed.failure_class,
+            error=failed.error,
             usage=_total(report.usage for report in reports),
             events=tuple(event for turn in turns for event in turn.events()),
             skills=tuple(dict.fromkeys(skill for report in reports for skill in report.skills)),

@@ -74,10 +74,10 @@ async def with_error_policy(outcome: Awaitable[Outcome], on_error: OnError) -> O
 
 
 def _value(reply: Mapping[str, Any]) -> float | None:
-    """Return `score`; without it, the mean of the checks, or `pass`."""
+    """Return `score`; without it, the mean of the checks that passed or failed, or `pass`."""
     if "score" in reply:
         return _clip(reply["score"])
-    checks = [_clip(check.get("score", _has_passed(check))) for check in _checks(reply)]
+    checks = [_clip(check.get("score", check.get("passed", check.get("pass")))) for check in _checks(reply)]
     known = [value for value in checks if value is not None]
     if known:
         return sum(known) / len(known)
