@@ -454,3 +454,22 @@ def test_a_sweep_after_a_killed_one_does_not_wait_for_it_and_says_that_it_failed
             ("sweep", "FAILURE"),
         ]
     assert folder.ask("SELECT status FROM sweeps ORDER BY sweep_id") == [("interrupted",), ("finished",)]
+
+
+# Instances of before: a grid of runner × suite
+
+
+def test_an_instance_with_events_of_the_grid_opens_and_the_next_sweep_reports_the_pairs(folder: ProjectFolder) -> None:
+    scores = dg.AssetKey("evaluator_scores")
+    with open_instance(folder.data) as instance:
+        instance.add_dynamic_partitions(SUITES, ["sums"])
+        key = dg.MultiPartitionKey({"suite": "sums", "runner": "echo"})
+        instance.report_runless_asset_event(dg.AssetMaterialization(scores, partition=key))
+
+    session = folder.session()
+    result = run_sweep(session, *every_cell(session, "echo"), {})
+
+    assert result.problem is None
+    with open_instance(folder.data) as instance:
+        assert instance.get_materialized_partitions(scores) == {"echo|sums", "sums@echo"}
+        assert list(instance.get_dynamic_partitions(PAIRS)) == ["sums@echo"]
