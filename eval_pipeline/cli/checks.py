@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +32,9 @@ from eval_pipeline.suites.load import FORMATS, find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 from eval_pipeline.suites.review import evaluator_places, review
 from eval_pipeline.sweeps.grader_settings import accepted_settings
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.sweeps.project import NO_SUITES, PROJECT_FILE, load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 
@@ -89,7 +93,18 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
     suites = _Suites(session, runners if runner_files else None)
     for path in _named_suites(names, folder) if names else find_suite_files(project.suites, project.root):
         suites.check(path)
+    with suppress(EvalPipelineError):  # reported above
+        findings += map(_warning, _self_grading(session, suites.loaded))
     return Checked(findings=list(dict.fromkeys([*suites.findings, *findings])), suites=suites.counts)
+
+
+def _self_grading(session: ProjectSession, suites: Sequence[Suite]) -> Sequence[str]:
+    """Return the warnings about models that would grade their own answers."""
+    usable = [runner for runner in session.load_runners() if not isinstance(runner, UnusableRunner)]
+    validated = [session.validate_suite(suite) for suite in suites]
+    pairs = [Pair(ready=ready, runner=runner, revision="") for ready in validated for runner in usable]
+    named = [pair for pair in pairs if pair.runner.name in (pair.ready.suite.settings.runners or [pair.runner.name])]
+    return preflight(session, named, SweepOptions(defaults=session.project.defaults)).warnings
 
 
 def kind_of(path: Path) -> Kind | Configuration:
@@ -168,6 +183,7 @@ class _Suites:
     def __init__(self, session: ProjectSession, runners: Mapping[str, Runner] | None) -> None:
         self.findings: list[Finding] = []
         self.counts: dict[str, int] = {}
+        self.loaded: list[Suite] = []
         self._files: dict[str, Path] = {}
         self._reading = session.load_options
         self._runners = runners
@@ -184,6 +200,7 @@ class _Suites:
             self.findings.append(Finding(severity="error", message=taken, place=SourceLocation(show_path(path))))
             return
         self._files[suite.name] = path
+        self.loaded.append(suite)
         broken = EvaluatorSet(suite, self._grader).check()
         self.counts[suite.name] = len(suite.cases) - len(broken)
         for refused in suite.errors:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.cli.checks import check_files
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.warehouse.journal import PairKey
@@ -269,3 +270,13 @@ def test_a_model_that_grades_itself_is_a_warning(
     found = preflight(session, session.pairs([PairKey("sums", "one")]), SweepOptions(grader=grader)).warnings
 
     assert [part in text for part, text in zip(warnings, found, strict=True)] == [True] * len(warnings)
+
+
+def test_validate_warns_of_a_model_that_grades_itself(folder: ProjectFolder) -> None:
+    chat(folder)
+
+    checked = check_files(folder.session(), (), folder.root)
+
+    warnings = [finding.message for finding in checked.findings if finding.severity == "warning"]
+    assert len(warnings) == 2
+    assert warnings[0].startswith("runner 'one' grades its own answers")
