@@ -15,6 +15,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import CaseFilter
@@ -473,3 +475,21 @@ def test_an_instance_with_events_of_the_grid_opens_and_the_next_sweep_reports_th
     with open_instance(folder.data) as instance:
         assert instance.get_materialized_partitions(scores) == {"echo|sums", "sums@echo"}
         assert list(instance.get_dynamic_partitions(PAIRS)) == ["sums@echo"]
+
+
+# What is up to date
+
+
+def test_nothing_is_stale_after_a_sweep(folder: ProjectFolder) -> None:
+    folder.write_suite(a_test("x"), name="more")
+    session = folder.session()
+    assert run_sweep(session, *every_cell(session, "echo"), {}).problem is None
+
+    graph = build_definitions(folder.session()).resolve_asset_graph()
+    with open_instance(folder.data) as instance:
+        resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+        keys = instance.get_dynamic_partitions(PAIRS)
+        statuses = {resolver.get_status(dg.AssetKey(asset), key).value for asset in PAIR_ASSETS for key in keys}
+
+        assert statuses == {"FRESH"}
+        assert resolver.get_status(dg.AssetKey("leaderboards")).value == "FRESH"
