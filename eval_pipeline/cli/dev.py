@@ -24,11 +24,21 @@ _SUPERSEDED = "ignore:Function `dev_command` is superseded"
 @project_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port to listen on.")
-def dev_command(project: Path | None, data: Path | None, host: str, port: int) -> None:
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME[:PORT]",
+    callback=lambda context, option, names: _host_names(names),
+    help="Host of a proxy through which browsers reach the UI; repeatable. Requests for other hosts are refused.",
+)
+def dev_command(project: Path | None, data: Path | None, host: str, port: int, allowed_hosts: tuple[str, ...]) -> None:
     """Start `dagster dev` for this project: UI, schedules, sensors. Prints the address when it answers; Ctrl-C ends it.
 
-    Dagster's runs are kept in `dagster/` of the data folder, unless DAGSTER_HOME names another folder.
+    Dagster's runs are kept in `dagster/` of the data folder, unless DAGSTER_HOME names another folder. The UI has no
+    password: pages of other sites are refused, but everybody who reaches the address can start runs.
     """
+    from eval_pipeline.orchestration import dev_services  # noqa: PLC0415 — only this command needs it
     from eval_pipeline.orchestration.instance import prepare_home  # noqa: PLC0415 — Dagster takes a second to import
     from eval_pipeline.orchestration.locations import workspace_file  # noqa: PLC0415 — the same
 
@@ -39,13 +49,23 @@ def dev_command(project: Path | None, data: Path | None, host: str, port: int) -
     environment["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _SUPERSEDED]))
     if (opened.root / PROJECT_FILE).is_file():
         environment[PROJECT_VARIABLE] = str(opened.root / PROJECT_FILE)
+    environment[dev_services.HOST_VARIABLE] = host
+    environment[dev_services.ALLOWED_HOSTS_VARIABLE] = ",".join(allowed_hosts)
     if data is not None:
         environment[DATA_VARIABLE] = str(opened.data)
     click.echo(f"starting Dagster for {show_path(opened.root)} (DAGSTER_HOME={show_path(home)}) …", err=True)
     _announce(host, port)
     os.chdir(opened.root)
     arguments = ["-w", str(workspace_file(opened.root)), "-h", host, "-p", str(port)]
-    os.execve(sys.executable, [sys.executable, "-m", "dagster", "dev", *arguments], environment)
+    os.execve(sys.executable, [sys.executable, "-m", dev_services.MODULE, "dagster", "dev", *arguments], environment)
+
+
+def _host_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the hosts of `--allowed-host`. Raises click.BadParameter for an address or a pattern."""
+    for name in names:
+        if not name or set(name) & set("/,*@ "):
+            raise click.BadParameter(f"{name!r} is not a host; expected a name such as evals.example.com, or NAME:PORT")
+    return names
 
 
 def _check_free(host: str, port: int) -> None:

@@ -118,13 +118,13 @@ def sweep_by_command_line(folder: ProjectFolder, data: Path, runner: str) -> str
 
 
 @contextlib.contextmanager
-def dev_server(folder: ProjectFolder, port: int) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+def dev_server(folder: ProjectFolder, port: int, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """`eval-pipeline dev` as a process in a session of its own; yields it with the file of what it says.
 
     Nothing of it is worth an orderly end, which takes seconds: all its processes are killed together.
     """
     dev = "from eval_pipeline.cli.main import main; main()"
-    command = [sys.executable, "-c", dev, "dev", "--project", str(folder.root), "--port", str(port)]
+    command = [sys.executable, "-c", dev, "dev", "--project", str(folder.root), "--port", str(port), *options]
     log = folder.root / "dev.log"
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)

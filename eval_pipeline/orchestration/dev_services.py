@@ -1,0 +1,68 @@
+"""`dagster dev` and `dagster-webserver` with the request guard in front of the UI; a program of its own.
+
+Dagster offers no place for a layer of ours, so two names in its modules are replaced: the one by which `dagster dev`
+starts the web server, and the one by which the web server makes its application.
+
+    python -m eval_pipeline.orchestration.dev_services dagster dev …
+    python -m eval_pipeline.orchestration.dev_services webserver …       (started by the first)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+HOST_VARIABLE = "EVAL_PIPELINE_UI_HOST"
+"""The address that the UI listens on."""
+
+ALLOWED_HOSTS_VARIABLE = "EVAL_PIPELINE_UI_ALLOWED_HOSTS"
+"""Hosts that the user allows, separated by commas."""
+
+MODULE = "eval_pipeline.orchestration.dev_services"
+WEBSERVER_COMMAND = ("-m", "dagster_webserver")
+
+
+def run_dagster(arguments: Sequence[str]) -> None:
+    """Run a command of `dagster`; the web server that it starts is the guarded one."""
+    dagster: Any = import_module("dagster._cli")
+    dev: Any = import_module("dagster._cli.dev")
+    start = dev.open_ipc_subprocess
+    dev.open_ipc_subprocess = lambda command, **options: start(guarded_command(command), **options)
+    dagster.cli(list(arguments), prog_name="dagster", auto_envvar_prefix="DAGSTER_CLI")
+
+
+def guarded_command(command: Sequence[str]) -> list[str]:
+    """Return the command of a process, that of the web server replaced."""
+    program, *rest = command
+    if tuple(rest[:2]) != WEBSERVER_COMMAND:
+        return list(command)
+    return [program, "-m", MODULE, "webserver", *rest[2:]]
+
+
+def run_webserver(arguments: Sequence[str]) -> None:
+    """Run `dagster-webserver` with the request guard in front."""
+    cli: Any = import_module("dagster_webserver.cli")
+    cli.create_app_from_workspace_process_context = _guarded(cli.create_app_from_workspace_process_context)
+    sys.argv[1:] = list(arguments)
+    cli.main()
+
+
+def _guarded(create: Callable[..., Any]) -> Callable[..., Any]:
+    from eval_pipeline.orchestration.request_guard import RequestGuard, allow_hosts  # noqa: PLC0415 — imports graphql
+
+    named = filter(None, os.environ.get(ALLOWED_HOSTS_VARIABLE, "").split(","))
+    hosts = allow_hosts(os.environ.get(HOST_VARIABLE, "127.0.0.1"), named)
+    return lambda *args, **options: RequestGuard(create(*args, **options), hosts)
+
+
+def main() -> None:
+    """Run the program that the first argument names."""
+    programs = {"dagster": run_dagster, "webserver": run_webserver}
+    programs[sys.argv[1]](sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()
