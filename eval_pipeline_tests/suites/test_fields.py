@@ -31,7 +31,6 @@ UNREAD = {"suite": {"$schema"}, "test": {"note"}}
 BESIDE = {
     "workspace": {"static_path", "static", "pool"},  # removed from AgentV: an error names today's field
     "turn": {"execution"},  # a turn's evaluators are looked for as a test's are
-    "evaluator": {"assertions"},  # an argument, in which templates are included
 }
 """What a reader looks for beside the fields of its table."""
 

@@ -111,8 +111,8 @@ def _is_include(entry: Any) -> bool:
 
 def _with_members(entry: Any, cursor: FieldCursor, context: LoadContext) -> Any:
     """Return a composite evaluator with one list of members, and its included templates expanded."""
-    keys = [key for key in MEMBERS if entry.get(key) is not None] if isinstance(entry, Mapping) else []
-    if not keys or not _is_group(entry):
+    keys = [key for key in MEMBERS if entry.get(key) is not None] if _is_group(entry) else []
+    if not keys:
         return entry
     for key in keys[1:]:
         problem = f"'{keys[0]}' of the same {entry['type']} is read instead; ignored"
