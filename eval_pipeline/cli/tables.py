@@ -16,14 +16,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from eval_pipeline.leaderboards.show import BOARD_HEAD, UNKNOWN, board_rows
+from eval_pipeline.leaderboards.show import BOARD_HEAD, UNKNOWN, ages_differ, board_rows, short_period
 
 UNLIMITED = 1_000_000
 """The width of output that no terminal shows."""
 GAP = 2
 NARROWEST_TEXT = 24
 """A last column of prose is wrapped into this many cells at least, else left out."""
-_BOARD_NAMES = ("#", "runner")
+_BOARD_NAMES: tuple[str, ...] = ("#", "runner")
+_AGE = "answered"
+_BOARD_RATE = ("pass rate", _AGE)
+"""What a narrow terminal keeps besides the names where a board compares answers of different ages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +70,27 @@ def _print_board(
     columns = [(name, [row[index] for row in rows]) for index, name in enumerate(BOARD_HEAD)]
     columns = [(name, cells) for name, cells in columns if any(cell not in (UNKNOWN, "0") for cell in cells)]
     columns += [more] if more is not None else []
+    keep = _BOARD_NAMES
+    if ages_differ(standings) and columns_that_fit(_board_widths(columns), console.width, Layout()) < len(columns):
+        columns, keep = _ages_first(columns, standings), (*_BOARD_NAMES, *_BOARD_RATE)
     head = [name for name, _ in columns]
-    layout = Layout(keep=len(_BOARD_NAMES), right=frozenset(head) - frozenset(_BOARD_NAMES))
+    layout = Layout(keep=sum(name in keep for name in head), right=frozenset(head) - frozenset(_BOARD_NAMES))
     print_line(console, title, style="bold")
     left_out = print_table(console, head, list(zip(*(cells for _, cells in columns), strict=True)), layout)
     console.print()
     return left_out
+
+
+def _board_widths(columns: Sequence[tuple[str, list[str]]]) -> list[int]:
+    return [max(map(cell_len, (name, *cells))) for name, cells in columns]
+
+
+def _ages_first(columns: Sequence[tuple[str, list[str]]], standings: pl.DataFrame) -> list[tuple[str, list[str]]]:
+    """Return the columns with when answers were given, shortened, behind the pass rate: a narrow terminal keeps it."""
+    periods = zip(standings["oldest_answer_at"], standings["newest_answer_at"], strict=True)
+    by_name = dict(columns) | {_AGE: [short_period(*each) for each in periods]}
+    first = [name for name in (*_BOARD_NAMES, *_BOARD_RATE) if name in by_name]
+    return [(name, by_name[name]) for name in (*first, *(name for name in by_name if name not in first))]
 
 
 def print_rows(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 import polars as pl
 
@@ -48,6 +49,29 @@ def period(first: datetime | None, last: datetime | None) -> str:
         return f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
     minutes = f"{first:%H:%M}", f"{last:%H:%M}"
     return f"{first:%Y-%m-%d} {minutes[0]}" + (f" to {minutes[1]}" if minutes[0] != minutes[1] else "")
+
+
+def short_period(first: datetime | None, last: datetime | None) -> str:
+    """Return the same in fewer characters, without the year: `11-22 14:03`, `11-22 14:03–15:10`, `11-20–11-22`."""
+    if first is None or last is None:
+        return UNKNOWN
+    if first.date() != last.date():
+        return f"{first:%m-%d}–{last:%m-%d}"
+    minutes = f"{first:%H:%M}", f"{last:%H:%M}"
+    return f"{first:%m-%d} {minutes[0]}" + (f"–{minutes[1]}" if minutes[0] != minutes[1] else "")
+
+
+ONE_AGE = timedelta(hours=1)
+"""Answers of a board that were given within this time count as equally old."""
+
+
+def ages_differ(standings: pl.DataFrame) -> bool:
+    """Return whether a board compares answers of different ages."""
+    if not {"oldest_answer_at", "newest_answer_at"} <= set(standings.columns):
+        return False
+    oldest: Any = standings["oldest_answer_at"].min()
+    newest: Any = standings["newest_answer_at"].max()
+    return oldest is not None and newest is not None and newest - oldest > ONE_AGE
 
 
 BOARD_HEAD = (

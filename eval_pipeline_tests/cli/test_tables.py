@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -11,6 +13,7 @@ from rich.console import Console
 from eval_pipeline.cli.progress import LiveProgress
 from eval_pipeline.cli.tables import Layout, print_rows
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.store import open_warehouse
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 
 LONG = "solver-175b-with-verification"
@@ -59,6 +62,31 @@ def test_a_narrow_terminal_shows_names_whole_and_says_which_columns_are_left_out
     left_out = [line for line in lines if line.startswith(f"not shown in {columns} columns: ")]
     assert any(dropped in line for line in left_out)
     assert all(len(line) <= columns for line in lines if line not in left_out and ": " not in line)
+
+
+@pytest.mark.parametrize(("columns", "age"), [(60, "01-15–"), (80, "01-15–"), (200, "2026-01-15 to ")])
+def test_a_narrow_terminal_shows_when_answers_of_different_ages_were_given(
+    aged_project: CliProject, columns: int, age: str
+) -> None:
+    lines = aged_project.in_terminal(columns, "leaderboard").out.splitlines()
+
+    assert "answered" in next(line for line in lines if line.startswith("#")).split()
+    assert any(LONG in line and age in line for line in lines)
+    assert not any("answered" in line for line in lines if line.startswith("not shown"))
+    assert all(len(line) <= columns for line in lines if not line.startswith("not shown"))
+
+
+@pytest.fixture
+def aged_project(cli_project: CliProject, tmp_path: Path) -> CliProject:
+    """The project with one answer of last January."""
+    shutil.copytree(cli_project.root, tmp_path / "aged")
+    warehouse = open_warehouse(tmp_path / "aged/data")
+    with warehouse.transaction() as connection:
+        connection.execute(
+            "UPDATE leaderboards SET oldest_answer_at = TIMESTAMP '2026-01-15 12:00:00' WHERE runner = ?", [LONG]
+        )
+    warehouse.publish()
+    return CliProject(tmp_path / "aged")
 
 
 def test_without_a_terminal_every_column_is_shown(cli_project: CliProject) -> None:

@@ -18,6 +18,7 @@ from eval_pipeline.leaderboards.show import (
     money,
     percent,
     period,
+    short_period,
 )
 from eval_pipeline_tests.leaderboards.sample_verdicts import board, many
 
@@ -69,6 +70,19 @@ def test_an_interval_is_shown_when_both_ends_are_known(low: float | None, high: 
 )
 def test_the_age_of_answers_is_a_time_or_a_period(last: datetime | None, text: str) -> None:
     assert period(datetime(2026, 1, 15, 12), last) == text
+
+
+@pytest.mark.parametrize(
+    ("last", "text"),
+    [
+        (datetime(2026, 1, 15, 12, 0, 59), "01-15 12:00"),
+        (datetime(2026, 1, 15, 13, 7), "01-15 12:00–13:07"),
+        (datetime(2026, 2, 1), "01-15–02-01"),
+        (None, "–"),
+    ],
+)
+def test_the_age_of_answers_has_a_short_form(last: datetime | None, text: str) -> None:
+    assert short_period(datetime(2026, 1, 15, 12), last) == text
 
 
 def test_a_board_has_a_row_per_runner_under_its_head() -> None:
