@@ -121,30 +121,6 @@ def _make_writable(path: Path) -> None:
                 (Path(parent) / name).chmod(0o700, follow_symlinks=False)
 
 
-def copy_template(template: Path, folder: Path) -> None:
-    """Copy a template's content into a folder. Raises OSError.
-
-    Symbolic links are copied as links; pipes, sockets and links to a git repository elsewhere are skipped.
-    """
-    shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True, ignore=_not_copied)
-
-
-def copy_file(origin: Path, path: Path) -> None:
-    """Copy a file and create its parent folders. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(origin, path)
-
-
-def _not_copied(parent: str, names: list[str]) -> list[str]:
-    """Skip special files, and a `.git` that is a file: it refers to a repository elsewhere (submodule, work tree)."""
-    paths = [Path(parent, name) for name in names]
-    return [path.name for path in paths if (path.is_file() if path.name == ".git" else not _is_plain(path))]
-
-
-def _is_plain(path: Path) -> bool:
-    return path.is_symlink() or path.is_file() or path.is_dir()
-
-
 def safe_name(name: str) -> str:
     """Return a valid folder name. A changed name carries a hash, so that it stays unique."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:_LONGEST]

@@ -10,7 +10,8 @@ import orjson
 from filelock import FileLock, Timeout
 
 from eval_pipeline.executions.threads import in_thread
-from eval_pipeline.executions.workspaces.folders import block_git_discovery, copy_file, copy_template, remove
+from eval_pipeline.executions.workspaces.beneath import copy_file, copy_template, folder_beneath
+from eval_pipeline.executions.workspaces.folders import block_git_discovery, remove
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, reset, update_checkout
 from eval_pipeline.fingerprints import fingerprint
@@ -74,13 +75,13 @@ async def prepare(slot: Slot, spec: WorkspaceSpec) -> list[CheckedOut]:
     await in_thread(remove, slot.folder)
     slot.folder.mkdir()
     await fill(spec, slot.folder)
-    checked_out = [await check_out(item, slot.folder / item.path) for item in outer_first(spec)]
+    checked_out = [await check_out(item, folder_beneath(slot.folder, item.path)) for item in outer_first(spec)]
     slot.ready.write_bytes(orjson.dumps([at.config for at in checked_out]))
     return checked_out
 
 
 async def _reuse(slot: Slot, spec: WorkspaceSpec, configs: Sequence[str]) -> list[CheckedOut]:
-    folders = [slot.folder / item.path for item in outer_first(spec)]
+    folders = [folder_beneath(slot.folder, item.path) for item in outer_first(spec)]
     await in_thread(_remove_beside, slot.folder, folders)
     updated = [
         await update_checkout(item, folder, config)
@@ -103,7 +104,7 @@ async def fill(spec: WorkspaceSpec, folder: Path) -> None:
     if spec.template is not None:
         await in_thread(copy_template, spec.template, folder)
     for file in spec.files:
-        await in_thread(copy_file, file.origin, folder / file.path)
+        await in_thread(copy_file, file.origin, folder, file.path)
 
 
 def _configs(slot: Slot) -> list[str] | None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from eval_pipeline.executions.model import Plan, TargetFailure
 from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.executions.workspaces.beneath import folder_beneath
 from eval_pipeline.executions.workspaces.folders import remove
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.hooks import HookFailure, suite_payload
@@ -216,7 +217,7 @@ async def _temporary(
     folder = manager.sweep.new(*names)
     try:
         await fill(spec, folder)
-        checked_out = [await clone(item, folder / item.path) for item in outer_first(spec)]
+        checked_out = [await clone(item, folder_beneath(folder, item.path)) for item in outer_first(spec)]
         tracker = manager.track(folder)
         return WorkspaceDir(manager, folder, tracker, repositories=tuple(checked_out), fresh=clone is not check_out)
     except BaseException:
@@ -234,7 +235,7 @@ async def _static(manager: WorkspaceManager, spec: WorkspaceSpec) -> WorkspaceDi
         await fill(spec, folder)
     checked_out: list[CheckedOut] = []
     for item in outer_first(spec):
-        path = folder / item.path
+        path = folder_beneath(folder, item.path)
         checkout = (
             await existing_checkout(path) if path.is_dir() and any(path.iterdir()) else await check_out(item, path)
         )

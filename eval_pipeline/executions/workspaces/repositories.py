@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from eval_pipeline.executions.workspaces.beneath import write_file
 from eval_pipeline.executions.workspaces.git import GitFailure, git, without_password
 from eval_pipeline.suites.workspace import Repository
 
@@ -76,11 +77,11 @@ async def reset(at: CheckedOut, *, ignored: bool, keep: tuple[Path, ...] = ()) -
 def _tidy(folder: Path, config: str) -> None:
     """Undo what a checkout does not: changed git settings, and lock files of a killed git."""
     try:
+        write_file(folder, ".git/config", config.encode())
         for lock in ("index.lock", "HEAD.lock", "config.lock"):
             (folder / ".git" / lock).unlink(missing_ok=True)
-        (folder / ".git" / "config").write_text(config, encoding="utf-8")
     except OSError as error:
-        raise GitFailure(f"'{folder.name}' is no longer a git repository: {error.strerror}") from error
+        raise GitFailure(f"'{folder.name}' is no longer a git repository: {error.strerror or error}") from error
 
 
 async def _clone(repository: Repository, folder: Path) -> None:

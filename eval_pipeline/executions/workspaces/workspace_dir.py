@@ -15,6 +15,7 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.executions.workspaces.beneath import folder_beneath
 from eval_pipeline.executions.workspaces.folders import POOL, SweepFolder, remove
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.hooks import HookPayload, run_hook
@@ -163,6 +164,7 @@ class WorkspaceDir:
     async def _reset_repositories(self, *, strict: bool) -> None:
         folders = tuple(at.folder for at in self.repositories)
         for at in self.repositories:
+            folder_beneath(self.folder, at.folder.relative_to(self.folder).as_posix())
             await reset(at, ignored=strict, keep=folders)
 
     def is_kept(self, *, failed: bool) -> bool:
