@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 
-from eval_pipeline.cli import address
+from eval_pipeline.cli import address, dev_services
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.sweeps.dagster_files import prepare_home, workspace_file
 from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE
 
 _SUPERSEDED = "ignore:Function `dev_command` is superseded"
@@ -38,10 +39,6 @@ def dev_command(project: Path | None, data: Path | None, host: str, port: int, a
     Dagster's runs are kept in `dagster/` of the data folder, unless DAGSTER_HOME names another folder. The UI has no
     password: pages of other sites are refused, but everybody who reaches the address can start runs.
     """
-    from eval_pipeline.orchestration import dev_services  # noqa: PLC0415 — only this command needs it
-    from eval_pipeline.orchestration.instance import prepare_home  # noqa: PLC0415 — Dagster takes a second to import
-    from eval_pipeline.orchestration.locations import workspace_file  # noqa: PLC0415 — the same
-
     opened = open_project(project, data)
     _check_free(host, port)
     home = prepare_home(opened.data, opened.root)

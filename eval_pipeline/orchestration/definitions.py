@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 
 from eval_pipeline.orchestration.build import build_definitions, session_of
-from eval_pipeline.orchestration.instance import describe_home
+from eval_pipeline.sweeps.dagster_files import describe_home
 
 _session = session_of(Path.cwd())
 if sys.argv[1:3] == ["api", "grpc"]:  # the server of this location, started by `dagster dev`; not each run's process

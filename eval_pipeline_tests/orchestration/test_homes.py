@@ -21,16 +21,19 @@ from dagster._core.instance.ref import InstanceRef
 
 from eval_pipeline.cli import address
 from eval_pipeline.cli.main import main
-from eval_pipeline.orchestration.instance import (
+from eval_pipeline.orchestration.instance import open_instance
+from eval_pipeline.orchestration.run import run_sweep
+from eval_pipeline.sweeps.dagster_files import (
     CONFIG,
+    LOCATION,
+    MODULE,
     configures,
     dagster_home,
     describe_home,
-    open_instance,
+    location_name,
     prepare_home,
+    workspace_file,
 )
-from eval_pipeline.orchestration.locations import LOCATION, MODULE, location_name, workspace_file
-from eval_pipeline.orchestration.run import run_sweep
 from eval_pipeline.sweeps.new_projects import template_files
 from eval_pipeline_tests.orchestration.test_ui import free_port, wait_until_served
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, every_cell

@@ -12,8 +12,9 @@ import pytest
 from alembic.script import ScriptDirectory
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 
-from eval_pipeline.orchestration.instance import open_instance, prepare_home
+from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.sqlite_storage import SweepSqliteStorage
+from eval_pipeline.sweeps.dagster_files import prepare_home
 
 
 @pytest.fixture

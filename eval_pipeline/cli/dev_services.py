@@ -3,8 +3,8 @@
 Dagster offers no place for a layer of ours, so two names in its modules are replaced: the one by which `dagster dev`
 starts the web server, and the one by which the web server makes its application.
 
-    python -m eval_pipeline.orchestration.dev_services dagster dev …
-    python -m eval_pipeline.orchestration.dev_services webserver …       (started by the first)
+    python -m eval_pipeline.cli.dev_services dagster dev …
+    python -m eval_pipeline.cli.dev_services webserver …       (started by the first)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HOST_VARIABLE = "EVAL_PIPELINE_UI_HOST"
 ALLOWED_HOSTS_VARIABLE = "EVAL_PIPELINE_UI_ALLOWED_HOSTS"
 """Hosts that the user allows, separated by commas."""
 
-MODULE = "eval_pipeline.orchestration.dev_services"
+MODULE = "eval_pipeline.cli.dev_services"
 WEBSERVER_COMMAND = ("-m", "dagster_webserver")
 
 
@@ -51,7 +51,7 @@ def run_webserver(arguments: Sequence[str]) -> None:
 
 
 def _guarded(create: Callable[..., Any]) -> Callable[..., Any]:
-    from eval_pipeline.orchestration.request_guard import RequestGuard, allow_hosts  # noqa: PLC0415 — imports graphql
+    from eval_pipeline.cli.request_guard import RequestGuard, allow_hosts  # noqa: PLC0415 — imports graphql
 
     named = filter(None, os.environ.get(ALLOWED_HOSTS_VARIABLE, "").split(","))
     hosts = allow_hosts(os.environ.get(HOST_VARIABLE, "127.0.0.1"), named)
