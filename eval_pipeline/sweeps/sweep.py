@@ -35,6 +35,7 @@ from eval_pipeline.sweeps.rescoring import StoredSessions
 from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pairs
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.journal_lines import UnwritableJournal
 from eval_pipeline.warehouse.queries import mean_cost
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline.warehouse.store import Warehouse
@@ -259,11 +260,20 @@ class _Sweep:
             result = await pair.take(plan, execution)
         except Exception as error:  # noqa: BLE001 — a pair that cannot be written must not stop the others
             pair.fault = pair.fault or error
+            if isinstance(error, UnwritableJournal):
+                self._stop(error)
         finally:
             self._context.budget.release(plan)
             pair.under_way -= 1
             self._finish_if_over(pair)
         return result
+
+    def _stop(self, error: UnwritableJournal) -> None:
+        """Execute nothing more in any pair: answers that cannot be written cost money for nothing."""
+        for execution in self._by_name.values():
+            if execution.pair.name not in self._finished:
+                execution.fault = execution.fault or error
+                self._finish_if_over(execution)
 
     def _finish_if_over(self, execution: PairExecution) -> None:
         if execution.over and execution.pair.name not in self._finished:

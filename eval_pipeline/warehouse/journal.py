@@ -11,17 +11,17 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import orjson
 from filelock import BaseFileLock, FileLock, Timeout
 
 from eval_pipeline.executions.model import Artifact, Execution
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.journal_lines import SET_ASIDE, UnwritableJournal, ingest_readable, read_rows, write_line
 from eval_pipeline.warehouse.storage import Storage
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -55,7 +55,13 @@ class Journal:
         self._synced_at = time.monotonic()
 
     def append(self, table: str, row: Row) -> None:
-        """Append a row; executions are synced to disk within a second."""
+        """Append a row; executions are synced to disk within a second. Raises UnwritableJournal, as `flush` does."""
+        try:
+            self._append(table, row)
+        except OSError as error:
+            raise UnwritableJournal(self._folder, error) from error
+
+    def _append(self, table: str, row: Row) -> None:
         file: BinaryIO | None = self._files.get(table)
         if file is None:
             self._claim()
@@ -63,7 +69,10 @@ class Journal:
             file = self._files[table] = (self._folder / f"{table}.jsonl").open("ab", buffering=buffering)
         # Executions first, unbuffered: they cost money and cannot be derived again. fsync is limited to one a second.
         line = to_json(row) + b"\n"
-        file.write(line)
+        if table == TABLES[0]:
+            write_line(file, line)
+        else:
+            file.write(line)
         self._bytes += len(line)
         if table == TABLES[0] and time.monotonic() - self._synced_at > SYNC_EVERY_S:
             os.fsync(file.fileno())
@@ -106,13 +115,18 @@ class Journal:
 
     def flush(self) -> None:
         """Write what is buffered and close the files; the folder stays locked until its rows are committed."""
-        for file in self._files.values():
-            file.close()
-        self._files.clear()
+        files, self._files = self._files, {}
+        try:
+            with ExitStack() as closing:
+                for file in files.values():
+                    closing.callback(file.close)
+        except OSError as error:
+            raise UnwritableJournal(self._folder, error) from error
 
     def close(self) -> None:
-        """Close the files, and unlock the folder."""
-        self.flush()
+        """Close the files, and unlock the folder. Derived rows that cannot be written are derived again."""
+        with suppress(UnwritableJournal):
+            self.flush()
         if self._owned is not None:
             self._owned.release()
             self._owned = None
@@ -137,26 +151,31 @@ def recover(warehouse: Warehouse, pair: PairKey, except_sweep: str) -> int:
 def journaled_executions(storage: Storage, pair: PairKey) -> Iterator[Row]:
     """Yield the executions of a pair that are not ingested yet, of killed sweeps and of one under way; change nothing.
 
-    An incomplete last line is skipped, and so is a journal that its sweep ingests at this moment.
+    Lines that cannot be read are skipped, and so is a journal that its sweep ingests at this moment.
     """
     for folder in _left_over(storage, pair):
-        try:
-            text = (folder / f"{TABLES[0]}.jsonl").read_bytes()
-        except FileNotFoundError:
-            continue
-        for line in text.splitlines():
-            with suppress(orjson.JSONDecodeError):
-                yield orjson.loads(line)
+        with suppress(FileNotFoundError):
+            yield from [row for _, row in read_rows(folder / f"{TABLES[0]}.jsonl") if row is not None]
 
 
 def _recover_folder(folder: Path, warehouse: Warehouse) -> bool:
     try:
         with FileLock(folder / OWNED, timeout=0):  # the operating system releases the lock of a killed process
-            warehouse.ingest({TABLES[0]: folder / f"{TABLES[0]}.jsonl"})
-            shutil.rmtree(folder, ignore_errors=True)
+            ingest_readable(warehouse, TABLES[0], folder / f"{TABLES[0]}.jsonl")
+            _remove_stored(folder)
     except Timeout:
         return False
     return True
+
+
+def _remove_stored(folder: Path) -> None:
+    """Remove a journal whose rows are committed, but not the lines that were set aside."""
+    if not any(folder.glob(f"*{SET_ASIDE}")):
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    for path in folder.iterdir():
+        if path.suffix != SET_ASIDE:
+            path.unlink(missing_ok=True)
 
 
 def _left_over(storage: Storage, pair: PairKey) -> Iterator[Path]:
@@ -164,7 +183,7 @@ def _left_over(storage: Storage, pair: PairKey) -> Iterator[Path]:
     if root.is_dir():
         for sweep in sorted(root.iterdir()):  # oldest first
             folder = journal_folder(storage, sweep.name, pair)
-            if folder.is_dir():
+            if folder.is_dir() and any(path.suffix != SET_ASIDE for path in folder.iterdir()):
                 yield folder
 
 

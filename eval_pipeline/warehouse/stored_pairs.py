@@ -127,19 +127,20 @@ def pending_executions(warehouse: Warehouse, pair: PairKey) -> dict[str, StoredE
     """
     pending: dict[str, StoredExecution] = {}
     for row in journaled_executions(warehouse.storage, pair):
-        known = pending.get(row["key"])
-        if known is None or row["completed"] or not known.valid:
-            pending[row["key"]] = _only_executed(row)
+        key = row.get("key")
+        known = pending.get(key) if isinstance(key, str) else None
+        if isinstance(key, str) and (known is None or row.get("completed") or not known.valid):
+            pending[key] = _only_executed(key, row)
     return pending
 
 
-def _only_executed(row: Row) -> StoredExecution:
+def _only_executed(key: str, row: Row) -> StoredExecution:
     return StoredExecution(
-        key=row["key"],
+        key=key,
         execution_id=row["execution_id"],
-        valid=row["completed"],
-        format=row["format"],
-        sweep_id=row["sweep_id"],
+        valid=row.get("completed") is True,
+        format=row.get("format"),
+        sweep_id=row.get("sweep_id") or "",
         answered_by=row.get("answered_by"),
         fallback_revision=(row.get("identity") or {}).get("fallback"),
         identified=row.get("identity") is not None,

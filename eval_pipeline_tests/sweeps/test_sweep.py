@@ -450,7 +450,7 @@ def test_a_journal_that_cannot_be_read_harms_only_its_own_cell(folder: ProjectFo
     folder.write_suite(a_test("a"), name="other")
     left = folder.data / "journals" / "20200101T000000.000000-dead" / "echo" / "sums"
     left.mkdir(parents=True)
-    (left / "target_executions.jsonl").write_text("no JSON at all\n")
+    (left / "target_executions.jsonl").mkdir()
 
     _, outcomes = folder.sweep_cells([PairKey("sums", "echo"), PairKey("other", "echo")])
 
