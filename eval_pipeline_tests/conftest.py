@@ -23,7 +23,7 @@ SLOW_FILES = frozenset({
     "formats/agentv/test_agentv_projects.py",
     "formats/agentv/test_fuzzing.py",
     "orchestration/test_dagster_runs.py",
-    "orchestration/test_event_storage.py",
+    "orchestration/test_sqlite_storage.py",
     "orchestration/test_instance.py",
     "orchestration/test_run_page.py",
     "orchestration/test_ui.py",

@@ -13,7 +13,6 @@ import dagster as dg
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.checks import check_target, logged_checks, pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.config import SweepConfig, form_of
-from eval_pipeline.orchestration.event_storage import newest_storage_id
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import board_metadata, suite_materialization
 from eval_pipeline.orchestration.partitions import (
@@ -25,6 +24,7 @@ from eval_pipeline.orchestration.partitions import (
 )
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
 from eval_pipeline.orchestration.run_page import run_on_page
+from eval_pipeline.orchestration.sqlite_storage import newest_storage_id
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession

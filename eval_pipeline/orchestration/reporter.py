@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from eval_pipeline.orchestration.checks import check_target, checks_of_pair
-from eval_pipeline.orchestration.event_storage import events_together
 from eval_pipeline.orchestration.metadata import pair_metadata
 from eval_pipeline.orchestration.partitions import partition_key
+from eval_pipeline.orchestration.sqlite_storage import events_together
 from eval_pipeline.orchestration.versions import NewestEvents, provenance
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE, STAGES, Defaults
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome

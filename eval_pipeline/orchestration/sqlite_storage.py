@@ -1,25 +1,53 @@
-"""Dagster's default storage, cheaper to open and to write; the files and their content stay Dagster's own."""
+"""Dagster's SQLite storage, cheaper to open and to write; the files and their content stay Dagster's own.
+
+It replaces the stock storage while a sweep runs in this process (see `instance.open_instance`); the webserver and the
+daemon read the same files with the stock one.
+
+- The stock event log makes a new engine for each event and commits each on its own: 10 ms of CPU an event. Here one
+  connection per file stays open, and events are stored several at a time.
+- The stock storages load all of Dagster's migration scripts whenever they open a database. Here one with a migration
+  stamp opens as it is: Dagster only tests whether there is a stamp.
+- The stock storages make the tables of each run's database statement by statement. Here it starts as a copy.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
+import dagster as dg
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from dagster._core.events.log import EventLogEntry
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageMetadata
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
 from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.runs.schema import RunStorageSqlMetadata
 from dagster._core.storage.schedules import SqliteScheduleStorage
 from dagster._core.storage.schedules.schema import ScheduleStorageSqlMetadata
+from dagster._core.storage.sql import ALEMBIC_SCRIPTS_LOCATION
 from dagster._core.storage.sqlite import create_db_conn_string
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
-from dagster._serdes import ConfigurableClassData
-from sqlalchemy import NullPool, create_engine
+from dagster._serdes import ConfigurableClassData, serialize_value
+from sqlalchemy import MetaData, NullPool, create_engine
+from sqlalchemy.engine import Connection, Engine
 
-from eval_pipeline.orchestration.blank_databases import is_complete, make_if_missing
-from eval_pipeline.orchestration.event_storage import PooledEventLogStorage
+BUSY_TIMEOUT_S = 60
+"""How long to wait for another process that writes to the same file."""
 
 
 class SweepSqliteStorage(DagsterSqliteStorage):
-    """`DagsterSqliteStorage` over the storages below and the pooled event log."""
+    """`DagsterSqliteStorage` over the storages below."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         history = Path(base_dir, "history")
@@ -39,15 +67,8 @@ class QuickRunStorage(SqliteRunStorage):
 
     @classmethod
     def from_local(cls, base_dir: str, inst_data: ConfigurableClassData | None = None) -> Self:
-        address = create_db_conn_string(base_dir, "runs")
-        new = make_if_missing(Path(base_dir, "runs.db"), RunStorageSqlMetadata)
-        if not is_complete(create_engine(address, poolclass=NullPool), "instance_info"):
-            return super().from_local(base_dir, inst_data)
-        storage = cls(address, inst_data)
-        if new:
-            storage.migrate()
-            storage.optimize()
-        return storage
+        opened = _open_stamped(cls, base_dir, "runs", RunStorageSqlMetadata, "instance_info")
+        return opened if opened is not None else super().from_local(base_dir, inst_data)
 
 
 class QuickScheduleStorage(SqliteScheduleStorage):
@@ -55,12 +76,205 @@ class QuickScheduleStorage(SqliteScheduleStorage):
 
     @classmethod
     def from_local(cls, base_dir: str, inst_data: ConfigurableClassData | None = None) -> SqliteScheduleStorage:
-        address = create_db_conn_string(base_dir, "schedules")
-        new = make_if_missing(Path(base_dir, "schedules.db"), ScheduleStorageSqlMetadata)
-        if not is_complete(create_engine(address, poolclass=NullPool), "job_ticks"):
-            return super().from_local(base_dir, inst_data)
-        storage = cls(address, inst_data)
-        if new:
-            storage.migrate()
-            storage.optimize()
-        return storage
+        opened = _open_stamped(cls, base_dir, "schedules", ScheduleStorageSqlMetadata, "job_ticks")
+        return opened if opened is not None else super().from_local(base_dir, inst_data)
+
+
+class PooledEventLogStorage(SqliteEventLogStorage):
+    """The SQLite event log with one open connection per file, and several events in one transaction on request."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._turn = threading.RLock()
+        self._connections: dict[str, Connection] = {}
+        self._tables: dict[str, bool] = {}
+        self._has_index_columns: bool | None = None
+        self._held = False
+        self.newest_asset_event: int | None = None
+        super().__init__(base_dir, inst_data)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Commit what is stored inside once, at the end. Other threads and processes wait meanwhile: keep it short."""
+        with self._turn:
+            if self._held:
+                yield
+                return
+            self._held = True
+            try:
+                yield
+            except BaseException:
+                self._end_all(commit=False)
+                raise
+            else:
+                self._end_all(commit=True)
+            finally:
+                self._held = False
+
+    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
+        with self.together():
+            for event in events:
+                self.store_event(event)
+
+    def has_table(self, table_name: str) -> bool:
+        if not self._tables.get(table_name):
+            self._tables[table_name] = super().has_table(table_name)
+        return self._tables[table_name]
+
+    def dispose(self) -> None:
+        with self._turn:
+            for connection in self._connections.values():
+                connection.close()
+                connection.engine.dispose()
+            self._connections.clear()
+        super().dispose()
+
+    @contextmanager
+    def _connect(self, shard: str) -> Iterator[Connection]:
+        """A connection inside a transaction: of its own, or the one that `together` ends."""
+        with self._turn:
+            connection = self._connection(shard)
+            if connection.in_transaction():
+                yield connection
+                return
+            if self._held:
+                connection.begin()
+                yield connection
+                return
+            with connection.begin():
+                yield connection
+            self._notify(shard)
+
+    def _connection(self, shard: str) -> Connection:
+        if shard not in self._connections:
+            engine = create_engine(
+                self.conn_string_for_shard(shard),
+                poolclass=NullPool,
+                connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
+            )
+            if shard not in self._initialized_dbs:
+                self._initdb(engine)
+                self._initialized_dbs.add(shard)
+            self._connections[shard] = engine.connect()
+        return self._connections[shard]
+
+    def _initdb(self, engine: Engine, for_index_shard: bool = False) -> None:
+        if _is_complete(engine, "event_logs"):
+            return
+        database = Path(str(engine.url.database))
+        if database.exists():
+            super()._initdb(engine, for_index_shard)
+            return
+        blank = database.parent.parent / f"blank-events-{dg.__version__}.db"
+        _make_if_missing(blank, SqlEventLogStorageMetadata)
+        shutil.copyfile(blank, database)
+
+    def _end_all(self, *, commit: bool) -> None:
+        """End open transactions, runs first: an event in the index alone would have no run."""
+        shards = sorted(self._connections, key=lambda shard: shard == INDEX_SHARD_NAME)
+        for connection in (self._connections[shard] for shard in shards):
+            transaction = connection.get_transaction()
+            if transaction is not None:
+                transaction.commit() if commit else transaction.rollback()
+        for shard in shards:
+            self._notify(shard)
+
+    def _notify(self, shard: str) -> None:
+        """Make the file look changed: the live log of the UI watches it, and SQLite writes to a file beside it."""
+        with suppress(OSError):
+            os.utime(self.path_for_shard(shard))
+
+    def _has_asset_key_index_cols_on_connection(self, conn: Connection) -> bool:
+        if self._has_index_columns is None:
+            self._has_index_columns = super()._has_asset_key_index_cols_on_connection(conn)
+        return self._has_index_columns
+
+    def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
+        self.newest_asset_event = event_id
+        super()._store_asset_event(conn, event, event_id)
+
+    def _store_asset_check_evaluation_planned(self, event: EventLogEntry, event_id: int | None) -> None:
+        """As the stock storage, except that the event, which lists every partition, is serialized once for them all."""
+        planned: Any = event.get_dagster_event().event_specific_data
+        keys = planned.partitions_subset.get_partition_keys() if planned.partitions_subset else [None]
+        row = {
+            "asset_key": planned.asset_key.to_string(),
+            "check_name": planned.check_name,
+            "run_id": event.run_id,
+            "execution_status": AssetCheckExecutionRecordStatus.PLANNED.value,
+            "evaluation_event": serialize_value(event),
+            "evaluation_event_timestamp": self._event_insert_timestamp(event),  # type: ignore[no-untyped-call]
+            "evaluation_event_storage_id": event_id,
+        }
+        with self.index_connection() as conn:
+            conn.execute(AssetCheckExecutionsTable.insert(), [{**row, "partition": key} for key in keys])
+
+
+def newest_storage_id(instance: dg.DagsterInstance, asset: str, partition: str) -> int | None:
+    """Return the storage id of a partition's materialization that was just stored."""
+    storage = instance.event_log_storage
+    if isinstance(storage, PooledEventLogStorage):
+        return storage.newest_asset_event
+    key, materialized = dg.AssetKey(asset), dg.DagsterEventType.ASSET_MATERIALIZATION
+    return storage.get_latest_storage_id_by_partition(key, materialized, {partition}).get(partition)
+
+
+@contextmanager
+def events_together(instance: dg.DagsterInstance) -> Iterator[None]:
+    """Store the events reported inside in one transaction, where the instance's storage can."""
+    storage = instance.event_log_storage
+    if isinstance(storage, PooledEventLogStorage):
+        with storage.together():
+            yield
+    else:
+        yield
+
+
+def _open_stamped(storage: Any, base_dir: str, name: str, tables: MetaData, table: str) -> Any:
+    """Return a storage over a database, made where there is none; None where Dagster did not finish making it."""
+    address = create_db_conn_string(base_dir, name)
+    new = _make_if_missing(Path(base_dir, f"{name}.db"), tables)
+    if not _is_complete(create_engine(address, poolclass=NullPool), table):
+        return None
+    opened = storage(address)
+    if new:
+        opened.migrate()
+        opened.optimize()
+    return opened
+
+
+def _is_complete(engine: Engine, table: str) -> bool:
+    """Return whether Dagster finished making a database: it has this table and a migration stamp."""
+    if not Path(str(engine.url.database)).exists():
+        return False
+    with engine.connect() as connection:
+        stamped = MigrationContext.configure(connection).get_current_revision() is not None
+        return stamped and engine.dialect.has_table(connection, table)
+
+
+def _make_if_missing(database: Path, tables: MetaData) -> bool:
+    """Make an empty database as Dagster does, stamped with its newest migration; return False when the file exists.
+
+    SQLite commits each statement that makes a table to the disk, so they run in memory. The file appears whole or not
+    at all.
+    """
+    if database.exists():
+        return False
+    database.parent.mkdir(parents=True, exist_ok=True)
+    part = database.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    with create_engine("sqlite://").connect() as memory, closing(sqlite3.connect(part)) as copy:
+        tables.create_all(memory)
+        MigrationContext.configure(memory).stamp(_migration_scripts(), "head")
+        memory.commit()
+        memory.connection.driver_connection.backup(copy)  # type: ignore[union-attr]
+        copy.execute("PRAGMA journal_mode=WAL")
+    part.replace(database)
+    return True
+
+
+@cache
+def _migration_scripts() -> ScriptDirectory:
+    """Dagster's migration scripts: 50 modules, loaded once instead of twice per database."""
+    config = Config()
+    config.set_main_option("script_location", ALEMBIC_SCRIPTS_LOCATION)
+    return ScriptDirectory.from_config(config)

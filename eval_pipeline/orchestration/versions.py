@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from eval_pipeline.orchestration.event_storage import events_together, newest_storage_id
 from eval_pipeline.orchestration.partitions import partition_key
+from eval_pipeline.orchestration.sqlite_storage import events_together, newest_storage_id
 from eval_pipeline.sweeps.pairs import Pair, plans_version
 
 PLANS, EVALUATORS = INPUTS = ("plans", "evaluators")

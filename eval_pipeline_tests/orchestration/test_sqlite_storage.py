@@ -13,10 +13,10 @@ import pytest
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
 
-from eval_pipeline.orchestration.event_storage import PooledEventLogStorage, events_together
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import SUITES
 from eval_pipeline.orchestration.run import run_sweep
+from eval_pipeline.orchestration.sqlite_storage import PooledEventLogStorage, events_together
 from eval_pipeline.sweeps.dagster_files import dagster_home
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, every_cell
 
