@@ -84,17 +84,17 @@ def _evaluator() -> Schema:
 
 def _arguments(type_: str) -> Schema:
     """What an evaluator of this type may hold: the fields of every evaluator and its own arguments."""
-    own = evaluator_arguments(type_)
+    arguments = evaluator_arguments(type_)
     common: Schema = {name: {} for name in EVALUATOR.names}
     closed = {
-        "description": own["description"],
-        "properties": {**common, **own["properties"], **_camel_case(own)},
-        "additionalProperties": own.get("additionalProperties", False),
+        "description": arguments["description"],
+        "properties": {**common, **arguments["properties"], **_camel_case(arguments)},
+        "additionalProperties": arguments.get("additionalProperties", False),
     }
-    if own.get("required"):
-        closed["required"] = own["required"]
-    if "if" in own:  # the condition under which further arguments are accepted
-        return {"if": own["if"], "then": {**closed, "additionalProperties": True}, "else": closed}
+    if arguments.get("required"):
+        closed["required"] = arguments["required"]
+    if "if" in arguments:  # the condition under which further arguments are accepted
+        return {"if": arguments["if"], "then": {**closed, "additionalProperties": True}, "else": closed}
     return closed
 
 

@@ -33,37 +33,37 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     selection = select(**selected)
     selection.require_cases()
     print_warnings(Console(stderr=True), selection.warnings)
-    foreseen = list(plan_sweep(selection.session, selection.pairs, selection.options))
+    plans = list(plan_sweep(selection.session, selection.pairs, selection.options))
     if as_json:
-        click.echo(to_json([_as_json(one) for one in foreseen]).decode())
+        click.echo(to_json([_as_json(plan) for plan in plans]).decode())
         return
     console = table_console()
-    print_rows(console, _HEAD, list(_rows(foreseen)), Layout(keep=2))
-    _print_reasons(Console(stderr=True), foreseen)
+    print_rows(console, _HEAD, list(_rows(plans)), Layout(keep=2))
+    _print_reasons(Console(stderr=True), plans)
     for error in selection.problems:
         print_line(console, str(error), mark="invalid:", style="red")
 
 
-def _print_reasons(console: Console, foreseen: list[SweepPlan]) -> None:
+def _print_reasons(console: Console, plans: list[SweepPlan]) -> None:
     """Print why plans are executed, where something of the pair was executed before."""
-    for one in foreseen:
-        if not set(one.reasons) - {NEW_PAIR}:
+    for plan in plans:
+        if not set(plan.reasons) - {NEW_PAIR}:
             continue
-        reasons = "; ".join(f"{count} {reason}" for reason, count in one.reasons.items())
-        print_line(console, f"execute {one.pair.suite} · {one.pair.runner}: {reasons}", style="dim")
+        reasons = "; ".join(f"{count} {reason}" for reason, count in plan.reasons.items())
+        print_line(console, f"execute {plan.pair.suite} · {plan.pair.runner}: {reasons}", style="dim")
 
 
-def _rows(foreseen: list[SweepPlan]) -> Iterator[tuple[object, ...]]:
-    for one in foreseen:
-        counts = one.counts
-        cost = money(one.estimated_cost_usd)
+def _rows(plans: list[SweepPlan]) -> Iterator[tuple[object, ...]]:
+    for plan in plans:
+        counts = plan.counts
+        cost = money(plan.estimated_cost_usd)
         yield (
-            one.pair.suite, one.pair.runner, counts.executed, cost, counts.reused, counts.rescored, counts.updated,
+            plan.pair.suite, plan.pair.runner, counts.executed, cost, counts.reused, counts.rescored, counts.updated,
             counts.planned,
         )  # fmt: skip
-    if len(foreseen) > 1:
-        tallies = [one.counts for one in foreseen]
-        costs = [one.estimated_cost_usd for one in foreseen]
+    if len(plans) > 1:
+        tallies = [plan.counts for plan in plans]
+        costs = [plan.estimated_cost_usd for plan in plans]
         total = None if None in costs else sum(cost for cost in costs if cost is not None)
         yield (
             "all", "", sum(t.executed for t in tallies), money(total), sum(t.reused for t in tallies),
@@ -71,15 +71,15 @@ def _rows(foreseen: list[SweepPlan]) -> Iterator[tuple[object, ...]]:
         )  # fmt: skip
 
 
-def _as_json(one: SweepPlan) -> dict[str, Any]:
+def _as_json(plan: SweepPlan) -> dict[str, Any]:
     return {
-        "suite": one.pair.suite,
-        "runner": one.pair.runner,
-        "planned": one.counts.planned,
-        "reused": one.counts.reused,
-        "to_execute": one.counts.executed,
-        "to_rescore": one.counts.rescored,
-        "to_update": one.counts.updated,
-        "estimated_cost_usd": one.estimated_cost_usd,
-        "reasons": dict(one.reasons),
+        "suite": plan.pair.suite,
+        "runner": plan.pair.runner,
+        "planned": plan.counts.planned,
+        "reused": plan.counts.reused,
+        "to_execute": plan.counts.executed,
+        "to_rescore": plan.counts.rescored,
+        "to_update": plan.counts.updated,
+        "estimated_cost_usd": plan.estimated_cost_usd,
+        "reasons": dict(plan.reasons),
     }

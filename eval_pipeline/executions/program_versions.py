@@ -42,8 +42,8 @@ def program_versions(words: Sequence[str], folder: Path, environment: Mapping[st
     """
     versions = {}
     for name in dict.fromkeys(_started(words)):
-        found = str(folder / name) if "/" in name else shutil.which(name, path=environment.get("PATH"))
-        version = program_version(Path(found)) if found is not None else None
+        program = str(folder / name) if "/" in name else shutil.which(name, path=environment.get("PATH"))
+        version = program_version(Path(program)) if program is not None else None
         if version is not None:
             versions[f"program {name}"] = version
     return versions

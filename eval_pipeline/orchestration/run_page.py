@@ -11,8 +11,8 @@ from typing import Any
 import dagster as dg
 from dagster._core.events import EngineEventData
 
+from eval_pipeline.executions.workspaces.git import rev_parse
 from eval_pipeline.orchestration.reporter import PairReporter
-from eval_pipeline.sweeps.commit import commit_of
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, count_plans
@@ -67,7 +67,7 @@ class _Tagging(ForwardingObserver):
         self._tags = {
             "suites": _listed([pair.name.suite for pair in pairs]),
             "runners": _listed([pair.name.runner for pair in pairs]),
-            "commit": (commit_of(session.project.root) or "")[:COMMIT_DIGITS] or None,
+            "commit": (rev_parse(session.project.root, "HEAD") or "")[:COMMIT_DIGITS] or None,
         }
 
     def sweep_started(self, sweep_id: str) -> None:

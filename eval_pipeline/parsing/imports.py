@@ -37,17 +37,17 @@ def imported_files(file: Path, roots: Sequence[Path]) -> list[Path]:
     """
     file = file.absolute()
     folders = tuple(dict.fromkeys((file.parent, *(root.absolute() for root in roots))))
-    known = _FOUND.get((file, folders))
+    known = _IMPORTED.get((file, folders))
     if known is not None and all(_written(path) == written for path, written in known.items()):
         return sorted(known.keys() - {file})
-    found = _find(file, folders)
-    if len(_FOUND) >= MOST_FILES:
-        _FOUND.clear()
-    _FOUND[file, folders] = {path: _written(path) for path in found}
-    return sorted(found - {file})
+    files = _find(file, folders)
+    if len(_IMPORTED) >= MOST_FILES:
+        _IMPORTED.clear()
+    _IMPORTED[file, folders] = {path: _written(path) for path in files}
+    return sorted(files - {file})
 
 
-_FOUND: dict[tuple[Path, tuple[Path, ...]], dict[Path, tuple[int, int] | None]] = {}
+_IMPORTED: dict[tuple[Path, tuple[Path, ...]], dict[Path, tuple[int, int] | None]] = {}
 """What programs import, with the time and size of each file: looked for again when one of them changes."""
 
 
@@ -70,13 +70,13 @@ def _written(path: Path) -> tuple[int, int] | None:
 
 
 def _find(file: Path, folders: tuple[Path, ...]) -> set[Path]:
-    found: dict[Path, None] = {file: None}
+    files: dict[Path, None] = {file: None}
     waiting = [file]
-    while waiting and len(found) < MOST_FILES:
-        new = [path for path in _imports(waiting.pop(), folders) if path not in found]
-        found.update(dict.fromkeys(new))
+    while waiting and len(files) < MOST_FILES:
+        new = [path for path in _imports(waiting.pop(), folders) if path not in files]
+        files.update(dict.fromkeys(new))
         waiting += new
-    return set(found)
+    return set(files)
 
 
 def import_fingerprints(files: Iterable[Path], roots: Sequence[Path]) -> dict[str, str]:

@@ -44,7 +44,7 @@ def reports_cost(runner: Runner) -> bool | None:
 
 
 def of_execution(execution: Execution, report: SessionReport | None, runner: Runner) -> Spending:
-    """Return what an execution cost; of a target that is free, or tells every cost, no cost is 0."""
+    """Return what an execution cost; no reported cost is 0 where the target is free or reports every cost."""
     if not execution.calls:
         return Spending(usd=0.0, tokens=0)
     usage = report.usage if report is not None else Usage()

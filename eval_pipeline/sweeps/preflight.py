@@ -38,7 +38,7 @@ def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOpti
     """Check pairs before they are carried out."""
     graders = make_graders(options, session.warehouse, session.runner)
     errors: dict[PairKey, InputError] = {}
-    selfish: dict[tuple[str, str], list[str]] = {}
+    self_graded: dict[tuple[str, str], list[str]] = {}
     for pair in pairs:
         used, error = graders_of(pair, graders, any_runner=options.any_runner)
         error = error or _budget_error(session, pair, used, options)
@@ -46,8 +46,8 @@ def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOpti
             errors[pair.name] = error
         for grader in used:
             if grades_itself(pair.runner, grader):
-                selfish.setdefault((pair.runner.name, grader.name), []).append(pair.name.suite)
-    return Preflight(errors, [self_grading(*names, suites) for names, suites in selfish.items()])
+                self_graded.setdefault((pair.runner.name, grader.name), []).append(pair.name.suite)
+    return Preflight(errors, [self_grading(*names, suites) for names, suites in self_graded.items()])
 
 
 def graders_of(pair: Pair, graders: Graders, *, any_runner: bool = False) -> tuple[list[Runner], InputError | None]:

@@ -88,11 +88,11 @@ def joined_tags(tags: Iterable[str]) -> str:
 def find_stored(stored: Mapping[str, StoredExecution], plan: Plan) -> StoredExecution | None:
     """Return the stored execution of a plan, else the one that an older version stored of it by a key of fewer parts;
     that one has another `key`."""
-    found = stored.get(plan.key)
-    if found is None and plan.earlier_key is not None:
+    execution = stored.get(plan.key)
+    if execution is None and plan.earlier_key is not None:
         earlier = stored.get(plan.earlier_key)
         return earlier if earlier is not None and not earlier.identified else None
-    return found
+    return execution
 
 
 def has_other_tags(stored: StoredExecution, case: Case) -> bool:

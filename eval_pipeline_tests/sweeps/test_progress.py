@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_pipeline.sweeps.commit import commit_of
+from eval_pipeline.executions.workspaces.git import rev_parse
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.progress import ProgressCounter, SweepProgress, duration
 from eval_pipeline.warehouse.journal import PairKey
@@ -98,7 +98,7 @@ def test_durations_are_for_people(seconds: float | None, text: str) -> None:
 
 def test_the_commit_of_a_folder_in_a_repository(tmp_path: Path) -> None:
     (tmp_path / "evals").mkdir()
-    assert commit_of(tmp_path / "evals") is None
+    assert rev_parse(tmp_path / "evals", "HEAD") is None
 
     def git(*arguments: str) -> str:
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
@@ -106,8 +106,8 @@ def test_the_commit_of_a_folder_in_a_repository(tmp_path: Path) -> None:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     git("init", "--quiet")
-    assert commit_of(tmp_path / "evals") is None
+    assert rev_parse(tmp_path / "evals", "HEAD") is None
     git("commit", "--quiet", "--allow-empty", "--message", "first")
 
-    assert commit_of(tmp_path / "evals") == git("rev-parse", "HEAD")
-    assert commit_of(tmp_path / "nowhere") is None
+    assert rev_parse(tmp_path / "evals", "HEAD") == git("rev-parse", "HEAD")
+    assert rev_parse(tmp_path / "nowhere", "HEAD") is None

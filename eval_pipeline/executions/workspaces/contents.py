@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +17,10 @@ from typing import Any
 
 import orjson
 
-from eval_pipeline.executions.workspaces.git import git_environment
+from eval_pipeline.executions.workspaces.git import rev_parse
 from eval_pipeline.fingerprints import file_fingerprint, fingerprint
 from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
 
-GIT_TIME_LIMIT_S = 30.0
 _Files = dict[str, list[Any]]
 
 
@@ -72,8 +70,8 @@ class WorkspaceContents:
         record = self._record(folder)
         if record.get("under_way"):
             return str(record["content"])
-        found = _digest(_scanned(folder, record.get("files") or {}))
-        return str(record["content"]) if found == record.get("left") else found
+        content = _digest(_scanned(folder, record.get("files") or {}))
+        return str(record["content"]) if content == record.get("left") else content
 
     def _commit(self, repository: Repository) -> str | None:
         if repository not in self._commits:
@@ -142,18 +140,7 @@ def _commit_of(repository: Repository) -> str | None:
     """The commit that a clone of a local repository gets; None when there is none."""
     names = ["HEAD"] if repository.ref is None else [f"refs/heads/{repository.ref}", repository.ref]
     for name in names if repository.resolve != "local" else reversed(names):
-        found = _rev_parse(repository.url, f"{name}~{repository.ancestor}" if repository.ancestor else name)
-        if found is not None:
-            return found
+        commit = rev_parse(repository.url, f"{name}~{repository.ancestor}" if repository.ancestor else name)
+        if commit is not None:
+            return commit
     return None
-
-
-def _rev_parse(folder: str, name: str) -> str | None:
-    command = ["git", "rev-parse", "--quiet", "--verify", "--end-of-options", f"{name}^{{commit}}"]
-    try:
-        done = subprocess.run(
-            command, cwd=folder, env=git_environment(), capture_output=True, timeout=GIT_TIME_LIMIT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.decode(errors="replace").strip() or None if done.returncode == 0 else None

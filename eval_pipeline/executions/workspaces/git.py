@@ -7,10 +7,12 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 TIME_LIMIT_S = 300.0
+_LOOKUP_LIMIT_S = 30.0
 _KEPT = (
     "GIT_SSH",
     "GIT_SSL_",
@@ -57,6 +59,21 @@ def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def _is_kept(name: str) -> bool:
     return name.startswith(_KEPT)
+
+
+def rev_parse(folder: Path | str, name: str) -> str | None:
+    """Return the id of the commit that a name refers to in a folder's repository.
+
+    None without a repository, such a commit, or git.
+    """
+    command = ["git", "rev-parse", "--quiet", "--verify", "--end-of-options", f"{name}^{{commit}}"]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=git_environment(), capture_output=True, timeout=_LOOKUP_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace").strip() or None if done.returncode == 0 else None
 
 
 async def git(

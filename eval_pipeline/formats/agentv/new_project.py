@@ -31,10 +31,10 @@ def project_files(folder: Path, source: Path) -> Mapping[str, str]:
     names = [name for name in TARGETS.file_names if (source / name).is_file()]
     if not names:
         raise InputError(f"no targets in {show_path(source)}: expected one of {', '.join(TARGETS.file_names)}")
-    found = list(_patterns(source)) or list(_suite_folders(source))
-    if not found:
+    paths = list(_patterns(source)) or list(_suite_folders(source))
+    if not paths:
         raise InputError(f"no eval files in the folders of {show_path(source)}")
-    suites = ", ".join(_quoted(_relative(path, folder)) for path in found)
+    suites = ", ".join(_quoted(_relative(path, folder)) for path in paths)
     return {PROJECT_FILE: _TEXT.format(suites=suites, runners=_relative(source / names[0], folder))}
 
 

@@ -94,11 +94,11 @@ def nearest_project_file(folders: Iterable[Path], environment: Mapping[str, str]
         if not path.is_file():
             continue
         try:
-            found = read_project_file(path, environment)
+            project_file = read_project_file(path, environment)
         except InputError as error:
             skipped.append(Diagnostic(f"{error.problem}; ignored", error.place))
             continue
-        return path, replace(found, problems=(*skipped, *found.problems))
+        return path, replace(project_file, problems=(*skipped, *project_file.problems))
     return None
 
 
