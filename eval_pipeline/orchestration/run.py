@@ -20,7 +20,7 @@ from eval_pipeline.sweeps.outcomes import INTERRUPTED, CollectingObserver, PairO
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.queries import has_board
+from eval_pipeline.warehouse.queries import needs_ranking
 
 _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -48,7 +48,7 @@ def run_sweep(
         sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))
         sweep_run.run_id = sweep.run_id
         sweep_run.problem = None if sweep.success else _problem(sweep)
-        if any(outcome.counts.changed for outcome in sweep_run.outcomes) or not has_board(session.warehouse):
+        if any(outcome.counts.changed for outcome in sweep_run.outcomes) or needs_ranking(session.warehouse):
             ranked = _execute(definitions, "rank", instance, None, {})
             sweep_run.problem = sweep_run.problem or (None if ranked.success else _problem(ranked))
     return sweep_run

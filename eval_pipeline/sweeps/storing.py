@@ -100,11 +100,12 @@ def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -
     for pair in group:
         pair.journal.flush()
     warehouse.ingest(*(pair.journal.files for pair in group))
-    _keep_reused(warehouse, sweep_id, group)
-    planned = [pair for pair in group if pair.ledger.counts.planned]
-    if planned:
-        warehouse.write("sweep_pairs", [_pair_row(sweep_id, pair) for pair in planned])
-    failures = _failure_classes(warehouse, planned)
+    with warehouse.transaction():
+        _keep_reused(warehouse, sweep_id, group)
+        planned = [pair for pair in group if pair.ledger.counts.planned]
+        if planned:
+            warehouse.write("sweep_pairs", [_pair_row(sweep_id, pair) for pair in planned])
+        failures = _failure_classes(warehouse, planned)
     return [
         PairOutcome(pair=pair.rules.pair, counts=pair.ledger.counts, failures=failures.get(pair.name)) for pair in group
     ]
@@ -150,8 +151,13 @@ def _pair_row(sweep_id: str, finished: FinishedPair) -> Row:
 
 def _failure_classes(warehouse: Warehouse, group: Sequence[FinishedPair]) -> dict[PairKey, pl.DataFrame]:
     """The failure classes of each pair: computed anew where something changed, else as stored."""
+    unranked = queries.unranked_pairs(warehouse)
+    for pair in group:
+        pair.ledger.counts.recovered = int(not pair.ledger.counts.changed and pair.name in unranked)
     changed = [pair.name for pair in group if pair.ledger.counts.changed]
     unchanged = [pair.name for pair in group if not pair.ledger.counts.changed]
+    if changed:
+        queries.mark_unranked(warehouse, changed)
     frames = [update_failure_classes(warehouse, changed)] if changed else []
     frames += [queries.failure_classes(warehouse, unchanged)] if unchanged else []
     by_pair: dict[PairKey, pl.DataFrame] = {}

@@ -106,12 +106,14 @@ class SweepStore:
     def update_leaderboards(self, sweep_id: str | None = None) -> pl.DataFrame:
         """Compute all standings from the current verdicts, store them as a new board, and return them."""
         now = datetime.now(UTC)
-        pairs = queries.pair_sizes(self.warehouse)
-        verdicts = queries.newest_verdicts(self.warehouse, RANKED_COLUMNS).cast(RANKED_COLUMNS)  # type: ignore[arg-type]
-        standings = rank(verdicts, pairs.cast(PAIR_COLUMNS)).with_columns(  # type: ignore[arg-type]
-            board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
-        )
-        return queries.append_standings(self.warehouse, standings)
+        with self.warehouse.transaction():
+            pairs = queries.pair_sizes(self.warehouse)
+            verdicts = queries.newest_verdicts(self.warehouse, RANKED_COLUMNS).cast(RANKED_COLUMNS)  # type: ignore[arg-type]
+            standings = rank(verdicts, pairs.cast(PAIR_COLUMNS)).with_columns(  # type: ignore[arg-type]
+                board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
+            )
+            queries.clear_unranked(self.warehouse)
+            return queries.append_standings(self.warehouse, standings)
 
 
 def new_id(now: datetime) -> str:

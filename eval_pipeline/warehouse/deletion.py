@@ -254,7 +254,7 @@ def _delete_sweeps(connection: Connection, names: list[str]) -> dict[str, int]:
     for table in ("evaluator_scores", "member_scores"):
         counts[table] += _delete(connection, table, f"list_contains($names, sweep_id) AND {_uncounted(table)}", values)
     pairs = "(suite, runner) NOT IN (SELECT (suite, runner) FROM sweep_pairs)"
-    counts["failure_classes"] = _delete(connection, "failure_classes", pairs)
+    counts |= {table: _delete(connection, table, pairs) for table in ("failure_classes", "unranked_pairs")}
     counts |= {table: _delete_unused_revisions(connection, table) for table in ("cases", "suites", "runners")}
     connection.execute("DROP TABLE still_read")
     return counts

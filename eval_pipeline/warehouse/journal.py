@@ -27,7 +27,9 @@ from eval_pipeline.warehouse.store import Warehouse
 
 TABLES = (
     "target_executions", "session_reports", "session_events", "evaluator_scores", "member_scores", "verdicts",
+    "unranked_pairs",
 )  # fmt: skip
+PAIR_COLUMNS = ("suite", "runner")
 INLINE_BYTES = 65_536
 SYNC_EVERY_S = 1.0
 BUFFER_BYTES = 2**20
@@ -67,6 +69,8 @@ class Journal:
             self._claim()
             buffering = 0 if table == TABLES[0] else BUFFER_BYTES
             file = self._files[table] = (self._folder / f"{table}.jsonl").open("ab", buffering=buffering)
+            if table == "verdicts":  # in the transaction that stores them: a kill must not leave an old board for ever
+                self._append("unranked_pairs", {**{name: row.get(name) for name in PAIR_COLUMNS}, "finished": False})
         # Executions first, unbuffered: they cost money and cannot be derived again. fsync is limited to one a second.
         line = to_json(row) + b"\n"
         if table == TABLES[0]:

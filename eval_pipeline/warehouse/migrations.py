@@ -69,7 +69,9 @@ _DATED_IN_5 = (
     " WHERE e.execution_id = verdicts.execution_id AND verdicts.executed_at IS NULL"
 )
 _ADDED_IN_6: Mapping[str, Mapping[str, str]] = {"suites": {"category": "VARCHAR"}}
-_TABLES_OF_1 = [table for table in BY_NAME.values() if table.name != "member_scores"]
+_UNRANKED_IN_7 = """INSERT INTO unranked_pairs
+    SELECT suite, runner, false FROM verdicts EXCEPT SELECT suite, runner, false FROM unranked_pairs"""
+_TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in ("member_scores", "unranked_pairs")]
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
     Migration(
@@ -81,6 +83,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(4, "turns of sessions", tuple(_added(_ADDED_IN_4))),
     Migration(5, "what executions depend on, the age of answers", (*_added(_ADDED_IN_5), _DATED_IN_5)),
     Migration(6, "categories of suites", tuple(_added(_ADDED_IN_6))),
+    Migration(7, "pairs that are to be ranked", (*table_statements([BY_NAME["unranked_pairs"]]), _UNRANKED_IN_7)),
 )
 
 

@@ -62,6 +62,9 @@ _FAILURE_COUNTS = """
     FROM by_case JOIN executed USING (suite, runner, suite_revision)
     GROUP BY suite, runner, suite_revision, failure_class, executed"""
 
+_FINISHED = """
+    UPDATE unranked_pairs SET finished = true WHERE (suite, runner) IN (
+        SELECT (suite, runner) FROM sweep_pairs WHERE sweep_id = $id)"""
 _PAIRS = "(SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]))"
 
 
@@ -91,6 +94,8 @@ def end_sweep(warehouse: Warehouse, sweep_id: str, status: str) -> None:
             "UPDATE sweeps SET finished_at = $now, status = $status WHERE sweep_id = $id",
             {"now": datetime.now(UTC).replace(tzinfo=None), "status": status, "id": sweep_id},
         )
+        if status == "finished":
+            connection.execute(_FINISHED, {"id": sweep_id})
 
 
 def refreshes(warehouse: Warehouse, statuses: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
@@ -190,9 +195,32 @@ def newest_standings(warehouse: Warehouse) -> pl.DataFrame:
     )
 
 
-def has_board(warehouse: Warehouse) -> bool:
-    """Return whether any board was ever stored."""
-    return bool(len(warehouse.frame("SELECT 1 FROM leaderboards LIMIT 1")))
+def needs_ranking(warehouse: Warehouse) -> bool:
+    """Return whether there is no board, or finished sweeps stored verdicts that the newest board does not have."""
+    query = "SELECT 1 WHERE EXISTS (FROM unranked_pairs WHERE finished) OR NOT EXISTS (FROM leaderboards)"
+    return bool(len(warehouse.frame(query)))
+
+
+def unranked_pairs(warehouse: Warehouse) -> set[PairKey]:
+    """Return the pairs whose verdicts a sweep stored that did not come to its end, and that no board has."""
+    with warehouse.transaction() as connection:
+        rows = connection.execute("SELECT suite, runner FROM unranked_pairs WHERE NOT finished").fetchall()
+    return {PairKey(suite, runner) for suite, runner in rows}
+
+
+def mark_unranked(warehouse: Warehouse, pairs: Sequence[PairKey]) -> None:
+    """Note that verdicts of these pairs are being stored that no board has."""
+    with warehouse.transaction() as connection:
+        connection.execute(f"DELETE FROM unranked_pairs WHERE (suite, runner) IN {_PAIRS}", _pair_values(pairs))
+        connection.execute(
+            "INSERT INTO unranked_pairs SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]), false", _pair_values(pairs)
+        )
+
+
+def clear_unranked(warehouse: Warehouse) -> None:
+    """Note that a board has every verdict that finished sweeps stored."""
+    with warehouse.transaction() as connection:
+        connection.execute("DELETE FROM unranked_pairs WHERE finished")
 
 
 def mean_cost(warehouse: Warehouse, pair: PairKey) -> float | None:

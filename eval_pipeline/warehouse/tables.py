@@ -275,6 +275,12 @@ TABLES: tuple[Table, ...] = (
         ("computed_at", "TIMESTAMP", "When (UTC)"),
     ),
     _table(
+        "unranked_pairs", "Pairs with verdicts that no board has yet. Internal: the next run ranks them.",
+        ("suite", "runner"),
+        _SUITE, _RUNNER,
+        ("finished", "BOOLEAN", "Whether the sweep that stored them came to its end"),
+    ),
+    _table(
         "comparisons", "Two runners or two sweeps, paired by case.", ("comparison_id",),
         ("comparison_id", "VARCHAR", "Id of the comparison"),
         _SUITE,
