@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from eval_pipeline.cli.tables import counted
 from eval_pipeline.errors import (
     NOWHERE,
     EvalPipelineError,
@@ -94,17 +95,25 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
     for path in _named_suites(names, folder) if names else find_suite_files(project.suites, project.root):
         suites.check(path)
     with suppress(EvalPipelineError):  # reported above
-        findings += map(_warning, _self_grading(session, suites.loaded))
+        findings += _before_money(session, suites.loaded)
     return Checked(findings=list(dict.fromkeys([*suites.findings, *findings])), suites=suites.counts)
 
 
-def _self_grading(session: ProjectSession, suites: Sequence[Suite]) -> Sequence[str]:
-    """Return the warnings about models that would grade their own answers."""
+def _before_money(session: ProjectSession, suites: Sequence[Suite]) -> Iterator[Finding]:
+    """Yield warnings for what a run refuses (answers without a grader, budgets that cannot hold), and for models that
+    would grade their own answers. The command line may choose other runners and graders."""
     usable = [runner for runner in session.load_runners() if not isinstance(runner, UnusableRunner)]
     validated = [session.validate_suite(suite) for suite in suites]
     pairs = [Pair(ready=ready, runner=runner, revision="") for ready in validated for runner in usable]
     named = [pair for pair in pairs if pair.runner.name in (pair.ready.suite.settings.runners or [pair.runner.name])]
-    return preflight(session, named, SweepOptions(defaults=session.project.defaults)).warnings
+    checked = preflight(session, named, SweepOptions(defaults=session.project.defaults))
+    by_suite: dict[str, list[InputError]] = {}
+    for pair, error in checked.errors.items():
+        by_suite.setdefault(pair.suite, []).append(error)
+    for errors in by_suite.values():
+        more = f" (and {counted(len(errors) - 1, 'other runner')} in this suite)" if len(errors) > 1 else ""
+        yield Finding(severity="warning", message=f"run refuses it: {errors[0].problem}{more}", place=errors[0].place)
+    yield from map(_warning, checked.warnings)
 
 
 def kind_of(path: Path) -> Kind | Configuration:

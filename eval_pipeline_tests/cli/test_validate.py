@@ -281,3 +281,49 @@ def test_a_broken_project_file_is_a_finding(cli_project: CliProject) -> None:
     answer = cli_project("validate", "--json")
 
     assert (answer.code, findings(answer)) == (2, {("error", "eval-pipeline.yaml", 1, "suite")})
+
+
+UNGRADED = "name: plain\ntests:\n  - {id: ann, input: Ann, criteria: a greeting}\n"
+CHAT = "{name: model, adapter: chat, model: m, base_url: 'http://127.0.0.1:9', api_key: k}"
+NAMED = "{type: llm-grader, prompt: a, target: parrot}"
+
+
+def test_answers_that_no_model_grades_are_a_warning(cli_project: CliProject) -> None:
+    cli_project.write("suites/plain.yaml", UNGRADED)
+
+    answer = cli_project("validate", "--json")
+    refused = cli_project("plan")
+
+    (finding,) = answer.document
+    assert (finding["severity"], finding["file"], finding["line"]) == ("warning", "suites/plain.yaml", 3)
+    assert finding["message"].startswith("run refuses it: needs a grader for the answers of 'greeter'")
+    assert finding["message"].endswith("(and 2 other runners in this suite)")
+    assert refused.code == 2
+    assert "needs a grader for the answers of 'greeter'" in refused.err
+
+
+@pytest.mark.parametrize(
+    "cure",
+    [
+        ("eval-pipeline.yaml", "suites: [suites]\ndefaults: {grader: parrot}\n"),
+        ("suites/plain.yaml", UNGRADED.replace("criteria: a greeting", "assertions: [{type: contains, value: A}]")),
+        ("suites/plain.yaml", UNGRADED.replace("criteria: a greeting", f"assertions: [{NAMED}]")),
+    ],
+    ids=["default", "no-grader-needed", "named"],
+)  # fmt: skip
+def test_a_suite_with_graders_has_no_warning(cli_project: CliProject, cure: tuple[str, str]) -> None:
+    cli_project.write("suites/plain.yaml", UNGRADED)
+    cli_project.write(*cure)
+
+    assert cli_project("validate", "--json").document == []
+    assert cli_project("plan").code == 0
+
+
+def test_a_budget_that_cannot_hold_is_a_warning(cli_project: CliProject) -> None:
+    cli_project.write("runners.yaml", f"runners: [{CHAT}]\n")
+    cli_project.edit("suites/plain.yaml", "name: plain\n", "name: plain\nexecution: {budget_usd: 1}\n")
+
+    answer = cli_project("validate")
+
+    assert answer.code == 0
+    assert "run refuses it: the budget of suite 'plain' (1 USD) cannot hold" in answer.out
