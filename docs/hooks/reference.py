@@ -28,6 +28,7 @@ from eval_pipeline.suites.fields import EVALUATOR, suite_fields
 from eval_pipeline.suites.load import FORMATS
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.project import ProjectFile
+from eval_pipeline.sweeps.retention import Retention, SweepLimit
 from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS
 
@@ -211,6 +212,17 @@ def default_fields() -> Iterator[str]:
     yield from filled_table(FIELD_HEAD, property_rows(Defaults.model_json_schema()))
 
 
+def retention_fields() -> Iterator[str]:
+    """Yield the kinds under `retention` of the project file."""
+    rows = ((f"`{name}`", field.description or "") for name, field in Retention.model_fields.items())
+    yield from table(("kind", "what is deleted"), rows)
+
+
+def limit_fields() -> Iterator[str]:
+    """Yield the limits of a kind under `retention`."""
+    yield from filled_table(FIELD_HEAD, property_rows(SweepLimit.model_json_schema()))
+
+
 def commands() -> Iterator[str]:
     """Yield every command with its arguments and options."""
     context = click.Context(cli, info_name="eval-pipeline")
@@ -267,6 +279,8 @@ GENERATORS: Mapping[str, Callable[[], Iterable[str]]] = {
     "adapters": adapters,
     "project-fields": project_fields,
     "default-fields": default_fields,
+    "retention-fields": retention_fields,
+    "limit-fields": limit_fields,
     "commands": commands,
     "tables": tables,
     "views": views,

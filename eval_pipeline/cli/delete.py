@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.sweeps.deletion import (
     NO_FILES,
-    Age,
     FileCount,
     FileFinder,
     delete_files,
@@ -27,6 +26,7 @@ from eval_pipeline.sweeps.deletion import (
     stored_sizes,
 )
 from eval_pipeline.sweeps.project import Project
+from eval_pipeline.sweeps.retention import Age
 from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline.warehouse.deletion import (
     Owner,
@@ -84,6 +84,9 @@ class _Report:
     help="Sweeps that started, and files of executions that finished, longer ago (30d, 12h) or before a date.",
 )  # fmt: skip
 @click.option("--keep-last", type=click.IntRange(0), metavar="N", help="Keep the newest N sweeps, or their files.")
+@click.option(
+    "--retention", "by_retention", is_flag=True, help="Everything that is old by `retention` of the project file."
+)
 @click.option("--yes", is_flag=True, help="Delete. Without it, only show what would be deleted.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON on stdout.")
 def delete_command(
@@ -93,37 +96,64 @@ def delete_command(
     data: Path | None,
     older_than: datetime | None,
     keep_last: int | None,
+    by_retention: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
     """Delete what is stored of sweeps, suites or runners by NAMES, or files: artifacts, workspaces, grader-replies.
-    Without KIND, list what is stored. Nothing is deleted without --yes.
+    Without KIND, list what is stored; with --retention, delete what is old by the project file. Nothing is deleted
+    without --yes.
 
     With --older-than or --keep-last, sweeps need no names; those that hold current results stay. A sweep takes along
     its boards and what no other sweep or board uses. Exit codes: 0; 2 for bad input.
     """
     opened = open_project(project, data)
     store = SweepStore(opened.open_warehouse())
-    if kind is None:
-        _list(store, as_json)
-        return
     age = Age(before=older_than, keep_last=keep_last)
-    if kind in _FILES:
-        _refuse(names, f"{kind} have no names; narrow them down with --older-than or --keep-last")
-        report = _delete_files(store, kind, age, dry_run=not yes)
+    if by_retention:
+        if kind is not None or age != Age():
+            raise InputError("--retention takes kinds and ages from the project file")
+        _delete_old(opened, store, dry_run=not yes, as_json=as_json)
+    elif kind is None:
+        _list(store, as_json)
     else:
+        report = _delete(opened, store, kind, names, age, dry_run=not yes)
+        _print([report], report.as_json() if as_json else None)
+
+
+def _delete_old(project: Project, store: SweepStore, *, dry_run: bool, as_json: bool) -> None:
+    """Delete what is old by the project's retention. Raises InputError for a project without one."""
+    ages = list(project.retention.ages(datetime.now(UTC)))
+    if not ages:
+        raise InputError(
+            "eval-pipeline.yaml limits nothing: set `retention`, such as `sweeps: {older_than: 90d, keep_last: 20}`"
+        )
+    reports = [_delete(project, store, kind, (), age, dry_run=dry_run) for kind, age in ages]
+    _print(reports, [report.as_json() for report in reports] if as_json else None)
+
+
+def _delete(
+    project: Project, store: SweepStore, kind: str, names: Sequence[str], age: Age, *, dry_run: bool
+) -> _Report:
+    if kind not in _FILES:
         owner = _OWNERS[kind]
-        chosen = _chosen(store, owner, names, age)
-        report = _delete_rows(opened, store, owner, chosen, dry_run=not yes)
-    if as_json:
-        click.echo(to_json(report.as_json()).decode())
-    else:
-        _show(report)
-
-
-def _refuse(names: Sequence[str], why: str) -> None:
+        return _delete_rows(project, store, owner, _chosen(store, owner, names, age), dry_run=dry_run)
     if names:
-        raise InputError(why)
+        raise InputError(f"{kind} have no names; narrow them down with --older-than or --keep-last")
+    if kind == "grader-replies" and age.keep_last is not None:
+        raise InputError("grader-replies belong to no sweep: --older-than chooses them, --keep-last does not")
+    return _delete_files(store, kind, age, dry_run=dry_run)
+
+
+def _print(reports: Sequence[_Report], document: object) -> None:
+    """Print a document as JSON, or without one the reports."""
+    if document is not None:
+        click.echo(to_json(document).decode())
+        return
+    for report in reports:
+        _show(report)
+    if any(report.dry_run and not report.is_empty for report in reports):
+        print_line(table_console(), "nothing is deleted yet: add --yes", style="yellow")
 
 
 def _chosen(store: SweepStore, owner: Owner, names: Sequence[str], age: Age) -> list[str]:
@@ -205,8 +235,6 @@ def _show(report: _Report) -> None:
     print_line(console, f"{'would delete' if report.dry_run else 'deleted'} {report.what}", style="bold")
     for name, text in _lines(report):
         print_line(console, f"  {name:<13}{text}")
-    if report.dry_run:
-        print_line(console, "nothing is deleted yet: add --yes", style="yellow")
 
 
 def _lines(report: _Report) -> Iterator[tuple[str, str]]:

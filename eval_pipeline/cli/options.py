@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -27,6 +26,7 @@ from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
 from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.sweeps.project import Project, load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.retention import moment_before
 from eval_pipeline.warehouse.journal import PairKey
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -42,19 +42,16 @@ def comma_separated(context: click.Context, parameter: click.Parameter, values: 
     return tuple(dict.fromkeys(parts))
 
 
-_AGE = re.compile(r"(\d{1,6})([mhdw])\Z")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
 def past_moment(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
     """Return the time of an age (`7d`, `12h`) or of an ISO date or time (without an offset in this machine's zone)."""
     if value is None:
         return None
-    if age := _AGE.match(value):
-        return datetime.now(UTC) - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    before = moment_before(datetime.now(UTC), value)
+    if before is not None:
+        return before
     try:
         return datetime.fromisoformat(value).astimezone(UTC)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise click.BadParameter(f"expected a date, a time or an age such as 7d or 12h, got '{value}'") from None
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from eval_pipeline.sweeps.retention import Age
 from eval_pipeline.sweeps.storing import update_failure_classes
 from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline.warehouse.deletion import DeletedRows, Owner, StoredFolders, delete_rows, stored_folders
@@ -32,14 +33,6 @@ class FileCount:
 
     def __add__(self, other: FileCount) -> FileCount:
         return FileCount(self.files + other.files, self.bytes + other.bytes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Age:
-    """What is old: finished before a time (UTC), and not in one of the newest `keep_last` sweeps; None: no limit."""
-
-    before: datetime | None = None
-    keep_last: int | None = None
 
 
 NO_FILES = FileCount()

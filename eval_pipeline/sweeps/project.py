@@ -11,13 +11,14 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.executions.runner_files import default_runner_files
@@ -28,6 +29,7 @@ from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.suites.configurations import ProjectSettings, project_settings
 from eval_pipeline.sweeps.cron import cron_problem
 from eval_pipeline.sweeps.options import Defaults
+from eval_pipeline.sweeps.retention import Retention
 from eval_pipeline.warehouse.storage import LocalStorage
 from eval_pipeline.warehouse.store import Warehouse, open_warehouse
 
@@ -58,6 +60,9 @@ class ProjectFile(BaseModel):
     )
     schedule: str = Field(default=DEFAULT_SCHEDULE, description="Cron expression of the nightly sweep, in UTC")
 
+    retention: Retention = Field(
+        default_factory=Retention, description="What `eval-pipeline delete --retention` deletes; nothing by itself"
+    )
     owners: list[str] = Field(
         default=list(DEFAULT_OWNERS), description="Who owns the assets in Dagster: e-mail addresses, or team:NAME"
     )
@@ -96,6 +101,7 @@ class Project:
     schedule: str = DEFAULT_SCHEDULE
     schedule_problem: InputError | None = None
     owners: tuple[str, ...] = DEFAULT_OWNERS
+    retention: Retention = field(default_factory=Retention)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     configurations: frozenset[Path] = frozenset()
 
@@ -204,6 +210,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         schedule=content.schedule,
         schedule_problem=schedule_problem,
         owners=tuple(content.owners),
+        retention=content.retention,
         environment=environment,
     )
     return _configured(project, names_suites="suites" in content.model_fields_set)
@@ -235,12 +242,24 @@ def _field_errors(error: ValidationError, source: Source) -> InputError:
 
 def _field_error(first: Any, path: tuple[str | int, ...], source: Source) -> InputError:
     if first["type"] == "extra_forbidden":
-        model = Defaults if path[:1] == ("defaults",) else ProjectFile
-        known = [str(field.validation_alias or name) for name, field in model.model_fields.items()]
+        known = [str(field.validation_alias or name) for name, field in _model_at(path).model_fields.items()]
         hint = did_you_mean(str(path[-1]), known)
         return source.error(path, f"unknown field; there are: {', '.join(known)}{hint}")
-    expected = first["msg"].removeprefix("Input should be ")
+    expected = "a mapping" if first["type"] == "model_type" else first["msg"].removeprefix("Input should be ")
     return InputError(f"expected {expected}, got {first['input']!r}", SourceLocation(*_spot(source, path)))
+
+
+def _model_at(path: Sequence[str | int]) -> type[BaseModel]:
+    """The model of the mapping that a field is in."""
+    model: type[BaseModel] = ProjectFile
+    for step in path[:-1]:
+        annotation = model.model_fields[str(step)].annotation
+        model = next(each for each in (annotation, *get_args(annotation)) if _is_model(each))
+    return model
+
+
+def _is_model(kind: Any) -> TypeIs[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _spot(source: Source, path: tuple[str | int, ...]) -> tuple[str, int | None, str]:

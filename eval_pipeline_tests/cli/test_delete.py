@@ -260,9 +260,71 @@ def test_without_a_kind_what_is_stored_is_listed(project: CliProject) -> None:
     assert stored["files"]["artifacts"]["files"] > 0
 
 
+RETENTION = """\
+suites: [suites]
+retention:
+  sweeps: {keep_last: 1}
+  artifacts: {older_than: 0m}
+  grader_replies: {older_than: 1d}
+"""
+
+
+def test_retention_of_the_project_file_deletes_what_is_old_after_a_dry_run(project: CliProject) -> None:
+    project.write("eval-pipeline.yaml", RETENTION)
+    first, second = sweeps_of(project)
+    before = files_of(project)
+
+    shown = project("delete", "--retention")
+    dry = project("delete", "--retention", "--json").document
+    untouched = files_of(project)
+    done = project("delete", "--retention", "--yes", "--json").document
+    again = project("delete", "--retention").out
+
+    assert (shown.code, shown.out.count("nothing is deleted yet: add --yes")) == (0, 1)
+    assert f"would delete sweep {first}" in shown.out
+    assert [(each["what"], each["dry_run"]) for each in dry] == [
+        (f"sweep {first}", True), ("artifacts", True), ("grader-replies", True)
+    ]  # fmt: skip
+    assert set(untouched) == set(before)
+    assert [each["dry_run"] for each in done] == [False] * 3
+    assert sweeps_of(project) == [second]
+    assert not list((project.root / "data/artifacts").rglob("stdout"))
+    assert "add --yes" not in again
+    assert planned(project) == (0, 8, 0)
+
+
+def test_a_run_deletes_nothing_by_retention(project: CliProject) -> None:
+    project.write("eval-pipeline.yaml", RETENTION)
+    before = sweeps_of(project)
+
+    project("run", "--quiet")
+
+    assert set(before) < set(sweeps_of(project))
+
+
+def test_retention_is_requested_without_kinds_and_ages(project: CliProject) -> None:
+    unset = project("delete", "--retention", "--yes")
+    project.write("eval-pipeline.yaml", RETENTION)
+    both = project("delete", "sweeps", "--retention", "--yes")
+    aged = project("delete", "--retention", "--keep-last", "3", "--yes")
+
+    assert (unset.code, both.code, aged.code) == (2, 2, 2)
+    assert "set `retention`, such as `sweeps: {older_than: 90d, keep_last: 20}`" in unset.err
+    assert "--retention takes kinds and ages from the project file" in both.err
+
+
+def test_an_age_before_the_calendar_deletes_nothing(project: CliProject) -> None:
+    answer = project("delete", "sweeps", "--older-than", "999999w", "--yes")
+
+    assert answer.code == 0
+    assert "nothing to delete" in answer.out
+    assert len(sweeps_of(project)) == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["grader-replies", "--keep-last", "5"], "grader-replies belong to no sweep: --older-than chooses them"),
         (["suites", "greeting"], "did you mean 'greetings'?"),
         (["suites"], "name suites to delete; eval-pipeline delete lists what is stored"),
         (["sweeps"], "name sweeps to delete, --older-than or --keep-last"),

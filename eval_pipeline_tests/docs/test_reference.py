@@ -21,6 +21,7 @@ from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.suites.fields import suite_fields
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.project import ProjectFile
+from eval_pipeline.sweeps.retention import Retention, SweepLimit
 from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS
 from eval_pipeline_tests.console_blocks import ROOT, read_page
@@ -105,7 +106,7 @@ def test_every_public_name_is_on_the_page() -> None:
 def test_every_field_of_the_project_file_is_on_the_page() -> None:
     text = page("project-file")
 
-    fields = [item for model in (ProjectFile, Defaults) for item in model.model_fields.items()]
+    fields = [item for model in (ProjectFile, Defaults, Retention, SweepLimit) for item in model.model_fields.items()]
     assert [name for name, field in fields if f"`{field.validation_alias or name}`" not in text] == []
 
 

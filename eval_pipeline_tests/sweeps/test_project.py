@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from eval_pipeline.errors import EvalPipelineError, InputError
 from eval_pipeline.parsing.diagnostics import problems_of
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE, load_project
+from eval_pipeline.sweeps.retention import Age
 
 
 def write(folder: Path, text: str = "", name: str = PROJECT_FILE) -> Path:
@@ -181,6 +183,42 @@ def test_a_project_file_that_is_no_text_is_an_input_error(tmp_path: Path) -> Non
 def test_a_schedule_that_is_no_cron_expression_names_its_line(tmp_path: Path, schedule: str) -> None:
     with pytest.raises(InputError, match=r"eval-pipeline.yaml:2: schedule: expected a cron expression of five fields"):
         load_project(write(tmp_path, f"suites: a.yaml\nschedule: '{schedule}'"))
+
+
+@pytest.mark.parametrize(
+    ("retention", "message"),
+    [
+        ("{sweeps: {older_than: 90x}}", "sweeps.older_than: expected an age such as 90d, 12h or 2w, got '90x'"),
+        ("{sweeps: {older_than: 90}}", "retention.sweeps.older_than: expected a valid string, got 90"),
+        ("{sweeps: {}}", "retention.sweeps: expected older_than or keep_last, got {}"),
+        ("{artifacts: {older_than: null}}", "retention.artifacts: expected older_than or keep_last"),
+        ("{artifacts: {keep_last: -1}}", "retention.artifacts.keep_last: expected greater than or equal to 0, got -1"),
+        ("{sweep: {keep_last: 1}}", "there are: sweeps, artifacts, workspaces, grader_replies; did you mean 'sweeps'"),
+        ("{sweeps: {keep_lst: 1}}", "there are: older_than, keep_last; did you mean 'keep_last'"),
+        ("{grader_replies: {keep_last: 1}}", "grader_replies.keep_last: unknown field; there are: older_than"),
+        ("90d", "retention: expected a mapping, got '90d'"),
+    ],
+)  # fmt: skip
+def test_a_retention_that_limits_nothing_or_is_misspelled_names_its_line(
+    tmp_path: Path, retention: str, message: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        load_project(write(tmp_path, f"suites: a.yaml\nretention: {retention}"))
+
+    assert "eval-pipeline.yaml:2: " in str(raised.value)
+    assert message in str(raised.value)
+
+
+def test_retention_has_an_age_for_each_kind_that_it_limits(tmp_path: Path) -> None:
+    text = "retention: {sweeps: {older_than: 2w, keep_last: 3}, grader_replies: {older_than: 12h}}"
+
+    project = load_project(write(tmp_path, text))
+
+    now = datetime(2026, 3, 15, 12, tzinfo=UTC)
+    assert dict(project.retention.ages(now)) == {
+        "sweeps": Age(before=datetime(2026, 3, 1, 12, tzinfo=UTC), keep_last=3),
+        "grader-replies": Age(before=datetime(2026, 3, 15, tzinfo=UTC)),
+    }
 
 
 @pytest.mark.parametrize("schedule", ["@daily", "*/5 1-3 * JAN mon", "30 4 * * 1"])
