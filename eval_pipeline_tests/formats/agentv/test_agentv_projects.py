@@ -88,5 +88,5 @@ def test_what_every_suite_inherits_from_the_project_file_is_one_warning(tmp_path
 
     checked = project("validate", "evals")
 
-    assert "0 errors, 1 warnings" in checked.out
+    assert "0 errors, 1 warning\n" in checked.out
     assert ".agentv/config.yaml:1: execution.verbose: has no effect" in checked.out
