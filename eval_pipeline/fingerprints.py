@@ -6,7 +6,9 @@ text but not in UTF-8; they become U+FFFD. A value nested deeper than 200 levels
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import stat
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -34,8 +36,16 @@ def fingerprint(value: object) -> str:
     return hashlib.sha256(_dump(value, _CANONICAL)).hexdigest()
 
 
+def require_regular_file(path: Path) -> None:
+    """Raise OSError for a pipe, a socket or a device, whose reading may never end, and for what does not exist."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "it is a pipe, socket or device, not a file", str(path))
+
+
 def file_fingerprint(path: Path) -> str:
     """Return the SHA-256 of a file's bytes as 64 hex digits. Raises OSError."""
+    require_regular_file(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

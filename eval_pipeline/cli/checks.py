@@ -23,6 +23,7 @@ from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runner_files import runner_formats
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
+from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.parsing.diagnostics import Diagnostic, problems_of
 from eval_pipeline.parsing.source import FieldPath, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
@@ -326,6 +327,7 @@ def _content_errors(runner: Runner) -> Iterator[Finding]:
 def _names_in(path: Path) -> Iterator[str]:
     """Return the names in a broken runners file, so that suites that use them have no further errors."""
     try:
+        require_regular_file(path)
         document = parse_yaml(path.read_text(encoding="utf-8-sig"))
     except (EvalPipelineError, OSError, ValueError):
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,7 +98,7 @@ def read_healthcheck(config: Mapping[str, Any], folder: Path, cwd: Path) -> Heal
         return Healthcheck(
             url=_address(raw) if "url" in raw else None,
             command=read_command_line(raw) if "command" in raw else None,
-            cwd=(folder / (settings.optional_text(raw, "cwd") or cwd)).resolve(),
+            cwd=Path(os.path.realpath(folder / (settings.optional_text(raw, "cwd") or cwd))),
             timeout_s=settings.seconds(raw, "timeout_seconds", DEFAULT_TIMEOUT_S),
         )
     except InputError as error:

@@ -13,6 +13,7 @@ from eval_pipeline.executions import runner_fields
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter, settings_of
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runner_files import NATIVE, RunnerEntry, RunnersFormat, runner_formats
+from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.interpolation import interpolate, names_in
@@ -79,6 +80,7 @@ def select_runners(runners: Sequence[Runner], names: Iterable[str] = (), tags: I
 
 def _read(path: Path) -> tuple[Source, list[Any], RunnersFormat]:
     try:
+        require_regular_file(path)
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:  # a name may hold characters that no file's name can
         raise InputError(f"cannot be read: {error}", SourceLocation(show_path(path))) from None

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation
+from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.suites.model import Suite
 
 _HEAD = 65_536
+_BY_ZEROS = {
+    b"\1\0\1\0": "utf-16-le",
+    b"\0\1\0\1": "utf-16-be",
+    b"\1\0\0\0": "utf-32-le",
+    b"\0\0\0\1": "utf-32-be",
+}
+"""Encodings by which of the first four bytes are zero, for a file without a byte order mark."""
+
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "recordings"})
 
 
@@ -36,10 +47,11 @@ class LoadOptions:
 class Format(Protocol):
     """One file format of suites.
 
-    A format whose suites take cases from other files also has `mentions(path, head)`, which returns the files
-    named in the head: they are parts, not suites. It may also have `schemas` (the names that a file's
-    `$schema` may have), and the methods of `LineFormat`, `ConvertibleFormat` (conversion.py) and `ReviewedFormat`
-    (review.py).
+    A format whose suites take cases from other files also has `mentions(path, text)`, which returns the files named in
+    the text that can only be parts, not suites. One whose cases may begin late has `recognizes_text(path, text)` for
+    the whole of a long file (of a LineFormat: its first line) whose beginning it does not recognize. A format may have
+    `schemas` (the names that a file's `$schema` may have), and the methods of `LineFormat`, `ConvertibleFormat`
+    (conversion.py) and `ReviewedFormat` (review.py).
     """
 
     suffixes: tuple[str, ...]
@@ -92,7 +104,9 @@ def _format_for(path: Path, head: str) -> Format:
         raise InputError(
             f"no suite format for '{path.suffix}' files; there are: {', '.join(known)}", SourceLocation(show_path(path))
         )
-    return next((format_ for format_ in candidates if format_.recognizes(path, head)), candidates[0])
+    recognized = (format_ for format_ in candidates if format_.recognizes(path, head))
+    late = (format_ for format_ in candidates if len(head) == _HEAD and _recognizes(format_, path))
+    return next(chain(recognized, late), candidates[0])
 
 
 def default_name(path: Path) -> str:
@@ -153,22 +167,41 @@ def find_suite_files(patterns: Iterable[str], folder: Path) -> list[Path]:
                     f"no suite at '{pattern}': no such file, folder or glob match (in {show_path(folder)})"
                 )
         files.update(dict.fromkeys(Path(os.path.normpath(match)) for match in matches))
-    parts = {part for path in files for part in _mentioned_by(path)} - explicit if len(files) > 1 else set()
+    parts = _parts({path: _mentioned_by(path) for path in files}) - explicit if len(files) > 1 else set()
     return [path for path in files if path not in parts]
+
+
+def _parts(mentioned: Mapping[Path, set[Path]]) -> set[Path]:
+    """Return the files that suites take their cases from: those that an unmentioned file leads to.
+
+    Files that only mention each other are no parts: all of them are loaded, and report what is wrong.
+    """
+    parts: set[Path] = set()
+    following = list(mentioned.keys() - set().union(*mentioned.values()))
+    while following:
+        new = mentioned.get(following.pop(), set()) - parts
+        parts |= new
+        following += new
+    return parts
 
 
 def _mentioned_by(path: Path) -> set[Path]:
     """Return the other files that a suite takes its cases from."""
     formats = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
+    naming = [format_ for format_ in formats if hasattr(format_, "mentions") and _recognizes(format_, path)]
+    text = (_text(path) or "") if naming else ""
+    return {file for format_ in naming for file in format_.mentions(path, text)} - {path}
+
+
+def _recognizes(format_: Format, path: Path) -> bool:
+    """Whether a file looks like a suite of a format: by its beginning, else by the whole of a longer one."""
     head = _head(path)
-    if head is None:
-        return set()
-    mentions = (getattr(format_, "mentions", _mentions_none) for format_ in formats if format_.recognizes(path, head))
-    return {file for mentioned_by in mentions for file in mentioned_by(path, head)} - {path}
-
-
-def _mentions_none(path: Path, head: str) -> Iterable[Path]:
-    return ()
+    if head is None or format_.recognizes(path, head):
+        return head is not None
+    whole = getattr(format_, "recognizes_text", None)
+    if whole is None or len(head) < _HEAD:
+        return False
+    return bool(whole(path, _text(path, only_first_line=isinstance(format_, LineFormat)) or ""))
 
 
 def _formats() -> list[Format]:
@@ -203,12 +236,11 @@ def _suites_below(folder: Path) -> Iterator[Path]:
 
 def _looks_like_suite(path: Path) -> bool:
     formats = [format_ for format_ in _formats() if path.suffix.lower() in format_.suffixes]
-    if not formats or not path.is_file():
+    if not formats or path.is_dir() or not path.exists():
         return False
-    head = _head(path)
-    if head is None or _calls_itself_a_suite(path):
+    if _head(path) is None or _calls_itself_a_suite(path):
         return True  # possibly a suite: loading reports the problem
-    return any(format_.recognizes(path, head) for format_ in formats)
+    return any(_recognizes(format_, path) for format_ in formats)
 
 
 def _calls_itself_a_suite(path: Path) -> bool:
@@ -220,16 +252,39 @@ def _calls_itself_a_suite(path: Path) -> bool:
 def _head(path: Path) -> str | None:
     """Return the beginning of a file; None when unreadable."""
     try:
-        with path.open("r", encoding="utf-8-sig", errors="replace") as file:
+        require_regular_file(path)
+        with path.open("r", encoding=_encoding(path), errors="replace") as file:
             return file.read(_HEAD)
     except OSError:
         return None
+
+
+def _text(path: Path, *, only_first_line: bool = False) -> str | None:
+    """Return a file's text, whatever is wrong in it; None when unreadable."""
+    try:
+        with path.open("r", encoding=_encoding(path), errors="replace") as file:
+            return file.readline() if only_first_line else file.read()
+    except OSError:
+        return None
+
+
+def _encoding(path: Path) -> str:
+    """Return the encoding that a file's first bytes show: UTF-8, or one that a suite must not have."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return _BY_ZEROS.get(bytes(map(bool, start)), "utf-8-sig")
 
 
 @contextmanager
 def _open_lines(path: Path) -> Iterator[Iterator[str]]:
     """Yield the lines of a file, without their ends. Raises InputError for text that is not UTF-8."""
     try:
+        if _encoding(path) != "utf-8-sig":
+            _read_text(path)  # raises with the encoding
         with path.open(encoding="utf-8-sig") as file:
             yield (line.removesuffix("\n") for line in file)
     except UnicodeDecodeError:
@@ -239,7 +294,11 @@ def _open_lines(path: Path) -> Iterator[Iterator[str]]:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        require_regular_file(path)
+        encoding = _encoding(path)
+        if encoding != "utf-8-sig":
+            raise InputError(f"is {encoding.upper()} text; save it as UTF-8", SourceLocation(show_path(path)))
+        return path.read_text(encoding=encoding)
     except UnicodeDecodeError as error:
         raise InputError(
             f"not UTF-8 text: {error.reason} at byte {error.start}", SourceLocation(show_path(path))

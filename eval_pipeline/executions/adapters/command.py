@@ -102,7 +102,7 @@ class Command:
         self._prompt = _prompt_mode(config, line)
         self._line = line.with_last("PROMPT") if self._prompt == "argument" and "PROMPT" not in line.names else line
         self._folder = runner.folder
-        self._cwd = (runner.folder / (settings.optional_text(config, "cwd") or ".")).resolve()
+        self._cwd = Path(os.path.realpath(runner.folder / (settings.optional_text(config, "cwd") or ".")))
         self._env = settings.texts(config, "env")
         self._system = settings.optional_text(config, "system")
         self._format = settings.optional_text(config, "format") or "command"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -275,8 +276,8 @@ def _raw(row: Mapping[str, Any], file: Path) -> RawExecution:
 
 def _inside(recording: Path, name: Any) -> Path:
     """Resolve a file name of a recording. Raises InputError for a file outside the recording's folder."""
-    root = recording.parent.resolve()
-    path = (root / str(name)).resolve()
+    root = Path(os.path.realpath(recording.parent))
+    path = Path(os.path.realpath(root / str(name)))
     if not path.is_relative_to(root):
         raise InputError(f"'{name}' is outside the recording's folder", SourceLocation(show_path(recording)))
     return path

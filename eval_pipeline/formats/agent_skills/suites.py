@@ -6,7 +6,7 @@ An eval's files are attached to its prompt.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,6 @@ class AgentSkills(EvalFiles):
 
     def recognizes(self, path: Path, head: str) -> bool:
         return bool(_EVALS.search(head))
-
-    def mentions(self, path: Path, head: str) -> Iterable[Path]:
-        return ()
 
     def read_raw(self, path: Path) -> RawSuite:
         from eval_pipeline.formats.agent_skills.conversion import read_evals  # noqa: PLC0415 — only `convert` needs it

@@ -29,8 +29,9 @@ class AgentVJsonl(EvalFiles):
     def recognizes(self, path: Path, head: str) -> bool:
         return '"id"' in head and '"input"' in head
 
-    def mentions(self, path: Path, head: str) -> Iterable[Path]:
-        return ()
+    def recognizes_text(self, path: Path, text: str) -> bool:
+        """Whether the first row, of any length, has both fields."""
+        return self.recognizes(path, text)
 
     def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
         return self.load_lines(path, lines_of(text), load_options)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.formats.agentv.project_file import nearest_project_file, warnings_for_suite
 from eval_pipeline.formats.agentv.variables import Interpolator
 from eval_pipeline.formats.agentv.workspace_fields import WorkspaceLoading
@@ -114,6 +115,7 @@ class LoadContext:
     def read(self, path: Path, cursor: FieldCursor, *steps: str | int) -> bytes:
         """The bytes of a file that a suite names. Raises InputError."""
         try:
+            require_regular_file(path)
             return path.read_bytes()
         except OSError as error:
             raise cursor.error(f"'{path.name}' cannot be read: {error.strerror}", *steps) from None

@@ -1,0 +1,198 @@
+"""Never fewer suites than were asked for without a word: files that hide each other, other encodings, late tests, and
+names that lead to no file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline.cli.main import main
+
+PATIENCE_S = 60.0
+SUITE = "tests:\n  - {id: a, input: x, assertions: [{type: contains, value: hi}]}\n"
+
+
+@pytest.fixture
+def suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of suites of a project in the current folder, with one good suite."""
+    (tmp_path / "eval-pipeline.yaml").write_text("suites: [suites]\n")
+    (tmp_path / "runners.yaml").write_text("runners: [{name: echo, adapter: mock, response: hi}]\n")
+    monkeypatch.chdir(tmp_path)
+    suites = tmp_path / "suites"
+    suites.mkdir()
+    (suites / "good.yaml").write_text(SUITE)
+    return suites
+
+
+def validate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = 0
+    try:
+        main(["validate", *arguments])
+    except SystemExit as left:
+        code = int(left.code or 0)
+    printed = capsys.readouterr()
+    return code, printed.out + printed.err
+
+
+def test_suites_that_name_each_other_hide_nothing(suites: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one.yaml", "two.yaml"):
+        (suites / name).write_text("tests: file://*.yaml\n")
+
+    code, text = validate(capsys)
+
+    assert code == 2
+    assert "good: 1 case" in text or "good: 1 cases" in text
+    assert text.count("expected a list of tests, got a mapping") >= 1
+
+
+def test_lists_that_only_name_each_other_are_reported(suites: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (suites / "one.yaml").write_text("# tests:\n- file://two.yaml\n- {tests: x}\n")
+    (suites / "two.yaml").write_text("- file://one.yaml\n- {tests: x}\n")
+
+    code, text = validate(capsys)
+
+    assert code == 2
+    assert "suites/one.yaml" in text
+    assert "suites/two.yaml" in text
+
+
+def test_a_suite_that_another_one_quotes_is_still_a_suite(suites: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (suites / "review.yaml").write_text(SUITE.replace("input: x", "input: 'file://good.yaml'"))
+
+    _, text = validate(capsys)
+
+    assert "good: 1 case" in text
+
+
+def test_a_list_of_tests_stays_a_part(suites: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (suites / "part.yaml").write_text("- {id: b, input: x, metadata: {tests: 3}, expected_output: hi}\n")
+    (suites / "whole.yaml").write_text("tests: file://part.yaml\n")
+
+    code, text = validate(capsys)
+
+    assert code == 0, text
+    assert "part:" not in text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+@pytest.mark.parametrize("suffix", [".yaml", ".json", ".jsonl"])
+def test_a_suite_in_another_encoding_is_an_error(
+    suites: Path, capsys: pytest.CaptureFixture[str], encoding: str, suffix: str
+) -> None:
+    texts = {".yaml": SUITE, ".json": '{"tests": [{"id": "a", "input": "x"}]}', ".jsonl": '{"id": "a", "input": "x"}\n'}
+    (suites / f"other{suffix}").write_bytes(texts[suffix].encode(encoding))
+
+    code, text = validate(capsys)
+
+    assert code == 2
+    assert f"suites/other{suffix}: is UTF-{'16' if '16' in encoding else '32'}" in text
+    assert "save it as UTF-8" in text
+
+
+LONG = "x" * 70_000
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("late.yaml", f"description: |\n  {LONG}\n{SUITE}"),
+        ("late.json", f'{{"description": "{LONG}", "tests": [{{"id": "a", "input": "x", "expected_output": "y"}}]}}'),
+        ("late.jsonl", f'{{"id": "a", "criteria": "{LONG}", "input": "x"}}\n'),
+    ],
+)
+def test_a_suite_whose_tests_come_late_is_loaded(
+    suites: Path, capsys: pytest.CaptureFixture[str], name: str, text: str
+) -> None:
+    (suites / name).write_text(text)
+
+    code, printed = validate(capsys)
+
+    assert code == 0, printed
+    assert "late: 1 case" in printed
+
+
+def test_a_key_deep_in_a_long_data_set_makes_no_suite(suites: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (suites / "data.json").write_text(f'{{"text": "{LONG}", "rows": [{{"tests": [1]}}]}}')
+
+    code, printed = validate(capsys)
+
+    assert code == 0, printed
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_loop])
+@pytest.mark.parametrize(
+    "suite",
+    [
+        "tests: file://odd.yaml\n",
+        "tests: [file://odd.yaml]\n",
+        "tests: file://od*.yaml\n",
+        "workspace: {files: [odd.yaml]}\n" + SUITE,
+        "workspace: {template: odd.yaml}\n" + SUITE,
+        "workspace: {path: odd.yaml/x}\n" + SUITE,
+        "tests: [{id: b, criteria: c, input: [{role: user, content: [{type: file, value: odd.yaml}]}]}]\n",
+    ],
+)
+def test_what_is_no_file_is_an_error_and_never_a_hang(suites: Path, make: Callable[[Path], None], suite: str) -> None:
+    make(suites / "odd.yaml")
+    (suites / "naming.yaml").write_text(suite)
+
+    code, text = in_a_process("validate")
+
+    assert code in (0, 2)
+    assert "Traceback" not in text
+    assert "suites/odd.yaml" in text or "odd.yaml" in text
+    assert "good: 1 case" in text
+
+
+def in_a_process(*arguments: str) -> tuple[int, str]:
+    program = "from eval_pipeline.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("project", "arguments"),
+    [
+        ("suites: [suites]\n", ["suites/pipe.yaml"]),
+        ("suites: [suites]\nrunners: suites/pipe.yaml\n", []),
+        ("suites: [suites]\nrunners: suites/loop.yaml\n", []),
+        ("suites: [suites/loop.yaml]\n", []),
+        ("suites: [suites]\n", ["suites/loop.yaml"]),
+        ("suites: [suites]\n", ["n" * 300]),
+        ("suites: [suites]\n", ["n/" * 3000]),
+        ("suites: [suites]\nrunners: " + "n" * 300 + "\n", []),
+    ],
+)
+def test_files_that_a_user_names_and_that_are_none(suites: Path, project: str, arguments: list[str]) -> None:
+    make_pipe(suites / "pipe.yaml")
+    make_loop(suites / "loop.yaml")
+    (suites.parent / "eval-pipeline.yaml").write_text(project)
+
+    code, text = in_a_process("validate", *arguments)
+
+    assert code == 2
+    assert "Traceback" not in text
+
+
+def test_a_pipe_among_the_suites_is_reported(suites: Path) -> None:
+    make_pipe(suites / "pipe.yaml")
+
+    code, text = in_a_process("validate")
+
+    assert code == 2
+    assert "suites/pipe.yaml: cannot be read: it is a pipe, socket or device, not a file" in text
