@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 from operator import attrgetter
 from typing import Any, TypeVar, overload
@@ -57,8 +57,8 @@ def _may_end_early(case: Case) -> bool:
 
 
 def traits_of(cases: Sequence[Case]) -> CaseTraits:
-    """Return the traits of the cases of a suite; those of packed cases are known."""
-    return cases.traits if isinstance(cases, PackedCases) else CaseTraits().joined(cases)
+    """Return the traits of the cases of a suite; those of a `case_list` are computed once, for all pairs."""
+    return cases.traits if isinstance(cases, (PackedCases, CaseTuple)) else CaseTraits().joined(cases)
 
 
 def evaluators_of(cases: Sequence[Case]) -> Iterator[tuple[str, tuple[EvaluatorSpec, ...]]]:
@@ -71,7 +71,16 @@ def case_list(cases: Iterable[Case]) -> Sequence[Case]:
     source = iter(cases)
     first = tuple(islice(source, PACKED_FROM))
     following = next(source, None)
-    return first if following is None else PackedCases(chain(first, (following,), source))
+    return CaseTuple(first) if following is None else PackedCases(chain(first, (following,), source))
+
+
+class CaseTuple(tuple[Case, ...]):
+    """Cases that know their traits."""
+
+    @cached_property
+    def traits(self) -> CaseTraits:
+        """The traits of these cases."""
+        return CaseTraits().joined(self)
 
 
 class PackedCases(Sequence[Case]):

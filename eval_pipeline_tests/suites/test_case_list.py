@@ -83,6 +83,13 @@ def test_an_index_beyond_the_end_is_an_error() -> None:
         PackedCases(_plain(3))[3]
 
 
+def test_the_traits_of_a_suite_are_computed_once_for_all_its_pairs() -> None:
+    cases = case_list([Case(id="a", input=(), depends_on=("b",))])
+
+    assert traits_of(cases).has_dependencies
+    assert traits_of(cases) is traits_of(cases)
+
+
 def test_traits_are_the_same_for_packed_cases() -> None:
     cases = [*_plain(10), *UNUSUAL]
 
