@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+DEFAULT_OUTPUT_MB = 64.0
+"""The most that is read of one response, output stream or output file, in MB (10^6 bytes)."""
+
 
 class Origin(StrEnum):
     """The party that has to act on a failure."""
@@ -47,6 +50,7 @@ OUTPUT_MISSING = FailureClass("output-missing", "Target gave no output", Origin.
 MALFORMED_REPLY = FailureClass("malformed-reply", "Reply could not be read", Origin.TARGET)
 MAX_STEPS = FailureClass("max-steps", "Step or budget limit of the agent reached", Origin.TARGET)
 TRUNCATED = FailureClass("truncated", "Answer cut by the token limit", Origin.TARGET)
+OUTPUT_LIMIT = FailureClass("output-limit", "More output than is read", Origin.TARGET)
 
 BAD_REQUEST = FailureClass("bad-request", "Request refused", Origin.INFRASTRUCTURE)
 AUTHENTICATION = FailureClass("authentication", "Not authorized", Origin.INFRASTRUCTURE)

@@ -6,6 +6,7 @@ adapter therefore has the same identity as a `command` runner with that command.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.adapters.command import Command
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.failures import OUTPUT_LIMIT
 from eval_pipeline.parsing.tables import COUNT, FLAG, LIST, POSITIVE, TEXT, Field, FieldTable, either
 from eval_pipeline.reports.jsonl_records import read_records
 
@@ -66,6 +68,7 @@ class Agent:
         self._cli = _cli(runner.settings)
         self._keeps_session = settings.flag(runner.settings, "keep_session", self._cli.log_completes_output)
         self._command = Command(self.equivalent(runner))
+        self._max_bytes = runner.max_output_bytes
         self._env = settings.texts(runner.settings, "env")
         self._cwd = runner.folder / (settings.optional_text(runner.settings, "cwd") or ".")
 
@@ -82,16 +85,18 @@ class Agent:
     async def execute(self, call: Call) -> RawExecution:
         begin = time.time()
         try:
-            return await self._with_session(await self._command.execute(call), call, begin)
+            raw = await self._command.execute(call)
         except TargetFailure as failure:
-            failure.raw = await self._with_session(failure.raw, call, begin) if failure.raw is not None else None
+            with contextlib.suppress(TargetFailure):  # the first failure counts
+                failure.raw = await self._with_session(failure.raw, call, begin) if failure.raw is not None else None
             raise
+        return await self._with_session(raw, call, begin)
 
     async def close(self) -> None:
         await self._command.close()
 
     async def _with_session(self, raw: RawExecution, call: Call, begin: float) -> RawExecution:
-        """Return the execution with the session's log, if it is to be kept and exists."""
+        """Return the execution with the session's log, if it is to be kept and exists. Raises TargetFailure."""
         if not self._keeps_session:
             return raw
         log = await in_thread(self._kept_log, raw, call, begin)
@@ -106,6 +111,9 @@ class Agent:
         log = find_log(self._cli.sessions, home, environment, session_id=session_id, cwd=cwd, since=begin)
         if log is None:
             return None
+        if log.path.stat().st_size > self._max_bytes:
+            problem = f"the session's log exceeds the limit of {self._max_bytes / 1e6:g} MB (max_output_mb)"
+            raise TargetFailure(OUTPUT_LIMIT, problem, raw=raw)
         copy = call.folder / "session"
         copy.write_text(self._cli.sessions.read(log), "utf-8")
         return copy

@@ -15,8 +15,9 @@ import httpx
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.command_line import CommandLine, read_command_line
+from eval_pipeline.executions.output_guard import OutputLimitExceeded
 from eval_pipeline.executions.process import run_program
-from eval_pipeline.failures import CONNECTION, TARGET_CRASH, FailureClass
+from eval_pipeline.failures import CONNECTION, OUTPUT_LIMIT, TARGET_CRASH, FailureClass
 from eval_pipeline.parsing.tables import POSITIVE, TEXT, TEXT_LIST, Field, FieldTable, either
 
 DEFAULT_TIMEOUT_S = 30.0
@@ -54,8 +55,11 @@ class Healthcheck:
 
     async def _check_url(self) -> tuple[FailureClass, str] | None:
         try:
-            async with httpx.AsyncClient(timeout=None, follow_redirects=True) as client:
-                response = await client.get(str(self.url))
+            async with (
+                httpx.AsyncClient(timeout=None, follow_redirects=True) as client,
+                client.stream("GET", str(self.url)) as response,  # its body is not read
+            ):
+                pass
         except httpx.HTTPError as error:
             return CONNECTION, f"healthcheck failed: {error or type(error).__name__}"
         if response.is_success:
@@ -68,6 +72,8 @@ class Healthcheck:
             words, variables = line.words({**_VALUES, "OUTPUT_FILE": str(folder / "output")}, (), {})
             try:
                 completed = await run_program(words, folder=folder, cwd=self.cwd, env={**env, **variables})
+            except OutputLimitExceeded as error:
+                return OUTPUT_LIMIT, f"healthcheck failed: {error}"
             except (OSError, ValueError) as error:
                 return TARGET_CRASH, f"healthcheck failed: it cannot be started: {error}"
             if completed.exit_code == 0:

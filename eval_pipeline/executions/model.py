@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.failures import WORKSPACE, FailureClass
+from eval_pipeline.failures import DEFAULT_OUTPUT_MB, WORKSPACE, FailureClass
 from eval_pipeline.suites.model import Case
 
 JsonMap = Mapping[str, Any]
@@ -43,7 +43,8 @@ class Runner:
     used for identity and storage. Relative paths in settings are resolved against `folder`; `unset` are environment
     names in the entry that have no value. `grader` names the default grader of its answers; `fallbacks` are the runners
     to try, in order, after every attempt of this one failed. `missing_grader` is why its grader cannot grade: no runner
-    has the name. That matters only where an evaluator needs it.
+    has the name. That matters only where an evaluator needs it. `max_output_mb` is the most that is read of one
+    answer (None: the default).
     """
 
     name: str
@@ -54,6 +55,7 @@ class Runner:
     folder: Path = Path()
     timeout_s: float | None = None
     concurrency: int | None = None
+    max_output_mb: float | None = None
     retries: RetryPolicy = field(default_factory=RetryPolicy)
     prices: JsonMap = field(default_factory=dict)
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -67,6 +69,11 @@ class Runner:
         """The model that the settings name, or None."""
         model = self.settings.get("model")
         return model if isinstance(model, str) else None
+
+    @property
+    def max_output_bytes(self) -> int:
+        """The most bytes that are read of one response, output stream or output file."""
+        return int((self.max_output_mb or DEFAULT_OUTPUT_MB) * 1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from eval_pipeline.executions.output_guard import OutputGuard
+from eval_pipeline.failures import DEFAULT_OUTPUT_MB
+
 MARKER = "EVAL_PIPELINE_EXECUTION"
 GRACE_S = 5.0
 _PASSES = 3
@@ -42,12 +45,17 @@ async def run_program(
     stdin: bytes | None = None,
     timeout_s: float | None = None,
     grace_s: float = GRACE_S,
+    max_bytes: int = int(DEFAULT_OUTPUT_MB * 1_000_000),
+    outputs: Sequence[str] = (),
 ) -> CompletedProcess:
     """Run a program to its end, with stdout and stderr in files of these names in `folder`.
 
     Cancellation (a time limit, Ctrl-C) ends the whole process group: SIGTERM, after `grace_s` SIGKILL, then every
     process that still carries this run's environment marker. A caller that cancels after `timeout_s` passes it, and the
     cancellation becomes a TimeoutError. Raises OSError when the program cannot be started.
+
+    A program whose stdout, stderr or one of the files `outputs` in `folder` exceeds `max_bytes` is killed at once (it
+    would fill the disk meanwhile), the file is cut, and OutputLimitExceeded is raised.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stdout, stderr = folder / "stdout", folder / "stderr"
@@ -65,15 +73,24 @@ async def run_program(
         )
     # The group alone does not suffice: a child may call setsid. The marker in its environment identifies it.
     waiting = _exit_future(process)
+    files = [stdout, stderr, *(folder / name for name in outputs)]
+    guard = OutputGuard(files, max_bytes, stop=lambda: _signal_running(process.pid, waiting))
+    guard.start()
     try:
         exit_code, ended = await asyncio.shield(waiting)
     except asyncio.CancelledError:
         late = timeout_s is not None and time.monotonic() - started >= timeout_s - _TICK_S
-        await _end(process.pid, waiting, marker, grace_s)
+        try:
+            await _end(process.pid, waiting, marker, grace_s)
+        finally:
+            guard.end()
         if late:
             raise TimeoutError from None
         raise
     _reap(process.pid, marker, recent=ended - started < _NUMBERS_LAST_S)
+    exceeded = guard.end()
+    if exceeded is not None:
+        raise exceeded
     return CompletedProcess(exit_code=exit_code, duration_ms=(ended - started) * 1000, stdout=stdout, stderr=stderr)
 
 
@@ -134,6 +151,11 @@ def _kill_marked(marker: str, first: int | None) -> None:
                 os.kill(pid, signal.SIGKILL)
         if not pids:
             return
+
+
+def _signal_running(group: int, waiting: asyncio.Future[tuple[int, float]]) -> None:
+    if not waiting.done():
+        _signal_group(group, signal.SIGKILL)
 
 
 def _signal_group(group: int, number: int) -> None:

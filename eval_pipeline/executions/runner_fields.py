@@ -58,6 +58,12 @@ RUNNER = FieldTable(
         Field("tags", TEXTS, "Labels to select runners by."),
         Field("timeout_s", POSITIVE, "The time limit of one attempt, in seconds (default: the adapter's)."),
         Field("concurrency", COUNT, "How many executions of the runner run at the same time."),
+        Field(
+            "max_output_mb",
+            POSITIVE,
+            "The most that is read of one answer, or of one output of a program, in MB "
+            "(10^6 bytes; default: that of the project, else 64).",
+        ),
         Field("retries", either(WHOLE, mapping_of(RETRIES)), "How failed attempts are retried."),
         Field("prices", mapping_of(PRICES), "Prices from which cost is computed."),
         Field("description", TEXT, "A remark about the runner."),

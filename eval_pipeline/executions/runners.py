@@ -179,6 +179,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
         folder=source.path.parent.absolute(),
         timeout_s=runner_fields.limit(filled, "timeout_s", cursor),
         concurrency=fields.count(filled, "concurrency", cursor),
+        max_output_mb=runner_fields.limit(filled, "max_output_mb", cursor),
         retries=runner_fields.retries(filled, cursor),
         prices=runner_fields.prices(filled, cursor),
         secrets=tuple(dict.fromkeys([*secrets_in(settings), *filter(None, hidden.values())])),

@@ -18,8 +18,10 @@ import httpx
 import orjson
 
 from eval_pipeline.errors import SourceLocation
+from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.llm.errors import malformed, raise_reported, status_error
+from eval_pipeline.llm.bodies import ACCEPTED, Body
+from eval_pipeline.llm.errors import ModelError, malformed, raise_reported, status_error
 from eval_pipeline.llm.events import event_data
 from eval_pipeline.llm.model import ChatMessage, Endpoint, JsonMap, Options, Reply
 from eval_pipeline.llm.network import network_error, network_errors, pooled_transport, timeouts
@@ -27,10 +29,11 @@ from eval_pipeline.llm.reading import count, mapping, mappings
 from eval_pipeline.llm.wires import WIRES, Assembly, Wire
 
 LINGER_S = 0.5
+_ERROR_BYTES = 1_000_000
 
 _HEADERS = {
     "content-type": "application/json",
-    "accept-encoding": "gzip, deflate",
+    "accept-encoding": ACCEPTED,
     "user-agent": "eval-pipeline",
 }
 # Exceptions that a wire raises when a response has an unexpected shape.
@@ -66,6 +69,7 @@ class Embeddings:
 class ChatClient:
     """Call one endpoint of a provider in the format of `wire`. `base_url` None selects the provider's default address.
 
+    A response of more than `max_bytes` (decoded) is a ModelError of class `output-limit`, and no more of it is read.
     Raises InputError for an endpoint that cannot be used.
     """
 
@@ -78,12 +82,14 @@ class ChatClient:
         headers: Mapping[str, str] | None = None,
         api_version: str | None = None,
         max_connections: int = 100,
+        max_bytes: int = int(DEFAULT_OUTPUT_MB * 1_000_000),
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         endpoint = Endpoint(base_url=base_url, api_key=api_key, headers=headers or {}, api_version=api_version)
         self.wire: Wire = WIRES.get(wire, SourceLocation(field="wire"))(endpoint)
         self._transport = transport
         self._max_connections = max_connections
+        self._max_bytes = max_bytes
         self._headed: tuple[httpx.URL | None, list[tuple[bytes, bytes]]] = None, []
 
     def model(self, options: Options) -> Model:
@@ -130,17 +136,17 @@ class ChatClient:
             response = await self._open_transport(url).handle_async_request(request)
             try:
                 if response.status_code != 200:
-                    raise status_error(
-                        response.status_code, response.reason_phrase, response.headers, await response.aread()
-                    )
+                    content = await Body(response, _ERROR_BYTES).start()
+                    raise status_error(response.status_code, response.reason_phrase, response.headers, content)
+                reply = Body(response, self._max_bytes)
                 if stream and not _is_plain_json(response):
-                    return await self._read_stream(response, started)
-                return _parse(await response.aread()), None
+                    return await self._read_stream(reply, started)
+                return _parse(await reply.read()), None
             finally:
                 await response.aclose()
         except network_errors() as error:
             raise network_error(error, url) from error
-        except httpx.DecodingError as error:
+        except httpx.DecodingError as error:  # of a transport that decodes
             raise malformed(f"reply cannot be decoded: {error}") from error
 
     def _headers_to(self, url: httpx.URL) -> list[tuple[bytes, bytes]]:
@@ -164,11 +170,11 @@ class ChatClient:
         shown = to_json(response)[:200].decode(errors="replace")
         raise malformed(f"reply is not a response of the wire '{self.wire.name}': {shown}")
 
-    async def _read_stream(self, response: httpx.Response, started: float) -> tuple[JsonMap, float | None]:
+    async def _read_stream(self, body: Body, started: float) -> tuple[JsonMap, float | None]:
         """Assemble a stream into its response object. Returns it with the time to the first token in ms."""
         assembly = self.wire.assembly()
         first_ms: float | None = None
-        events = event_data(response.aiter_bytes())
+        events = event_data(body.chunks())
         async for data in events:
             if data == b"[DONE]":
                 assembly.done = True
@@ -215,7 +221,7 @@ async def _read_to_end(events: AsyncIterator[bytes]) -> None:
 
     The answer is complete, so errors are ignored. A server that never closes the stream is cut off after LINGER_S.
     """
-    with contextlib.suppress(TimeoutError, httpx.DecodingError, *network_errors()):
+    with contextlib.suppress(TimeoutError, ModelError, *network_errors()):
         async with asyncio.timeout(LINGER_S):
             async for _ in events:
                 pass

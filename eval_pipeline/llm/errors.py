@@ -44,7 +44,7 @@ class ModelError(Exception):
     """A model call that returned no reply, with the cause as far as it is known.
 
     `retryable` is whether another attempt may succeed, `retry_after_s` the delay in seconds that the provider requests,
-    `body` the beginning of its response.
+    `body` the beginning of its response. `partial` is what was read of a response that is too large.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class ModelError(Exception):
         status: int | None = None,
         retry_after_s: float | None = None,
         body: str | None = None,
+        partial: bytes | None = None,
     ) -> None:
         super().__init__(message)
         self.failure = failure
@@ -63,6 +64,7 @@ class ModelError(Exception):
         self.status = status
         self.retry_after_s = retry_after_s
         self.body = body
+        self.partial = partial
 
 
 def malformed(message: str) -> ModelError:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from eval_pipeline.executions.model import Execution, RawExecution, Runner
 from eval_pipeline.executions.prompt import prompt_text
-from eval_pipeline.failures import NORMALIZATION
+from eval_pipeline.failures import NORMALIZATION, OUTPUT_LIMIT
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.llm.reading import amount
 from eval_pipeline.plugins import Registry
@@ -135,7 +135,7 @@ def normalizer_version(format_: str) -> str:
 
 
 def _read(execution: Execution, case: Case) -> SessionReport:
-    if execution.raw is None:
+    if execution.raw is None or execution.failure_class == OUTPUT_LIMIT.id:  # a cut output is kept, and not read
         return SessionReport(execution_id=execution.execution_id)
     material = RawSession(execution_id=execution.execution_id, raw=execution.raw, case=case)
     try:

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 
 STAGES = ("target_executions", "session_reports", "evaluator_scores")
 EXECUTE, NORMALIZE, EVALUATE = STAGES
@@ -97,6 +98,11 @@ class Defaults(SharedOptions):
     )
     workspace_archive_mb: float = Field(
         default=20, ge=0, description="Packed workspaces larger than this are not kept; 0 keeps none"
+    )
+    max_output_mb: float = Field(
+        default=DEFAULT_OUTPUT_MB,
+        gt=0,
+        description="The most that is read of one answer or of one output of a program, in MB; runners may set theirs",
     )
     pool_slots: int = Field(default=10, ge=1, description="Clones that are kept for a set of repositories")
 

@@ -103,6 +103,7 @@ class Chat:
             api_version=settings.optional_text(config, "api_version"),
             headers=settings.texts(config, "headers"),
             max_connections=max(runner.concurrency or DEFAULT_CONCURRENCY, MAX_CONNECTIONS),
+            max_bytes=runner.max_output_bytes,
         )
         self._system = settings.optional_text(config, "system")
         self._model = self._client.model(_options(config))
@@ -123,12 +124,22 @@ class Chat:
                 retryable=error.retryable,
                 status=error.status,
                 retry_after_s=error.retry_after_s,
-                raw=RawExecution(format="chat", payload={"error": error.body}) if error.body else None,
+                raw=_raw_of(error, call),
             ) from error
         return RawExecution(format="chat", payload=_payload(reply))
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _raw_of(error: ModelError, call: Call) -> RawExecution | None:
+    """Return what is known of a response that is an error or too large; the latter as a file."""
+    if error.partial is not None:
+        call.folder.mkdir(parents=True, exist_ok=True)
+        response = call.folder / "response"
+        response.write_bytes(error.partial)
+        return RawExecution(format="chat", payload={"error": str(error)}, files={"response": response})
+    return RawExecution(format="chat", payload={"error": error.body}) if error.body else None
 
 
 def _payload(reply: ChatReply) -> dict[str, Any]:

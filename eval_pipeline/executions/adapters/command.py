@@ -17,11 +17,12 @@ from eval_pipeline.executions.batch import batch_answers, cases_file
 from eval_pipeline.executions.command_line import CommandLine, read_command_line
 from eval_pipeline.executions.healthcheck import HEALTHCHECK, read_healthcheck
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
+from eval_pipeline.executions.output_guard import OutputLimitExceeded
 from eval_pipeline.executions.process import CompletedProcess, run_program
 from eval_pipeline.executions.program_versions import program_versions
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.workspaces.hooks import environment
-from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
+from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.imports import import_fingerprints
 from eval_pipeline.parsing.tables import (
@@ -107,6 +108,7 @@ class Command:
         self._system = settings.optional_text(config, "system")
         self._format = settings.optional_text(config, "format") or "command"
         self._ok = _exit_codes(config)
+        self._max_bytes = runner.max_output_bytes
         self._retry = settings.flag(config, "retry_failures")
         self._healthcheck = read_healthcheck(config, runner.folder, self._cwd)
         self._health: asyncio.Future[tuple[FailureClass, str] | None] | None = None
@@ -218,7 +220,11 @@ class Command:
                 env={**os.environ, **run.env, **self._env, **variables},
                 stdin=run.prompt.encode(errors="replace") if self._prompt == "stdin" else None,
                 timeout_s=run.timeout_s,
+                max_bytes=self._max_bytes,
+                outputs=("output",),
             )
+        except OutputLimitExceeded as error:
+            raise TargetFailure(OUTPUT_LIMIT, f"{error} (max_output_mb)", raw=self._raw(run.folder, None)) from None
         except TimeoutError:
             problem = f"no answer within {run.timeout_s:g} s"
             raise TargetFailure(TIMEOUT, problem, retryable=self._retry, raw=self._raw(run.folder, None)) from None

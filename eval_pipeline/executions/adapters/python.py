@@ -15,7 +15,7 @@ from eval_pipeline.executions.fields_read import fields_read
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.threads import in_thread
-from eval_pipeline.failures import OUTPUT_MISSING, TARGET_CRASH
+from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
 from eval_pipeline.parsing.user_modules import import_function, module_imports
@@ -55,6 +55,7 @@ class Python:
         self._name = settings.text(runner.settings, "function")
         self._arguments = dict(settings.mapping(runner.settings, "arguments"))
         self._folder = runner.folder
+        self._max_bytes = runner.max_output_bytes
         self._function = import_function(self._name, runner.folder, "function")
 
     def content(self) -> Mapping[str, str]:
@@ -82,7 +83,19 @@ class Python:
             # The user's function is the system under test: its exceptions, SystemExit included, are failures of the
             # target.
             raise TargetFailure(TARGET_CRASH, f"{type(error).__name__}: {error}") from error
-        return RawExecution(format="python", payload=_payload(answer))
+        payload = _payload(answer)
+        self._check_size(payload.get("output"), call)
+        return RawExecution(format="python", payload=payload)
+
+    def _check_size(self, output: Any, call: Call) -> None:
+        """Raise TargetFailure for a text above the limit; its beginning is kept as a file."""
+        if not isinstance(output, str) or len(output) <= self._max_bytes:
+            return
+        call.folder.mkdir(parents=True, exist_ok=True)
+        path = call.folder / "output"
+        path.write_text(output[: self._max_bytes], "utf-8", "replace")
+        problem = f"the answer exceeds the limit of {self._max_bytes / 1e6:g} MB (max_output_mb); the rest was cut"
+        raise TargetFailure(OUTPUT_LIMIT, problem, raw=RawExecution(format="python", files={"output": path}))
 
     async def close(self) -> None:
         return None

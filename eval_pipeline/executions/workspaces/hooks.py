@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eval_pipeline.executions.output_guard import OutputLimitExceeded
 from eval_pipeline.executions.process import run_program
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.compatibility import WORKSPACE_VARIABLE, program_variables
@@ -87,6 +88,8 @@ async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path,
         return _end(completed.stdout, MOST_OUTPUT)
     except TimeoutError:
         raise HookFailure(f"{name} hook did not end within {limit_s:g} s{_output_tail(scratch)}") from None
+    except OutputLimitExceeded as error:
+        raise HookFailure(f"{name} hook: {error}") from None
     except (OSError, ValueError) as error:
         raise HookFailure(f"{name} hook cannot be started in {cwd}: {error}") from error
     finally:

@@ -10,7 +10,10 @@ from typing import Any, ClassVar
 import httpx
 from pydantic import ConfigDict
 
+from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.llm.bodies import ACCEPTED, Body
+from eval_pipeline.llm.errors import ModelError
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
@@ -21,6 +24,7 @@ from eval_pipeline.scores.programs.verdict import check_context, value_outcome
 
 TIMEOUT_S = 60.0
 _SHOWN = 300
+_MAX_BYTES = int(DEFAULT_OUTPUT_MB * 1_000_000)
 
 
 @EVALUATORS.register("webhook")
@@ -62,15 +66,27 @@ class Webhook:
         content = to_json({"output": subject.output, "context": check_context(subject, self.config)})
         limit = self.timeout_s or grader_client.timeout_s or TIMEOUT_S
         try:
-            async with asyncio.timeout(limit), httpx.AsyncClient(timeout=limit) as client:
-                reply = await client.post(self.value, content=content, headers={"content-type": "application/json"})
+            status, text = await self._reply(content, limit)
         except TimeoutError:
             raise GraderFailure(f"the webhook did not answer within {limit:g} s") from None
+        except ModelError as error:
+            raise GraderFailure(f"the webhook cannot be read: {error}") from error
         except httpx.HTTPError as error:
             raise GraderFailure(f"the webhook did not answer: {type(error).__name__}: {error}") from error
-        if not reply.is_success:
-            raise GraderFailure(f"the webhook answered with status {reply.status_code}: {reply.text[:_SHOWN]}")
+        if not 200 <= status < 300:
+            raise GraderFailure(f"the webhook answered with status {status}: {text[:_SHOWN]}")
         try:
-            return json.loads(reply.text)
+            return json.loads(text)
         except (ValueError, RecursionError):
-            raise GraderFailure(f"the webhook's response is not JSON: {reply.text[:_SHOWN]}") from None
+            raise GraderFailure(f"the webhook's response is not JSON: {text[:_SHOWN]}") from None
+
+    async def _reply(self, content: bytes, limit_s: float) -> tuple[int, str]:
+        """Return the status and the body of the service's response. Raises ModelError for one that is too large."""
+        headers = {"content-type": "application/json", "accept-encoding": ACCEPTED}
+        async with (
+            asyncio.timeout(limit_s),
+            httpx.AsyncClient(timeout=limit_s) as client,
+            client.stream("POST", self.value, content=content, headers=headers) as reply,
+        ):
+            body = await Body(reply, _MAX_BYTES).read()
+            return reply.status_code, body.decode("utf-8", "replace")

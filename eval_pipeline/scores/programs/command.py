@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation
+from eval_pipeline.executions.output_guard import OutputLimitExceeded
 from eval_pipeline.executions.process import run_program
 from eval_pipeline.parsing.file_search import NotFound, search_roots
 from eval_pipeline.parsing.imports import cached_fingerprint, import_fingerprints
@@ -24,7 +25,6 @@ from eval_pipeline.scores.grader_client import GraderFailure
 
 DEFAULT_TIMEOUT_S = 300.0
 STDERR_CHARS = 2_000
-STDOUT_BYTES = 10_000_000
 _SHELL = ("sh", "-lc")
 _INTERPRETERS = ("python", "node", "bun", "deno", "sh", "bash", "ruby", "perl", "tsx")
 _SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".sh", ".rb", ".pl"})
@@ -143,14 +143,19 @@ async def run_command(
             )
     except TimeoutError:
         raise GraderFailure(f"{command_text(argv)} took longer than {limit:g} s and was ended") from None
+    except OutputLimitExceeded as error:
+        raise GraderFailure(f"{command_text(argv)}: {error}") from None
     except (OSError, ValueError) as error:
         raise GraderFailure(f"{command_text(argv)} cannot be started: {error}") from error
-    if completed.stdout.stat().st_size > STDOUT_BYTES:
-        raise GraderFailure(f"{command_text(argv)} printed more than {STDOUT_BYTES:,} bytes")
-    stderr = completed.stderr.read_bytes()[-4 * STDERR_CHARS :].decode("utf-8", "replace")
-    return CommandResult(
-        completed.exit_code, completed.stdout.read_bytes().decode("utf-8", "replace"), stderr[-STDERR_CHARS:]
-    )
+    stdout = completed.stdout.read_bytes().decode("utf-8", "replace")
+    return CommandResult(completed.exit_code, stdout, _end(completed.stderr)[-STDERR_CHARS:])
+
+
+def _end(path: Path) -> str:
+    """Return the end of a file as text."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 4 * STDERR_CHARS))
+        return file.read().decode("utf-8", "replace")
 
 
 def _with_installed_interpreter(argv: Sequence[str]) -> Sequence[str]:
