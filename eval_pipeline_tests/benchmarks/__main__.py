@@ -25,6 +25,7 @@ from pathlib import Path
 import duckdb
 
 from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
+from eval_pipeline_tests.benchmarks.outputs import measure_outputs
 from eval_pipeline_tests.benchmarks.pairs import measure_pairs
 
 RUN = [sys.executable, "-m", "eval_pipeline_tests.benchmarks.command", "run", "suites", "--quiet", "--refresh"]
@@ -191,6 +192,11 @@ def pairs(quick: bool) -> None:
     measure_pairs(lambda folder: timed([*RUN, "missing"], folder), quick)
 
 
+def outputs(quick: bool) -> None:
+    """Peak memory against answers and outputs above the limit."""
+    measure_outputs(lambda command, folder: timed(command, folder).peak_mb, RUN, quick)
+
+
 MEASURES: dict[str, Callable[[bool], None]] = {
     "start-up": start_up,
     "pairs": pairs,
@@ -198,6 +204,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "nothing-changed": nothing_changed,
     "memory": memory,
     "faults": faults,
+    "outputs": outputs,
     "scoring": measure_scoring,
     "http": measure_http,
 }

@@ -37,7 +37,8 @@ def artifacts(folder: ProjectFolder) -> dict[str, int]:
     """The files that are kept of the only execution: their sizes by role. Each is there as its row says."""
     ((rows,),) = folder.ask("SELECT artifacts FROM target_executions")
     sizes = {}
-    for row in json.loads(rows) if isinstance(rows, str) else rows:
+    sizes = {}
+    for row in json.loads(rows):
         path = folder.data / "artifacts" / row["path"]
         assert (path.stat().st_size, file_fingerprint(path)) == (row["bytes"], row["sha256"])
         sizes[row["role"]] = row["bytes"]
@@ -208,7 +209,7 @@ def test_a_grading_program_has_the_default_limit(folder: ProjectFolder) -> None:
 
     counts = folder.sweep()
 
-    ((value, reason),) = folder.ask("SELECT score, reason FROM evaluator_scores")
+    ((value, reason),) = folder.ask("SELECT value, reason FROM evaluator_scores")
     assert (counts.errored, value) == (1, None)
     assert "stdout exceeds the limit of 64 MB; the program was ended" in reason
 
@@ -222,6 +223,6 @@ def test_a_webhook_has_the_default_limit(folder: ProjectFolder) -> None:
         folder.write_suite(a_test("a", {"type": "webhook", "value": server.url}))
         folder.sweep()
 
-    ((value, reason),) = folder.ask("SELECT score, reason FROM evaluator_scores")
+    ((value, reason),) = folder.ask("SELECT value, reason FROM evaluator_scores")
     assert value is None
     assert "the webhook cannot be read: the response exceeds the limit of 64 MB" in reason
