@@ -37,7 +37,6 @@ def artifacts(folder: ProjectFolder) -> dict[str, int]:
     """The files that are kept of the only execution: their sizes by role. Each is there as its row says."""
     ((rows,),) = folder.ask("SELECT artifacts FROM target_executions")
     sizes: dict[str, int] = {}
-    sizes: dict[str, int] = {}
     for row in json.loads(rows):
         path = folder.data / "artifacts" / row["path"]
         assert (path.stat().st_size, file_fingerprint(path)) == (row["bytes"], row["sha256"])
