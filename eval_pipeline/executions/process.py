@@ -61,16 +61,8 @@ async def run_program(
     stdout, stderr = folder / "stdout", folder / "stderr"
     marker = uuid.uuid4().hex
     started = time.monotonic()
-    with stdout.open("wb") as out, stderr.open("wb") as err, _input_file(stdin, folder) as source:
-        process = subprocess.Popen(
-            command,
-            stdin=source,
-            stdout=out,
-            stderr=err,
-            cwd=cwd,
-            env={**(os.environ if env is None else env), MARKER: marker},
-            start_new_session=True,
-        )
+    environment = {**(os.environ if env is None else env), MARKER: marker}
+    process = _start(command, stdout, stderr, cwd=cwd, env=environment, stdin=stdin)
     # The group alone does not suffice: a child may call setsid. The marker in its environment identifies it.
     waiting = _exit_future(process)
     files = [stdout, stderr, *(folder / name for name in outputs)]
@@ -92,6 +84,14 @@ async def run_program(
     if exceeded is not None:
         raise exceeded
     return CompletedProcess(exit_code=exit_code, duration_ms=(ended - started) * 1000, stdout=stdout, stderr=stderr)
+
+
+def _start(
+    command: Sequence[str], stdout: Path, stderr: Path, *, cwd: Path, env: Mapping[str, str], stdin: bytes | None
+) -> subprocess.Popen[bytes]:
+    """Start a program in a process group of its own."""
+    with stdout.open("wb") as out, stderr.open("wb") as err, _input_file(stdin, stdout.parent) as source:
+        return subprocess.Popen(command, stdin=source, stdout=out, stderr=err, cwd=cwd, env=env, start_new_session=True)
 
 
 def _exit_future(process: subprocess.Popen[bytes]) -> asyncio.Future[tuple[int, float]]:
