@@ -327,3 +327,12 @@ def test_a_budget_that_cannot_hold_is_a_warning(cli_project: CliProject) -> None
 
     assert answer.code == 0
     assert "run refuses it: the budget of suite 'plain' (1 USD) cannot hold" in answer.out
+
+
+def test_a_field_beside_execution_is_named_with_its_place(cli_project: CliProject) -> None:
+    cli_project.edit("suites/plain.yaml", "name: plain\n", "name: plain\nbudget_usd: 1\nworkers: 1\n")
+
+    answer = cli_project("validate")
+
+    assert "suites/plain.yaml:2: budget_usd: unknown suite field, ignored; it belongs under 'execution'" in answer.out
+    assert "suites/plain.yaml:3: workers: unknown suite field, ignored; it belongs under 'execution'" in answer.out

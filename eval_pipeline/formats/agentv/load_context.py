@@ -22,6 +22,7 @@ from eval_pipeline.parsing.interpolation import filled_in, is_placeholder, unset
 from eval_pipeline.parsing.source import Source
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.suites.evaluator_lists import EvaluatorReader
+from eval_pipeline.suites.fields import CASE_EXECUTION, SUITE_EXECUTION
 from eval_pipeline.suites.load import LoadOptions
 
 MAX_ATTACHMENT_BYTES = 20_000_000
@@ -91,7 +92,9 @@ class LoadContext:
     def warn_of_unknown(self, key: str, known: Collection[str], cursor: FieldCursor, what: str) -> None:
         """Warn of a field that is not read."""
         self.diagnostics.add(
-            lambda: f"unknown {what}, ignored{_renamed(key, known) or did_you_mean(key, known)}",
+            lambda: (
+                f"unknown {what}, ignored{_renamed(key, known) or _outside(key, known) or did_you_mean(key, known)}"
+            ),
             lambda: cursor.place(key),
             kind=f"{what} {key[:80]}",
         )
@@ -175,9 +178,19 @@ RENAMED = {
 """Older and other names of fields."""
 
 
+def _hint(key: str, known: Collection[str]) -> str:
+    return _renamed(key, known) or _outside(key, known) or did_you_mean(key, known)
+
+
 def _renamed(key: str, known: Collection[str]) -> str:
     name = RENAMED.get(key)
     return f"; its name is '{name}'" if name in known else ""
+
+
+def _outside(key: str, known: Collection[str]) -> str:
+    """Return a hint for a field of `execution` that is beside it instead of in it: ignored, its limit does not hold."""
+    inside = SUITE_EXECUTION.names | CASE_EXECUTION.names
+    return "; it belongs under 'execution'" if "execution" in known and key in inside else ""
 
 
 def open_context(path: Path, load_options: LoadOptions) -> LoadContext:
