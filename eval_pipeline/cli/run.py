@@ -78,12 +78,12 @@ def _by_case(selection: Selection, outcome: PairOutcome) -> PairOutcome:
     """Return the outcome counted by cases, where a strategy of the suite makes repetitions one result."""
     if outcome.pair.ready.suite.settings.strategy is None or outcome.error is not None or not outcome.counts.planned:
         return outcome
-    found = case_results(selection.session.warehouse, outcome.pair.name)
+    cases = case_results(selection.session.warehouse, outcome.pair.name)
     counted = replace(
         outcome.counts,
-        passed=found.get("passed", 0),
-        failed=found.get("failed", 0),
-        errored=found.get("error", 0),
+        passed=cases.get("passed", 0),
+        failed=cases.get("failed", 0),
+        errored=cases.get("error", 0),
     )
     return replace(outcome, counts=counted)
 
