@@ -51,7 +51,7 @@ def read_rows(path: Path) -> Iterator[tuple[bytes, Row | None]]:
     with path.open("rb") as lines:
         for line in lines:
             if line.strip():
-                yield line.rstrip(b"\n"), _execution(line)
+                yield line, _execution(line)
 
 
 def ingest_readable(warehouse: Warehouse, table: str, path: Path) -> int:
@@ -81,13 +81,18 @@ def _execution(line: bytes) -> Row | None:
 
 
 def _without_broken_lines(path: Path) -> int:
-    """Move the lines that are no executions out of a journal; return how many there are."""
-    bad = [line for line, row in read_rows(path) if row is None]
-    if bad:
+    """Move the lines that are no executions out of a journal; return how many there are.
+
+    An incomplete last line, which a killed process was writing, is dropped.
+    """
+    broken = [line for line, row in read_rows(path) if row is None]
+    bad = [line.rstrip(b"\n") for line in broken if line.endswith(b"\n")]
+    if broken:
         whole = path.with_suffix(".whole")
         with whole.open("wb") as file:
-            file.writelines(line + b"\n" for line, row in read_rows(path) if row is not None)
-        _set_aside(path.with_suffix(SET_ASIDE), bad)
+            file.writelines(line.rstrip(b"\n") + b"\n" for line, row in read_rows(path) if row is not None)
+        if bad:
+            _set_aside(path.with_suffix(SET_ASIDE), bad)
         whole.replace(path)
     elif not _ends_with_newline(path):
         with path.open("ab") as file:

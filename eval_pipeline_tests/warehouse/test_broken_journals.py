@@ -85,7 +85,7 @@ def test_looking_at_a_damaged_journal_counts_what_can_be_read(warehouse: DuckDBW
 def test_lines_that_were_set_aside_are_kept_and_reported_once(
     warehouse: DuckDBWarehouse, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = left_over(warehouse, b"not json\n" + line("a") + b"nor this")
+    path = left_over(warehouse, b"not json\n" + line("a") + b"nor this\n" + line("b")[:-9])
     recover(warehouse, PAIR, except_sweep="2")
     caplog.clear()
 
