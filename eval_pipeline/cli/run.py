@@ -12,6 +12,7 @@ import polars as pl
 from rich.console import Console
 
 from eval_pipeline.cli.ending import Ending, PassRateLimit, ending, ending_document, show_ending, show_failed_cases
+from eval_pipeline.cli.missing_warehouse import NEW, RESTORE, settle_missing_warehouse
 from eval_pipeline.cli.options import Selection, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import choose_progress
 from eval_pipeline.cli.tables import print_boards, print_line, print_warnings, table_console
@@ -36,7 +37,14 @@ WHY = f'eval-pipeline sql "{WHY_FAILED}"'
 @option_of(Defaults, "min_pass_rate")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON on stdout.")
 @click.option("--quiet", is_flag=True, help="No progress display.")
-def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **selected: Any) -> None:
+@click.option(
+    "--missing-warehouse",
+    type=click.Choice([RESTORE, NEW]),
+    help="When the warehouse is gone and its results are there: go on from them, or execute everything again.",
+)
+def run_command(
+    *, min_pass_rate: float | None, as_json: bool, quiet: bool, missing_warehouse: str | None, **selected: Any
+) -> None:
     """Carry out SUITES (files, folders or globs; default: the project's) with every runner, and rank them.
 
     What was executed before and is unchanged is reused (--refresh missing). Exit codes: 0 done and nothing failed;
@@ -47,6 +55,7 @@ def run_command(*, min_pass_rate: float | None, as_json: bool, quiet: bool, **se
     _show_problems(console, selection.problems)
     print_warnings(console, selection.warnings)
     selection.require_cases()
+    settle_missing_warehouse(selection.session.warehouse, missing_warehouse)
     from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
 
     with choose_progress(console, quiet or as_json) as progress:

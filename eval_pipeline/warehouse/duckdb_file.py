@@ -13,6 +13,7 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,14 @@ from eval_pipeline.errors import InputError, WarehouseError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.warehouse.columns import Row, Table
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
+from eval_pipeline.warehouse.publishing import damaged, publish_copy
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
 from eval_pipeline.warehouse.tables import BY_NAME
 
 MEMORY_LIMIT = "128MB"
 THREADS = 2
+CONFIG: Mapping[str, str | int] = {"memory_limit": MEMORY_LIMIT, "threads": THREADS}
 LOCK_TIMEOUT_S = 600.0
 LONG_LINE_BYTES = 2**20
 LINE_BYTES = 2**20
@@ -60,7 +63,18 @@ class DuckDBWarehouse:
         return cls(Path(os.path.normpath(root / Path(address).expanduser())), storage=storage)
 
     def exists(self) -> bool:
-        return self.path.exists()
+        return self.path.exists() or self.results.exists()
+
+    def is_missing(self) -> bool:
+        return self.results.exists() and not self.path.exists()
+
+    def restore(self) -> None:
+        copy = self.path.with_suffix(f".{os.getpid()}.tmp")
+        shutil.copyfile(self.results, copy)
+        copy.replace(self.path)
+
+    def set_results_aside(self) -> None:
+        self.results.replace(self.results.with_name(f"results-until-{datetime.now(UTC):%Y%m%dT%H%M%S}.duckdb"))
 
     @contextmanager
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -81,6 +95,10 @@ class DuckDBWarehouse:
                     self._check(self._connection)
                     with _committed(self._connection):
                         yield self._connection
+                except duckdb.Error as error:
+                    if (damage := damaged(self.path, self.results, error)) is not None:
+                        raise damage from error
+                    raise
                 finally:
                     self._connection.close()
                     self._connection = None
@@ -156,9 +174,7 @@ class DuckDBWarehouse:
             return
         # The lock keeps writers out, so the copied file has no open transaction; a rename is atomic for readers.
         with self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
-            copy = self.results.with_suffix(f".{os.getpid()}.tmp")
-            shutil.copyfile(self.path, copy)
-            copy.replace(self.results)
+            publish_copy(self.path, self.results, CONFIG)
 
     @contextmanager
     def published(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -207,10 +223,16 @@ class DuckDBWarehouse:
             path.unlink(missing_ok=True)
 
     def _open(self) -> duckdb.DuckDBPyConnection:
+        if self.is_missing():
+            raise WarehouseError(
+                f"{self.path} is missing, and {self.results} is there: cp {self.results} {self.path} goes on from what "
+                f"was published; without {self.results} everything is executed again"
+            )
         try:
-            connection = duckdb.connect(str(self.path), config={"memory_limit": MEMORY_LIMIT, "threads": THREADS})
+            connection = duckdb.connect(str(self.path), config={**CONFIG})
         except duckdb.Error as error:
-            raise WarehouseError(f"{self.path} cannot be opened: {error}") from None
+            damage = damaged(self.path, self.results, error)
+            raise damage or WarehouseError(f"{self.path} cannot be opened: {error}") from None
         connection.execute("SET preserve_insertion_order = false")
         return connection
 

@@ -62,6 +62,18 @@ class Warehouse(Protocol):
         """Return whether anything was ever written."""
         ...
 
+    def is_missing(self) -> bool:
+        """Return whether results were published, and the tables that they were made from are gone."""
+        ...
+
+    def restore(self) -> None:
+        """Make missing tables from the published results."""
+        ...
+
+    def set_results_aside(self) -> None:
+        """Keep the published results under another name, so that missing tables begin anew."""
+        ...
+
     def transaction(self) -> AbstractContextManager[Connection]:
         """Yield a connection inside one transaction: committed at the end, rolled back on an error. The tables are
         created or migrated first. Transactions of one thread nest."""

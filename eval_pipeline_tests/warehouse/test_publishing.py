@@ -1,0 +1,106 @@
+"""What is published: a checked copy. A warehouse that is damaged, cut or not completely written replaces nothing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from eval_pipeline.errors import WarehouseError
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+
+
+@pytest.fixture
+def filled(warehouse: DuckDBWarehouse) -> DuckDBWarehouse:
+    """A warehouse with a megabyte of rows, published."""
+    rows = [{"sweep_id": f"{number:06}", "dagster_run_id": f"{number * 7_919:064}"} for number in range(20_000)]
+    warehouse.write("sweeps", rows)
+    warehouse.publish()
+    return warehouse
+
+
+def published_sweeps(warehouse: DuckDBWarehouse) -> int:
+    with warehouse.published() as connection:
+        return int(connection.execute("SELECT count(*) FROM sweeps").fetchall()[0][0])
+
+
+def cut(path: Path, share: float) -> None:
+    with path.open("rb+") as file:
+        file.truncate(int(path.stat().st_size * share))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_warehouse_that_was_cut_is_not_published_over_good_results(filled: DuckDBWarehouse, share: float) -> None:
+    before = filled.results.read_bytes()
+    cut(filled.path, share)
+
+    with pytest.raises(WarehouseError, match="is not published, the results published before stay"):
+        filled.publish()
+
+    assert filled.results.read_bytes() == before
+    assert [path.name for path in filled.folder.glob("*.tmp")] == []
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_a_warehouse_that_was_cut_is_an_error_that_names_the_cure(filled: DuckDBWarehouse, share: float) -> None:
+    cut(filled.path, share)
+
+    with pytest.raises(WarehouseError, match=r"is damaged: .*; .*results.duckdb has what was published last: .*cp "):
+        filled.frame("SELECT sum(hash(sweep_id)), max(dagster_run_id) FROM sweeps")
+
+
+def test_a_copy_with_other_rows_is_not_published(filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    older = filled.results.with_name("older")
+    shutil.copyfile(filled.results, older)
+    filled.write("sweeps", [{"sweep_id": "new"}])
+    monkeypatch.setattr("eval_pipeline.warehouse.publishing.shutil.copyfile", lambda source, copy: older.replace(copy))
+
+    with pytest.raises(WarehouseError, match="the copy has other rows"):
+        filled.publish()
+
+    assert published_sweeps(filled) == 20_000
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+
+warehouse = DuckDBWarehouse(Path(sys.argv[1]))
+limit = warehouse.path.stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+for start in range(0, 20_000, 2_000):
+    rows = [{"sweep_id": f"x{n:06}", "dagster_run_id": f"{n * 7_919:064}"} for n in range(start, start + 2_000)]
+    warehouse.write("sweeps", rows)
+warehouse.publish()
+"""
+
+
+def test_a_file_size_limit_is_an_error_and_never_an_empty_board(filled: DuckDBWarehouse) -> None:
+    limited = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(filled.folder)], capture_output=True, text=True, check=False
+    )
+
+    assert limited.returncode == 1, limited.stderr
+    assert published_sweeps(filled) == 20_000
+
+
+def test_what_is_only_in_the_write_ahead_log_is_published(filled: DuckDBWarehouse) -> None:
+    program = f"""
+import os, duckdb
+connection = duckdb.connect({str(filled.path)!r})
+connection.execute("INSERT INTO sweeps (sweep_id) VALUES ('logged')")
+os._exit(9)
+"""
+    subprocess.run([sys.executable, "-c", program], check=False)
+    assert filled.path.with_name("warehouse.duckdb.wal").exists()
+
+    filled.publish()
+
+    assert published_sweeps(filled) == 20_001
+    with duckdb.connect(str(filled.results), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM sweeps WHERE sweep_id = 'logged'").fetchall() == [(1,)]
