@@ -89,6 +89,7 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         self._tables: dict[str, bool] = {}
         self._has_index_columns: bool | None = None
         self._held = False
+        self._newest_of_assets: dict[tuple[str, str], tuple[EventLogEntry, int]] = {}
         self.newest_asset_event: int | None = None
         super().__init__(base_dir, inst_data)
 
@@ -102,12 +103,14 @@ class PooledEventLogStorage(SqliteEventLogStorage):
             self._held = True
             try:
                 yield
+                self._store_newest_of_assets()
             except BaseException:
                 self._end_all(commit=False)
                 raise
             else:
                 self._end_all(commit=True)
             finally:
+                self._newest_of_assets.clear()
                 self._held = False
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
@@ -190,7 +193,19 @@ class PooledEventLogStorage(SqliteEventLogStorage):
 
     def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
         self.newest_asset_event = event_id
-        super()._store_asset_event(conn, event, event_id)
+        if not self._held:
+            super()._store_asset_event(conn, event, event_id)
+            return
+        of_asset = event.get_dagster_event()
+        kind = (str(of_asset.asset_key), of_asset.event_type_value)
+        self._newest_of_assets.pop(kind, None)  # to the end: the newest event of an asset is stored last
+        self._newest_of_assets[kind] = (event, event_id)
+
+    def _store_newest_of_assets(self) -> None:
+        """Update the row of each asset with its newest event of each kind: those before would be overwritten."""
+        for event, event_id in self._newest_of_assets.values():
+            with self.index_connection() as conn:
+                super()._store_asset_event(conn, event, event_id)
 
     def _store_asset_check_evaluation_planned(self, event: EventLogEntry, event_id: int | None) -> None:
         """As the stock storage, except that the event, which lists every partition, is serialized once for them all."""

@@ -10,8 +10,10 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.events.log import EventLogEntry
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
+from sqlalchemy.engine import Connection
 
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import SUITES
@@ -70,6 +72,30 @@ def test_events_of_a_block_that_breaks_are_not_stored(pooled: dg.DagsterInstance
 
     report(pooled, "b")
     assert pooled.get_materialized_partitions(KEY) == {"b"}
+
+
+def test_the_row_of_an_asset_is_that_of_its_newest_event_and_written_once(
+    pooled: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[int] = []
+    store = SqliteEventLogStorage._store_asset_event
+
+    def noted(self: SqliteEventLogStorage, conn: Connection, event: EventLogEntry, event_id: int) -> None:
+        stored.append(event_id)
+        store(self, conn, event, event_id)
+
+    monkeypatch.setattr(SqliteEventLogStorage, "_store_asset_event", noted)
+
+    with events_together(pooled):
+        for partition in "abc":
+            report(pooled, partition)
+
+    assert len(stored) == 1
+    with stock(tmp_path) as other:
+        (record,) = other.get_asset_records([KEY])
+        newest = other.fetch_materializations(KEY, limit=1).records[0]
+        assert record.asset_entry.last_materialization_record == newest
+        assert newest.partition_key == "c"
 
 
 def test_another_storage_stores_as_it_does(tmp_path: Path) -> None:
