@@ -384,6 +384,8 @@ def test_one_partition_from_the_asset_page_in_the_browser(
     server: Server, from_lineage: list[str], browser: Browser
 ) -> None:
     page = f"{server.ui.url}/assets/evaluator_scores?view=partitions&partition=sums%40parrot"
+    of_pair = {"dagster/partition": "sums@parrot"}
+    before = len(server.runs(None, of_pair))
 
     (sent,) = browser.drive(
         page, See("Materialized"), Click("Materialize…"), See("1 partition"), Click("Launch 1 run"), Sent()
@@ -391,8 +393,8 @@ def test_one_partition_from_the_asset_page_in_the_browser(
 
     tags = {tag["key"]: tag["value"] for tag in sent["executionParams"]["executionMetadata"]["tags"]}
     assert tags["dagster/partition"] == "sums@parrot"
-    wait_for(lambda: len(server.runs(None, {"dagster/partition": "sums@parrot"})) == 1)
-    server.ended_runs(None, {"dagster/partition": "sums@parrot"})
+    wait_for(lambda: len(server.runs(None, of_pair)) == before + 1)
+    server.ended_runs(None, of_pair)
 
 
 def test_all_partitions_from_the_job_page_in_the_browser_carry_out_what_is_new(
