@@ -21,6 +21,13 @@ PartitionRequest = dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRe
 PARTITION = "dagster/partition"
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 
 suite_partitions = dg.DynamicPartitionsDefinition(name=SUITES)
 pair_partitions = dg.DynamicPartitionsDefinition(name=PAIRS)
@@ -66,7 +73,11 @@ def run_partitions(context: dg.AssetExecutionContext) -> list[str]:
 
 
 def partition_requests(instance: dg.DagsterInstance, contents: ProjectContents) -> list[PartitionRequest]:
-    """Return what makes an instance's partitions those of the project; nothing is removed while a file is broken."""
+    """Return what makes an instance's partitions those of the project.
+
+    Nothing is removed while a file is broken, and no partition of an unfinished run: Dagster fails a run whose
+    partitions are gone when its step starts.
+    """
     requests: list[PartitionRequest] = []
     requested = {SUITES: list(contents.suites), PAIRS: [partition_key(pair) for pair in contents.pairs()]}
     for name, keys in requested.items():
@@ -75,8 +86,24 @@ def partition_requests(instance: dg.DagsterInstance, contents: ProjectContents) 
         if new:
             requests.append(dg.AddDynamicPartitionsRequest(name, new))
         if gone and not contents.problems:
-            requests.append(dg.DeleteDynamicPartitionsRequest(name, gone))
+            requests += _deletion(name, _without(gone, _keys_of_unfinished_runs(instance, known)))
     return requests
+
+
+def _deletion(name: str, keys: Sequence[str]) -> list[PartitionRequest]:
+    return [dg.DeleteDynamicPartitionsRequest(name, keys)] if keys else []
+
+
+def _keys_of_unfinished_runs(instance: dg.DagsterInstance, known: Sequence[str]) -> list[str]:
+    """Return the partitions, of these, that runs cover which are queued or under way."""
+    keys: list[str] = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
+        first, last = run.tags.get(RANGE_START), run.tags.get(RANGE_END)
+        if first in known and last in known:
+            keys += known[known.index(first) : known.index(last) + 1]
+        elif PARTITION in run.tags:
+            keys.append(run.tags[PARTITION])
+    return keys
 
 
 def apply_requests(instance: dg.DagsterInstance, requests: Sequence[PartitionRequest]) -> None:

@@ -135,6 +135,27 @@ def test_partitions_that_someone_added_by_hand_are_removed(ticking: Ticking) -> 
     assert skipped(ticking.tick()) == "suites unchanged"
 
 
+@pytest.mark.parametrize(
+    "tags",
+    [{"dagster/partition": "other@echo"}, {RANGE_START: "other@echo", RANGE_END: "sums@echo"}],
+    ids=["one", "range"],
+)
+def test_a_partition_stays_while_a_run_over_it_is_not_finished(ticking: Ticking, tags: dict[str, str]) -> None:
+    ticking.folder.write_suite(a_test("x"), name="other")
+    ticking.tick()
+    run = ticking.instance.create_run_for_job(build_definitions(ticking.folder.session()).resolve_job_def("sweep"))
+    ticking.instance.add_run_tags(run.run_id, tags)
+    (ticking.folder.root / "suites" / "other.yaml").unlink()
+
+    ticking.tick()
+    during = ticking.pairs
+    ticking.instance.report_run_canceled(run)
+    ticking.tick()
+
+    assert "other@echo" in during
+    assert "other@echo" not in ticking.pairs
+
+
 def test_only_pairs_that_suites_request_become_partitions(ticking: Ticking) -> None:
     ticking.folder.write_runners(a_runner_entry("echo"), a_runner_entry("parrot"))
     ticking.folder.write_suite(a_test("x"), name="for-parrot", execution={"targets": ["parrot"]})
