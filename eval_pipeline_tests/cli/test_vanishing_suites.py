@@ -141,7 +141,6 @@ def make_loop(path: Path) -> None:
         "tests: file://od*.yaml\n",
         "workspace: {files: [odd.yaml]}\n" + SUITE,
         "workspace: {template: odd.yaml}\n" + SUITE,
-        "workspace: {path: odd.yaml/x}\n" + SUITE,
         "tests: [{id: b, criteria: c, input: [{role: user, content: [{type: file, value: odd.yaml}]}]}]\n",
     ],
 )
@@ -153,7 +152,7 @@ def test_what_is_no_file_is_an_error_and_never_a_hang(suites: Path, make: Callab
 
     assert code in (0, 2)
     assert "Traceback" not in text
-    assert "suites/odd.yaml" in text or "odd.yaml" in text
+    assert "odd.yaml" in text
     assert "good: 1 case" in text
 
 
