@@ -28,6 +28,7 @@ _QUIET = {
     "GCM_INTERACTIVE": "never",
     "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
     "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C.UTF-8",
 }
 # Disable everything that outlives the command (housekeeping, file system monitor) and programs that a repository

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,7 @@ class Slot:
 
     @property
     def ready(self) -> Path:
-        """Path of the file that marks the clones as complete and stores the git configuration of each."""
+        """Path of the file that marks the clones as complete and stores the settings of each."""
         return self.folder.with_name(f"{self.folder.name}.json")
 
     def release(self) -> None:
@@ -65,10 +65,10 @@ class Pool:
 
 async def prepare(slot: Slot, spec: WorkspaceSpec) -> list[CheckedOut]:
     """Bring a slot's folder into the state of the spec: reused, reset, or created anew. Raises GitFailure, OSError."""
-    configs = _configs(slot)
-    if configs is not None and slot.folder.is_dir():
+    settings = _settings(slot)
+    if settings is not None and slot.folder.is_dir():
         try:
-            return await _reuse(slot, spec, configs)
+            return await _reuse(slot, spec, settings)
         except (GitFailure, OSError, ValueError):
             pass  # an unusable slot is created anew
     slot.ready.unlink(missing_ok=True)
@@ -76,16 +76,16 @@ async def prepare(slot: Slot, spec: WorkspaceSpec) -> list[CheckedOut]:
     slot.folder.mkdir()
     await fill(spec, slot.folder)
     checked_out = [await check_out(item, folder_beneath(slot.folder, item.path)) for item in outer_first(spec)]
-    slot.ready.write_bytes(orjson.dumps([at.config for at in checked_out]))
+    slot.ready.write_bytes(orjson.dumps([at.settings for at in checked_out]))
     return checked_out
 
 
-async def _reuse(slot: Slot, spec: WorkspaceSpec, configs: Sequence[str]) -> list[CheckedOut]:
+async def _reuse(slot: Slot, spec: WorkspaceSpec, settings: Sequence[Mapping[str, str]]) -> list[CheckedOut]:
     folders = [folder_beneath(slot.folder, item.path) for item in outer_first(spec)]
     await in_thread(_remove_beside, slot.folder, folders)
     updated = [
-        await update_checkout(item, folder, config)
-        for item, folder, config in zip(outer_first(spec), folders, configs, strict=True)
+        await update_checkout(item, folder, files)
+        for item, folder, files in zip(outer_first(spec), folders, settings, strict=True)
     ]
     ignored = any(hook.reset == "strict" for hook in spec.hooks.values())
     for at in updated:
@@ -107,12 +107,13 @@ async def fill(spec: WorkspaceSpec, folder: Path) -> None:
         await in_thread(copy_file, file.origin, folder, file.path)
 
 
-def _configs(slot: Slot) -> list[str] | None:
+def _settings(slot: Slot) -> list[Mapping[str, str]] | None:
+    """Return the settings of each clone of a slot; None for a slot that is not complete or of an earlier version."""
     try:
-        configs: list[str] = orjson.loads(slot.ready.read_bytes())
+        settings: list[Mapping[str, str]] = orjson.loads(slot.ready.read_bytes())
     except (OSError, orjson.JSONDecodeError):
         return None
-    return configs
+    return settings if all(isinstance(files, dict) for files in settings) else None
 
 
 def _remove_beside(folder: Path, repositories: Sequence[Path]) -> None:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.beneath import write_file
 from eval_pipeline.executions.workspaces.git import GitFailure, git, without_password
 from eval_pipeline.suites.workspace import Repository
 
 _PATTERN = frozenset("*?[!")
+_SETTINGS = ("config", "config.worktree", "shallow", "info/attributes", "info/exclude", "info/grafts",
+             "info/sparse-checkout", "objects/info/alternates")  # fmt: skip
+_REMOVED = ("index", "index.lock", "HEAD.lock", "config.lock")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedOut:
     """A repository at the requested commit; `branch` None: detached.
 
-    `config` is the content of its git configuration.
+    `settings` are the files in `.git` that change what git does, by name; one that is not there must not be.
     """
 
     folder: Path
     commit: str
     branch: str | None
-    config: str
+    settings: Mapping[str, str]
 
 
 async def check_out(repository: Repository, folder: Path) -> CheckedOut:
@@ -45,13 +51,13 @@ async def existing_checkout(folder: Path) -> CheckedOut | None:
         branch = (await git("symbolic-ref", "--quiet", "--short", "HEAD", cwd=folder)).decode().strip()
     except GitFailure:
         branch = None
-    return CheckedOut(folder, commit, branch, (folder / ".git" / "config").read_text(encoding="utf-8"))
+    return CheckedOut(folder, commit, branch, _settings(folder))
 
 
-async def update_checkout(repository: Repository, folder: Path, config: str) -> CheckedOut:
+async def update_checkout(repository: Repository, folder: Path, settings: Mapping[str, str]) -> CheckedOut:
     """Update an earlier clone to the commit that the suite requests now. Raises GitFailure naming the repository."""
     try:
-        _tidy(folder, config)
+        await _tidy(folder, settings, "HEAD")
         await git("reset", "--quiet", "--hard", cwd=folder)
         if repository.ref is None or not await _is_commit_name(folder, repository.ref):
             await git("fetch", "--quiet", "--tags", "--force", *_depth(repository), "origin", cwd=folder)
@@ -67,19 +73,41 @@ async def reset(at: CheckedOut, *, ignored: bool, keep: tuple[Path, ...] = ()) -
     """
     inside = [other.relative_to(at.folder).as_posix() for other in keep if other.is_relative_to(at.folder)]
     excluded = [word for name in inside if name != "." for word in ("--exclude", f"/{name}")]
-    _tidy(at.folder, at.config)
+    await _tidy(at.folder, at.settings, at.commit)
     to = ("-B", at.branch) if at.branch is not None else ("--detach",)
     await git("checkout", "--quiet", "--force", *to, at.commit, cwd=at.folder)
     await git("reset", "--quiet", "--hard", at.commit, cwd=at.folder)
     await git("clean", "--quiet", "-ff", "-d", *(("-x",) if ignored else ()), *excluded, cwd=at.folder)
 
 
-def _tidy(folder: Path, config: str) -> None:
-    """Undo what a checkout does not: changed git settings, and lock files of a killed git."""
+def _settings(folder: Path) -> dict[str, str]:
+    """Return the files in `.git` that change what git does."""
+    files = {name: folder / ".git" / name for name in _SETTINGS}
+    return {name: path.read_text(encoding="utf-8") for name, path in files.items() if path.is_file()}
+
+
+async def _tidy(folder: Path, settings: Mapping[str, str], commit: str) -> None:
+    """Undo what a checkout does not: changed settings, replaced objects, marks in the index, locks of a killed git.
+
+    The index is made anew from a commit, since a file whose size and time are forged counts as unchanged in an old one.
+    """
+    await in_thread(_restore_settings, folder, settings)
+    replaced = (await git("for-each-ref", "--format=delete %(refname)", "refs/replace", cwd=folder)).strip()
+    if replaced:
+        await git("update-ref", "--stdin", stdin=replaced + b"\n", cwd=folder)
+    await git("read-tree", commit, cwd=folder)
+    with contextlib.suppress(GitFailure):  # so it ends for a file that differs, which the reset replaces
+        await git("update-index", "-q", "--refresh", cwd=folder)
+
+
+def _restore_settings(folder: Path, settings: Mapping[str, str]) -> None:
     try:
-        write_file(folder, ".git/config", config.encode())
-        for lock in ("index.lock", "HEAD.lock", "config.lock"):
-            (folder / ".git" / lock).unlink(missing_ok=True)
+        write_file(folder, ".git/config", settings["config"].encode())
+        for name in {*_SETTINGS, *_REMOVED} - {"config"}:
+            if name in settings:
+                write_file(folder, f".git/{name}", settings[name].encode())
+            else:
+                (folder / ".git" / name).unlink(missing_ok=True)
     except OSError as error:
         raise GitFailure(f"'{folder.name}' is no longer a git repository: {error.strerror or error}") from error
 
@@ -109,8 +137,7 @@ async def _at_commit(repository: Repository, folder: Path) -> CheckedOut:
         branch, commit = None, await _ancestor(folder, commit, repository.ancestor)
     to = ("-B", branch) if branch is not None else ("--detach",)
     await git("checkout", "--quiet", "--force", *to, commit, cwd=folder)
-    config = (folder / ".git" / "config").read_text(encoding="utf-8")
-    return CheckedOut(folder, commit, branch, config)
+    return CheckedOut(folder, commit, branch, _settings(folder))
 
 
 async def _resolve_ref(repository: Repository, folder: Path) -> tuple[str | None, str]:
