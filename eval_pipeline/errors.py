@@ -113,3 +113,11 @@ def _of_many(name: str, names: Sequence[str], listed_by: str | None) -> str:
     similar = difflib.get_close_matches(name, few, n=_EXAMPLES, cutoff=0.0)
     command = f"; all: {listed_by}" if listed_by else ""
     return f"{guess}{' ' if guess else ''}there are {len(names):,}, such as {', '.join(similar)}{command}"
+
+
+def error_text(error: BaseException) -> str:
+    """Return the type and the message of an exception of foreign code, whose `__str__` may itself raise."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as second:  # noqa: BLE001 — see above
+        return f"{type(error).__name__}, whose message cannot be read ({type(second).__name__})"

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from eval_pipeline.errors import error_text
 from eval_pipeline.executions.adapters import Adapter, Call
 from eval_pipeline.executions.conversations import Conversations, converse
 from eval_pipeline.executions.limits import AdaptiveLimit
@@ -28,7 +29,7 @@ from eval_pipeline.executions.model import (
     TargetFailure,
     WorkspaceTrace,
 )
-from eval_pipeline.executions.threads import in_thread, is_cancelled
+from eval_pipeline.executions.threads import in_thread, is_interruption
 from eval_pipeline.failures import ADAPTER, RATE_LIMITED, TIMEOUT, WORKSPACE
 from eval_pipeline.suites.model import Case
 
@@ -192,13 +193,13 @@ class Attempts:
         except TargetFailure as failure:
             return failure
         # The one boundary to adapters: every exception becomes a row, even an exit or a cancellation raised inside one.
-        except (Exception, SystemExit, asyncio.CancelledError) as error:
-            if is_cancelled():
+        except BaseException as error:
+            if is_interruption(error):
                 raise
             if limit.expired():
                 retryable = self._adapter.retries_timeouts
                 return TargetFailure(TIMEOUT, f"no answer within {call.timeout_s:g} s", retryable=retryable)
-            return TargetFailure(ADAPTER, f"adapter '{self._runner.adapter}' failed: {type(error).__name__}: {error}")
+            return TargetFailure(ADAPTER, f"adapter '{self._runner.adapter}' failed: {error_text(error)}")
 
 
 def time_limit_s(case: Case, runner: Runner, adapter: Adapter) -> float:

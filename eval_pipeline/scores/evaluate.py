@@ -13,7 +13,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, get_args, get_t
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
 
-from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation, did_you_mean, error_text
+from eval_pipeline.executions.threads import is_interruption
 from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
@@ -309,7 +310,9 @@ def _score(subject: Subject, bound: BoundEvaluator) -> Score:
         if requires_client(bound.evaluator):
             raise TypeError("evaluator needs a grader client; none was configured")
         outcome = _validated(bound.evaluator.evaluate(subject))
-    except Exception as error:  # noqa: BLE001 — the one boundary to evaluators: an exception leaves no value
+    except BaseException as error:  # the one boundary to evaluators: whatever one raises leaves no value
+        if is_interruption(error):
+            raise
         outcome = _failed(error)
     return _to_score(subject, bound, outcome, started)
 
@@ -322,13 +325,15 @@ async def _score_with(client: GraderClient, subject: Subject, bound: BoundEvalua
         outcome = _validated(await bound.evaluator.grade(subject, client))
     except GraderFailure as failure:
         outcome = Outcome(None, str(failure), details={"failure_class": failure.failure_class})
-    except Exception as error:  # noqa: BLE001 — the same boundary, for evaluators with a client
+    except BaseException as error:  # the same boundary, for evaluators with a client
+        if is_interruption(error):
+            raise
         outcome = _failed(error)
     return _to_score(subject, bound, outcome, started)
 
 
-def _failed(error: Exception) -> Outcome:
-    return Outcome(None, f"evaluator failed: {type(error).__name__}: {error}")
+def _failed(error: BaseException) -> Outcome:
+    return Outcome(None, f"evaluator failed: {error_text(error)}")
 
 
 def _to_score(subject: Subject, bound: BoundEvaluator, outcome: Outcome, started: float) -> Score:

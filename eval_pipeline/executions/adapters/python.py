@@ -9,14 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from eval_pipeline.errors import error_text
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
 from eval_pipeline.executions.fields_read import fields_read
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.prompt import prompt_text
-from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.executions.threads import in_own_task, in_thread, is_interruption
 from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH
-from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
 from eval_pipeline.parsing.user_modules import import_function, module_imports
 
@@ -76,14 +77,15 @@ class Python:
 
     async def execute(self, call: Call) -> RawExecution:
         try:
-            answer = await self._answer(call)
+            payload = _payload(await self._answer(call))
+            _check_encodable(payload)
         except TargetFailure:
             raise
-        except (Exception, SystemExit) as error:
-            # The user's function is the system under test: its exceptions, SystemExit included, are failures of the
-            # target.
-            raise TargetFailure(TARGET_CRASH, f"{type(error).__name__}: {error}") from error
-        payload = _payload(answer)
+        except BaseException as error:
+            # The user's function is the system under test: all that it raises, exits included, fails the target.
+            if is_interruption(error):
+                raise
+            raise TargetFailure(TARGET_CRASH, error_text(error)) from error
         self._check_size(payload.get("output"), call)
         return RawExecution(format="python", payload=payload)
 
@@ -103,9 +105,9 @@ class Python:
     async def _answer(self, call: Call) -> Any:
         positional, named = _bound_arguments(self._function, call, self._arguments)
         if inspect.iscoroutinefunction(self._function):
-            return await self._function(*positional, **named)
+            return await in_own_task(self._function(*positional, **named))
         answer = await in_thread(self._function, *positional, **named)
-        return await answer if inspect.isawaitable(answer) else answer
+        return await in_own_task(answer) if inspect.isawaitable(answer) else answer
 
 
 def _bound_arguments(
@@ -129,6 +131,12 @@ def _bound_arguments(
     if not keywords and unbound and unbound[0].kind in _BY_NAME:
         keywords = {unbound[0].name: prompt}
     return [], {**keywords, **arguments}
+
+
+def _check_encodable(payload: Mapping[str, Any]) -> None:
+    """Raise what the answer raises when it is stored, for example by its `__str__`."""
+    if not isinstance(payload.get("output"), str) or len(payload) > 1:
+        to_json(payload)
 
 
 def _payload(answer: Any) -> Mapping[str, Any]:
