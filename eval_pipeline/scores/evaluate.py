@@ -13,11 +13,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, get_args, get_t
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
 
-from eval_pipeline.errors import InputError, SourceLocation, did_you_mean, error_text
-from eval_pipeline.executions.threads import is_interruption
+from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
+from eval_pipeline.scores.boundary import failed_outcome
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.model import NOTHING, Finding, Outcome, Score, Subject
 from eval_pipeline.suites.case_list import evaluators_of
@@ -310,10 +310,8 @@ def _score(subject: Subject, bound: BoundEvaluator) -> Score:
         if requires_client(bound.evaluator):
             raise TypeError("evaluator needs a grader client; none was configured")
         outcome = _validated(bound.evaluator.evaluate(subject))
-    except BaseException as error:  # the one boundary to evaluators: whatever one raises leaves no value
-        if is_interruption(error):
-            raise
-        outcome = _failed(error)
+    except BaseException as error:  # noqa: BLE001 — the one boundary to evaluators: whatever one raises leaves no value
+        outcome = failed_outcome(error)
     return _to_score(subject, bound, outcome, started)
 
 
@@ -325,15 +323,9 @@ async def _score_with(client: GraderClient, subject: Subject, bound: BoundEvalua
         outcome = _validated(await bound.evaluator.grade(subject, client))
     except GraderFailure as failure:
         outcome = Outcome(None, str(failure), details={"failure_class": failure.failure_class})
-    except BaseException as error:  # the same boundary, for evaluators with a client
-        if is_interruption(error):
-            raise
-        outcome = _failed(error)
+    except BaseException as error:  # noqa: BLE001 — the same boundary, for evaluators with a client
+        outcome = failed_outcome(error)
     return _to_score(subject, bound, outcome, started)
-
-
-def _failed(error: BaseException) -> Outcome:
-    return Outcome(None, f"evaluator failed: {error_text(error)}")
 
 
 def _to_score(subject: Subject, bound: BoundEvaluator, outcome: Outcome, started: float) -> Score:
