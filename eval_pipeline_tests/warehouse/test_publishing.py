@@ -53,13 +53,14 @@ def test_a_warehouse_that_was_cut_is_an_error_that_names_the_cure(filled: DuckDB
         filled.frame("SELECT sum(hash(sweep_id)), max(dagster_run_id) FROM sweeps")
 
 
-def test_a_copy_with_other_rows_is_not_published(filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    older = filled.results.with_name("older")
-    shutil.copyfile(filled.results, older)
+def test_a_copy_that_is_cut_is_not_published(filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = filled.results.with_name("half")
+    shutil.copyfile(filled.results, half)
+    cut(half, 0.5)
     filled.write("sweeps", [{"sweep_id": "new"}])
-    monkeypatch.setattr("eval_pipeline.warehouse.publishing.shutil.copyfile", lambda source, copy: older.replace(copy))
+    monkeypatch.setattr("eval_pipeline.warehouse.publishing.shutil.copyfile", lambda source, copy: half.replace(copy))
 
-    with pytest.raises(WarehouseError, match="the copy has other rows"):
+    with pytest.raises(WarehouseError, match="is not published"):
         filled.publish()
 
     assert published_sweeps(filled) == 20_000
