@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,7 +38,7 @@ from eval_pipeline.sweeps.grader_settings import accepted_settings
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.preflight import preflight
-from eval_pipeline.sweeps.project import NO_SUITES, PROJECT_FILE, load_project
+from eval_pipeline.sweeps.project import NO_SUITES, PROJECT_FILE, Project, load_project, unknown_defaults
 from eval_pipeline.sweeps.project_session import ProjectSession
 
 Kind = Literal["suite", "runners", "project"]
@@ -92,6 +93,7 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
         findings += _check_runners(path, project.environment, runners)
     for path, kind in others.items():
         findings += _check_other(path, kind)
+    findings += _unknown_defaults(project, runners)
     suites = _Suites(session, runners if runner_files else None)
     for path in _named_suites(names, folder) if names else find_suite_files(project.suites, project.root):
         suites.check(path)
@@ -340,12 +342,26 @@ def _names_in(path: Path) -> Iterator[str]:
 # Configurations
 
 
+def _check_project(project: Project) -> Iterator[Finding]:
+    """Yield the problems of the runners that a project file names."""
+    runners: dict[str, Runner] = {}
+    if project.runners is not None:
+        yield from _check_runners(project.runners, project.environment, runners)
+    yield from _unknown_defaults(project, runners)
+
+
+def _unknown_defaults(project: Project, runners: Mapping[str, Runner]) -> Iterator[Finding]:
+    """Yield an error for each unknown runner under `defaults`; none where no runner could be read."""
+    if runners:
+        yield from chain.from_iterable(map(findings_of, unknown_defaults(project, runners)))
+
+
 def _check_other(path: Path, kind: Kind | Configuration) -> Iterator[Finding]:
     """Yield the problems of a file that is neither a suite nor a runners file."""
     try:
         if isinstance(kind, Configuration):
             yield from map(_warning, kind.check(path))
         elif kind == "project":
-            load_project(path.parent, path)
+            yield from _check_project(load_project(path.parent, path))
     except EvalPipelineError as error:
         yield from findings_of(error)

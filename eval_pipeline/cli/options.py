@@ -21,10 +21,11 @@ from eval_pipeline.executions.planning import CaseFilter, check_case_ids
 from eval_pipeline.executions.runners import require_environment, select_runners
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list, traits_of
+from eval_pipeline.suites.model import Suite
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
 from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
 from eval_pipeline.sweeps.preflight import preflight
-from eval_pipeline.sweeps.project import Project, load_project
+from eval_pipeline.sweeps.project import Project, load_project, unknown_defaults
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.retention import moment_before
 from eval_pipeline.warehouse.journal import PairKey
@@ -185,6 +186,7 @@ def select_in(
     check_case_ids([each.suite for each in ready], cases)
     chosen = select_runners(session.load_runners(), runners, runner_tags)
     if not runners:
+        _check_default_runners(session)
         ready = [_with_known_runners(each, session) for each in ready]
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
@@ -193,6 +195,7 @@ def select_in(
     if not used and not cases and not tags:
         _check_cases_runners(ready, chosen)
     chosen = [runner for runner in chosen if runner.name in {pair.runner for pair in used}]
+    empty = [each.suite for each in ready if not (each.suite.cases or each.errors)]
     ready = [each for each in ready if each.suite.name in {pair.suite for pair in used} or each.errors]
     require_environment(chosen)
     launch = launch_options({
@@ -205,7 +208,7 @@ def select_in(
     if launch.grader is not None:
         session.runner(launch.grader)
     resolved = launch.resolve(session.project.defaults)
-    warnings = _known_before(session, ready, used, resolved, strict=strict)
+    warnings = _known_before(session, [*empty, *(each.suite for each in ready)], used, resolved, strict=strict)
     return Selection(
         session=session,
         suites=ready,
@@ -226,11 +229,10 @@ _FIELDS = {
 
 
 def _known_before(
-    session: ProjectSession, ready: list[ValidatedSuite], pairs: list[PairKey], options: SweepOptions, *, strict: bool
+    session: ProjectSession, suites: list[Suite], pairs: list[PairKey], options: SweepOptions, *, strict: bool
 ) -> Sequence[str]:
     """Return the warnings about suites and money. Raises InputErrors; with `strict` for a warning, too."""
     about_money = [*_check_before_money(session, pairs, options), *_missing_graders(session, pairs)]
-    suites = [each.suite for each in ready]
     if strict:
         require_no_warnings(suites, about_money)
     return [*grouped_warnings(suites), *about_money]
@@ -259,6 +261,14 @@ def _check_cases_runners(suites: list[ValidatedSuite], chosen: list[Runner]) -> 
     if named:
         selected = ", ".join(runner.name for runner in chosen)
         raise InputError(f"no case is for {selected}: each names the runners it is for ({', '.join(named)})")
+
+
+def _check_default_runners(session: ProjectSession) -> None:
+    """Raise InputErrors for unknown runners that the project file gives to suites without runners."""
+    unknown = unknown_defaults(session.project, session.runners)
+    errors = [error for error in unknown if error.place.field != "defaults.grader"]
+    if errors:
+        raise InputErrors(errors)
 
 
 def _with_known_runners(ready: ValidatedSuite, session: ProjectSession) -> ValidatedSuite:

@@ -90,6 +90,8 @@ def _read(path: Path) -> tuple[Source, list[Any], RunnersFormat]:
     if not formats or not isinstance(document[formats[0].key], list):
         others = "".join(f" (or, in {each.title}, '{each.key}')" for each in runner_formats() if each is not NATIVE)
         raise source.error((), f"expected a list under '{NATIVE.key}'{others}")
+    if not document[formats[0].key]:
+        raise source.error((formats[0].key,), f"expected at least one {formats[0].expected_entry}, got an empty list")
     return source, document[formats[0].key], formats[0]
 
 

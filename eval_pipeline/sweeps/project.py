@@ -11,7 +11,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -20,11 +20,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeIs
 
-from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation, UnknownName, did_you_mean
 from eval_pipeline.executions.runner_files import default_runner_files
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.interpolation import read_environment
-from eval_pipeline.parsing.source import Source, show_path, yaml_source
+from eval_pipeline.parsing.source import FieldPath, Source, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.suites.configurations import ProjectSettings, project_settings
 from eval_pipeline.sweeps.cron import cron_problem
@@ -89,7 +89,8 @@ class Project:
     """A project: where its suites and runners are, and where it keeps its data. Paths are absolute.
 
     `schedule_problem` is why the project file's schedule cannot be used, where that is tolerated; `schedule` is then
-    the default. `configurations` are the configuration files of other systems that are part of it.
+    the default. `configurations` are the configuration files of other systems that are part of it; `file` is the
+    project file, None without one.
     """
 
     root: Path
@@ -104,6 +105,7 @@ class Project:
     retention: Retention = field(default_factory=Retention)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     configurations: frozenset[Path] = frozenset()
+    file: Path | None = None
 
     def open_warehouse(self) -> Warehouse:
         """Return the warehouse that the project file names by URL, else the DuckDB file in the data folder."""
@@ -126,6 +128,18 @@ def load_project(start: Path, explicit: Path | None = None, *, any_schedule: boo
         return _without_file(start, environment)
     environment = read_environment(file.parent)
     return _from_file(file, environment, any_schedule)
+
+
+def unknown_defaults(project: Project, runners: Collection[str]) -> Iterator[InputError]:
+    """Yield an error for each runner under `defaults` of the project file that is not among these."""
+    defaults = project.defaults
+    named: list[tuple[FieldPath, str]] = [(("runners", index), name) for index, name in enumerate(defaults.runners)]
+    named += [(("grader",), defaults.grader)] if defaults.grader is not None else []
+    unknown = [(steps, name) for steps, name in named if name not in runners]
+    if not unknown or project.file is None:
+        return
+    source = yaml_source(project.file, project.file.read_text(encoding="utf-8-sig"))
+    yield from (UnknownName("runner", name, runners, source.place(("defaults", *steps))) for steps, name in unknown)
 
 
 def _named_by(environment: Mapping[str, str], start: Path) -> Path | None:
@@ -212,6 +226,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         owners=tuple(content.owners),
         retention=content.retention,
         environment=environment,
+        file=file,
     )
     return _configured(project, names_suites="suites" in content.model_fields_set)
 

@@ -336,3 +336,71 @@ def test_a_field_beside_execution_is_named_with_its_place(cli_project: CliProjec
 
     assert "suites/plain.yaml:2: budget_usd: unknown suite field, ignored; it belongs under 'execution'" in answer.out
     assert "suites/plain.yaml:3: workers: unknown suite field, ignored; it belongs under 'execution'" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("defaults", "line", "field", "message"),
+    [
+        (
+            "runners: [greeter, parot]",
+            4,
+            "defaults.runners[1]",
+            "no runner 'parot'; there are: broken, greeter, parrot; did",
+        ),
+        ("grader: gretter", 4, "defaults.grader", "did you mean 'greeter'?"),
+    ],
+)
+@pytest.mark.parametrize("names", [(), ("eval-pipeline.yaml",)], ids=["the project", "the file"])
+def test_a_runner_that_the_defaults_name_and_that_does_not_exist_is_an_error(
+    cli_project: CliProject, names: tuple[str, ...], defaults: str, line: int, field: str, message: str
+) -> None:
+    cli_project.write("eval-pipeline.yaml", f"suites: [suites]\n\ndefaults:\n  {defaults}\n")
+
+    answer = cli_project("validate", "--json", *names)
+
+    assert answer.code == 2
+    assert findings(answer) == {("error", "eval-pipeline.yaml", line, field)}
+    assert message in messages(answer)
+
+
+def test_run_names_the_place_of_a_default_runner_that_does_not_exist(cli_project: CliProject) -> None:
+    cli_project.write("eval-pipeline.yaml", "suites: [suites]\ndefaults: {runners: [parot]}\n")
+
+    answer = cli_project("run")
+
+    assert answer.code == 2
+    assert "eval-pipeline.yaml:2: defaults.runners[0]: no runner 'parot'" in answer.err
+    assert cli_project("run", "--runner", "parrot", "--quiet").code == 0
+
+
+@pytest.mark.parametrize("command", ["validate", "plan"])
+def test_a_runners_file_without_runners_is_an_error(cli_project: CliProject, command: str) -> None:
+    cli_project.write("runners.yaml", "\nrunners: []\n")
+
+    answer = cli_project(command)
+
+    assert answer.code == 2
+    assert "runners.yaml:2: runners: expected at least one" in answer.out + answer.err
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "place"),
+    [
+        ("none.yaml", "name: none\ntests: []\n", ("suites/none.yaml", 2, "tests")),
+        ("none.jsonl", "\n\n", ("suites/none.jsonl", None, None)),
+        ("none.eval.yaml", "tests: []\n", ("suites/none.eval.yaml", 1, "tests")),
+    ],
+)
+def test_a_suite_without_tests_is_a_warning(
+    cli_project: CliProject, file: str, text: str, place: tuple[Any, ...]
+) -> None:
+    cli_project.write(f"suites/{file}", text)
+
+    answer = cli_project("validate", "--json", f"suites/{file}")
+    plan = ("plan", "suites/plain.yaml", f"suites/{file}", "--runner", "parrot")
+
+    assert answer.code == 0
+    assert findings(answer) == {("warning", *place)}
+    assert "the suite has no tests" in messages(answer)
+    assert "the suite has no tests" in cli_project(*plan).err
+    assert cli_project(*plan, "--strict").code == 2

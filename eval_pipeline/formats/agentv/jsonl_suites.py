@@ -5,15 +5,16 @@ That file is `<name>.yaml` or `<name>.eval.yaml`; it has no tests of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from eval_pipeline.formats.agentv.documents import jsonl_tests, lines_of, read_document
+from eval_pipeline.errors import SourceLocation
+from eval_pipeline.formats.agentv.documents import RawTest, jsonl_tests, lines_of, read_document
 from eval_pipeline.formats.agentv.eval_files import EvalFiles
 from eval_pipeline.formats.agentv.load_context import LoadContext, open_context
 from eval_pipeline.formats.agentv.suite import TEST_KEYS, read_suite
 from eval_pipeline.parsing.fields import NOTHING, FieldCursor, Map, kind
-from eval_pipeline.parsing.source import jsonl_source
+from eval_pipeline.parsing.source import jsonl_source, show_path
 from eval_pipeline.suites.load import FORMATS, LoadOptions
 from eval_pipeline.suites.model import Suite
 
@@ -40,7 +41,17 @@ class AgentVJsonl(EvalFiles):
         """See LineFormat: a large suite is never in memory as a whole."""
         context = open_context(path, load_options)
         document, cursor = _beside(path, context)
-        return read_suite(document, cursor, context, "agentv-jsonl", jsonl_tests(path, lines, context))
+        return read_suite(document, cursor, context, "agentv-jsonl", _tests(path, lines, context))
+
+
+def _tests(path: Path, lines: Iterable[str], context: LoadContext) -> Iterator[RawTest]:
+    tests = jsonl_tests(path, lines, context)
+    first = next(tests, None)
+    if first is None:
+        context.diagnostics.add("the file has no rows: the suite has no tests", SourceLocation(show_path(path)))
+        return
+    yield first
+    yield from tests
 
 
 def _beside(path: Path, context: LoadContext) -> tuple[Map, FieldCursor]:

@@ -27,6 +27,8 @@ def raw_tests(raw: Any, cursor: FieldCursor, context: LoadContext) -> Iterator[R
         return
     if not isinstance(raw, list):
         raise cursor.error(f"expected a list of tests, or the path of a file or folder with them; got {kind(raw)}")
+    if not raw:
+        context.diagnostics.add("the list is empty: the suite has no tests", cursor.place)
     for index, entry in enumerate(raw):
         at = cursor.at(index)
         if isinstance(entry, str) and entry.strip().startswith(FILE):
