@@ -15,7 +15,7 @@ from rich.text import Text
 from eval_pipeline.cli.tables import print_line, print_one_line
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.result_rows import ResultRow
-from eval_pipeline.leaderboards.show import amount, milliseconds, money
+from eval_pipeline.leaderboards.show import amount, counted, milliseconds, money
 from eval_pipeline.llm.messages import plain_text
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.reports.events import ErrorEvent, MessageEvent, RetryEvent, is_spoken
@@ -213,7 +213,7 @@ def _cut(text: str, lines: int, characters: int) -> str:
     if len(kept.rstrip()) >= len(text.rstrip()):
         return text.rstrip()
     more = len(text.splitlines()) - len(kept.splitlines())
-    rest = f"{more} more lines" if more else f"{len(text) - len(kept):,} more characters"
+    rest = counted(more, "more line") if more else counted(len(text) - len(kept), "more character")
     return f"{kept}\n… {rest} (--full)"
 
 

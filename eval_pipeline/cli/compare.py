@@ -32,7 +32,7 @@ from eval_pipeline.leaderboards.comparisons import (
     ratings,
 )
 from eval_pipeline.leaderboards.results import RUNNER_CASE, Results
-from eval_pipeline.leaderboards.show import UNKNOWN, amount, percent
+from eval_pipeline.leaderboards.show import UNKNOWN, amount, counted, percent
 
 NOTHING_PAIRED = 3
 HEAD = ("suite", "delta", "95 %", "wins", "losses", "ties", "paired", "means", "pass rates", "up", "down", "p")
@@ -242,9 +242,17 @@ def _show_matrix(console: Console, sides: Sequence[Results], pairs: Sequence[Com
     paired = [pair for pair in pairs if pair.summary.paired]
     print_rows(console, ("baseline", "candidate", *HEAD[1:]), [_pair_line(pair) for pair in paired], Layout(keep=2))
     if len(paired) < len(pairs):
-        print_line(console, f"{len(pairs) - len(paired)} pairs of sides have no case in common", style="yellow")
+        print_line(
+            console,
+            f"{counted(len(pairs) - len(paired), 'pair of sides has', 'pairs of sides have')} no case in common",
+            style="yellow",
+        )
     console.print()
-    shown = f" ({widest.height} of {scores.height} cases, the largest differences)" if scores.height > most else ""
+    shown = (
+        f" ({widest.height} of {counted(scores.height, 'case')}, the largest differences)"
+        if scores.height > most
+        else ""
+    )
     print_line(console, f"mean score per case{shown}", style="bold")
     scored = [name for name in names if widest[name].null_count() < widest.height]
     rows = [

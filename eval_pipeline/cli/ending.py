@@ -13,7 +13,7 @@ from rich.text import Text
 from eval_pipeline.cli.main import EXIT_INTERRUPTED
 from eval_pipeline.cli.tables import print_line, print_one_line
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.show import percent
+from eval_pipeline.leaderboards.show import counted, percent
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
 from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
 
@@ -46,7 +46,7 @@ def ending(
     if problem == INTERRUPTED:
         return Ending(EXIT_INTERRUPTED, ("interrupted",))
     if problems:
-        return Ending(EXIT_INVALID, (f"{len(problems)} invalid cases were left out",))
+        return Ending(EXIT_INVALID, (left_out(problems),))
     if not graded:
         return Ending(EXIT_NOTHING_GRADED, ("nothing could be graded", *_ungraded(outcomes, problem)))
     reasons = [reason for outcome in outcomes if (reason := _failure(outcome, limit)) is not None]
@@ -55,10 +55,15 @@ def ending(
     return Ending(1, tuple(reasons)) if reasons else Ending(0)
 
 
+def left_out(problems: Sequence[InputError]) -> str:
+    """Return how many cases are not carried out because they are invalid."""
+    return f"{counted(len(problems), 'invalid case was', 'invalid cases were')} left out"
+
+
 def _ungraded(outcomes: Sequence[PairOutcome], problem: str | None) -> Iterator[str]:
     errored = sum(outcome.counts.errored for outcome in outcomes)
     if errored:
-        yield f"{errored} executions are errors"
+        yield counted(errored, "execution is an error", "executions are errors")
     if problem is not None:
         yield "the run did not succeed (see the problem above)"
 
@@ -71,22 +76,26 @@ def _failure(outcome: PairOutcome, limit: PassRateLimit) -> str | None:
     if limit.rate is None or not counts.planned:
         failed = {"failed": counts.failed, "not graded": counts.errored}
         parts = [f"{number} {what}" for what, number in failed.items() if number]
-        return f"{name}: {' and '.join(parts)} of {counts.graded + counts.errored} {_unit(outcome)}" if parts else None
+        return (
+            f"{name}: {' and '.join(parts)} of {counted(counts.graded + counts.errored, _unit(outcome))}"
+            if parts
+            else None
+        )
     if counts.pass_rate is None:
         return f"{name}: nothing could be graded"
     if counts.pass_rate < limit.rate:
-        rate = f"pass rate {percent(counts.pass_rate)} of {_unit(outcome)}"
+        rate = f"pass rate {percent(counts.pass_rate)} of {_unit(outcome)}s"
         return f"{name}: {rate} is below {percent(limit.rate)} ({limit.source})"
     return None
 
 
 def _unit(outcome: PairOutcome) -> str:
-    """Return what the counts of a pair count: cases, where a strategy makes repetitions one result."""
+    """Return what the counts of a pair count: plans, or cases where a strategy makes repetitions one result."""
     settings = outcome.pair.ready.suite.settings
     return (
-        "cases"
+        "case"
         if settings.strategy is not None or outcome.counts.planned == len(outcome.pair.ready.suite.cases)
-        else "plans"
+        else "plan"
     )
 
 
@@ -114,7 +123,7 @@ def show_failed_cases(console: Console, failed: FailedCases, options: str) -> No
 
 
 def _show_case(console: Console, case: FailedCase) -> None:
-    repetitions = f"  ({case.failed} of {case.repetitions} repetitions)" if case.repetitions > 1 else ""
+    repetitions = f"  ({case.failed} of {counted(case.repetitions, 'repetition')})" if case.repetitions > 1 else ""
     name = f"{case.suite}/{case.case_id}"
     console.print(Text.assemble((name, "red"), f"  {case.runner}  {case.label}{repetitions}"), soft_wrap=True)
     print_one_line(console, f"    {' '.join((case.reason or 'no reason is stored').split())}")
@@ -126,7 +135,9 @@ def show_ending(console: Console, end: Ending) -> None:
         return
     print_line(console, _summary(end.reasons[:REASONS_SHOWN]), mark=f"exit {end.code}:", style="red")
     if len(end.reasons) > REASONS_SHOWN:
-        print_line(console, f"        … and {len(end.reasons) - REASONS_SHOWN} more reasons (all with --json)")
+        print_line(
+            console, f"        … and {counted(len(end.reasons) - REASONS_SHOWN, 'more reason')} (all with --json)"
+        )
 
 
 def _summary(reasons: Iterable[str]) -> str:

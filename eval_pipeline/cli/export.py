@@ -19,6 +19,7 @@ from eval_pipeline.exports import EXPORTS, ExportFormat, ExportOptions, FileChun
 from eval_pipeline.exports.files import write_file, write_folder
 from eval_pipeline.exports.otel import OpenTelemetry
 from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.reports.moments import iso
 from eval_pipeline.sweeps.project import Project
@@ -81,7 +82,7 @@ def export_command(
             where = endpoint
         else:
             where = _write(chosen, records, options, output, opened)
-    click.echo(f"exported {count} executions of {selection.name} to {where}", err=True)
+    click.echo(f"exported {counted(count, 'execution')} of {selection.name} to {where}", err=True)
 
 
 def _write(

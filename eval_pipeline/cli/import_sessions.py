@@ -22,6 +22,7 @@ from eval_pipeline.cli.options import open_project, past_moment, project_options
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.failures import NORMALIZATION
+from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.interpolation import names_in
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.writing import jsonl_text
@@ -205,7 +206,7 @@ def _session(agent: AgentCli, log: SessionLog, console: Console) -> Session | No
         _skip(console, log, _why_nothing(agent, log, session))
         return None
     if report.unparsed_lines:
-        left_out = f"{report.unparsed_lines} lines are no JSON and were left out"
+        left_out = f"{_unparsed(report.unparsed_lines)} and {'was' if report.unparsed_lines == 1 else 'were'} left out"
         print_line(console, f"{show_path(log.path)}: {left_out}", style="yellow")
     if report.error is not None:
         why = " ".join(report.error.split())[:_SHOWN_ERROR]
@@ -219,8 +220,12 @@ def _why_nothing(agent: AgentCli, log: SessionLog, session: Session) -> str:
     owners = agents_of(agent, log)
     if owners and agent.name not in owners:
         return f"is a log of {owners[0]}: eval-pipeline import {owners[0]} reads it"
-    unread = f" ({session.report.unparsed_lines} lines are no JSON)" if session.report.unparsed_lines else ""
+    unread = f" ({_unparsed(session.report.unparsed_lines)})" if session.report.unparsed_lines else ""
     return f"holds no words of a user: not a {agent.name} session, or an empty one{unread}"
+
+
+def _unparsed(lines: int) -> str:
+    return counted(lines, "line is no JSON", "lines are no JSON")
 
 
 def _skip(console: Console, log: SessionLog, why: str) -> None:
@@ -266,7 +271,7 @@ def _write(sessions: list[Session], target: Path | None, files: SuiteFiles | Non
             click.echo(line, nl=False)
     else:
         write_files([FileText(target, transcript)])
-        print_line(console, f"{len(sessions)} sessions → {show_path(target)}")
+        print_line(console, f"{counted(len(sessions), 'session')} → {show_path(target)}")
     if files is not None:
         _warn_of_placeholders(sessions, console)
         written = files.texts(sessions)

@@ -11,13 +11,22 @@ import click
 import polars as pl
 from rich.console import Console
 
-from eval_pipeline.cli.ending import Ending, PassRateLimit, ending, ending_document, show_ending, show_failed_cases
+from eval_pipeline.cli.ending import (
+    Ending,
+    PassRateLimit,
+    ending,
+    ending_document,
+    left_out,
+    show_ending,
+    show_failed_cases,
+)
 from eval_pipeline.cli.missing_warehouse import NEW, RESTORE, settle_missing_warehouse
 from eval_pipeline.cli.options import Selection, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import choose_progress
 from eval_pipeline.cli.tables import print_boards, print_line, print_warnings, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
@@ -114,7 +123,8 @@ def _show_problems(console: Console, problems: list[InputError]) -> None:
         print_line(console, str(error), mark="invalid:", style="red")
     if len(problems) > MOST_PROBLEMS:
         print_line(
-            console, f"… and {len(problems) - MOST_PROBLEMS} more invalid cases (listed by eval-pipeline validate)"
+            console,
+            f"… and {counted(len(problems) - MOST_PROBLEMS, 'more invalid case')} (listed by eval-pipeline validate)",
         )
 
 
@@ -129,9 +139,9 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
     if outcomes or problem != INTERRUPTED:
         print_line(console, f"{executed} executed, {reused} reused, {rescored} scored again{updated}{not_started}")
     if selection.problems:
-        print_line(console, f"{len(selection.problems)} invalid cases were left out", style="red")
+        print_line(console, left_out(selection.problems), style="red")
     if errored:
-        print_line(console, f"{errored} executions could not be graded; why: {WHY}", style="yellow")
+        print_line(console, f"{counted(errored, 'execution')} could not be graded; why: {WHY}", style="yellow")
     if problem is not None:
         print_line(console, f"problem: {problem}{_resume_hint(selection, problem)}", style="red")
     data = show_path(Path(selection.session.project.data))

@@ -17,7 +17,7 @@ from eval_pipeline.cli.tables import Layout, print_rows, table_console
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.exports.rows import row_json
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.leaderboards.show import amount
+from eval_pipeline.leaderboards.show import amount, counted
 from eval_pipeline.warehouse.case_details import (
     CaseDetails,
     PlanSummary,
@@ -83,7 +83,7 @@ def _find(name: str, stored: Mapping[str, Sequence[str]]) -> tuple[str, str | No
         raise _unknown_suite(name, suite, stored)
     known = stored[suite]
     if case_id and case_id not in known:
-        listed = f"eval-pipeline show {suite} lists its {len(known)} cases"
+        listed = f"eval-pipeline show {suite} lists its {counted(len(known), 'case')}"
         raise InputError(f"no case '{case_id}' in suite '{suite}'; {listed}{did_you_mean(case_id, known)}")
     return suite, case_id or None
 

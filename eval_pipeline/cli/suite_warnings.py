@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation
+from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.diagnostics import Diagnostic
 from eval_pipeline.suites.model import Suite
 
@@ -20,7 +21,7 @@ def grouped_warnings(suites: Iterable[Suite]) -> list[str]:
     hidden = len(lines) - MOST_WARNINGS
     if hidden <= 0:
         return lines
-    return [*lines[:MOST_WARNINGS], f"… and {hidden} more problems (listed by eval-pipeline validate)"]
+    return [*lines[:MOST_WARNINGS], f"… and {counted(hidden, 'more problem')} (listed by eval-pipeline validate)"]
 
 
 def require_no_warnings(suites: Iterable[Suite], others: Sequence[str]) -> None:

@@ -198,8 +198,3 @@ def print_warnings(console: Console, warnings: Iterable[str]) -> None:
     """Print warnings, one a line."""
     for warning in warnings:
         print_line(console, warning, mark="warning:", style="yellow")
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where it is not 1."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -15,7 +15,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.comparisons import check_names
 from eval_pipeline.leaderboards.results import Results
-from eval_pipeline.leaderboards.show import UNKNOWN, percent
+from eval_pipeline.leaderboards.show import UNKNOWN, counted, percent
 from eval_pipeline.leaderboards.trends import SLOPE_THRESHOLD, Trend, in_order, trend
 from eval_pipeline.reports.moments import iso
 
@@ -95,7 +95,7 @@ def _show(result: Trend) -> None:
     fit = "" if line.r_squared is None else f", r² {line.r_squared:.3f}"
     print_line(
         console,
-        f"{line.slope:+.4f} per sweep{fit}; {result.matched} cases graded in every sweep"
+        f"{line.slope:+.4f} per sweep{fit}; {counted(result.matched, 'case')} graded in every sweep"
         f" (threshold {result.slope_threshold:g})",
         mark=result.direction,
         style=_STYLES[result.direction],

@@ -10,9 +10,10 @@ from rich.console import Console
 
 from eval_pipeline.cli.checks import Checked, check_files, findings_of
 from eval_pipeline.cli.options import EXISTING_FILE, open_project, project_options
-from eval_pipeline.cli.tables import counted, print_line
+from eval_pipeline.cli.tables import print_line
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.sweeps.project_session import ProjectSession
 
 _STYLES = {"error": "red", "warning": "yellow"}

@@ -26,6 +26,11 @@ def amount(value: float | None, digits: int = 0, unit: str = "") -> str:
     return UNKNOWN if value is None else f"{value:,.{digits}f}{unit}"
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, which is in the plural (by default with `s`) where the number is not 1."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def milliseconds(value: float | None) -> str:
     """Return a duration: `3.2 ms`, `850 ms`, `12.4 s`; `–` when unknown."""
     if value is None:

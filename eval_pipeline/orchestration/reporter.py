@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
+from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.orchestration.checks import check_target, checks_of_pair
 from eval_pipeline.orchestration.metadata import pair_metadata
 from eval_pipeline.orchestration.partitions import partition_key
@@ -56,7 +57,7 @@ class PairReporter(ForwardingObserver):
         if not self.failed:
             return
         raise dg.Failure(
-            f"{len(self.failed)} of {self._total} partitions failed\n{by_reason(self.failed)}",
+            f"{len(self.failed)} of {counted(self._total, 'partition')} failed\n{by_reason(self.failed)}",
             metadata={"failed": self.failed},
             allow_retries=False,
         )

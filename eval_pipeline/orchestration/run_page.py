@@ -12,6 +12,7 @@ import dagster as dg
 from dagster._core.events import EngineEventData
 
 from eval_pipeline.executions.workspaces.git import rev_parse
+from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.orchestration.reporter import PairReporter
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome, SweepObserver
@@ -123,7 +124,7 @@ def _summary(progress: SweepProgress, failed: FailedCases) -> str:
         for case in failed.cases[:NAMED]
     ]
     if failed.total > NAMED:
-        lines.append(f"… and {failed.total - NAMED} more cases that did not pass")
+        lines.append(f"… and {counted(failed.total - NAMED, 'more case')} that did not pass")
     return "\n".join(lines)
 
 

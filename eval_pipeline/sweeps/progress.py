@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from eval_pipeline.executions.model import Plan
-from eval_pipeline.leaderboards.show import money
+from eval_pipeline.leaderboards.show import counted, money
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts, SweepObserver
@@ -57,11 +57,11 @@ class SweepProgress:
     seconds_left: float | None
 
     def __str__(self) -> str:
-        parts = [f"{self.done:,} of {self.total:,} plans"]
+        parts = [f"{self.done:,} of {counted(self.total, 'plan')}"]
         parts += [f"{self.reused:,} reused"] if self.reused else []
         parts += [f"{self.passed:,} passed, {self.failed:,} failed, {self.errored:,} not graded"]
         parts += [f"{self.per_second:,.1f}/s"] if self.per_second is not None else []
-        parts += [f"{self.tokens:,} tokens"] if self.tokens is not None else []
+        parts += [counted(self.tokens, "token")] if self.tokens is not None else []
         parts += [money(self.cost_usd)] if self.cost_usd is not None else []
         parts += [f"about {duration(self.seconds_left)} left"] if self.seconds_left is not None else []
         return ", ".join(parts)

@@ -43,7 +43,7 @@ def test_yaml_becomes_jsonl_with_a_file_beside_it(cli_project: CliProject) -> No
         "id": "ann", "input": "Ann,\nand Bob\n", "criteria": "a greeting"
     }  # fmt: skip
     assert text(cli_project, "greetings.eval.yaml").startswith("name: greetings\n")
-    assert "not carried over: 1 lines of comments" in answer.err
+    assert "not carried over: 1 line of comments" in answer.err
     assert "keep one of the two" in answer.err
 
 

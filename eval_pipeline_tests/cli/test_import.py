@@ -166,7 +166,7 @@ def test_lines_that_are_no_json_are_counted_and_the_rest_is_imported(cli_project
     [
         (printed("codex", "patch", "session.jsonl"), "is a log of codex: eval-pipeline import codex reads it"),
         ("", "holds no words of a user"),
-        ("not JSON\n", "holds no words of a user: not a claude session, or an empty one (1 lines are no JSON)"),
+        ("not JSON\n", "holds no words of a user: not a claude session, or an empty one (1 line is no JSON)"),
         (printed("claude", "plain", "session.jsonl"), "holds session a14d0167-d641-4f2f-ac3d-9a74c490b3d3 again"),
     ],
     ids=["another agent's", "empty", "no JSON", "twice the same"],

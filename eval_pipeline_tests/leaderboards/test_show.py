@@ -12,6 +12,7 @@ from eval_pipeline.leaderboards.show import (
     BOARD_HEAD,
     amount,
     board_rows,
+    counted,
     interval,
     markdown_table,
     milliseconds,
@@ -123,3 +124,16 @@ def test_a_table_survives_bars_and_line_breaks_in_its_cells() -> None:
     table = markdown_table(("name", "why"), [("a|b", "one\ntwo")])
 
     assert table == "| name | why |\n| --- | --- |\n| a\\|b | one two |"
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(0, "0 cases"), (1, "1 case"), (2, "2 cases"), (1_500, "1,500 cases")]
+)
+def test_a_count_agrees_with_its_noun(number: int, expected: str) -> None:
+    assert counted(number, "case") == expected
+
+
+def test_a_count_agrees_with_a_verb_too() -> None:
+    nouns = ("entry is no test", "entries are no tests")
+
+    assert [counted(number, *nouns) for number in (1, 2)] == ["1 entry is no test", "2 entries are no tests"]

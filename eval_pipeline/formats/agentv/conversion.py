@@ -19,6 +19,7 @@ from eval_pipeline.formats.agentv.documents import RawTest
 from eval_pipeline.formats.agentv.load_context import open_context
 from eval_pipeline.formats.agentv.suite import TEST_KEYS
 from eval_pipeline.formats.agentv.tests_field import raw_tests
+from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.source import jsonl_source, show_path, yaml_source
 from eval_pipeline.parsing.writing import jsonl_text, suite_yaml, yaml_text
@@ -60,7 +61,7 @@ def read_eval_file(path: Path) -> RawSuite:
         tests=document[key],
         source=source,
         at=(key,),
-        lost=(f"{comments} lines of comments",) if comments else (),
+        lost=(counted(comments, "line of comments", "lines of comments"),) if comments else (),
     )
 
 
@@ -144,7 +145,8 @@ def as_jsonl(suite: RawSuite, target: Path) -> tuple[list[NewFile], ConversionLo
     lost = ConversionLoss()
     tests = [test for test in suite.tests if isinstance(test, Mapping)]
     if len(tests) < len(suite.tests):
-        lost.add(f"{len(suite.tests) - len(tests)} entries of 'tests' that are no tests")
+        number = len(suite.tests) - len(tests)
+        lost.add(counted(number, "entry of 'tests' that is no test", "entries of 'tests' that are no tests"))
     document = _named(suite, target)
     base = target.stem.removesuffix(".eval") or target.stem
     beside = next(
