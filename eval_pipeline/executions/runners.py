@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runner_files import NATIVE, RunnerEntry, RunnersFormat, runner_formats
 from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.diagnostics import first_of_each, problems_of
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.interpolation import interpolate, names_in
 from eval_pipeline.parsing.redaction import REDACTED, SECRET_KEY, redact_values, redacted, secrets_in
@@ -52,10 +53,13 @@ def load_runners(path: Path, environment: Mapping[str, str]) -> list[Runner]:
     """
     source, entries, format_ = _read(path)
     key = format_.key
-    errors = [error for index, raw in enumerate(entries) if (error := _name_error(raw, index, source, format_))]
+    errors = {i: error for i, raw in enumerate(entries) if (error := _name_error(raw, i, source, format_))}
+    named = {i: raw for i, raw in enumerate(entries) if i not in errors}
+    by_name = {raw["name"]: raw for raw in named.values()}
+    file = _File(source=source, format=format_, environment=environment, entries=by_name)
     if errors:
-        raise InputErrors(errors)
-    file = _File(source=source, format=format_, environment=environment, entries={raw["name"]: raw for raw in entries})
+        read = [_runner_or_problem(raw, (key, index), file) for index, raw in named.items()]
+        raise InputErrors([*errors.values(), *(each.problem for each in read if isinstance(each, UnusableRunner))])
     runners: dict[str, Runner] = {}
     for index, raw in enumerate(entries):
         runner = _runner_or_problem(raw, (key, index), file)
@@ -109,10 +113,10 @@ def _runner_or_problem(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Ru
     entry = RunnerEntry(values=raw)
     try:
         entry = file.format.entry(_with_used(raw, at, file), at, file.source, file.environment)
-        runner = _runner(entry.values, at, file)
+        runner = _checked_runner(entry.values, at, file)
         _check_by_adapter(runner, at, file.source)
     except InputError as error:
-        problem = _respelled(error, at, entry.spelled, file.source)
+        problem = first_of_each([_respelled(each, at, entry.spelled, file.source) for each in problems_of(error)])
         tags = raw.get("tags")
         known = tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
         return UnusableRunner(
@@ -160,6 +164,36 @@ def _used_name(raw: Any, at: FieldPath, file: _File) -> str:
     return name
 
 
+def _checked_runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
+    """Return the runner of an entry. Raises InputError with all its problems."""
+    try:
+        return _runner(raw, at, file)
+    except InputError as error:
+        raise first_of_each([*_problems(raw, at, file)] or [error]) from None
+
+
+def _problems(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Iterator[InputError]:
+    """Yield the problem of each field of an entry."""
+    factory = _adapter(raw, at, file.source)
+    filled, cursor = interpolate(raw, file.environment), FieldCursor(file.source, at)
+    settings = {key: value for key, value in filled.items() if key not in runner_fields.RUNNER}
+    yield from _unknown_settings(settings, settings_of(factory), at, file.source)
+    readers: Mapping[str, Callable[[], object]] = {
+        "grader": lambda: _grader(filled, raw, at, file),
+        "tags": lambda: fields.texts(filled, "tags", cursor),
+        "timeout_s": lambda: runner_fields.limit(filled, "timeout_s", cursor),
+        "concurrency": lambda: fields.count(filled, "concurrency", cursor),
+        "retries": lambda: runner_fields.retries(filled, cursor),
+        "prices": lambda: runner_fields.prices(filled, cursor),
+        "fallbacks": lambda: _others(filled, raw, "fallbacks", at, file),
+    }
+    for key in [key for key in readers if key in raw]:
+        try:
+            readers[key]()
+        except InputError as error:
+            yield error
+
+
 def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
     source, environment, cursor = file.source, file.environment, FieldCursor(file.source, at)
     factory = _adapter(raw, at, source)
@@ -169,7 +203,8 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
     hidden = {name: environment[name] for name in named if name in environment and SECRET_KEY.search(name)}
     public = interpolate(raw, {**environment, **dict.fromkeys(hidden, REDACTED)})
     settings = {key: value for key, value in filled.items() if key not in runner_fields.RUNNER}
-    _check_settings(settings, settings_of(factory), at, source)
+    for problem in _unknown_settings(settings, settings_of(factory), at, source):
+        raise problem
     incidental: frozenset[str] = getattr(factory, "incidental", frozenset())
     shown = {key: public[key] for key in settings if key not in incidental}
     return Runner(
@@ -256,10 +291,12 @@ def require_environment(runners: Iterable[Runner]) -> None:
         raise InputErrors(errors)
 
 
-def _check_settings(settings: Mapping[str, Any], known: FieldTable, at: FieldPath, source: Source) -> None:
+def _unknown_settings(
+    settings: Mapping[str, Any], known: FieldTable, at: FieldPath, source: Source
+) -> Iterator[InputError]:
     for key in settings:
         if key not in known.names:
             all_keys = sorted({*known.names, *runner_fields.RUNNER.names})
-            raise source.error(
+            yield source.error(
                 (*at, key), f"unknown setting; there are: {', '.join(all_keys)}{did_you_mean(key, all_keys)}"
             )

@@ -363,6 +363,61 @@ def test_a_runner_that_the_defaults_name_and_that_does_not_exist_is_an_error(
     assert message in messages(answer)
 
 
+def test_a_wrong_field_of_a_suite_hides_no_wrong_test(cli_project: CliProject) -> None:
+    tests = "tests:\n  - {id: one, input: 7, criteria: x}\n  - {id: two}\n  - {id: three, input: hi}\n"
+    cli_project.write("suites/plain.yaml", f"tags: 3\ninput: 4\nassertions: 5\n{tests}")
+
+    answer = cli_project("validate", "--json")
+
+    fields = {place[3] for place in findings(answer)}
+    assert fields == {"tags", "input", "assertions", "tests[0].input", "tests[1].input"}
+
+
+def test_wrong_variables_of_a_suite_are_reported_alone(cli_project: CliProject) -> None:
+    cli_project.write("suites/plain.yaml", "vars: 3\ntests: [{id: a, input: hi, criteria: x, timeout_s: '{{ t }}'}]\n")
+
+    assert {place[3] for place in findings(cli_project("validate", "--json"))} == {"vars"}
+
+
+def test_of_many_wrong_tests_beside_a_wrong_suite_the_first_are_reported(cli_project: CliProject) -> None:
+    tests = "".join(f"  - {{id: t{number}, input: 7, criteria: x}}\n" for number in range(50))
+    cli_project.write("suites/plain.yaml", f"tags: 3\ntests:\n{tests}")
+
+    assert len(cli_project("validate", "--json").document) == 21
+
+
+WRONG_RUNNERS = """\
+runners:
+  - {name: one, adapter: mock, respons: "4", unknown: 1, timeout_s: -1, concurrency: 0, retries: many}
+  - {name: two, adapter: mok}
+  - {name: good, adapter: mock, response: "4"}
+"""
+
+
+def test_every_wrong_field_of_a_runner_is_reported(cli_project: CliProject) -> None:
+    cli_project.write("runners.yaml", WRONG_RUNNERS)
+
+    answer = cli_project("validate", "--json")
+
+    assert findings(answer) == {
+        *(("error", "runners.yaml", 2, f"runners[0].{name}") for name in FIELDS_OF_ONE),
+        ("error", "runners.yaml", 3, "runners[1].adapter"),
+    }
+    assert cli_project("plan", "--runner", "good").code == 0
+
+
+FIELDS_OF_ONE = ("respons", "unknown", "timeout_s", "concurrency", "retries")
+
+
+def test_a_runner_without_a_name_hides_no_other_error(cli_project: CliProject) -> None:
+    cli_project.write("runners.yaml", f"{WRONG_RUNNERS}  - {{adapter: mock, response: x}}\n  - 5\n")
+
+    fields = {place[3] for place in findings(cli_project("validate", "--json"))}
+
+    assert fields == {*(f"runners[0].{name}" for name in FIELDS_OF_ONE), "runners[1].adapter", "runners[3].name",
+                      "runners[4]"}  # fmt: skip
+
+
 def test_run_names_the_place_of_a_default_runner_that_does_not_exist(cli_project: CliProject) -> None:
     cli_project.write("eval-pipeline.yaml", "suites: [suites]\ndefaults: {runners: [parot]}\n")
 

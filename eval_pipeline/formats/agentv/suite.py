@@ -15,6 +15,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.formats.agentv.case import SHARED, Inherited, read_case, warn_unknown
 from eval_pipeline.formats.agentv.dependencies import broken_dependencies
 from eval_pipeline.formats.agentv.documents import RawTest
+from eval_pipeline.formats.agentv.evaluators import default_grader
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.settings import suite_settings
 from eval_pipeline.formats.agentv.tests_field import raw_tests
@@ -29,11 +30,13 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list
 from eval_pipeline.suites.fields import SUITE
 from eval_pipeline.suites.load import default_name
-from eval_pipeline.suites.model import Case, ContentHash, Suite, content_revision
+from eval_pipeline.suites.model import Case, ContentHash, Message, Suite, content_revision
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 TEST_KEYS = ("tests", "eval_cases", "evalcases")
 UNCATEGORIZED = "Uncategorized"
+MOST_WRONG_TESTS = 20
+"""How many wrong tests are reported of a suite whose own fields are wrong."""
 _SUITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _AGENTV_NAME = re.compile(r"[a-z0-9-]{1,64}\Z")
 _CARRIED = ("version", "author", "license", "requires")
@@ -52,7 +55,7 @@ def read_suite(
         inherited = {name: read(document, cursor, context) for name, read in _INHERITED.items()}
         values = {name: read(document, cursor, context) for name, read in _OWN_FIELDS.items()}
     except InputError:
-        raise _everything_wrong(document, cursor, context) from None
+        raise _everything_wrong(document, cursor, context, tests) from None
     _warn_of_requirements(document, cursor, context)
     content = ContentHash({key: value for key, value in document.items() if key not in TEST_KEYS})
     read = _Tests(Inherited(**inherited, templated=_templated(document), cursor=cursor), context, content)
@@ -72,13 +75,25 @@ def read_suite(
     )
 
 
-def _everything_wrong(document: Map, cursor: FieldCursor, context: LoadContext) -> InputError:
+def _everything_wrong(
+    document: Map, cursor: FieldCursor, context: LoadContext, tests: Iterable[RawTest] | None
+) -> InputError:
+    """Return the errors of all suite-level fields, and of the first wrong tests."""
     errors: list[InputError] = []
-    for read in (*_INHERITED.values(), *_OWN_FIELDS.values()):
+    inherited = dict(_HARMLESS)
+    for name, read in (*_INHERITED.items(), *_OWN_FIELDS.items()):
         try:
-            read(document, cursor, context)
+            value = read(document, cursor, context)
+            inherited.update({name: value} if name in _INHERITED else {})
         except InputError as error:
             errors.append(error)
+    if "variables" in inherited:  # else texts of tests are not what they would be
+        read_tests = _Tests(Inherited(**inherited, cursor=cursor), context, ContentHash({}))
+        try:
+            read_tests.all(tests if tests is not None else _own_tests(document, cursor, context))
+        except InputError as error:
+            errors.append(error)
+        errors += read_tests.errors[:MOST_WRONG_TESTS]
     return first_of_each(errors)
 
 
@@ -214,6 +229,11 @@ _INHERITED: Mapping[str, _Reader] = {
     "variables": lambda document, cursor, context: fields.mapping(document, "vars", cursor),
     "workspace": _workspace,
 }
+_HARMLESS: Mapping[str, Any] = {
+    "input": (Message(role="user", content=""),), "input_files": (), "evaluators": (default_grader(None),),
+    "grader": None, "tags": (), "metadata": {}, "workspace": None,
+}  # fmt: skip
+"""Values in place of wrong fields, with which no test becomes wrong."""
 _OWN_FIELDS: Mapping[str, _Reader] = {
     "name": _suite_name,
     "description": lambda document, cursor, context: fields.text(document, "description", cursor),
