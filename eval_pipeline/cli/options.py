@@ -186,8 +186,7 @@ def select_in(
     check_case_ids([each.suite for each in ready], cases)
     chosen = select_runners(session.load_runners(), runners, runner_tags)
     if not runners:
-        _check_default_runners(session)
-        ready = [_with_known_runners(each, session) for each in ready]
+        ready = _without_unknown_runners(ready, session)
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
     case_filter = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
@@ -200,8 +199,7 @@ def select_in(
     require_environment(chosen)
     launch = launch_options({
         **{_FIELDS.get(name, name): value for name, value in options.items()},
-        "tags": tuple(tags),
-        "cases": tuple(cases),
+        "tags": tuple(tags), "cases": tuple(cases),
         "resume": session.store.interrupted_sweep() if resume else None,
         "any_runner": bool(runners),
     })  # fmt: skip
@@ -263,12 +261,16 @@ def _check_cases_runners(suites: list[ValidatedSuite], chosen: list[Runner]) -> 
         raise InputError(f"no case is for {selected}: each names the runners it is for ({', '.join(named)})")
 
 
-def _check_default_runners(session: ProjectSession) -> None:
-    """Raise InputErrors for unknown runners that the project file gives to suites without runners."""
+def _without_unknown_runners(suites: list[ValidatedSuite], session: ProjectSession) -> list[ValidatedSuite]:
+    """Return the suites without cases that name an unknown runner.
+
+    Raises InputErrors for unknown runners that the project file gives to suites without runners.
+    """
     unknown = unknown_defaults(session.project, session.runners)
     errors = [error for error in unknown if error.place.field != "defaults.grader"]
     if errors:
         raise InputErrors(errors)
+    return [_with_known_runners(each, session) for each in suites]
 
 
 def _with_known_runners(ready: ValidatedSuite, session: ProjectSession) -> ValidatedSuite:
