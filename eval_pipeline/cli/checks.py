@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from eval_pipeline.cli.tables import counted
 from eval_pipeline.errors import (
     NOWHERE,
     EvalPipelineError,
@@ -25,6 +24,7 @@ from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runner_files import runner_formats
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
 from eval_pipeline.fingerprints import require_regular_file
+from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.diagnostics import Diagnostic, problems_of
 from eval_pipeline.parsing.source import FieldPath, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
