@@ -36,7 +36,7 @@ from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pai
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.journal_lines import UnwritableJournal
-from eval_pipeline.warehouse.queries import mean_cost
+from eval_pipeline.warehouse.queries import mean_cost, pairs_with_answers_before
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -125,7 +125,8 @@ def _report_unfinished(context: SweepContext, pairs: Sequence[Pair]) -> None:
     if not executes(context.options) or context.options.refresh == "all":
         return
     for refresh in context.unfinished:
-        if any(refresh.covers_pair(pair.name) for pair in pairs):
+        older = pairs_with_answers_before(context.warehouse, refresh.sweep_id)
+        if any(refresh.covers_pair(pair.name) and pair.name in older for pair in pairs):
             _LOG.warning(
                 "executing what the interrupted --refresh all %s did not reach; --abandon-refresh keeps older answers",
                 refresh.sweep_id,

@@ -108,6 +108,16 @@ def refreshes(warehouse: Warehouse, statuses: Sequence[str]) -> list[tuple[str, 
     return [(sweep_id, orjson.loads(selection or "{}")) for sweep_id, selection in frame.iter_rows()]
 
 
+def pairs_with_answers_before(warehouse: Warehouse, sweep_id: str) -> set[PairKey]:
+    """Return the pairs with a current answer of an earlier sweep."""
+    frame = warehouse.frame(
+        """SELECT DISTINCT v.suite, v.runner FROM current_verdicts v JOIN target_executions e USING (execution_id)
+           WHERE e.sweep_id < $1""",
+        [sweep_id],
+    )
+    return {PairKey(suite, runner) for suite, runner in frame.iter_rows()}
+
+
 def abandon_refreshes(warehouse: Warehouse) -> None:
     """Mark interrupted sweeps that were to execute everything anew as abandoned: nothing of them is left to do."""
     with warehouse.transaction() as connection:

@@ -219,3 +219,18 @@ def test_a_board_shows_how_old_its_answers_are(folder: ProjectFolder, refresh: s
     assert shown.startswith(str(oldest))
     ages = folder.ask("SELECT case_id, executed_at::DATE::VARCHAR FROM current_verdicts ORDER BY 1")
     assert ages == [("a", str(today)), ("b", str(oldest))]
+
+
+def test_an_interrupted_refresh_is_reported_until_its_rest_is_executed(
+    folder: ProjectFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    reports = []
+    recorded(folder)
+    interrupted(folder, "a", refresh="all")
+
+    for _ in range(2):
+        recorded(folder)
+        reports.append(caplog.text.count("did not reach"))
+        caplog.clear()
+
+    assert reports == [1, 0]
