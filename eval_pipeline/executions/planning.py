@@ -41,11 +41,12 @@ def plan_pair(
 
     `identity` is that of the runner, `content_of` returns what workspaces depend on beside their specs.
     """
+    case_filter = case_filter or None  # one that selects everything is not asked for every case
     plans = PlanIdentity(suite.name, identity, content_of)
     first = _first_cases(suite, runner, case_filter, any_runner)
     for case in pair_cases(suite, runner, case_filter, any_runner=any_runner):
         keys = plans.keys(case)
-        dependency_cases = [first[id_] for id_ in case.depends_on if id_ in first]
+        dependency_cases = [first[id_] for id_ in case.depends_on if id_ in first] if first else ()
         dependencies = [(plans.keys(other), repetitions(other)) for other in dependency_cases]
         for repetition in range(1, repetitions(case) + 1):
             yield Plan(

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, get_args, get_type_hints
@@ -159,7 +160,9 @@ def content_of(evaluator: AnyEvaluator, folder: Path) -> Mapping[str, str]:
     return fingerprints
 
 
-def spec_key(spec: EvaluatorSpec, evaluator: AnyEvaluator, case: Case, content: Mapping[str, str]) -> str:
+def spec_key(
+    spec: EvaluatorSpec, evaluator: AnyEvaluator | type[AnyEvaluator], case: Case, content: Mapping[str, str]
+) -> str:
     """Return a score's identity beside its execution.
 
     It hashes the spec, the evaluator's version, the fields of the case that it reads, and the content of its files and
@@ -225,10 +228,25 @@ class EvaluatorSet:
         self._folder = suite_folder(suite)
         self._built: dict[int, _Built] = {}
         self._contents: dict[bytes, Mapping[str, str]] = {}
+        self._last: tuple[Case | None, Sequence[BoundEvaluator]] = None, ()
 
-    def of(self, case: Case) -> list[BoundEvaluator]:
+    def of(self, case: Case) -> Sequence[BoundEvaluator]:
         """Return the evaluators of a case, in order. Raises InputError for an unusable spec."""
-        return [self._bind(spec, case) for spec in case.evaluators]
+        last, bound = self._last
+        if case is not last:
+            bound = [self._bind(spec, case) for spec in case.evaluators]
+            self._last = case, bound
+        return bound
+
+    def keys(self, case: Case) -> list[str]:
+        """Return the keys of a case's evaluators, in order. Those that the spec alone decides are not constructed."""
+        return [self._key(spec, case) for spec in case.evaluators]
+
+    def _key(self, spec: EvaluatorSpec, case: Case) -> str:
+        class_ = EVALUATORS.find(spec.type)
+        if class_ is None or id(spec) in self._built or not _is_decided_by_spec(class_):
+            return self._bind(spec, case).key
+        return spec_key(spec, class_, case, _NO_CONTENT)
 
     def check(self) -> dict[str, InputError]:
         """Return an error for each case with an unusable evaluator, by case id."""
@@ -259,6 +277,14 @@ class EvaluatorSet:
         return built
 
 
+@cache
+def _is_decided_by_spec(class_: type[AnyEvaluator]) -> bool:
+    """Whether the keys of an evaluator need nothing but its spec and its class: no files, no graders, and constants."""
+    constants = isinstance(class_.version, str) and isinstance(class_.reads, tuple)
+    return constants and not hasattr(class_, "content") and not hasattr(class_, "grade")
+
+
+_NO_CONTENT: Mapping[str, str] = {}
 _MAX_CACHED = 256
 _Built = tuple[EvaluatorSpec, AnyEvaluator, Mapping[str, str]]
 

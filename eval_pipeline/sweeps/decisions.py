@@ -85,6 +85,16 @@ class PairRules:
     def _revisions(self) -> dict[str, str | None]:
         return {}
 
+    def normalizer_of(self, format_: str) -> str:
+        """Return the identity of today's normalizer of a format."""
+        if format_ not in self._normalizers:
+            self._normalizers[format_] = normalizer_version(format_)
+        return self._normalizers[format_]
+
+    @cached_property
+    def _normalizers(self) -> dict[str, str]:
+        return {}
+
     @cached_property
     def prices(self) -> str | None:
         """The identity of the runner's prices."""
@@ -195,9 +205,8 @@ def _is_older(stored: StoredExecution, plan: Plan, rules: PairRules) -> Reason |
 
 def _is_stale(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
     """Whether the stored verdict was decided from something else than what applies now."""
-    keys = [bound.key for bound in rules.evaluators.of(case)]
-    changed = stored.decision_key != decision_key(case, keys, rules.threshold)
-    return changed or stored.normalizer != normalizer_version(stored.format or "")
+    changed = stored.decision_key != decision_key(case, rules.evaluators.keys(case), rules.threshold)
+    return changed or stored.normalizer != rules.normalizer_of(stored.format or "")
 
 
 def _is_ungraded(stored: StoredExecution, case: Case, rules: PairRules) -> bool:

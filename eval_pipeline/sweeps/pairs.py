@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.identity import ContentOf, RunnerIdentity
@@ -55,10 +55,10 @@ class Pair:
     revision: str
     identity: RunnerIdentity | None = None
     contents: WorkspaceContents | None = None
+    name: PairKey = field(init=False, repr=False, compare=False)
 
-    @property
-    def name(self) -> PairKey:
-        return PairKey(self.ready.suite.name, self.runner.name)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", PairKey(self.ready.suite.name, self.runner.name))
 
     @property
     def runner_identity(self) -> RunnerIdentity:

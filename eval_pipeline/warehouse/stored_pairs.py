@@ -110,13 +110,15 @@ def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[Pa
         "runners": [pair.runner for pair in pairs],
         "normalization": NORMALIZATION.id,
     }
+    by_name = {(pair.suite, pair.runner): executions for pair, executions in known.items()}
     shared: dict[Any, Any] = {}
+    share = shared.setdefault
     with warehouse.transaction() as connection:
         cursor = connection.execute(_STORED, values)
         while batch := cursor.fetchmany(BATCH):
             for suite, runner, key, execution_id, *rest in batch:
-                fields = (shared.setdefault(value, value) for value in rest)
-                known[PairKey(suite, runner)][key] = StoredExecution(key, execution_id, *fields)
+                fields = (key, execution_id, *map(share, rest, rest))
+                by_name[suite, runner][key] = StoredExecution._make(fields)
     return known
 
 
