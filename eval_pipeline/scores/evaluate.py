@@ -293,6 +293,8 @@ def _build_with_content(
     spec: EvaluatorSpec, folder: Path, revision_of: GraderRevision, contents: dict[bytes, Mapping[str, str]]
 ) -> _Built:
     evaluator = build(spec)
+    if _is_decided_by_spec(type(evaluator)):
+        return spec, evaluator, _NO_CONTENT
     content = dict(_content_once(spec, evaluator, folder, contents))
     if requires_client(evaluator):
         content |= {f"grader {use.name or ''}": _revision(spec, use, revision_of) for use in grader_uses(evaluator)}

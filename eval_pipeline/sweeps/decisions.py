@@ -26,6 +26,8 @@ from eval_pipeline.sweeps.plan_queue import PlanOutcome
 from eval_pipeline.sweeps.unfinished import UnfinishedRefresh
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, has_other_tags
 
+_PASSED = frozenset(status.value for status in Status if status.as_expected)
+
 
 class Decision(StrEnum):
     """What happens to a plan: its stored execution counts as it is, the target is called, the stored report is scored
@@ -142,8 +144,7 @@ def decide_plan(stored: StoredExecution | None, plan: Plan, rules: PairRules) ->
 
 def stored_outcome(stored: StoredExecution) -> PlanOutcome:
     """Return what a stored execution means for the plans that depend on it."""
-    passed = stored.status is not None and Status(stored.status).as_expected
-    return PlanOutcome(stored.valid, passed, stored.cost_usd)
+    return PlanOutcome(stored.valid, stored.status in _PASSED, stored.cost_usd)
 
 
 def is_settled(pair: Pair, case: Case, outcomes: Collection[PlanOutcome]) -> bool:
@@ -178,7 +179,7 @@ def execution_reason(stored: StoredExecution, plan: Plan, rules: PairRules) -> R
         return Reason.FALLBACK
     if options.refresh != "failed" or _is_ungraded(stored, case, rules):
         return None
-    return Reason.FAILED if stored.status is None or not Status(stored.status).as_expected else None
+    return Reason.FAILED if stored.status not in _PASSED else None
 
 
 def _keeps_fallback(stored: StoredExecution, rules: PairRules) -> bool:

@@ -44,12 +44,12 @@ class SweepCounts:
 
     def count(self, status: Status) -> None:
         """Count a verdict."""
-        if not status.graded:
-            self.errored += 1
-        elif status.as_expected:
+        if status.as_expected:
             self.passed += 1
-        else:
+        elif status.graded:
             self.failed += 1
+        else:
+            self.errored += 1
 
     def add_usage(self, report: SessionReport) -> None:
         """Add the cost and tokens of a report."""
