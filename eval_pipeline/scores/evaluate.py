@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
 
-from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
+from eval_pipeline.scores.argument_errors import argument_error
 from eval_pipeline.scores.boundary import failed_outcome
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.model import NOTHING, Finding, Outcome, Score, Subject
@@ -149,7 +150,7 @@ def build(spec: EvaluatorSpec) -> AnyEvaluator:
     try:
         evaluator: AnyEvaluator = argument_adapter(class_).validate_python(spec.config)
     except ValidationError as error:
-        raise _argument_error(spec, class_, error) from None
+        raise argument_error(spec, class_, error) from None
     return evaluator
 
 
@@ -408,66 +409,6 @@ def argument_adapter(class_: type[AnyEvaluator]) -> TypeAdapter[Any]:
             class_.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=True)  # type: ignore[union-attr]
         adapter = _adapters[class_] = TypeAdapter(class_)
     return adapter
-
-
-_EXPECTED = {
-    "string_type": "a text",
-    "string_too_short": "a text that is not empty",
-    "tuple_type": "a list",
-    "list_type": "a list",
-    "too_short": "a list that is not empty",
-    "dict_type": "a mapping",
-    "dataclass_type": "a mapping",
-    "bool_type": "true or false",
-    "float_type": "a number",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "float_parsing": "a number",
-    "bool_parsing": "true or false",
-    "greater_than_equal": "a number of at least {ge:g}",
-    "less_than_equal": "a number of at most {le:g}",
-    "finite_number": "a finite number",
-    "literal_error": "one of {expected}",
-}
-
-
-def _argument_error(spec: EvaluatorSpec, class_: type[AnyEvaluator], error: ValidationError) -> InputError:
-    """Return pydantic's error as an InputError: the argument and the expected type.
-
-    An unknown argument takes precedence.
-    """
-    errors = error.errors(include_url=False)
-    first = next((item for item in errors if item["type"] == "unexpected_keyword_argument"), errors[0])
-    name = ".".join(str(step) for step in first["loc"])
-    place = SourceLocation(field=f"{spec.type} {name}".strip())
-    if first["type"] == "unexpected_keyword_argument":
-        arguments = [field.name for field in fields(_owner_class(class_, first["loc"][:-1]))]
-        listing = f"there are: {', '.join(arguments)}" if arguments else "there are none"
-        return InputError(f"unknown argument; {listing}{did_you_mean(str(first['loc'][-1]), arguments)}", place)
-    if first["type"] == "missing":
-        return InputError("required", place)
-    if first["type"] == "value_error":
-        return InputError(first["msg"].removeprefix("Value error, "), place)
-    expected = _EXPECTED.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
-    value = first["input"]
-    text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
-    return InputError(f"expected {expected}, got {text}", place)
-
-
-def _owner_class(class_: Any, steps: Iterable[int | str]) -> Any:
-    """Return the dataclass that declares an argument: the evaluator, or the type of one of its arguments."""
-    for step in steps:
-        if isinstance(step, str):
-            class_ = next(_dataclasses_in(get_type_hints(class_)[step]))
-    return class_
-
-
-def _dataclasses_in(type_: Any) -> Iterator[Any]:
-    if is_dataclass(type_):
-        yield type_
-    for inner in get_args(type_):
-        yield from _dataclasses_in(inner)
 
 
 def suite_folder(suite: Suite) -> Path:
