@@ -41,11 +41,11 @@ def read_page(name: str) -> str:
 
 def blocks(page: str, language: str = "") -> list[Block]:
     """Return the fenced blocks of a page (of a language), without their indentation."""
-    found = [
+    all_blocks = [
         Block(kind, title, re.sub(f"^{indent}", "", text, flags=re.MULTILINE))
         for indent, kind, title, text in _FENCE.findall(page)
     ]
-    return [block for block in found if language in ("", block.language)]
+    return [block for block in all_blocks if language in ("", block.language)]
 
 
 def shown_commands(page: str) -> list[Shown]:

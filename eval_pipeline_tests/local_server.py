@@ -63,8 +63,8 @@ def json_reply(value: object, status: int = 200, **headers: str) -> Reply:
 
 def chat_reply(text: str | None = "4", *, usage: object = None, **message: Any) -> Reply:
     """A chat completion of the OpenAI wire format."""
-    said = {"role": "assistant", "content": text, **message}
-    choice = {"index": 0, "message": said, "finish_reason": "stop"}
+    chat_message = {"role": "assistant", "content": text, **message}
+    choice = {"index": 0, "message": chat_message, "finish_reason": "stop"}
     return json_reply({"id": "chat-1", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage})
 
 

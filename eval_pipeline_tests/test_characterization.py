@@ -118,10 +118,10 @@ def test_dagster_records_each_logged_materialization_once_with_its_own_metadata_
     result = run_range(instance, chain([]), "p1", "p3")
 
     for name in STAGES:
-        found = [each for each in stored(instance, result.run_id) if each.asset_key == dg.AssetKey(name)]
-        assert sorted(str(each.partition) for each in found) == BETWEEN
-        assert all(each.metadata["key"].value == each.partition for each in found)
-        assert all((each.tags or {})["dagster/data_version"] == f"of {each.partition}" for each in found)
+        events = [each for each in stored(instance, result.run_id) if each.asset_key == dg.AssetKey(name)]
+        assert sorted(str(each.partition) for each in events) == BETWEEN
+        assert all(each.metadata["key"].value == each.partition for each in events)
+        assert all((each.tags or {})["dagster/data_version"] == f"of {each.partition}" for each in events)
 
 
 def stored(instance: dg.DagsterInstance, run_id: str) -> list[dg.AssetMaterialization]:
@@ -152,8 +152,8 @@ def test_dagster_keeps_check_evaluations_of_partitions_beside_the_one_of_the_run
     result = run_range(instance, chain([]), "p1", "p3")
 
     logs = instance.all_logs(result.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
-    found = [log.dagster_event.event_specific_data for log in logs if log.dagster_event is not None]
-    assert [each.partition for each in found if isinstance(each, dg.AssetCheckEvaluation)] == ["p1", None]
+    events = [log.dagster_event.event_specific_data for log in logs if log.dagster_event is not None]
+    assert [each.partition for each in events if isinstance(each, dg.AssetCheckEvaluation)] == ["p1", None]
 
 
 def test_dagster_refuses_a_range_to_a_partition_that_is_not_there_before_any_step(instance: dg.DagsterInstance) -> None:

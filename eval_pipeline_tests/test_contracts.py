@@ -174,9 +174,9 @@ def spec_of(name: str, **changes: Any) -> EvaluatorSpec:
 
 def score(spec: EvaluatorSpec, report: SessionReport, folder: Path, case: Case | None = None) -> Score:
     case = case or a_case()
-    asked = [bind(spec, case, folder)]
-    (found,) = asyncio.run(evaluate_with(MembersDesk(), Subject(case, report, folder), asked))
-    return found._replace(duration_ms=None)
+    bound = [bind(spec, case, folder)]
+    (result,) = asyncio.run(evaluate_with(MembersDesk(), Subject(case, report, folder), bound))
+    return result._replace(duration_ms=None)
 
 
 @ALL_EVALUATORS
@@ -196,10 +196,10 @@ def test_an_evaluators_arguments_survive_yaml_and_back(name: str, folder: Path) 
     (folder / "suite.yaml").write_text(yaml.safe_dump({"tests": [test]}, allow_unicode=True), encoding="utf-8")
 
     suite = load_suite(folder / "suite.yaml")
-    (asked,) = EvaluatorSet(suite).of(suite.cases[0])
+    (bound,) = EvaluatorSet(suite).of(suite.cases[0])
 
     assert suite.warnings == ()
-    assert asked.evaluator == build(spec)
+    assert bound.evaluator == build(spec)
 
 
 @pytest.mark.parametrize("name", [name for name in EVALUATOR_ARGUMENTS if name not in PASSES_ARGUMENTS_ON])
@@ -224,11 +224,11 @@ def test_an_evaluator_changes_nothing_and_gives_the_same_answer_twice(
 
 @ALL_EVALUATORS
 def test_an_evaluator_gives_a_reason_even_for_an_empty_report(name: str, folder: Path) -> None:
-    found = score(spec_of(name), EMPTY, folder)
+    result = score(spec_of(name), EMPTY, folder)
 
-    assert found.reason
-    assert "evaluator failed" not in found.reason
-    assert found.value is None or 0 <= found.value <= 1
+    assert result.reason
+    assert "evaluator failed" not in result.reason
+    assert result.value is None or 0 <= result.value <= 1
 
 
 @ALL_EVALUATORS

@@ -63,7 +63,7 @@ def test_the_order_of_keys_is_no_part_of_identity(value: dict[str, object]) -> N
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         pytest.param([1, 2], [2, 1], id="order of a list"),
         pytest.param({"a": None}, {}, id="null and absent"),
@@ -74,12 +74,12 @@ def test_the_order_of_keys_is_no_part_of_identity(value: dict[str, object]) -> N
         pytest.param(nested(150, "a"), nested(150, "b"), id="deep inside"),
     ],
 )
-def test_other_content_has_another_fingerprint(one: object, other: object) -> None:
-    assert fingerprint(one) != fingerprint(other)
+def test_other_content_has_another_fingerprint(first: object, other: object) -> None:
+    assert fingerprint(first) != fingerprint(other)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         pytest.param((1, 2), [1, 2], id="tuple and list"),
         pytest.param({1: "a"}, {"1": "a"}, id="a number as key"),
@@ -92,8 +92,8 @@ def test_other_content_has_another_fingerprint(one: object, other: object) -> No
         ),
     ],
 )  # fmt: skip
-def test_equal_content_has_one_fingerprint(one: object, other: object) -> None:
-    assert fingerprint(one) == fingerprint(other)
+def test_equal_content_has_one_fingerprint(first: object, other: object) -> None:
+    assert fingerprint(first) == fingerprint(other)
 
 
 @pytest.mark.parametrize(

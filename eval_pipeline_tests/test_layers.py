@@ -60,9 +60,9 @@ def trespasses(room: str, source: str) -> list[str]:
 def test_a_module_imports_only_from_its_own_room_and_rooms_to_its_left(file: Path) -> None:
     room = file.relative_to(HOUSE).with_suffix("").parts[0]
     allowed = MAY_IMPORT.get(file.relative_to(HOUSE).as_posix(), set())
-    found = trespasses(room, file.read_text(encoding="utf-8")) if room != "__init__" else []
+    trespassed = trespasses(room, file.read_text(encoding="utf-8")) if room != "__init__" else []
 
-    assert [name for name in found if name.partition(".")[0] not in allowed] == []
+    assert [name for name in trespassed if name.partition(".")[0] not in allowed] == []
 
 
 def named_in(source: str, word: re.Pattern[str]) -> set[str]:
@@ -84,7 +84,7 @@ def test_agentv_is_named_in_its_own_folder_only(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "found"),
+    ("source", "trespassed"),
     [
         ("from eval_pipeline.formats.agentv.targets import TARGETS", {"eval_pipeline.formats.agentv.targets"}),
         ("import agentv as other", {"agentv"}),
@@ -96,8 +96,8 @@ def test_agentv_is_named_in_its_own_folder_only(file: Path) -> None:
         ("x = 'read as AgentV reads it'", set()),
     ],
 )
-def test_the_rule_sees_names_and_leaves_prose(source: str, found: set[str]) -> None:
-    assert named_in(source, re.compile("agentv")) == found
+def test_the_rule_sees_names_and_leaves_prose(source: str, trespassed: set[str]) -> None:
+    assert named_in(source, re.compile("agentv")) == trespassed
 
 
 SQL = re.compile(
@@ -141,9 +141,9 @@ def test_the_rule_finds_sql(source: str, count: int) -> None:
 
 
 def test_every_room_of_the_house_has_its_place_in_the_order() -> None:
-    found = {file.relative_to(HOUSE).with_suffix("").parts[0] for file in MODULES} - {"__init__"}
+    trespassed = {file.relative_to(HOUSE).with_suffix("").parts[0] for file in MODULES} - {"__init__"}
 
-    assert found == set(LEVELS)
+    assert trespassed == set(LEVELS)
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,10 @@ def test_every_room_of_the_house_has_its_place_in_the_order() -> None:
     ],
 )
 def test_the_rule_tells_left_from_right(room: str, source: str, expected: list[str]) -> None:
-    found = trespasses(room, source)
+    trespassed = trespasses(room, source)
 
-    assert [name for name in expected if name not in found] == []
-    assert bool(found) == bool(expected)
+    assert [name for name in expected if name not in trespassed] == []
+    assert bool(trespassed) == bool(expected)
 
 
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(HOUSE)))

@@ -317,10 +317,10 @@ def test_what_a_script_of_code_mode_ran_are_commands_of_no_tool() -> None:
 
 
 def test_a_call_that_is_not_printed_is_in_the_rollout() -> None:
-    asked = response("function_call", name="no_such_tool", call_id="c", arguments='{"x": 1}')
+    request_item = response("function_call", name="no_such_tool", call_id="c", arguments='{"x": 1}')
     refused = response("function_call_output", call_id="c", output="unsupported call: no_such_tool")
 
-    report = report_of("codex", stdout=printed("codex", "unknown_tool"), session=lines(asked, refused))
+    report = report_of("codex", stdout=printed("codex", "unknown_tool"), session=lines(request_item, refused))
 
     (call,), (result,) = events(report, ToolCallEvent), events(report, ToolResultEvent)
     assert (call.tool, call.arguments) == ("no_such_tool", {"x": 1})
@@ -328,11 +328,17 @@ def test_a_call_that_is_not_printed_is_in_the_rollout() -> None:
 
 
 def test_other_servers_tools_and_searches_are_calls() -> None:
-    asked: dict[str, Any] = {"server": "docs", "tool": "find", "arguments": {"q": 1}}
+    request_item: dict[str, Any] = {"server": "docs", "tool": "find", "arguments": {"q": 1}}
     report = report_of_records(
         BEGUN,
-        item("mcp_tool_call", "a", stage="started", status="in_progress", **asked),
-        item("mcp_tool_call", "a", status="completed", result={"content": [{"type": "text", "text": "hit"}]}, **asked),
+        item("mcp_tool_call", "a", stage="started", status="in_progress", **request_item),
+        item(
+            "mcp_tool_call",
+            "a",
+            status="completed",
+            result={"content": [{"type": "text", "text": "hit"}]},
+            **request_item,
+        ),
         item("web_search", "b", query="python"),
         DONE,
     )

@@ -32,9 +32,9 @@ def test_logs_are_found_below_the_home_folder(tmp_path: Path, agent: str) -> Non
 def test_the_environment_moves_where_logs_are_looked_for(tmp_path: Path, agent: str) -> None:
     path = keep_log(tmp_path / "elsewhere", agent)
 
-    found = store(agent).logs(tmp_path, {store(agent).variable: str(tmp_path / "elsewhere")})
+    logs = store(agent).logs(tmp_path, {store(agent).variable: str(tmp_path / "elsewhere")})
 
-    assert [log.path for log in found] == [path]
+    assert [log.path for log in logs] == [path]
 
 
 def test_the_newest_log_comes_first(tmp_path: Path) -> None:

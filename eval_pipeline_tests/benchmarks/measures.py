@@ -33,7 +33,7 @@ def measure_scoring(quick: bool) -> None:
     """Scoring reports with three evaluators each: µs of CPU per score, verdict included."""
     count = 20_000 if quick else 100_000
     case = Case(id="c", input=(Message(role="user", content="?"),), evaluators=SPECS)
-    asked = [bind(spec, case, Path()) for spec in SPECS]
+    bound = [bind(spec, case, Path()) for spec in SPECS]
     subjects = [
         Subject(case, SessionReport(execution_id=str(number), final_output=f"The answer is {number}"))
         for number in range(count)
@@ -41,7 +41,7 @@ def measure_scoring(quick: bool) -> None:
     bare = _bare_scoring(subjects)
     begun = time.process_time()
     for subject in subjects:
-        decide(case, subject.report, evaluate(subject, asked))
+        decide(case, subject.report, evaluate(subject, bound))
     spent = time.process_time() - begun
     print(f"scoring: {spent / count / len(SPECS) * 1e6:.1f} µs/score over {count:,} reports; the three checks alone, "
           f"without scores, reasons or verdicts: {bare * 1e6:.1f} µs each", flush=True)  # fmt: skip
@@ -79,12 +79,12 @@ def _body(number: int) -> dict[str, object]:
     return {"model": "stub", "messages": [{"role": "user", "content": f"What is {number} + 3?"}]}
 
 
-async def _spread(count: int, connections: int, one: Callable[[int], Awaitable[object]]) -> None:
+async def _spread(count: int, connections: int, call: Callable[[int], Awaitable[object]]) -> None:
     numbers = iter(range(count))
 
     async def worker() -> None:
         for number in numbers:
-            await one(number)
+            await call(number)
 
     await asyncio.gather(*(worker() for _ in range(connections)))
 
@@ -113,11 +113,11 @@ async def _httpx_aiohttp(url: str, connections: int, count: int) -> None:
 async def _aiohttp(url: str, connections: int, count: int) -> None:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=connections)) as session:
 
-        async def one(number: int) -> object:
+        async def call(number: int) -> object:
             async with session.post(f"{url}/chat/completions", data=orjson.dumps(_body(number))) as response:
                 return orjson.loads(await response.read())
 
-        await _spread(count, connections, one)
+        await _spread(count, connections, call)
 
 
 WAYS: dict[str, Callable[[str, int, int], Coroutine[Any, Any, None]]] = {

@@ -36,21 +36,25 @@ def measure_pairs(run: Run, quick: bool) -> None:
 def _pair_costs(run: Run, pairs: int) -> list[float]:
     """CPU milliseconds of each additional pair, against the same runs of a project of one pair."""
     with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as large:
-        one, many = Path(small), Path(large)
-        _write_project(one, suites=1, runners=1)
-        _write_project(many, suites=pairs // RUNNERS, runners=RUNNERS)
-        return [_more(run, one, many, pairs), _more(run, one, many, pairs), _edited(run, one, many, pairs)]
+        small_root, large_root = Path(small), Path(large)
+        _write_project(small_root, suites=1, runners=1)
+        _write_project(large_root, suites=pairs // RUNNERS, runners=RUNNERS)
+        return [
+            _more(run, small_root, large_root, pairs),
+            _more(run, small_root, large_root, pairs),
+            _edited(run, small_root, large_root, pairs),
+        ]
 
 
-def _edited(run: Run, one: Path, many: Path, pairs: int) -> float:
-    for folder, count in ((one, 1), (many, pairs // RUNNERS)):
+def _edited(run: Run, small_root: Path, large_root: Path, pairs: int) -> float:
+    for folder, count in ((small_root, 1), (large_root, pairs // RUNNERS)):
         _write_suites(folder, count, "apple")
-    return _more(run, one, many, pairs)
+    return _more(run, small_root, large_root, pairs)
 
 
-def _more(run: Run, one: Path, many: Path, pairs: int) -> float:
-    little = run(one)
-    return (run(many).cpu_s - little.cpu_s) / (pairs - 1) * 1000
+def _more(run: Run, small_root: Path, large_root: Path, pairs: int) -> float:
+    little = run(small_root)
+    return (run(large_root).cpu_s - little.cpu_s) / (pairs - 1) * 1000
 
 
 def _write_project(folder: Path, *, suites: int, runners: int) -> None:

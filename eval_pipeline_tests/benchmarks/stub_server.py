@@ -29,15 +29,15 @@ class Stub:
     rate_limited: float = 0.0
     server_error: float = 0.0
     hang: float = 0.0
-    asked: Counter[bytes] = field(default_factory=Counter)
+    counts: Counter[bytes] = field(default_factory=Counter)
     calls: int = 0
 
     def fault(self, prompt: bytes) -> bytes | None:
         """The fault of this attempt at a prompt, as a share of all; drawn from a hash, so order does not matter."""
         if not (self.rate_limited or self.server_error or self.hang):
             return None
-        self.asked[prompt] += 1
-        draw = zlib.crc32(b"%s|%d" % (prompt, self.asked[prompt]) * 3) / 2**32
+        self.counts[prompt] += 1
+        draw = zlib.crc32(b"%s|%d" % (prompt, self.counts[prompt]) * 3) / 2**32
         for share, answer in ((self.rate_limited, _RATE_LIMITED), (self.server_error, _SERVER_ERROR), (self.hang, b"")):
             if draw < share:
                 return answer
@@ -47,12 +47,12 @@ class Stub:
     def answer(self, body: bytes) -> bytes | None:
         """The response to a request body; None: never answer."""
         self.calls += 1
-        found = _SUM.search(body)
-        prompt = found[0] if found else body
+        match = _SUM.search(body)
+        prompt = match[0] if match else body
         fault = self.fault(prompt)
         if fault is not None:
             return fault or None
-        total = int(found[1]) + int(found[2]) if found else 0
+        total = int(match[1]) + int(match[2]) if match else 0
         reply = {
             "id": "stub",
             "object": "chat.completion",

@@ -136,10 +136,10 @@ def test_the_runners_of_one_sweep_are_compared_with_each_other_and_nobody_is_the
 def test_a_case_that_was_edited_is_not_compared_unless_asked(cli_project: CliProject) -> None:
     sides = ("sweep:previous", "sweep:latest", "--suite", "sums", "--json")
 
-    plain, asked = cli_project("compare", *sides).document, cli_project("compare", *sides, "--allow-changed").document
+    plain, allowed = cli_project("compare", *sides).document, cli_project("compare", *sides, "--allow-changed").document
 
     assert (plain["summary"]["paired"], plain["summary"]["changed"]) == (1, 1)
-    assert (asked["summary"]["paired"], asked["summary"]["changed"]) == (2, 0)
+    assert (allowed["summary"]["paired"], allowed["summary"]["changed"]) == (2, 0)
 
 
 def test_nothing_in_common_exits_3(tmp_path: Path) -> None:

@@ -228,10 +228,10 @@ def test_a_runners_file_that_cannot_be_added_to_is_left_alone(cli_project: CliPr
 
     answer = cli_project("import", "claude", "--last", "1", "--suite", "seen")
 
-    own = "recordings/sessions/seen.runners.yaml"
+    runners_file = "recordings/sessions/seen.runners.yaml"
     assert (cli_project.root / "runners.yaml").read_text() == text
-    assert f"eval-pipeline run suites/seen.yaml --runners {own}" in answer.err
-    assert cli_project("plan", "suites/seen.yaml", "--runners", own).code == 0
+    assert f"eval-pipeline run suites/seen.yaml --runners {runners_file}" in answer.err
+    assert cli_project("plan", "suites/seen.yaml", "--runners", runners_file).code == 0
 
 
 def test_importing_again_changes_no_runner(cli_project: CliProject) -> None:

@@ -61,26 +61,26 @@ def test_an_evaluator_has_its_arguments_on_the_page(name: str) -> None:
         assert f"`{name}`" in text
         return
 
-    own = section(text, name)
+    entry = section(text, name)
 
-    assert [argument.name for argument in fields(part) if f"`{argument.name}`" not in own] == []
+    assert [argument.name for argument in fields(part) if f"`{argument.name}`" not in entry] == []
 
 
 @pytest.mark.parametrize("name", ADAPTERS.names())
 def test_an_adapter_has_its_settings_on_the_page(name: str) -> None:
-    own = section(page("adapters"), name)
+    entry = section(page("adapters"), name)
 
-    assert [setting for setting in ADAPTERS.get(name).settings if f"`{setting}`" not in own] == []
+    assert [setting for setting in ADAPTERS.get(name).settings if f"`{setting}`" not in entry] == []
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_a_command_has_its_options_on_the_page(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
-    own = re.split(rf"^## {name}$", page("commands"), flags=re.MULTILINE)[1].split("\n## ")[0]
+    entry = re.split(rf"^## {name}$", page("commands"), flags=re.MULTILINE)[1].split("\n## ")[0]
 
     options = [option for parameter in command.params for option in parameter.opts if option.startswith("--")]  # type: ignore[union-attr]
 
-    assert [option for option in options if option not in own] == []
+    assert [option for option in options if option not in entry] == []
 
 
 def test_every_table_view_and_column_is_on_the_page() -> None:

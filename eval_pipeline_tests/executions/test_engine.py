@@ -535,12 +535,12 @@ class Batching(Simulated):
         self.broken = broken
         self.takes_s = takes_s
         self.batched: list[list[str]] = []
-        self.told: list[float] = []
+        self.limits_seen: list[float] = []
 
     async def execute_batch(self, calls: Any) -> list[RawExecution | TargetFailure]:
         ids = [f"{call.plan.suite}/{call.plan.case.id}" for call in calls]
         self.batched.append(ids)
-        self.told += [call.timeout_s for call in calls]
+        self.limits_seen += [call.timeout_s for call in calls]
         await asyncio.sleep(self.takes_s)
         if self.broken & {call.plan.suite for call in calls}:
             raise OSError("the program is gone")
@@ -590,7 +590,7 @@ def test_a_batch_has_the_time_that_its_cases_have_together(
 
     sink = carry_out(lane(runner, adapter, [a_plan(case, runner) for case in cases]))
 
-    assert adapter.told == limits_s
+    assert adapter.limits_seen == limits_s
     assert len(adapter.begun) == one_by_one
     assert [execution.completed for execution in sink.kept] == [True] * 3
 

@@ -107,10 +107,10 @@ def test_an_execution_that_brought_nothing_back_may_have_left_files(tmp_path: Pa
 def test_a_file_that_is_not_the_executions_own_is_left_alone(tmp_path: Path) -> None:
     recording = tmp_path / "recording.txt"
     recording.write_text(KEY)
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "link").symlink_to(recording)
+    own_folder = tmp_path / "own"
+    own_folder.mkdir()
+    (own_folder / "link").symlink_to(recording)
 
-    redact_execution(an_execution(raw=RawExecution(format="replay", files={"stdout": recording})), own)
+    redact_execution(an_execution(raw=RawExecution(format="replay", files={"stdout": recording})), own_folder)
 
     assert recording.read_text() == KEY

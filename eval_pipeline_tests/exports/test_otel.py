@@ -15,13 +15,13 @@ from eval_pipeline_tests.exports.sample_rows import NOON, a_record, a_report, a_
 
 
 def attributes(span: dict[str, Any]) -> dict[str, Any]:
-    return {one["key"]: _plain(one["value"]) for one in span["attributes"]}
+    return {entry["key"]: _plain(entry["value"]) for entry in span["attributes"]}
 
 
 def _plain(value: dict[str, Any]) -> Any:
     ((kind, plain),) = value.items()
     return (
-        [_plain(one) for one in plain["values"]]
+        [_plain(entry) for entry in plain["values"]]
         if kind == "arrayValue"
         else int(plain)
         if kind == "intValue"
@@ -101,10 +101,10 @@ def test_times_that_cannot_be_leave_spans_inside_their_parent(at: str | None) ->
 def test_the_only_answer_has_the_tokens_and_several_do_not_share_them() -> None:
     alone = (MessageEvent(role="assistant", text="4", phase="final"),)
 
-    one = attributes(spans(a_record(report=a_report(events=alone)))[1])
+    entry = attributes(spans(a_record(report=a_report(events=alone)))[1])
     several = attributes(spans(a_record())[1])
 
-    assert one["gen_ai.usage.input_tokens"] == 110
+    assert entry["gen_ai.usage.input_tokens"] == 110
     assert "gen_ai.usage.input_tokens" not in several
 
 

@@ -34,9 +34,9 @@ def test_an_input_that_ended_in_a_stack_trace_does_not_any_more(tmp_path: Path, 
 
 
 def test_random_projects_give_a_result_or_an_error(tmp_path: Path) -> None:
-    found = [each for each in fuzz(tmp_path / "project", SEED, SECONDS) if each is not None]
+    findings = [each for each in fuzz(tmp_path / "project", SEED, SECONDS) if each is not None]
 
-    assert not found, "\n\n".join(map(str, found))
+    assert not findings, "\n\n".join(map(str, findings))
 
 
 def test_a_seed_makes_the_same_input_again(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from eval_pipeline_tests.exports.sample_rows import results
 
 
 def joined(*sets: Results) -> Results:
-    return Results(sets[0].name, pl.concat([one.frame for one in sets]))
+    return Results(sets[0].name, pl.concat([result.frame for result in sets]))
 
 
 def outcomes(comparison: Comparison) -> dict[str, str]:
@@ -91,13 +91,13 @@ def test_a_source_that_does_not_say_what_its_cases_are_is_paired_by_name() -> No
 
 
 def test_two_runners_are_paired_across_but_sets_of_runners_runner_by_runner() -> None:
-    one = compare(results("a", {"c": 0.0}, runner="x"), results("b", {"c": 1.0}, runner="y"))
+    result = compare(results("a", {"c": 0.0}, runner="x"), results("b", {"c": 1.0}, runner="y"))
     several = compare(
         joined(results("a", {"c": 0.0}, runner="x"), results("a", {"c": 1.0}, runner="y")),
         joined(results("b", {"c": 1.0}, runner="x"), results("b", {"c": 1.0}, runner="z")),
     )
 
-    assert one.summary.wins == 1
+    assert result.summary.wins == 1
     assert [(row["runner"], row["outcome"]) for row in several.cases.to_dicts()] == [
         ("x", "win"), ("y", "only-baseline"), ("z", "only-candidate")
     ]  # fmt: skip
@@ -109,7 +109,7 @@ def test_cases_of_one_name_in_two_suites_are_two_cases() -> None:
         joined(results("b", {"c": 1.0}), results("b", {"c": 0.0}, suite="t")),
     )
 
-    assert [(one.suite, one.wins, one.losses) for one in comparison.suites] == [("s", 1, 0), ("t", 0, 1)]
+    assert [(result.suite, result.wins, result.losses) for result in comparison.suites] == [("s", 1, 0), ("t", 0, 1)]
     assert comparison.summary.mean_delta == 0.0
 
 
@@ -125,10 +125,10 @@ def test_the_interval_is_paired_and_by_students_t() -> None:
 
 def test_an_interval_of_a_difference_stays_possible_and_one_pair_has_none() -> None:
     wide = compare(results("a", {"1": 0.0, "2": 0.0}), results("b", {"1": 1.0, "2": 0.5}))
-    one = compare(results("a", {"1": 0.0}), results("b", {"1": 1.0}))
+    result = compare(results("a", {"1": 0.0}), results("b", {"1": 1.0}))
 
     assert wide.summary.interval == (-1.0, 1.0)
-    assert one.summary.interval is None
+    assert result.summary.interval is None
 
 
 def test_pass_and_fail_are_tested_by_flips() -> None:

@@ -195,9 +195,9 @@ def test_a_sweep_of_the_command_line_has_just_its_own_partitions_under_the_keys_
 
     graph = build_definitions(folder.session(), pairs).resolve_asset_graph()
 
-    found = graph.get(dg.AssetKey("evaluator_scores")).partitions_def
-    assert found is not None
-    assert found.get_partition_keys() == ["sums@echo", "b@parrot"]
+    partitioning = graph.get(dg.AssetKey("evaluator_scores")).partitions_def
+    assert partitioning is not None
+    assert partitioning.get_partition_keys() == ["sums@echo", "b@parrot"]
 
 
 def test_the_code_location_serves_the_project_of_the_current_folder(

@@ -237,9 +237,9 @@ def test_a_second_suite_of_the_same_name_is_said_and_the_first_one_stands(tickin
     ticking.tick()
 
     assert ticking.folder.ask("SELECT case_count FROM suites") == [(2,)]
-    said = skipped(ticking.tick())
-    assert "zcopy.yaml" in said
-    assert "'sums' is taken" in said
+    message = skipped(ticking.tick())
+    assert "zcopy.yaml" in message
+    assert "'sums' is taken" in message
 
 
 def test_a_suites_folder_that_is_not_there_is_a_skip_that_says_so(ticking: Ticking) -> None:

@@ -174,8 +174,8 @@ class Server:
 
     def runs(self, ids: Sequence[str] | None, tags: Mapping[str, str] | None = None) -> list[dict[str, str]]:
         named = [{"key": key, "value": value} for key, value in (tags or {}).items()] or None
-        found: list[dict[str, str]] = self.ui.ask(RUNS, ids=ids, tags=named)["runsOrError"]["results"]
-        return found
+        matching: list[dict[str, str]] = self.ui.ask(RUNS, ids=ids, tags=named)["runsOrError"]["results"]
+        return matching
 
     def ended_runs(self, ids: Sequence[str] | None, tags: Mapping[str, str] | None = None) -> list[str]:
         over = ("SUCCESS", "FAILURE", "CANCELED")

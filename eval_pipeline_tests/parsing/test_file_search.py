@@ -23,7 +23,7 @@ def evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("mark", "found", "missing"),
+    ("mark", "present", "missing"),
     [
         pytest.param("top/.git/HEAD", ["evals", "project", "top"], [], id="up to the repository's root"),
         pytest.param("top/project/.agentv", ["evals", "project"], ["top"], id="else up to the project"),
@@ -31,12 +31,12 @@ def evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.param("elsewhere/x", ["evals"], ["project", "top"], id="else in the suite's folder only"),
     ],
 )
-def test_files_are_looked_for(tmp_path: Path, evals: Path, mark: str, found: list[str], missing: list[str]) -> None:
+def test_files_are_looked_for(tmp_path: Path, evals: Path, mark: str, present: list[str], missing: list[str]) -> None:
     (tmp_path / mark).parent.mkdir(exist_ok=True)
     (tmp_path / mark).touch()
     roots = search_roots(evals)
 
-    assert [roots.file(f"{name}.txt").parent.name for name in found] == found
+    assert [roots.file(f"{name}.txt").parent.name for name in present] == present
     for name in missing:
         with pytest.raises(NotFound, match=f"no file '{name}.txt'; looked at: "):
             roots.file(f"{name}.txt")

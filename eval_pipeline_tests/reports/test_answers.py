@@ -286,8 +286,8 @@ def test_what_a_tool_answered_is_what_its_call_says_of_it(
 ) -> None:
     report = report_of("replay", {"messages": [{"role": "assistant", "tool_calls": [{"tool": "add", **call}]}]})
 
-    found = [event for event in report.events if isinstance(event, ToolResultEvent)]
-    assert [(event.output, event.is_error, event.duration_ms) for event in found] == results
+    tool_results = [event for event in report.events if isinstance(event, ToolResultEvent)]
+    assert [(event.output, event.is_error, event.duration_ms) for event in tool_results] == results
 
 
 @pytest.mark.parametrize("calls", ["add", {"tool": "add"}, [None, "add", 3], None])
@@ -298,17 +298,17 @@ def test_tool_calls_that_are_none_are_left_out(calls: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "answer"),
     [
         pytest.param("it broke", "it broke", id="text"),
         pytest.param({"message": "it broke", "code": 3}, "it broke", id="message"),
         pytest.param({"code": 3}, '{"code":3}', id="mapping"),
     ],
 )
-def test_an_answer_that_says_it_failed_did_not_complete(error: Any, said: str) -> None:
+def test_an_answer_that_says_it_failed_did_not_complete(error: Any, answer: str) -> None:
     report = report_of("python", {"output": "half", "error": error})
 
-    assert (report.failure_class, report.error, report.final_output) == ("target-error", said, "half")
+    assert (report.failure_class, report.error, report.final_output) == ("target-error", answer, "half")
 
 
 @pytest.mark.parametrize("error", [None, "", False, 0])
@@ -449,8 +449,8 @@ def test_a_commands_output_file_goes_before_what_it_printed(tmp_path: Path) -> N
 
 
 def test_a_commands_json_may_tell_tokens_money_and_time(tmp_path: Path) -> None:
-    said = {"text": "4", "token_usage": {"input": 9, "output": 4}, "cost_usd": 0.5, "duration_ms": 70}
-    (tmp_path / "stdout").write_bytes(orjson.dumps(said))
+    answer = {"text": "4", "token_usage": {"input": 9, "output": 4}, "cost_usd": 0.5, "duration_ms": 70}
+    (tmp_path / "stdout").write_bytes(orjson.dumps(answer))
 
     report = report_of("command", files={"stdout": tmp_path / "stdout"})
 

@@ -41,13 +41,13 @@ def test_the_expressions_agree_with_the_function_for_every_count() -> None:
     counts = [(successes, trials) for trials in range(41) for successes in range(trials + 1)]
     frame = pl.DataFrame(counts, schema=["successes", "trials"], orient="row")
 
-    found = frame.select(
+    result = frame.select(
         low=wilson_low(pl.col("successes"), pl.col("trials")), high=wilson_high(pl.col("successes"), pl.col("trials"))
     )
 
     expected = [wilson(successes, trials) or (None, None) for successes, trials in counts]
-    assert found["low"].to_list() == pytest.approx([low for low, _ in expected])
-    assert found["high"].to_list() == pytest.approx([high for _, high in expected])
+    assert result["low"].to_list() == pytest.approx([low for low, _ in expected])
+    assert result["high"].to_list() == pytest.approx([high for _, high in expected])
 
 
 def test_a_rate_lies_inside_its_interval_and_the_interval_inside_zero_and_one() -> None:
@@ -125,21 +125,21 @@ def test_nothing_has_no_mean() -> None:
     ],
 )
 def test_the_sign_test_is_exact(ups: int, downs: int, p_value: float, p_worse: float) -> None:
-    found = signs(ups, downs)
+    result = signs(ups, downs)
 
-    assert (found.p_value, found.p_worse) == pytest.approx((p_value, p_worse), rel=1e-12)
+    assert (result.p_value, result.p_worse) == pytest.approx((p_value, p_worse), rel=1e-12)
 
 
 def test_large_counts_agree_with_the_normal_approximation() -> None:
-    found = signs(5_000, 5_200)
+    result = signs(5_000, 5_200)
 
-    assert found.p_worse == pytest.approx(0.0244, abs=1e-4)
+    assert result.p_worse == pytest.approx(0.0244, abs=1e-4)
 
 
 def test_ties_say_nothing() -> None:
-    found = sign_test([0.0, 0.0, 0.2, -0.1])
+    result = sign_test([0.0, 0.0, 0.2, -0.1])
 
-    assert (found.ups, found.downs, found.ties, found.effect) == (1, 1, 2, 0.0)
+    assert (result.ups, result.downs, result.ties, result.effect) == (1, 1, 2, 0.0)
     assert sign_test([0.0]).effect is None
 
 

@@ -8,20 +8,20 @@ from eval_pipeline.statistics.ratings import bradley_terry
 
 
 def test_two_are_as_strong_as_they_win() -> None:
-    found = bradley_terry([("a", "b", 3), ("b", "a", 1)])
+    strengths = bradley_terry([("a", "b", 3), ("b", "a", 1)])
 
-    assert found["a"] / found["b"] == pytest.approx(3)
-    assert found["a"] * found["b"] == pytest.approx(1)
+    assert strengths["a"] / strengths["b"] == pytest.approx(3)
+    assert strengths["a"] * strengths["b"] == pytest.approx(1)
 
 
 def test_strengths_explain_how_many_games_each_won() -> None:
     wins = [("a", "b", 2), ("b", "a", 3), ("a", "c", 4), ("c", "a", 1), ("b", "c", 5), ("c", "b", 2)]
-    found = bradley_terry(wins)
+    strengths = bradley_terry(wins)
 
-    for name in found:
+    for name in strengths:
         won = sum(count for winner, _, count in wins if winner == name)
         expected = sum(
-            count * found[name] / (found[winner] + found[loser]) for winner, loser, count in wins
+            count * strengths[name] / (strengths[winner] + strengths[loser]) for winner, loser, count in wins
             if name in (winner, loser)
         )  # fmt: skip
         assert expected == pytest.approx(won, rel=1e-6)

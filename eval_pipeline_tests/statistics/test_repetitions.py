@@ -75,10 +75,10 @@ def test_a_cautious_answer_is_the_low_end_of_the_interval(values: list[float], e
 
 
 def test_cases_that_always_end_alike_have_no_error_from_repeating() -> None:
-    found = repetition_error([(3, 3)] * 6 + [(3, 0)] * 4)
+    estimate = repetition_error([(3, 3)] * 6 + [(3, 0)] * 4)
 
-    assert found is not None
-    assert (found.mean, found.error, found.low, found.high) == (0.6, 0.0, 0.6, 0.6)
+    assert estimate is not None
+    assert (estimate.mean, estimate.error, estimate.low, estimate.high) == (0.6, 0.0, 0.6, 0.6)
 
 
 def test_the_error_from_repeating_falls_with_the_root_of_the_cases() -> None:

@@ -267,9 +267,9 @@ def test_a_model_that_grades_itself_is_a_warning(
     session = folder.session()
     session.load_suites()
 
-    found = preflight(session, session.pairs([PairKey("sums", "one")]), SweepOptions(grader=grader)).warnings
+    reported = preflight(session, session.pairs([PairKey("sums", "one")]), SweepOptions(grader=grader)).warnings
 
-    assert [part in text for part, text in zip(warnings, found, strict=True)] == [True] * len(warnings)
+    assert [part in text for part, text in zip(warnings, reported, strict=True)] == [True] * len(warnings)
 
 
 def test_validate_warns_of_a_model_that_grades_itself(folder: ProjectFolder) -> None:

@@ -34,8 +34,8 @@ def folder(tmp_path: Path) -> ProjectFolder:
 
 def talk(*turns: Any, **fields: Any) -> dict[str, Any]:
     """A conversation; a turn is a text or a mapping."""
-    said = [turn if isinstance(turn, dict) else {"input": turn} for turn in turns]
-    return {"id": "talk", "mode": "conversation", "input": "be brief", "turns": said, **fields}
+    lines = [turn if isinstance(turn, dict) else {"input": turn} for turn in turns]
+    return {"id": "talk", "mode": "conversation", "input": "be brief", "turns": lines, **fields}
 
 
 def heard(folder: ProjectFolder) -> list[str]:

@@ -89,9 +89,9 @@ def test_repetitions_end_with_the_first_that_passes_where_the_suite_says_so(fold
 
 
 def test_what_a_case_says_of_its_repetitions_stands_in_place_of_the_suites(folder: ProjectFolder) -> None:
-    own = {"trials": {"count": 3, "strategy": "pass_all"}}
+    settings = {"trials": {"count": 3, "strategy": "pass_all"}}
     trials = {"count": 2, "strategy": "pass_at_k", "early_exit": True}
-    folder.write_suite(a_test("a", execution=own), a_test("b"), execution={"trials": trials})
+    folder.write_suite(a_test("a", execution=settings), a_test("b"), execution={"trials": trials})
 
     counts = folder.sweep()
 

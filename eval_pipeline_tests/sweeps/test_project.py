@@ -167,9 +167,9 @@ def test_an_error_names_file_line_field_and_cure(tmp_path: Path, text: str, plac
     with pytest.raises(EvalPipelineError) as raised:
         load_project(write(tmp_path, text))
 
-    said = str(raised.value)
+    message = str(raised.value)
     for part in (PROJECT_FILE, place, field, cure):
-        assert part in said
+        assert part in message
 
 
 def test_a_project_file_that_is_no_text_is_an_input_error(tmp_path: Path) -> None:

@@ -38,11 +38,13 @@ NOTHING_THERE = {
 }
 
 
-@pytest.mark.parametrize(("file", "text", "said"), NOTHING_THERE.values(), ids=NOTHING_THERE)
-def test_a_project_whose_suites_cannot_be_found_says_so(folder: ProjectFolder, file: str, text: str, said: str) -> None:
+@pytest.mark.parametrize(("file", "text", "problem"), NOTHING_THERE.values(), ids=NOTHING_THERE)
+def test_a_project_whose_suites_cannot_be_found_says_so(
+    folder: ProjectFolder, file: str, text: str, problem: str
+) -> None:
     (folder.root / file).write_text(text)
 
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=problem):
         folder.session().load_suites()
 
 
@@ -61,16 +63,16 @@ def test_cells_that_cannot_be_used_take_none_of_the_others_along(folder: Project
 
 
 def test_a_second_sweep_of_a_data_folder_says_that_it_waits_and_then_goes_on(folder: ProjectFolder) -> None:
-    told, went_on = threading.Event(), threading.Event()
+    reported, went_on = threading.Event(), threading.Event()
 
     def second() -> None:
-        with folder.session().store.exclusive(lambda text: told.set()):
+        with folder.session().store.exclusive(lambda text: reported.set()):
             went_on.set()
 
     thread = threading.Thread(target=second, daemon=True)
     with folder.session().store.exclusive():
         thread.start()
-        assert told.wait(60)
+        assert reported.wait(60)
         assert not went_on.is_set()
     thread.join(60)
 

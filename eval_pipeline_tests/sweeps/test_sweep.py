@@ -491,11 +491,11 @@ FILTERS = {
 }
 
 
-@pytest.mark.parametrize(("wanted", "called"), FILTERS.values(), ids=FILTERS)
-def test_only_selected_cases_are_carried_out(folder: ProjectFolder, wanted: CaseFilter, called: list[str]) -> None:
+@pytest.mark.parametrize(("selected", "called"), FILTERS.values(), ids=FILTERS)
+def test_only_selected_cases_are_carried_out(folder: ProjectFolder, selected: CaseFilter, called: list[str]) -> None:
     folder.write_suite(a_test("a", tags=["hard"]), a_test("b"), a_test("c", tags=["odd", "easy"]))
 
-    counts = folder.sweep(cases=wanted)
+    counts = folder.sweep(cases=selected)
 
     assert folder.take_calls() == called
     assert counts.planned == len(called)
@@ -653,10 +653,10 @@ def test_secrets_never_reach_the_disk_whatever_a_target_echoes(
 
 def echo_of_the_key(request: Received) -> Reply:
     """Repeats the authorization header: in a short answer, a long one, and a refusal."""
-    said = f"you said 2 {request.headers['authorization']}"
+    echoed = f"you said 2 {request.headers['authorization']}"
     if b"says-a-lot" in request.body:
-        return chat_reply(said * 3_000)
-    return json_reply({"error": {"message": said}}, status=400) if b"refuses" in request.body else chat_reply(said)
+        return chat_reply(echoed * 3_000)
+    return json_reply({"error": {"message": echoed}}, status=400) if b"refuses" in request.body else chat_reply(echoed)
 
 
 # Killed

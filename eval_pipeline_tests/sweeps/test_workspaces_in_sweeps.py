@@ -39,8 +39,8 @@ def folder(tmp_path: Path) -> ProjectFolder:
     return made
 
 
-def write_grader(folder: ProjectFolder, wanted: str) -> None:
-    (folder.root / "suites" / "grade.py").write_text(GRADER.replace("WANTED", repr(wanted)))
+def write_grader(folder: ProjectFolder, expected: str) -> None:
+    (folder.root / "suites" / "grade.py").write_text(GRADER.replace("WANTED", repr(expected)))
 
 
 def write_suite(folder: ProjectFolder, *cases: str, **workspace: Any) -> None:

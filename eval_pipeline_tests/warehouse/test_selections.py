@@ -76,11 +76,11 @@ def test_a_sweep_is_shown_as_it_stood_when_it_ended(connection: Connection) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "expected"),
     [("latest", "20260115-b"), ("previous", "20260115-a"), ("20260115-a", "20260115-a")],
 )
-def test_a_sweep_is_named_by_its_id_or_place(connection: Connection, name: str, found: str) -> None:
-    assert select(connection, f"sweep:{name}").id == found
+def test_a_sweep_is_named_by_its_id_or_place(connection: Connection, name: str, expected: str) -> None:
+    assert select(connection, f"sweep:{name}").id == expected
 
 
 def test_the_begin_of_an_id_is_enough_when_only_one_begins_so(connection: Connection) -> None:

@@ -41,11 +41,11 @@ def cases(suite: Suite) -> list[Case]:
     return [replace(case, line=None, origin=None) for case in suite.cases]
 
 
-def same(one: Suite, other: Suite) -> None:
-    assert cases(other) == cases(one)
-    assert len(other.errors) == len(one.errors)
+def same(expected: Suite, other: Suite) -> None:
+    assert cases(other) == cases(expected)
+    assert len(other.errors) == len(expected.errors)
     for name in ("name", "description", "tags", "metadata", "settings"):
-        assert getattr(other, name) == getattr(one, name)
+        assert getattr(other, name) == getattr(expected, name)
 
 
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=12).filter(str.strip)

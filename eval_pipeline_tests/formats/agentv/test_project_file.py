@@ -146,12 +146,16 @@ def test_a_project_takes_its_suites_and_run_settings_from_it_where_its_own_file_
 
     alone = load_project(Path.cwd())
     write("eval-pipeline.yaml", "suites: [checks/other.yaml]\ndefaults: {pool_slots: 7}")
-    own = load_project(Path.cwd())
+    loaded = load_project(Path.cwd())
 
     assert (alone.suites, alone.defaults.keep_workspaces, alone.defaults.pool_slots) == (
         ("checks/**/*.eval.yaml",),
         "always",
         3,
     )
-    assert (own.suites, own.defaults.keep_workspaces, own.defaults.pool_slots) == (("checks/other.yaml",), "always", 7)
+    assert (loaded.suites, loaded.defaults.keep_workspaces, loaded.defaults.pool_slots) == (
+        ("checks/other.yaml",),
+        "always",
+        7,
+    )
     assert [ready.suite.warnings for ready in ProjectSession(alone).load_suites()] == [()]

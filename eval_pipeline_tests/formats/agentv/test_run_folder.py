@@ -145,10 +145,10 @@ def test_a_name_becomes_a_part_of_a_path(name: str, expected: str) -> None:
 
 
 def test_long_names_are_cut_but_not_confused() -> None:
-    one, two = segment("x" * 300), segment("x" * 301)
+    entry, other = segment("x" * 300), segment("x" * 301)
 
-    assert one != two
-    assert max(len(one), len(two)) < 128
+    assert entry != other
+    assert max(len(entry), len(other)) < 128
 
 
 def test_grading_concatenates_what_was_checked_and_counts_it() -> None:
@@ -170,7 +170,7 @@ def test_grading_concatenates_what_was_checked_and_counts_it() -> None:
         {"text": "it is so", "passed": True, "evidence": ""},
     ]
     assert grading["summary"] == {"passed": 2, "failed": 1, "total": 3, "pass_rate": 0.667}
-    assert [(one["name"], one["verdict"]) for one in grading["evaluators"]] == [
+    assert [(entry["name"], entry["verdict"]) for entry in grading["evaluators"]] == [
         ("listed", "fail"), ("plain", "pass"), ("lost", "skip")
     ]  # fmt: skip
 
@@ -197,7 +197,7 @@ def test_members_of_a_score_are_its_scores() -> None:
 
     (evaluator,) = documents(a_record(scores=(a_score(members=members),)))["maths/sum/grading.json"]["evaluators"]
 
-    assert [(one["name"], one["verdict"], one.get("target")) for one in evaluator["scores"]] == [
+    assert [(entry["name"], entry["verdict"], entry.get("target")) for entry in evaluator["scores"]] == [
         ("a", "pass", None), ("b", "skip", "judge")
     ]  # fmt: skip
 

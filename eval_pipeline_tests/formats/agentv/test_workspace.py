@@ -363,7 +363,7 @@ def test_a_case_that_contradicts_its_suite_is_an_error_of_the_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suite", "case", "own"),
+    ("suite", "case", "prepared"),
     [
         pytest.param(
             "hooks: {before_all: {command: x}}", "hooks: {before_each: {command: y}}", False, id="the suite's"
@@ -375,8 +375,10 @@ def test_a_case_that_contradicts_its_suite_is_an_error_of_the_case() -> None:
         pytest.param(None, "template: .", False, id="none"),
     ],
 )
-def test_a_case_with_a_before_all_of_its_own_is_prepared_for_itself(suite: str | None, case: str, own: bool) -> None:
-    assert read_case(case, read(suite) if suite is not None else None).own_setup is own
+def test_a_case_with_a_before_all_of_its_own_is_prepared_for_itself(
+    suite: str | None, case: str, prepared: bool
+) -> None:
+    assert read_case(case, read(suite) if suite is not None else None).own_setup is prepared
 
 
 def test_merging_nothing_changes_nothing() -> None:
