@@ -111,13 +111,13 @@ def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[Pa
         "normalization": NORMALIZATION.id,
     }
     by_name = {(pair.suite, pair.runner): executions for pair, executions in known.items()}
-    shared: dict[Any, Any] = {}
-    share = shared.setdefault
+    # Each column has values of its own: 1.0 and True are equal
+    shared: tuple[dict[Any, Any], ...] = tuple({} for _ in StoredExecution._fields)
     with warehouse.transaction() as connection:
         cursor = connection.execute(_STORED, values)
         while batch := cursor.fetchmany(BATCH):
             for suite, runner, key, execution_id, *rest in batch:
-                fields = (key, execution_id, *map(share, rest, rest))
+                fields = (key, execution_id, *map(dict.setdefault, shared, rest, rest))
                 by_name[suite, runner][key] = StoredExecution._make(fields)
     return known
 

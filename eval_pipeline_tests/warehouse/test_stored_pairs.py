@@ -91,6 +91,15 @@ def test_an_execution_is_worth_reusing_when_its_session_completed(
     assert (stored.valid, stored.report_normalizer) == (valid, "replay/1")
 
 
+def test_a_cost_of_one_dollar_is_no_truth_value(warehouse: DuckDBWarehouse) -> None:
+    warehouse.write("target_executions", [execution("e1")])
+    warehouse.write("session_reports", [{"execution_id": "e1", "suite": "s", "runner": "r", "cost_usd": 1.0}])
+
+    stored = stored_executions(warehouse, [CELL])[CELL]["k"]
+
+    assert repr((stored.valid, stored.cost_usd)) == "(True, 1.0)"
+
+
 def test_an_execution_comes_with_its_newest_verdict(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("target_executions", [execution("e1"), execution("e2", "k2")])
     warehouse.write("verdicts", [verdict("e1", "failed", at=0), verdict("e1", "passed", at=1, decision_key="d")])
