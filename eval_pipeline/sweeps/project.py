@@ -41,6 +41,7 @@ DEFAULT_SUITES = "suites"
 NO_SUITES = "no suites: name files, folders or globs, put suites into suites/, or list them in eval-pipeline.yaml"
 DEFAULT_SCHEDULE = "0 2 * * *"
 DEFAULT_OWNERS = ("team:evaluation",)
+_LONGEST_NAME = 255
 _OWNER = re.compile(r"team:\S+|[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,7}")
 
 
@@ -66,6 +67,14 @@ class ProjectFile(BaseModel):
     owners: list[str] = Field(
         default=list(DEFAULT_OWNERS), description="Who owns the assets in Dagster: e-mail addresses, or team:NAME"
     )
+
+    @field_validator("data")
+    @classmethod
+    def _check_data(cls, value: str) -> str:
+        names = [part.encode("utf-8", "surrogatepass") for part in Path(value).parts]
+        if "\0" in value or any(len(name) > _LONGEST_NAME for name in names):
+            raise PydanticCustomError("path", "a path whose names have at most 255 bytes")
+        return value
 
     @field_validator("owners")
     @classmethod
