@@ -275,8 +275,8 @@ def _check_by_adapter(runner: Runner, at: FieldPath, source: Source) -> None:
     except InputError as error:
         steps = error.place.field.split(".") if error.place.field else ()
         raise error.at(source.place((*at, *steps))) from None
-    except OSError as error:  # a path that no file can have
-        raise source.error(at, f"cannot be used: {error.strerror}: {str(error.filename)[-80:]!r}") from None
+    except (OSError, ValueError) as error:  # a path that no file can have
+        raise source.error(at, f"has a path that cannot be used: {str(error)[:120]}") from None
 
 
 def require_environment(runners: Iterable[Runner]) -> None:
