@@ -24,6 +24,7 @@ from eval_pipeline.orchestration.partitions import (
 )
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
 from eval_pipeline.orchestration.run_page import run_on_page
+from eval_pipeline.orchestration.run_processes import tag_process
 from eval_pipeline.orchestration.sqlite_storage import newest_storage_id
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
@@ -65,6 +66,7 @@ def suites_asset(session: ProjectSession) -> dg.AssetsDefinition:
         can_subset=True,
     )
     def suites(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:
+        tag_process(context)
         keys = run_partitions(context)
         for key in keys:
             ready = _or_fail(partial(session.suite, key))
@@ -97,6 +99,7 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         can_subset=True,
     )
     def evaluate(context: dg.AssetExecutionContext, config: Form) -> Iterator[dg.Output[None]]:
+        tag_process(context)
         keys = run_partitions(context)
         stages = _stages(context)
         options = _or_fail(lambda: config.options(session.project, stages))
@@ -155,7 +158,8 @@ def leaderboards_asset(session: ProjectSession) -> dg.AssetsDefinition:
         .with_label("any score updated"),
         description="Standings per suite and overall: pass rates with intervals, coverage, latency, tokens, cost.",
     )
-    def leaderboards() -> dg.MaterializeResult[None]:
+    def leaderboards(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+        tag_process(context)
         standings = session.store.update_leaderboards()
         session.warehouse.publish()
         return dg.MaterializeResult(metadata=board_metadata(standings))

@@ -12,7 +12,7 @@ from eval_pipeline.orchestration.assets import input_assets, leaderboards_asset,
 from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, pair_partitions
 from eval_pipeline.orchestration.schedules import nightly_sweep
-from eval_pipeline.orchestration.sensors import automation, discover_suites
+from eval_pipeline.orchestration.sensors import automation, dead_runs, discover_suites
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
@@ -55,5 +55,5 @@ def build_definitions(project: ProjectSession | Path | str, pairs: Sequence[Pair
         assets=assets,
         jobs=list(jobs.values()),
         schedules=[nightly_sweep(session, jobs["sweep"])],
-        sensors=[discover_suites(session), automation()],
+        sensors=[discover_suites(session), automation(), dead_runs()],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+from dagster._core.utils import make_new_run_id
 from filelock import FileLock
 
+from eval_pipeline.orchestration.run_processes import end_dead_runs, process_tag
 from eval_pipeline.orchestration.sqlite_storage import SweepSqliteStorage
 from eval_pipeline.sweeps.dagster_files import location_name, prepare_home, runs_folder
 
@@ -33,7 +35,8 @@ def end_killed_runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> Non
 def open_instance(data: Path, root: Path | None = None) -> dg.DagsterInstance:
     """Return the instance for a sweep in this process; `root` is the project's folder.
 
-    Output goes to the terminal instead of into captured logs, and events are stored several at a time.
+    Output goes to the terminal instead of into captured logs, and events are stored several at a time. Runs that killed
+    processes left unfinished are ended first.
     """
     quiet = {
         "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
@@ -48,16 +51,21 @@ def open_instance(data: Path, root: Path | None = None) -> dg.DagsterInstance:
     instance.create_run_for_job = partial(  # type: ignore[method-assign]
         _create_run, instance.create_run_for_job, location_name(root or Path.cwd())
     )
+    end_dead_runs(instance)
     return instance
 
 
-def _create_run(create: Callable[..., dg.DagsterRun], location: str, job_def: dg.JobDefinition, **run: Any) -> Any:
-    """Create a run that belongs to its job in a code location.
+def _create_run(
+    create: Callable[..., dg.DagsterRun], location: str, job_def: dg.JobDefinition, tags: Mapping[str, str], **run: Any
+) -> Any:
+    """Create a run that belongs to this process, and to its job in a code location.
 
     The pages Overview and Jobs of the UI show runs by code location, which a run in the caller's process has not.
     """
     repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(location), SINGLETON_REPOSITORY_NAME)
-    return create(job_def=job_def, remote_job_origin=repository.get_job_origin(job_def.name), **run)
+    origin, run_id = repository.get_job_origin(job_def.name), run.pop("run_id", None) or make_new_run_id()
+    tags = {**tags, **process_tag(run_id)}
+    return create(job_def=job_def, remote_job_origin=origin, run_id=run_id, tags=tags, **run)
 
 
 def _stored_below(root: Path, ref: InstanceRef) -> InstanceRef:

@@ -1,4 +1,5 @@
-"""Sensors: one notices new, changed and vanished suite files; one keeps the leaderboards current."""
+"""Sensors: one notices new, changed and vanished suite files; one keeps the leaderboards current; one ends runs of
+killed processes."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import dagster as dg
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES, partition_requests
+from eval_pipeline.orchestration.run_processes import end_dead_runs
 from eval_pipeline.orchestration.versions import input_events
 from eval_pipeline.sweeps.project_contents import read_project, usable_pairs
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -60,3 +62,19 @@ def automation() -> dg.AutomationConditionSensorDefinition:
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
+
+
+def dead_runs() -> dg.SensorDefinition:
+    """Ends runs whose process was killed: each would keep its place among the runs that may run at once."""
+
+    @dg.sensor(
+        name="end_dead_runs",
+        minimum_interval_seconds=INTERVAL_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Reports runs as failed whose process is gone, so that queued runs take their place.",
+    )
+    def end(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        ended = end_dead_runs(context.instance)
+        return dg.SkipReason(f"ended: {', '.join(run.run_id for run in ended)}" if ended else "no dead run")
+
+    return end

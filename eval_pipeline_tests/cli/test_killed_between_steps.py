@@ -1,4 +1,5 @@
-"""A run that is killed at a named point after its answers are stored: the next one summarizes, ranks and publishes."""
+"""A run that is killed at a named point after its answers are stored: the next one summarizes, ranks and publishes,
+and no Dagster run stays unfinished."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 
 pytestmark = pytest.mark.slow
@@ -84,3 +86,5 @@ def test_what_a_killed_run_stored_is_summarized_and_ranked_by_the_next_one(
     assert project.ask("SELECT count FROM failure_classes WHERE suite = 'greetings'") == [(2,)]
     assert project.ask("SELECT count(*) FROM unranked_pairs") == [(0,)]
     assert [pair["recovered"] for pair in again["pairs"]] == [0]
+    with open_instance(project.root / "data") as instance:
+        assert {run.status.value for run in instance.get_runs()} == {"SUCCESS", "FAILURE"}

@@ -79,7 +79,7 @@ JOBS = {
 }
 
 SCHEDULES = {"nightly_sweep": ("sweep", "0 2 * * *", "UTC", "STOPPED")}
-SENSORS = {"discover_suites": "RUNNING", "keep_leaderboards_current": "RUNNING"}
+SENSORS = {"discover_suites": "RUNNING", "end_dead_runs": "RUNNING", "keep_leaderboards_current": "RUNNING"}
 
 MAPPINGS: dict[type, str] = {
     dg.IdentityPartitionMapping: "the same partition",
