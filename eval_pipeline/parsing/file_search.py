@@ -149,6 +149,11 @@ def _has_mark(folder: Path) -> bool:
     return any((folder / mark).exists() for mark in _project_marks())
 
 
+def is_file(path: str | Path) -> bool:
+    """Return whether there is such a file. A name that no file can have, such as one too long, is none."""
+    return os.path.isfile(path)  # noqa: PTH113 — `Path.is_file` raises for such a name
+
+
 def is_pattern(name: str) -> bool:
     """Whether a name has a wildcard in it."""
     return not _MAGIC.isdisjoint(name)

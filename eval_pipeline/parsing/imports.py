@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from eval_pipeline.fingerprints import file_fingerprint
-from eval_pipeline.parsing.file_search import search_roots
+from eval_pipeline.parsing.file_search import is_file, search_roots
 
 MOST_FILES = 2_000
 """A program that imports more of its project than this is identified by the first ones."""
@@ -167,12 +167,12 @@ def _module_files(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
     for part in parts:
         module = folder / f"{part}.py"
         folder = folder / part
-        if (package := folder / "__init__.py").is_file():
+        if is_file(package := folder / "__init__.py"):
             yield package
-        elif module.is_file():
+        elif is_file(module):
             yield module
             return
-        elif not folder.is_dir():
+        elif not os.path.isdir(folder):  # noqa: PTH112 — `Path.is_dir` raises for a name that is too long
             return
 
 
@@ -182,11 +182,11 @@ def _javascript_files(file: Path, level: int, name: str, folders: tuple[Path, ..
     suffixes = sorted(_JAVASCRIPT)
     beside = [Path(f"{stem}{suffix}") for suffix in suffixes]
     inside = [target / f"index{suffix}" for suffix in suffixes]
-    yield from (path.resolve() for path in (target, *beside, *inside) if path.is_file())
+    yield from (path.resolve() for path in (target, *beside, *inside) if is_file(path))
 
 
 def _shell_files(file: Path, level: int, name: str, folders: tuple[Path, ...]) -> Iterator[Path]:
-    yield from (path for folder in (file.parent, *folders) if (path := folder / name).is_file())
+    yield from (path for folder in (file.parent, *folders) if is_file(path := folder / name))
 
 
 def _no_files(file: Path, level: int, name: str, folders: tuple[Path, ...]) -> Iterator[Path]:

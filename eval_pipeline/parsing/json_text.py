@@ -33,18 +33,18 @@ class RepeatedKey(ValueError):
 def read_json(text: str, file: str | None = None) -> tuple[Any, Lines]:
     """The value of a JSON text, and the lines of its fields. Raises InputError with the line."""
     try:
-        orjson.loads(text)
+        plain = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise InputError(
             f"not valid JSON: {error.msg} (column {error.colno})", SourceLocation(file, error.lineno)
         ) from None
+    if text.count("[") + text.count("{") > MAX_DEPTH and deeper_than(MAX_DEPTH, plain):
+        raise InputError(f"nested deeper than {MAX_DEPTH} levels", SourceLocation(file))  # the decoder below recurses
     lines = Lines(_as_yaml(text), dict(_item_lines(text)))
     try:
         value = _UNIQUE.decode(text)
     except RepeatedKey as error:
         raise InputError(str(error), SourceLocation(file, _line_of_second(text, error.key))) from None
-    if text.count("[") + text.count("{") > MAX_DEPTH and deeper_than(MAX_DEPTH, value):
-        raise InputError(f"nested deeper than {MAX_DEPTH} levels", SourceLocation(file))
     return value, lines
 
 

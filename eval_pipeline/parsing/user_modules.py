@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation
+from eval_pipeline.parsing.file_search import is_file
 from eval_pipeline.parsing.imports import import_fingerprints, imported_files
 
 _Version = tuple[Path, int, int]
@@ -54,7 +55,7 @@ def module_imports(name: str, folder: Path, roots: Sequence[Path]) -> dict[str, 
     A module whose imports changed since it was loaded is loaded anew on its next use. Empty for an installed module.
     """
     file = _file_of(name.partition(":")[0], folder)
-    if not file.is_file():
+    if not is_file(file):
         return {}
     private = _private_name(file)
     with _LOCK:
@@ -66,7 +67,7 @@ def module_imports(name: str, folder: Path, roots: Sequence[Path]) -> dict[str, 
 def _module(name: str, folder: Path) -> Any:
     """A module file beside the user's file is loaded from there, anew when it changed; else an ordinary import."""
     file = _file_of(name, folder)
-    if not file.is_file():
+    if not is_file(file):
         return importlib.import_module(name)
     private = _private_name(file)
     if private in sys.modules:

@@ -11,6 +11,7 @@ import pytest
 from eval_pipeline_tests.fuzzing.check import check_project, fuzz
 from eval_pipeline_tests.fuzzing.limits import SECONDS, SEED
 
+LONG = "a" * 300
 MEMBERS = {"type": "composite", "assertions": 5, "aggregator": {"type": "weighted_average"}}
 
 
@@ -27,6 +28,22 @@ KNOWN: dict[str, dict[str, str]] = {
     "data in a folder of a long name": {"eval-pipeline.yaml": f"data: {'a' * 300}\n", **suite()},
     "a recording of a long name": {
         "runners.yaml": f"runners: [{{name: r, adapter: replay, recording: {'a' * 300}}}]\n"
+    },
+    "a grader's script of a long name": suite(
+        assertions=[{"type": "code-grader", "command": ["python3", f"{LONG}.py"]}]
+    ),
+    "a grader's module of a long name": suite(assertions=[{"type": "code-grader", "command": ["python3", "-m", LONG]}]),
+    "a prompt's script of a long name": suite(
+        assertions=[{"type": "llm-grader", "prompt": {"command": ["python3", f"{LONG}.py", "x"]}}]
+    ),
+    "a function of a long name": suite(assertions=[{"type": "python", "value": f"file://{LONG}.py"}]),
+    "a target of a long name": {"runners.yaml": f"runners: [{{name: r, adapter: python, function: '{LONG}:f'}}]\n"},
+    "an import of a long name": {
+        "suites/checks.py": f"import {LONG}\n\ndef check(output):\n    return True\n",
+        **suite(assertions=[{"type": "python", "function": "checks:check"}]),
+    },
+    "a session of a long name": {
+        "runners.yaml": f"runners: [{{name: r, adapter: copilot-log, session_dir: {LONG}}}]\n"
     },
     "suites of nobody": {"eval-pipeline.yaml": "suites: [~nobody/suites]\nrunners: ~nobody/runners.yaml\n"},
 }

@@ -14,6 +14,7 @@ from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.failures import RECORDING_MISSING
 from eval_pipeline.fingerprints import file_fingerprint
+from eval_pipeline.parsing.file_search import is_file
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.tables import TEXT, Field, FieldTable, one_of
 
@@ -79,8 +80,8 @@ class CopilotLog:
         if path is None and id_ is None:
             return None
         session = folder / Path(path).expanduser() if path is not None else self._folder / str(id_)
-        events = session / EVENTS if session.is_dir() else session
-        if not events.is_file():
+        events = next((path for path in (session / EVENTS, session) if is_file(path)), None)
+        if events is None:
             field = "session_dir" if path is not None else "session_id"
             raise InputError(f"no session at {show_path(session)}", SourceLocation(field=field))
         return events.resolve()

@@ -18,6 +18,7 @@ from eval_pipeline.failures import FAILURE_CLASSES, RECORDING_MISSING, TARGET_ER
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.compatibility import known_systems
 from eval_pipeline.parsing.fields import FieldCursor
+from eval_pipeline.parsing.file_search import is_file
 from eval_pipeline.parsing.source import jsonl_source, show_path
 from eval_pipeline.parsing.tables import INTEGER, NUMBER, TEXT, Field, FieldTable
 from eval_pipeline.suites.model import Message, content_text
@@ -246,7 +247,7 @@ def _check_fields(row: Mapping[str, Any], cursor: FieldCursor) -> None:
     for field in ROW.fields:
         field.read(row, cursor)
     for file in _raw_files(row, cursor.source.path).values():
-        if not file.is_file():
+        if not is_file(file):
             raise cursor.error(f"no file {show_path(file)}")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.parsing.file_search import NotFound, search_roots
+from eval_pipeline.parsing.file_search import NotFound, is_file, search_roots
 from eval_pipeline.scores.grader_client import GraderFailure
 from eval_pipeline.scores.grading.context import TEXTS, GraderContext, metadata_value
 from eval_pipeline.scores.programs.command import argv_of, command_text, program_folder, run_command
@@ -112,7 +112,7 @@ def prompt_program(command: Any, folder: Path) -> tuple[tuple[str, ...], Path]:
     """
     argv = argv_of(command)
     start = program_folder(None, folder)
-    if isinstance(command, str) or len(argv) < 2 or any((start / word).is_file() for word in argv[1:-1]):
+    if isinstance(command, str) or len(argv) < 2 or any(is_file(start / word) for word in argv[1:-1]):
         return argv, start
     try:
         script = search_roots(folder).file(argv[-1])

@@ -19,7 +19,7 @@ from typing import Any
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions.output_guard import OutputLimitExceeded
 from eval_pipeline.executions.process import run_program
-from eval_pipeline.parsing.file_search import NotFound, search_roots
+from eval_pipeline.parsing.file_search import NotFound, is_file, search_roots
 from eval_pipeline.parsing.imports import cached_fingerprint, import_fingerprints
 from eval_pipeline.scores.grader_client import GraderFailure
 
@@ -72,7 +72,7 @@ def command_content(argv: Sequence[str], cwd: Path, roots: Sequence[Path] = ()) 
     Raises InputError when the script for an interpreter does not exist.
     """
     script = _script(argv)
-    if script is not None and not (cwd / script).is_file():
+    if script is not None and not is_file(cwd / script):
         raise InputError(f"no file '{script}' in {cwd}", SourceLocation(field="command"))
     named = {**dict(_named_files(argv, cwd)), **dict(_named_modules(argv, cwd))}
     imported = import_fingerprints(named.values(), (cwd, *roots))
@@ -103,7 +103,7 @@ def _named_modules(argv: Sequence[str], cwd: Path) -> Iterator[tuple[str, Path]]
     for option, word in pairwise(words):
         file = cwd.joinpath(*word.split("."))
         for path in (file.with_suffix(".py"), file / "__main__.py") if option == "-m" else ():
-            if path.is_file():
+            if is_file(path):
                 yield f"-m {word}", path
 
 
