@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import resource
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,8 @@ from pathlib import Path
 from eval_pipeline.cli.main import main
 from eval_pipeline_tests.attacks.patience import patience
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
+MOST_CPU_S = 30.0
 MOST_MEMORY_MB = 700
 
 
@@ -56,9 +58,11 @@ def peak_mb() -> float:
 
 
 @contextlib.contextmanager
-def within_memory(problems: list[str]) -> Iterator[None]:
-    """Add a problem if the block raises the peak memory of this process by more than 700 MB."""
-    before = peak_mb()
+def within_limits(problems: list[str]) -> Iterator[None]:
+    """Add a problem if the block raises the peak memory of this process by more than 700 MB, or takes 30 s of CPU."""
+    before, begun = peak_mb(), time.process_time()
     yield
+    if (taken := time.process_time() - begun) > MOST_CPU_S:
+        problems.append(f"takes {taken:.0f} s of CPU")
     if peak_mb() - before > MOST_MEMORY_MB:
         problems.append(f"peak memory {peak_mb() - before:+.0f} MB")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from eval_pipeline_tests.attacks.command_line import Printed, run_command, within_memory, write_files
+from eval_pipeline_tests.attacks.command_line import Printed, run_command, within_limits, write_files
 from eval_pipeline_tests.attacks.findings import Attack, Findings, carry_out
 
 GOOD = "tests: [{id: g, input: x, assertions: [{type: contains, value: x}]}]\n"
@@ -50,7 +50,7 @@ def _validated(make: Callable[[random.Random], Hostile], folder: Path, rng: rand
     if hostile.make is not None:
         hostile.make(project / "suites", rng)
     problems: list[str] = []
-    with within_memory(problems):
+    with within_limits(problems):
         printed = run_command(project, "validate")
     return "; ".join([*problems, *_broken_promises(hostile, printed)]) or None
 
