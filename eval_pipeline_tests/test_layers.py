@@ -6,7 +6,8 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,21 @@ MOST_LINES_OF_A_FUNCTION = 50
 MODULES = sorted(HOUSE.rglob("*.py"))
 
 
-def imported(source: str) -> Iterator[str]:
-    """The absolute names of the modules that a source imports, wherever in it."""
-    for node in ast.walk(ast.parse(source)):
+@cache
+def parsed(file: Path) -> ast.Module:
+    """The tree of a module, parsed once for all rules; none of them changes it."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes(tree: ast.AST) -> list[ast.AST]:
+    """All nodes of a tree, which five rules go through."""
+    return list(ast.walk(tree))
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The absolute names of the modules that a tree imports, wherever in it."""
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         if isinstance(node, ast.ImportFrom):
@@ -48,43 +61,50 @@ def room_of(module: str) -> str | None:
     return rest.partition(".")[0] if package == "eval_pipeline" and rest else None
 
 
-def trespasses(room: str, source: str) -> list[str]:
+def forbidden_imports(room: str, tree: ast.AST) -> list[str]:
     """What a module of this room imports and must not."""
-    names = sorted(set(imported(source)))
+    names = sorted(set(imported(tree)))
     rightward = [name for name in names if (other := room_of(name)) and LEVELS[other] > LEVELS[room]]
     foreign = [name for name in names if room not in OUTSIDERS.get(name.partition(".")[0], {room})]
     return rightward + foreign
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(HOUSE)))
-def test_a_module_imports_only_from_its_own_room_and_rooms_to_its_left(file: Path) -> None:
-    room = file.relative_to(HOUSE).with_suffix("").parts[0]
-    allowed = MAY_IMPORT.get(file.relative_to(HOUSE).as_posix(), set())
-    trespassed = trespasses(room, file.read_text(encoding="utf-8")) if room != "__init__" else []
-
-    assert [name for name in trespassed if name.partition(".")[0] not in allowed] == []
+def offenders(files: Iterable[Path], rule: Callable[[Path], Collection[object]]) -> dict[str, Collection[object]]:
+    """What a rule has against each of these files; files that keep it are left out."""
+    return {file.relative_to(HOUSE.parent).as_posix(): broken for file in files if (broken := rule(file))}
 
 
-def named_in(source: str, word: re.Pattern[str]) -> set[str]:
-    """The identifiers, imports and strings of a source that contain a word; docstrings and comments are prose."""
-    tree = ast.parse(source)
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    names = {getattr(node, key, None) for node in ast.walk(tree) for key in ("id", "attr", "name", "arg", "module")}
-    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in prose}
+def test_a_module_imports_only_from_its_own_room_and_rooms_to_its_left() -> None:
+    def forbidden(file: Path) -> list[str]:
+        room = file.relative_to(HOUSE).with_suffix("").parts[0]
+        allowed = MAY_IMPORT.get(file.relative_to(HOUSE).as_posix(), set())
+        names = forbidden_imports(room, parsed(file)) if room != "__init__" else []
+        return [name for name in names if name.partition(".")[0] not in allowed]
+
+    assert offenders(MODULES, forbidden) == {}
+
+
+def named_in(tree: ast.Module, word: re.Pattern[str]) -> set[str]:
+    """The identifiers, imports and strings of a tree that contain a word; docstrings and comments are prose."""
+    prose = {id(node.value) for node in nodes(tree) if isinstance(node, ast.Expr)}
+    names = {getattr(node, key, None) for node in nodes(tree) for key in ("id", "attr", "name", "arg", "module")}
+    texts = {node.value for node in nodes(tree) if isinstance(node, ast.Constant) and id(node) not in prose}
     return {name for name in (*names, *texts) if isinstance(name, str) and word.search(name)}
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(HOUSE)))
-def test_agentv_is_named_in_its_own_folder_only(file: Path) -> None:
-    place = file.relative_to(HOUSE).as_posix()
-    if place.startswith("formats/agentv/") or place in MAY_NAME_AGENTV:
-        return
+def test_agentv_is_named_in_its_own_folder_only() -> None:
+    word = re.compile("agentv|AGENTV|Agentv")
+    places = {file: file.relative_to(HOUSE).as_posix() for file in MODULES}
+    others = [
+        file for file, place in places.items()
+        if not place.startswith("formats/agentv/") and place not in MAY_NAME_AGENTV
+    ]  # fmt: skip
 
-    assert named_in(file.read_text(encoding="utf-8"), re.compile("agentv|AGENTV|Agentv")) == set()
+    assert offenders(others, lambda file: named_in(parsed(file), word)) == {}
 
 
 @pytest.mark.parametrize(
-    ("source", "trespassed"),
+    ("source", "names"),
     [
         ("from eval_pipeline.formats.agentv.targets import TARGETS", {"eval_pipeline.formats.agentv.targets"}),
         ("import agentv as other", {"agentv"}),
@@ -96,8 +116,8 @@ def test_agentv_is_named_in_its_own_folder_only(file: Path) -> None:
         ("x = 'read as AgentV reads it'", set()),
     ],
 )
-def test_the_rule_sees_names_and_leaves_prose(source: str, trespassed: set[str]) -> None:
-    assert named_in(source, re.compile("agentv")) == trespassed
+def test_the_rule_sees_names_and_leaves_prose(source: str, names: set[str]) -> None:
+    assert named_in(ast.parse(source), re.compile("agentv")) == names
 
 
 SQL = re.compile(
@@ -105,24 +125,21 @@ SQL = re.compile(
 )
 
 
-def sql_of(source: str) -> list[str]:
-    """The SQL statements among the text constants of a source; docstrings are prose."""
-    nodes = list(ast.walk(ast.parse(source)))
-    prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
+def sql_of(tree: ast.Module) -> list[str]:
+    """The SQL statements among the text constants of a tree; docstrings are prose."""
+    every = nodes(tree)
+    prose = {id(node.value) for node in every if isinstance(node, ast.Expr)}
+    texts = [node.value for node in every if isinstance(node, ast.Constant) and isinstance(node.value, str)
              and id(node) not in prose]  # fmt: skip
     texts += ["".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
-              for node in nodes if isinstance(node, ast.JoinedStr)]  # fmt: skip
+              for node in every if isinstance(node, ast.JoinedStr)]  # fmt: skip
     return [text for text in texts if SQL.search(text)]
 
 
-@pytest.mark.parametrize(
-    "file",
-    [file for file in MODULES if "warehouse" not in file.relative_to(HOUSE).parts],
-    ids=lambda file: str(file.relative_to(HOUSE)),
-)
-def test_only_the_warehouse_contains_sql(file: Path) -> None:
-    assert sql_of(file.read_text(encoding="utf-8")) == []
+def test_only_the_warehouse_contains_sql() -> None:
+    others = [file for file in MODULES if "warehouse" not in file.relative_to(HOUSE).parts]
+
+    assert offenders(others, lambda file: sql_of(parsed(file))) == {}
 
 
 @pytest.mark.parametrize(
@@ -137,13 +154,13 @@ def test_only_the_warehouse_contains_sql(file: Path) -> None:
     ],
 )
 def test_the_rule_finds_sql(source: str, count: int) -> None:
-    assert len(sql_of(source)) == count
+    assert len(sql_of(ast.parse(source))) == count
 
 
 def test_every_room_of_the_house_has_its_place_in_the_order() -> None:
-    trespassed = {file.relative_to(HOUSE).with_suffix("").parts[0] for file in MODULES} - {"__init__"}
+    rooms = {file.relative_to(HOUSE).with_suffix("").parts[0] for file in MODULES} - {"__init__"}
 
-    assert trespassed == set(LEVELS)
+    assert rooms == set(LEVELS)
 
 
 @pytest.mark.parametrize(
@@ -165,22 +182,23 @@ def test_every_room_of_the_house_has_its_place_in_the_order() -> None:
     ],
 )
 def test_the_rule_tells_left_from_right(room: str, source: str, expected: list[str]) -> None:
-    trespassed = trespasses(room, source)
+    forbidden = forbidden_imports(room, ast.parse(source))
 
-    assert [name for name in expected if name not in trespassed] == []
-    assert bool(trespassed) == bool(expected)
+    assert [name for name in expected if name not in forbidden] == []
+    assert bool(forbidden) == bool(expected)
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(HOUSE)))
-def test_a_module_and_its_functions_are_short(file: Path) -> None:
-    source = file.read_text(encoding="utf-8")
-    functions = (
-        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+def long_parts(file: Path) -> dict[str, int]:
+    """The lines of a module and of its functions, where they are too many."""
+    functions = [node for node in nodes(parsed(file)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+    lines = len(file.read_text(encoding="utf-8").splitlines())
+    of_module = {"the module": lines} if lines > MOST_LINES else {}
+    return of_module | {name: length for name, length in lengths.items() if length > MOST_LINES_OF_A_FUNCTION}
 
-    assert len(source.splitlines()) <= MOST_LINES
-    assert {name: length for name, length in lengths.items() if length > MOST_LINES_OF_A_FUNCTION} == {}
+
+def test_modules_and_their_functions_are_short() -> None:
+    assert offenders(MODULES, long_parts) == {}
 
 
 def module_name(file: Path) -> str:
@@ -191,24 +209,22 @@ def module_name(file: Path) -> str:
 NAMES = {module_name(file): file for file in MODULES}
 
 
-def without_typing(tree: ast.Module) -> ast.Module:
-    """The tree without what is imported for type checkers only."""
-
-    class Remover(ast.NodeTransformer):
-        def visit_If(self, node: ast.If) -> ast.AST | None:
-            return None if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" else node
-
-    cleaned = Remover().visit(tree)
-    assert isinstance(cleaned, ast.Module)
-    return cleaned
-
-
-def imports_of(source: str) -> set[str]:
-    """The modules of ours that a source imports when it runs, in functions as well."""
-    return {name for name in imported(ast.unparse(without_typing(ast.parse(source)))) if name in NAMES}
+def imports_of(tree: ast.AST) -> set[str]:
+    """The modules of ours that a tree imports when it runs, in functions as well; not those for type checkers only."""
+    typing = {
+        id(inner)
+        for node in nodes(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    run = (node for node in nodes(tree) if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in typing)
+    return {name for node in run for name in imported(node) if name in NAMES}
 
 
-GRAPH = {name: imports_of(file.read_text(encoding="utf-8")) for name, file in NAMES.items()}
+@cache
+def import_graph() -> dict[str, set[str]]:
+    """What each module of ours imports of ours."""
+    return {name: imports_of(parsed(file)) for name, file in NAMES.items()}
 
 
 def reached(starts: Iterable[str], graph: Mapping[str, set[str]]) -> set[str]:
@@ -236,14 +252,15 @@ def entry_modules() -> set[str]:
 
 
 def test_nothing_is_there_for_tests_alone() -> None:
-    used = reached(entry_modules(), GRAPH)
+    used = reached(entry_modules(), import_graph())
     packages = {name for name in NAMES if any(other.startswith(f"{name}.") for other in used)}
 
     assert sorted(NAMES.keys() - used - packages) == []
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    circles = {name for name, others in GRAPH.items() if name in reached(others, GRAPH)}
+    graph = import_graph()
+    circles = {name for name, others in graph.items() if name in reached(others, graph)}
 
     assert circles == set()
 
@@ -261,12 +278,13 @@ OLD_NAMES = {
 TESTS = sorted(Path(__file__).parent.rglob("*.py"))
 
 
-@pytest.mark.parametrize("file", [*MODULES, *TESTS], ids=lambda file: str(file.relative_to(HOUSE.parent)))
-def test_nothing_has_its_old_name(file: Path) -> None:
+def old_names(file: Path) -> set[str]:
     kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    names = {node.name for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, kinds)}
+    return {node.name for node in nodes(parsed(file)) if isinstance(node, kinds)} & OLD_NAMES
 
-    assert names & OLD_NAMES == set()
+
+def test_nothing_has_its_old_name() -> None:
+    assert offenders([*MODULES, *TESTS], old_names) == {}
 
 
 @pytest.mark.parametrize(
@@ -280,4 +298,4 @@ def test_the_rule_finds_circles(graph: dict[str, set[str]], circles: set[str]) -
 def test_the_rule_leaves_imports_for_type_checkers() -> None:
     source = "if TYPE_CHECKING:\n    from eval_pipeline.cli import main\nimport eval_pipeline.errors"
 
-    assert imports_of(source) == {"eval_pipeline.errors"}
+    assert imports_of(ast.parse(source)) == {"eval_pipeline.errors"}
