@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import compileall
 from pathlib import Path
 
 import pytest
 
+import eval_pipeline
 from eval_pipeline_tests.fuzzing.limits import SECONDS, SEED
 
 TESTS = Path(__file__).parent
@@ -42,6 +44,16 @@ SLOW_FILES = frozenset({
     "warehouse/test_store.py",
 })  # fmt: skip
 """Files that start many processes or carry out whole projects, below the folder of the tests."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile our modules once for all processes that tests start, also where PYTHONDONTWRITEBYTECODE is set.
+
+    Modules that tests write stay uncompiled: one that is replaced within a second by another of its size would be
+    taken for the same.
+    """
+    if not hasattr(config, "workerinput"):  # in the process that starts the workers, before them
+        compileall.compile_dir(Path(eval_pipeline.__file__).parent, quiet=2)
 
 
 def pytest_report_header() -> str:
