@@ -17,7 +17,7 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.board_svg import board_svg
 from eval_pipeline.leaderboards.repetitions import Reliability, reliability
 from eval_pipeline.leaderboards.show import amount, interval, percent
-from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
+from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.statistics.repetitions import REDUCERS
 from eval_pipeline.warehouse.queries import published_boards, published_standings
 from eval_pipeline.warehouse.selections import read_results, select

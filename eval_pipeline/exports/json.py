@@ -11,8 +11,7 @@ from eval_pipeline.exports.rows import row_json
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.moments import iso
-from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
-from eval_pipeline.scores.model import Status
+from eval_pipeline.scores.model import DEFAULT_THRESHOLD, Status
 from eval_pipeline.statistics.distributions import distribution
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from eval_pipeline.leaderboards.results import Results
-from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
+from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.statistics.repetitions import (
     mean_pass_at_k,
     pass_all_k,

@@ -14,10 +14,8 @@ from eval_pipeline.failures import (
     failure_class,
 )
 from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.scores.model import Score, Status, Verdict, at_least
+from eval_pipeline.scores.model import DEFAULT_THRESHOLD, Score, Status, Verdict, at_least
 from eval_pipeline.suites.model import Case
-
-DEFAULT_THRESHOLD = 0.8
 
 
 def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold: float = DEFAULT_THRESHOLD) -> Verdict:

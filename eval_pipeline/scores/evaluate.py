@@ -21,7 +21,7 @@ from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.argument_errors import argument_error
 from eval_pipeline.scores.boundary import failed_outcome
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
-from eval_pipeline.scores.model import NOTHING, Finding, Outcome, Score, Subject
+from eval_pipeline.scores.model import DEFAULT_THRESHOLD, NOTHING, Finding, Outcome, Score, Subject
 from eval_pipeline.suites.case_list import evaluators_of
 from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message, Suite
 
@@ -137,11 +137,15 @@ class BoundEvaluator:
 
 
 def bind(
-    spec: EvaluatorSpec, case: Case, folder: Path, revision_of: GraderRevision = unresolved_revision
+    spec: EvaluatorSpec,
+    case: Case,
+    folder: Path,
+    revision_of: GraderRevision = unresolved_revision,
+    threshold: float = DEFAULT_THRESHOLD,
 ) -> BoundEvaluator:
-    """Return the evaluator of a spec. Raises InputError naming the invalid argument."""
-    built = _build_with_content(spec, folder, revision_of, {})
-    return BoundEvaluator(spec, built[1], spec_key(spec, built[1], case, built[2]))
+    """Return the evaluator of a spec. `threshold` is the least score that passes where the case sets none. Raises
+    InputError naming the invalid argument."""
+    return _bound(_build_with_content(spec, folder, revision_of, {}), case, threshold)
 
 
 def build(spec: EvaluatorSpec) -> AnyEvaluator:
@@ -223,8 +227,14 @@ class EvaluatorSet:
     size.
     """
 
-    def __init__(self, suite: Suite, revision_of: GraderRevision = unresolved_revision) -> None:
+    def __init__(
+        self,
+        suite: Suite,
+        revision_of: GraderRevision = unresolved_revision,
+        threshold: float = DEFAULT_THRESHOLD,
+    ) -> None:
         self._suite = suite
+        self._threshold = threshold
         self._revision_of = revision_of
         self._folder = suite_folder(suite)
         self._built: dict[int, _Built] = {}
@@ -266,8 +276,7 @@ class EvaluatorSet:
         }
 
     def _bind(self, spec: EvaluatorSpec, case: Case) -> BoundEvaluator:
-        _, evaluator, content = self._build_cached(spec)
-        return BoundEvaluator(spec, evaluator, spec_key(spec, evaluator, case, content))
+        return _bound(self._build_cached(spec), case, self._threshold)
 
     def _build_cached(self, spec: EvaluatorSpec) -> _Built:
         built = self._built.get(id(spec))
@@ -288,6 +297,15 @@ def _is_decided_by_spec(class_: type[AnyEvaluator]) -> bool:
 _NO_CONTENT: Mapping[str, str] = {}
 _MAX_CACHED = 256
 _Built = tuple[EvaluatorSpec, AnyEvaluator, Mapping[str, str]]
+
+
+def _bound(built: _Built, case: Case, threshold: float) -> BoundEvaluator:
+    spec, evaluator, content = built
+    limit = case.threshold if case.threshold is not None else threshold
+    mark: float | None = evaluator.pass_mark(limit) if hasattr(evaluator, "pass_mark") else None
+    if mark is not None and mark != DEFAULT_THRESHOLD:  # scores by the usual mark keep the key that they had
+        content = {**content, "pass mark": str(mark)}
+    return BoundEvaluator(spec, evaluator, spec_key(spec, evaluator, case, content))
 
 
 def _build_with_content(
@@ -380,12 +398,12 @@ def _to_score(subject: Subject, bound: BoundEvaluator, outcome: Outcome, started
 
 
 def _validated(outcome: Outcome) -> Outcome:
-    """Return the outcome with its value clipped to [0, 1]. Raises for another type and for NaN."""
+    """Return the outcome with its value clipped to [0, 1]. Raises for another type, for NaN and for infinities."""
     value = outcome.value
     if value is None or 0.0 <= value <= 1.0:
         return outcome
-    if math.isnan(value):
-        raise ValueError("its value is not a number")
+    if not math.isfinite(value):
+        raise ValueError(f"its value is not a finite number: {value}")
     return outcome._replace(value=min(1.0, max(0.0, value)))
 
 

@@ -14,7 +14,6 @@ from pydantic import ConfigDict, model_validator
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.source import Source
-from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.evaluate import (
     AnyEvaluator,
     GraderUse,
@@ -27,12 +26,10 @@ from eval_pipeline.scores.evaluate import (
 )
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.grader_client import GraderClient
-from eval_pipeline.scores.model import Finding, Outcome, Score, Subject, SubScore
+from eval_pipeline.scores.model import DEFAULT_THRESHOLD, Finding, Outcome, Score, Subject, SubScore
 from eval_pipeline.suites.evaluator_lists import EvaluatorReader
 from eval_pipeline.suites.model import EvaluatorSpec
 
-PASS_MARK = DEFAULT_THRESHOLD
-"""The value at which a member counts as passed, where it has no minimum of its own."""
 OLDER_NAMES = ("assert", "evaluators")
 """Older names of `assertions`, read where that is absent."""
 _NOWHERE = Path("suite.yaml")
@@ -68,6 +65,10 @@ class CompositeEvaluator:
     def parts(self) -> tuple[tuple[EvaluatorSpec, AnyEvaluator], ...]:
         """Each member with its evaluator. Raises ValueError naming an invalid member."""
         return tuple((spec, _built(spec)) for spec in self.members)
+
+    def pass_mark(self, limit: float) -> float | None:
+        """Return the least value with which a member passes, where the case passes from `limit` on."""
+        return limit
 
     @property
     def graders(self) -> tuple[str | None, ...]:
@@ -170,19 +171,21 @@ def left_out(scores: Sequence[Score]) -> str:
     return f"; left out: {silent}" if silent else ""
 
 
-def with_members(outcome: Outcome, scores: Sequence[Score], weights: Mapping[str, float]) -> Outcome:
-    """Return an outcome with its members' findings and rows added after its own."""
-    findings = (finding for score in scores for finding in findings_of(score))
+def with_members(
+    outcome: Outcome, scores: Sequence[Score], weights: Mapping[str, float], mark: float = DEFAULT_THRESHOLD
+) -> Outcome:
+    """Return an outcome with its members' findings and rows added after its own; a member passes from `mark` on."""
+    findings = (finding for score in scores for finding in findings_of(score, mark))
     members = tuple(as_member(score, weights.get(score.evaluator, score.weight)) for score in scores)
     return outcome._replace(findings=(*outcome.findings, *findings), members=(*outcome.members, *members))
 
 
-def findings_of(score: Score) -> Iterator[Finding]:
+def findings_of(score: Score, mark: float) -> Iterator[Finding]:
     """Yield a member's findings under its name; without findings, its reason as one."""
     for finding in score.findings:
         yield Finding(f"[{score.evaluator}] {finding.text}", finding.passed, finding.evidence)
     if not score.findings and score.value is not None:
-        yield Finding(f"[{score.evaluator}] {score.reason}", score.passed(PASS_MARK) is True)
+        yield Finding(f"[{score.evaluator}] {score.reason}", score.passed(mark) is True)
 
 
 def as_member(score: Score, weight: float) -> SubScore:

@@ -17,6 +17,8 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.suites.model import Case
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+DEFAULT_THRESHOLD = 0.8
+"""The least score that passes where nothing sets another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +26,19 @@ class Subject:
     """The input of an evaluator: the case, the session report, and the folder of the suite's file.
 
     `workspace` is the target's working directory as the target left it; None without a workspace or after its removal.
+    `threshold` is the least score that passes where the case sets none.
     """
 
     case: Case
     report: SessionReport
     folder: Path = Path()
     workspace: Path | None = None
+    threshold: float = DEFAULT_THRESHOLD
+
+    @property
+    def pass_mark(self) -> float:
+        """The least score that passes: by the case, else by its suite."""
+        return self.case.threshold if self.case.threshold is not None else self.threshold
 
     @property
     def output(self) -> str:

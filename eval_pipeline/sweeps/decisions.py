@@ -119,11 +119,12 @@ def pair_rules(
     pair: Pair, options: SweepOptions, graders: Graders, unfinished: Sequence[UnfinishedRefresh] = ()
 ) -> PairRules:
     """Return the rules of a pair under these options."""
+    threshold = threshold_of(pair, options)
     return PairRules(
         pair=pair,
         options=options,
-        evaluators=EvaluatorSet(pair.ready.suite, partial(graders.revision, pair.runner)),
-        threshold=threshold_of(pair, options),
+        evaluators=EvaluatorSet(pair.ready.suite, partial(graders.revision, pair.runner), threshold),
+        threshold=threshold,
         unfinished=[refresh for refresh in unfinished if refresh.covers_pair(pair.name)],
         runner_named=graders.named,
     )

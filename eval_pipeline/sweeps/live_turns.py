@@ -39,8 +39,9 @@ class LiveTurns:
         client = self._context.graders.client(pair.runner)
         folder = suite_folder(pair.ready.suite)
         report = self._scorer.normalize(_unfinished(plan, so_far), plan.case)
-        bound = bind(spec, plan.case, folder, client.revision_of)
-        (score,) = await evaluate_with(client, Subject(plan.case, report, folder, workspace), [bound])
+        bound = bind(spec, plan.case, folder, client.revision_of, self._rules.threshold)
+        subject = Subject(plan.case, report, folder, workspace, self._rules.threshold)
+        (score,) = await evaluate_with(client, subject, [bound])
         self._context.budget.spend(plan, client.spent)
         return score.passed(self._rules.threshold) is not False
 

@@ -12,8 +12,8 @@ from eval_pipeline.executions.identity import ContentOf, RunnerIdentity
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.planning import CaseFilter, pair_cases, plan_pair
 from eval_pipeline.executions.workspaces.contents import WorkspaceContents
-from eval_pipeline.scores.decide import DEFAULT_THRESHOLD
 from eval_pipeline.scores.evaluate import EvaluatorSet
+from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Case, Strategy, Suite, SuiteSettings
 from eval_pipeline.sweeps.options import EVALUATE, EXECUTE, NORMALIZE, SweepOptions

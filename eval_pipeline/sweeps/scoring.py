@@ -100,7 +100,7 @@ class PairScorer:
             return self.score_offline(item), NO_SPENDING
         client = self._context.graders.client(self._rules.pair.runner)
         async with _in_thread(self._workspace(item)) as folder:
-            subject = Subject(item.case, item.report, self._suite_folder, folder)
+            subject = Subject(item.case, item.report, self._suite_folder, folder, self._rules.threshold)
             scores = await evaluate_with(client, subject, missing)
         return self._decide(item, [self._recorder.redacted(score) for score in scores]), client.spent
 
@@ -109,7 +109,7 @@ class PairScorer:
         missing = self._missing(item)
         looks = item.case.workspace is not None and any(sees_workspace(bound.evaluator) for bound in missing)
         with self._workspace(item) if looks else nullcontext() as folder:
-            subject = Subject(item.case, item.report, self._suite_folder, folder)
+            subject = Subject(item.case, item.report, self._suite_folder, folder, self._rules.threshold)
             return self._decide(item, evaluate(subject, missing))
 
     def _workspace(self, item: ScoringInput) -> AbstractContextManager[Path | None]:

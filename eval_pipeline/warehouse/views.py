@@ -112,7 +112,8 @@ VIEWS: tuple[View, ...] = (
                             WHEN 'confidence_interval' THEN interval_low ELSE mean_score END AS score,
            CASE WHEN graded = 0 THEN 'error'
                 WHEN strategy = 'pass_at_k' THEN if(passed > 0, 'passed', 'failed')
-                WHEN strategy = 'pass_all' OR repetitions = 1 THEN if(passed = graded, 'passed', 'failed')
+                WHEN strategy = 'pass_all' OR repetitions = 1 THEN
+                    CASE WHEN passed < graded THEN 'failed' WHEN graded < repetitions THEN 'error' ELSE 'passed' END
                 WHEN strategy = 'confidence_interval' THEN if(interval_low >= threshold - 1e-9, 'passed', 'failed')
                 ELSE if(mean_score >= threshold - 1e-9, 'passed', 'failed') END AS status
     FROM (

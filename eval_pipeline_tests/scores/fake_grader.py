@@ -9,7 +9,7 @@ from pathlib import Path
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.evaluate import bind, evaluate_with
 from eval_pipeline.scores.grader_client import FakeGraderClient
-from eval_pipeline.scores.model import Score, Subject
+from eval_pipeline.scores.model import DEFAULT_THRESHOLD, Score, Subject
 from eval_pipeline.suites.model import Case, EvaluatorSpec
 from eval_pipeline_tests.builders import a_case
 
@@ -31,10 +31,11 @@ def graded(
     folder: Path = Path(),
     workspace: Path | None = None,
     client: FakeGraderClient | None = None,
+    threshold: float = DEFAULT_THRESHOLD,
 ) -> Score:
     """The score that a spec gives a report, the outside being a desk."""
     case = case or a_case()
-    bound = bind(spec, case, folder)
-    subject = Subject(case, report, folder, workspace)
+    bound = bind(spec, case, folder, threshold=threshold)
+    subject = Subject(case, report, folder, workspace, threshold)
     (score,) = asyncio.run(evaluate_with(client or MembersDesk(), subject, [bound]))
     return score

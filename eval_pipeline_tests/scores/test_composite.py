@@ -28,7 +28,12 @@ def members_of(values: Mapping[str, Any], **common: Any) -> list[dict[str, Any]]
 
 
 def combined(
-    values: Mapping[str, float | None], kind: str = "composite", *, members: Any = None, **config: Any
+    values: Mapping[str, float | None],
+    kind: str = "composite",
+    *,
+    members: Any = None,
+    mark: Any = 0.8,
+    **config: Any,
 ) -> Score:
     """The score of a composite whose members score as told."""
 
@@ -41,7 +46,7 @@ def combined(
         )  # fmt: skip
 
     spec = an_evaluator(kind, assertions=members or members_of(values), **config)
-    return graded(spec, a_report("yes"), client=FakeGraderClient(scores=found))
+    return graded(spec, a_report("yes"), client=FakeGraderClient(scores=found), threshold=mark)
 
 
 @pytest.mark.parametrize(
@@ -307,3 +312,23 @@ def test_a_member_that_measures_nothing_is_left_out_and_said() -> None:
 
     assert score.value == 1.0
     assert "left out: latency has no score" in score.reason
+
+
+def test_members_pass_from_the_threshold_of_the_suite_on() -> None:
+    values = {"a": 0.6, "b": 0.9}
+    share = {"type": "threshold", "threshold": 1}
+
+    assert [combined(values, aggregator=share, mark=mark).value for mark in (0.5, 0.8, 0.95)] == [1.0, 0.5, 0.0]
+    assert [combined(values, "assert-set", mark=mark).passes for mark in (0.5, 0.8)] == [True, False]
+
+
+def test_a_composite_is_scored_again_for_another_threshold_and_keeps_its_key_for_the_usual_one() -> None:
+    spec, plain = an_evaluator("assert-set", assertions=members_of({"a": 1})), an_evaluator("contains", value="a")
+
+    def keys(spec: EvaluatorSpec) -> list[str]:
+        cases = (a_case(), a_case(), a_case(threshold=0.6))
+        return [bind(spec, case, Path(), threshold=mark).key for case, mark in zip(cases, (0.8, 0.6, 0.8), strict=True)]
+
+    assert len(set(keys(spec))) == 2
+    assert keys(spec)[1] == keys(spec)[2]
+    assert len(set(keys(plain))) == 1

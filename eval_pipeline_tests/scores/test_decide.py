@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_pipeline.scores.decide import DEFAULT_THRESHOLD, decide, weighted_mean
-from eval_pipeline.scores.model import Score, Status, Verdict
+from eval_pipeline.scores.decide import decide, weighted_mean
+from eval_pipeline.scores.model import DEFAULT_THRESHOLD, Score, Status, Verdict
 from eval_pipeline_tests.builders import a_case
 from eval_pipeline_tests.scores.single_scores import a_report
 

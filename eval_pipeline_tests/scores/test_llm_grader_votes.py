@@ -31,9 +31,9 @@ class PanelDesk(FakeGraderClient):
         return GraderReply(text=message if isinstance(message, str) else f'{{"score": {message}}}', grader=grader)
 
 
-def panel(says: dict[str, float | str | None], **config: Any) -> tuple[Score, PanelDesk]:
-    client = PanelDesk(says=says)
-    return graded(an_evaluator("llm-grader", graders=list(says), **config), a_report("four"), client=client), client
+def panel(says: dict[str, float | str | None], mark: float = 0.8, **config: Any) -> tuple[Score, PanelDesk]:
+    client, spec = PanelDesk(says=says), an_evaluator("llm-grader", graders=list(says), **config)
+    return graded(spec, a_report("four"), client=client, threshold=mark), client
 
 
 PASSED = '{"pass": true, "score": 0.7}'
@@ -127,3 +127,12 @@ def test_a_gate_fails_when_most_graders_say_so() -> None:
     rarely, _ = panel({"a": unmet, "b": met, "c": met}, rubrics=["x", "y"])
 
     assert (mostly.passes, rarely.passes) == (False, None)
+
+
+def test_a_majority_counts_the_votes_that_reach_the_threshold_of_the_suite() -> None:
+    says: dict[str, float | str | None] = {"a": 0.7, "b": 0.6, "c": 0.2}
+
+    values = [panel(says, mark, vote="majority")[0].value for mark in (0.5, 0.8)]
+    own = panel(says, 0.8, vote="majority", threshold=0.5)[0].value
+
+    assert [*values, own] == pytest.approx([0.65, 0.5, 0.65])

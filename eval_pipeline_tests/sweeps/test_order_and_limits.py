@@ -205,3 +205,27 @@ def test_a_suites_own_wishes_come_before_the_projects_and_after_what_is_asked(tm
     assert folder.sweep(defaults=defaults).failed == 2
     assert folder.sweep("plain", defaults=defaults).passed == 3
     assert folder.sweep(defaults=defaults, repetitions=1, threshold=0.5).passed == 1
+
+
+@pytest.mark.parametrize(("second", "status"), [("2", "passed"), ("crash", "error"), ("nothing", "failed")])
+def test_a_case_that_has_to_pass_every_time_is_not_passed_when_one_repetition_crashed(
+    folder: ProjectFolder, second: str, status: str
+) -> None:
+    folder.write_suite(a_test("a"), execution={"trials": {"count": 2, "strategy": "pass_all"}})
+    folder.sweep(repetitions=1)
+    folder.write_answers(a=second)
+    folder.sweep()
+
+    assert folder.ask("SELECT status FROM case_results") == [(status,)]
+
+
+def test_a_set_of_evaluators_goes_by_the_threshold_of_the_sweep(folder: ProjectFolder) -> None:
+    mean = {"type": "weighted_average"}
+    half = {"type": "composite", "name": "half", "aggregator": mean, "assertions": [contains("2"), contains("x")]}
+    folder.write_suite(a_test("a", {"type": "assert-set", "assertions": [half, contains("2")]}))
+
+    def passes(**options: Any) -> list[tuple[Any, ...]]:
+        folder.sweep(**options)
+        return folder.ask("SELECT passes FROM current_scores")
+
+    assert [passes(), passes(threshold=0.4)] == [[(False,)], [(True,)]]

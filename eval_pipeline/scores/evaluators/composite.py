@@ -28,7 +28,6 @@ from eval_pipeline.scores.grading.verdicts import FreeForm
 from eval_pipeline.scores.grading.votes import single_outcome
 from eval_pipeline.scores.members import (
     OLDER_NAMES,
-    PASS_MARK,
     CompositeEvaluator,
     failed_gate,
     left_out,
@@ -86,7 +85,7 @@ class Threshold:
     threshold: Share
 
     async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
-        passed = sum(score.passed(PASS_MARK) is True for score in scores)
+        passed = sum(score.passed(subject.pass_mark) is True for score in scores)
         value = passed / len(scores)
         passes = at_least(value, self.threshold)
         reason = f"{passed} of {len(scores)} members pass; {self.threshold:g} required"
@@ -116,7 +115,7 @@ class ProgramAggregator:
                 argv,
                 cwd=program_folder(self.cwd, subject.folder),
                 scratch=Path(scratch),
-                stdin=to_json({"results": member_results(scores)}),
+                stdin=to_json({"results": member_results(scores, subject.pass_mark)}),
                 env={},
                 timeout_s=self.timeout_s or client.timeout_s,
             )
@@ -159,7 +158,7 @@ class GraderAggregator:
         return {self.prompt: file_fingerprint(template_file(self.prompt, folder))}
 
     async def combine(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
-        results = to_json(_neutralized(member_results(scores))).decode()
+        results = to_json(_neutralized(member_results(scores, subject.pass_mark))).decode()
         fences = fences_for([results])
         scored = self._template(subject.folder).replace(RESULTS, fences.between("results", results))
         material = GraderContext(subject, {"results": results}, fences)
@@ -238,7 +237,7 @@ class Composite(CompositeEvaluator):
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         scores = await self.member_scores(subject, client)
         weights = {score.evaluator: _weight(self.combining, score) for score in scores}
-        return with_members(await self._combined(scores, subject, client), scores, weights)
+        return with_members(await self._combined(scores, subject, client), scores, weights, subject.pass_mark)
 
     async def _combined(self, scores: Sequence[Score], subject: Subject, client: GraderClient) -> Outcome:
         outcome = _early_outcome(scores)
@@ -277,12 +276,13 @@ class AssertSet(CompositeEvaluator):
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         scores = await self.member_scores(subject, client)
         weights = {score.evaluator: score.weight for score in scores}
-        return with_members(_early_outcome(scores) or self._mean(scores, weights), scores, weights)
+        outcome = _early_outcome(scores) or self._mean(scores, weights, subject.pass_mark)
+        return with_members(outcome, scores, weights, subject.pass_mark)
 
-    def _mean(self, scores: Sequence[Score], weights: Mapping[str, float]) -> Outcome:
+    def _mean(self, scores: Sequence[Score], weights: Mapping[str, float], mark: float) -> Outcome:
         scored = [score for score in scores if score.value is not None]
         value = weighted_mean(scored, weights)
-        failing = [score.evaluator for score in scored if score.weight and score.passed(PASS_MARK) is False]
+        failing = [score.evaluator for score in scored if score.weight and score.passed(mark) is False]
         if self.threshold is not None:
             passes, result = at_least(value, self.threshold), f"{value:g} of the required {self.threshold:g}"
         else:
@@ -300,18 +300,18 @@ def apply_gate(outcome: Outcome, scores: Sequence[Score]) -> Outcome:
     return outcome._replace(value=0.0, reason=reason, details=details, passes=False)
 
 
-def member_results(scores: Sequence[Score]) -> dict[str, dict[str, Any]]:
-    """Return the scores by evaluator name, in AgentV's form."""
-    return {score.evaluator: _result(score) for score in scores}
+def member_results(scores: Sequence[Score], mark: float) -> dict[str, dict[str, Any]]:
+    """Return the scores by evaluator name, in AgentV's form; a member passes from `mark` on."""
+    return {score.evaluator: _result(score, mark) for score in scores}
 
 
-def _result(score: Score) -> dict[str, Any]:
+def _result(score: Score, mark: float) -> dict[str, Any]:
     return {
         "name": score.evaluator,
         "type": score.type,
         "score": score.value,
         "weight": score.weight,
-        "verdict": "pass" if score.passed(PASS_MARK) else "fail",
+        "verdict": "pass" if score.passed(mark) else "fail",
         "assertions": [
             {"text": finding.text, "passed": finding.passed, "evidence": finding.evidence} for finding in score.findings
         ],

@@ -47,7 +47,8 @@ class GoalSuccess(GraderArguments):
             return Outcome(None, "no goal: neither a value nor criteria of the case")
         template = _PROMPT.format(goal=goal)
         material = build_context(subject, ("transcript", "output"))
-        return await self.call_graders(question(material, FreeForm(), template=template, criteria=""), client)
+        asked = question(material, FreeForm(), template=template, criteria="")
+        return await self.call_graders(asked, client, subject.pass_mark)
 
 
 def _goal(value: Any) -> str | None:

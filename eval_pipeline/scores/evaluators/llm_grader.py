@@ -103,7 +103,7 @@ class LlmGrader(GraderArguments):
         return isinstance(self.prompt, Mapping)
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
-        return await self.call_graders(await self._question(subject, client), client)
+        return await self.call_graders(await self._question(subject, client), client, subject.pass_mark)
 
     @property
     def _raw_rubric(self) -> Any:

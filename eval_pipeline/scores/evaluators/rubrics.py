@@ -35,9 +35,8 @@ class Rubrics(GraderArguments):
         rubric = self._rubric()
         reply_format, criteria = reply_format_for(rubric), subject.case.criteria or ""
         material = build_context(subject, shown_names(subject, None, criteria))
-        return await self.call_graders(
-            question(material, reply_format, template=None, criteria=criteria, rubric=rubric), client
-        )
+        asked = question(material, reply_format, template=None, criteria=criteria, rubric=rubric)
+        return await self.call_graders(asked, client, subject.pass_mark)
 
     def _rubric(self) -> tuple[Criterion, ...]:
         if not isinstance(self.criteria, Sequence) or isinstance(self.criteria, str):

@@ -28,7 +28,8 @@ class GraderArguments:
     `target` (or `provider`) names the runner that grades, `graders` several runners; the default is the project's
     grader. `model`, `temperature` and `max_steps` replace the grader's own for these calls; a grader without the
     setting is refused. `votes` is the number of calls per grader; `vote` combines several values: their `mean`,
-    `median`, or the `majority`. `threshold` is the minimum value that passes, instead of the common 0.8.
+    `median`, or the `majority`. `threshold` is the minimum value that passes, instead of that of the case or
+    its suite; a majority counts the verdicts that reach it.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -54,8 +55,15 @@ class GraderArguments:
             raise ValueError(f"graders: duplicate '{duplicate}'; `votes` calls a grader several times")
         object.__setattr__(self, "graders", self.graders or (self.target or self.provider,))
 
-    async def call_graders(self, question: Question, client: GraderClient) -> Outcome:
-        """Call every grader concurrently and combine the outcomes. Raises GraderFailure when none replies."""
+    def pass_mark(self, limit: float) -> float | None:
+        """Return the least value with which a vote passes (None without votes); the case passes from `limit` on."""
+        if len(self.graders) * self.votes == 1:
+            return None
+        return limit if self.threshold is None else self.threshold
+
+    async def call_graders(self, question: Question, client: GraderClient, limit: float) -> Outcome:
+        """Call every grader concurrently and combine the outcomes. The case passes from `limit` on. Raises
+        GraderFailure when none replies."""
         calls = [(grader, vote) for grader in self.graders for vote in range(self.votes)]
         if len(calls) == 1:
             (grader, vote) = calls[0]
@@ -63,7 +71,8 @@ class GraderArguments:
             return self._apply_threshold(single_outcome(call, self._recorded()))
         answers = await asyncio.gather(*(self._answer(question, client, *grader_vote) for grader_vote in calls))
         named = [(_name(grader, vote, answer), answer) for (grader, vote), answer in zip(calls, answers, strict=True)]
-        return self._apply_threshold(combined_outcome(named, self.type, self.vote, self._recorded()))
+        mark = limit if self.threshold is None else self.threshold
+        return self._apply_threshold(combined_outcome(named, self.type, self.vote, self._recorded(), mark))
 
     async def _answer(self, question: Question, client: GraderClient, grader: str | None, vote: int) -> Answer:
         try:

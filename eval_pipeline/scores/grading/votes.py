@@ -11,9 +11,6 @@ from eval_pipeline.scores.grading.grader_calls import GraderCall, total_usage
 from eval_pipeline.scores.model import Finding, Outcome, SubScore, at_least
 
 Vote = Literal["mean", "median", "majority"]
-PASS_MARK = 0.8
-"""The value from which a grader's verdict counts as passed, unless it decides itself."""
-
 Answer = GraderCall | GraderFailure
 
 
@@ -27,11 +24,12 @@ def single_outcome(call: GraderCall, extra: Mapping[str, Any]) -> Outcome:
 
 
 def combined_outcome(
-    answers: Sequence[tuple[str, Answer]], type_: str, vote: Vote, extra: Mapping[str, Any]
+    answers: Sequence[tuple[str, Answer]], type_: str, vote: Vote, extra: Mapping[str, Any], mark: float
 ) -> Outcome:
     """Return the outcome of several graders, each with its sub-score's name. Raises the failure if all of them failed.
 
-    Graders without a value are left out. With values from fewer than half of them, the outcome has none.
+    A grader's verdict passes by its own decision, else from `mark` on. Graders without a value are left out. With
+    values from fewer than half of them, the outcome has none.
     """
     members = tuple(_member(name, answer, type_) for name, answer in answers)
     failure = next((answer for _, answer in answers if isinstance(answer, GraderFailure)), None)
@@ -44,16 +42,16 @@ def combined_outcome(
     if 2 * len(counted) < len(members):
         reason = f"{len(counted)} of {len(members)} graders returned a score; {unscored}"
         return Outcome(None, reason, details=details, members=members)
-    value, method = _VOTES[vote](counted)
+    value, method = _VOTES[vote](counted, mark)
     reason = f"{method} of {', '.join(f'{member.name} {member.value:g}' for member in counted)}"
     reason = f"{reason}; left out: {unscored}" if unscored else reason
-    return Outcome(value, reason, _findings(counted), details, members, _passes(calls))
+    return Outcome(value, reason, _findings(counted, mark), details, members, _passes(calls))
 
 
-def passed(member: SubScore) -> bool:
-    """Return whether a sub-score passes: by the grader's own decision, else by the pass mark."""
+def passed(member: SubScore, mark: float) -> bool:
+    """Return whether a sub-score passes: by the grader's own decision, else from `mark` on."""
     decision = member.details.get("passes")
-    return decision if isinstance(decision, bool) else at_least(member.value or 0.0, PASS_MARK)
+    return decision if isinstance(decision, bool) else at_least(member.value or 0.0, mark)
 
 
 def _member(name: str, answer: Answer, type_: str) -> SubScore:
@@ -69,18 +67,18 @@ def _usage(calls: Sequence[GraderCall]) -> dict[str, Any]:
     return {"usage": total_usage(replies), "cached": all(reply.cached for reply in replies), "tries": len(replies)}
 
 
-def _mean(members: Sequence[SubScore]) -> tuple[float, str]:
+def _mean(members: Sequence[SubScore], mark: float) -> tuple[float, str]:
     return statistics.fmean(_values(members)), "mean"
 
 
-def _median(members: Sequence[SubScore]) -> tuple[float, str]:
+def _median(members: Sequence[SubScore], mark: float) -> tuple[float, str]:
     return statistics.median(_values(members)), "median"
 
 
-def _majority(members: Sequence[SubScore]) -> tuple[float, str]:
+def _majority(members: Sequence[SubScore], mark: float) -> tuple[float, str]:
     """Return the mean of the larger group, those that pass or those that fail; of all in a tie."""
-    passing = [member for member in members if passed(member)]
-    failing = [member for member in members if not passed(member)]
+    passing = [member for member in members if passed(member, mark)]
+    failing = [member for member in members if not passed(member, mark)]
     if len(passing) == len(failing):
         return statistics.fmean(_values(members)), f"tie {len(passing)} : {len(failing)}, mean"
     larger, decision = (passing, "pass") if len(passing) > len(failing) else (failing, "fail")
@@ -97,11 +95,13 @@ def _passes(calls: Sequence[GraderCall]) -> bool | None:
     return False if 2 * decisions.count(False) > len(decisions) else None
 
 
-def _findings(members: Sequence[SubScore]) -> tuple[Finding, ...]:
-    return tuple(Finding(f"{member.name} scores {member.value:g}", passed(member), member.reason) for member in members)
+def _findings(members: Sequence[SubScore], mark: float) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(f"{member.name} scores {member.value:g}", passed(member, mark), member.reason) for member in members
+    )
 
 
-_VOTES: Mapping[Vote, Callable[[Sequence[SubScore]], tuple[float, str]]] = {
+_VOTES: Mapping[Vote, Callable[[Sequence[SubScore], float], tuple[float, str]]] = {
     "mean": _mean,
     "median": _median,
     "majority": _majority,

@@ -88,7 +88,7 @@ def _clip(number: Any) -> float | None:
     """Clip a number to [0, 1]; None for anything else."""
     if isinstance(number, bool):
         return float(number)
-    if not isinstance(number, (int, float)) or math.isnan(number):
+    if not isinstance(number, (int, float)) or not math.isfinite(number):
         return None
     return float(min(1, max(0, number)))
 

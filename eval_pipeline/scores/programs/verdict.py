@@ -20,7 +20,7 @@ def value_outcome(value: Any, threshold: float | None) -> Outcome:
     """Return the outcome of a result. A number passes from `threshold` on; without one, above 0."""
     if isinstance(value, bool):
         return Outcome(float(value), f"returned {'true' if value else 'false'}", passes=value)
-    if isinstance(value, (int, float)) and not math.isnan(value):
+    if isinstance(value, (int, float)) and math.isfinite(value):
         return _with_decision(Outcome(float(min(1, max(0, value))), f"returned {value:g}"), threshold)
     if isinstance(value, Mapping):
         return _with_decision(protocol_outcome(value), threshold)
