@@ -10,6 +10,7 @@ from eval_pipeline.executions.model import Runner
 from eval_pipeline.sweeps.budget import Budget
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.unfinished import UnfinishedRefresh
 from eval_pipeline.warehouse.store import Warehouse
@@ -19,7 +20,8 @@ from eval_pipeline.warehouse.store import Warehouse
 class SweepContext:
     """What all pairs of one sweep share.
 
-    `runner_named` finds graders and fallbacks; `unfinished` are the interrupted refreshes that this sweep completes.
+    `runner_named` finds graders and fallbacks; `unfinished` are the interrupted refreshes that this sweep completes;
+    `clock` orders what is stored.
     """
 
     options: SweepOptions
@@ -29,6 +31,7 @@ class SweepContext:
     graders: Graders
     runner_named: Callable[[str], Runner]
     budget: Budget
+    clock: OrderClock
     unfinished: Sequence[UnfinishedRefresh] = ()
 
     @property

@@ -64,7 +64,7 @@ def _summarize_again(store: SweepStore, deleted: DeletedRows) -> None:
     left = {(suite, runner) for suite, runner, _ in pair_sizes(store.warehouse).iter_rows()}
     changed = [pair for pair in deleted.pairs if (pair.suite, pair.runner) in left]
     if changed:
-        update_failure_classes(store.warehouse, changed)
+        update_failure_classes(store.warehouse, changed, store.clock.now())
     if left:
         store.update_leaderboards()
 

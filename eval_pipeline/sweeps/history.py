@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.warehouse.journal import PairKey, recover
 from eval_pipeline.warehouse.store import Warehouse
@@ -19,11 +20,15 @@ class StoredHistory:
     Args:
         sweep_id: The sweep under way, whose caller holds the sweep lock: journals that killed sweeps left behind are
             ingested first. None only looks: what journals hold counts as stored, and nothing is changed.
+        clock: The order of what that sweep stores; it goes on after what journals hold.
     """
 
-    def __init__(self, warehouse: Warehouse, pairs: Iterable[Pair], sweep_id: str | None = None) -> None:
+    def __init__(
+        self, warehouse: Warehouse, pairs: Iterable[Pair], sweep_id: str | None = None, clock: OrderClock | None = None
+    ) -> None:
         self._warehouse = warehouse
         self._sweep_id = sweep_id
+        self._clock = clock
         self._ahead = {pair.name: len(pair.ready.suite.cases) for pair in pairs}
         self._read: dict[PairKey, dict[str, StoredExecution] | Exception] = {}
 
@@ -63,7 +68,8 @@ class StoredHistory:
 
     def _recover(self, pair: PairKey, sweep_id: str) -> Exception | None:
         try:
-            recover(self._warehouse, pair, sweep_id)
+            if recover(self._warehouse, pair, sweep_id) and self._clock is not None:
+                self._clock.follow(self._warehouse)
         except Exception as error:  # noqa: BLE001 — raised again for this pair; it must not stop the others
             return error
         return None

@@ -15,6 +15,7 @@ from eval_pipeline.executions.workspaces.contents import WorkspaceContents
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite, read_suites
 from eval_pipeline.suites.model import Suite
+from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, validate_suite
 from eval_pipeline.sweeps.project import NO_SUITES, Project
@@ -26,16 +27,17 @@ from eval_pipeline.warehouse.store import Warehouse
 @dataclass
 class ProjectSession:
     """A project with what has been loaded of it. `broken` are files that cannot be read as suites; `observer` follows
-    its sweeps."""
+    its sweeps, `clock` orders what they store."""
 
     project: Project
     suites: dict[str, ValidatedSuite] = field(default_factory=dict)
     runners: dict[str, Runner] = field(default_factory=dict)
     broken: list[InputError] = field(default_factory=list)
     observer: SweepObserver = field(default_factory=SweepObserver)
+    clock: OrderClock = field(default_factory=OrderClock)
 
     def __post_init__(self) -> None:
-        self.store = SweepStore(self.project.open_warehouse())
+        self.store = SweepStore(self.project.open_warehouse(), self.clock)
 
     @property
     def warehouse(self) -> Warehouse:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -51,6 +50,7 @@ class PairRecorder:
         artifacts, inline = keep_artifacts(execution, self._context.artifacts, folder)
         sweep_id, identity = self._context.sweep_id, self._identity(plan, execution)
         row = rows.execution_row(execution, artifacts, inline, sweep_id, self._pair.revision, identity)
+        row["selected_at"] = self._context.clock.of(execution.finished_at)
         self.journal.append("target_executions", row)  # before anything that takes time: it has cost money
         await self._archive(execution, folder() / ARCHIVE)
         return execution
@@ -70,14 +70,14 @@ class PairRecorder:
         """Store a session report and its events; `prices` is the identity of the prices in force."""
         normalizer = normalizer_of(execution)
         self.journal.append(
-            "session_reports", rows.report_row(report, execution, normalizer, datetime.now(UTC), prices)
+            "session_reports", rows.report_row(report, execution, normalizer, self._context.clock.now(), prices)
         )
         for row in rows.event_rows(report, execution):
             self.journal.append("session_events", row)
 
     def record_scores(self, scores: Iterable[Score], execution: Execution) -> None:
         """Store scores and their sub-scores."""
-        now, sweep_id = datetime.now(UTC), self._context.sweep_id
+        now, sweep_id = self._context.clock.now(), self._context.sweep_id
         for score in scores:
             self.journal.append("evaluator_scores", rows.score_row(score, execution, sweep_id, now))
             for row in rows.member_rows(score, execution, sweep_id, now):
@@ -99,7 +99,7 @@ class PairRecorder:
             normalizer=normalizer_of(execution),
             score_keys=[score.spec_key for score in scores],
             sweep_id=self._context.sweep_id,
-            now=datetime.now(UTC),
+            now=self._context.clock.now(),
         )
         self.journal.append("verdicts", row)
 

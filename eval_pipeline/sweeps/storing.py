@@ -6,13 +6,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import polars as pl
 
 from eval_pipeline.leaderboards.failure_classes import EXAMPLES, describe_failures
 from eval_pipeline.sweeps.decisions import PairRules
 from eval_pipeline.sweeps.ledger import PairLedger
+from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import count_plans, repetitions_of, strategy_of
 from eval_pipeline.warehouse import queries
@@ -43,13 +44,16 @@ class FinishedPair:
         return self.rules.pair.ready.suite.revision
 
 
-def store_pairs(warehouse: Warehouse, sweep_id: str, pairs: Sequence[FinishedPair]) -> Iterator[list[PairOutcome]]:
+def store_pairs(
+    warehouse: Warehouse, sweep_id: str, pairs: Sequence[FinishedPair], clock: OrderClock
+) -> Iterator[list[PairOutcome]]:
     """Store pairs, a bounded group in each transaction; yield the outcomes of each group.
 
     When a group cannot be stored, its pairs are stored one by one, so that only those at fault have an error.
     """
     for group in _groups(pairs):
-        yield _store_together(warehouse, sweep_id, group) or [_store_alone(warehouse, sweep_id, pair) for pair in group]
+        together = _store_together(warehouse, sweep_id, group, clock)
+        yield together or [_store_alone(warehouse, sweep_id, pair, clock) for pair in group]
 
 
 def _groups(pairs: Sequence[FinishedPair]) -> Iterator[list[FinishedPair]]:
@@ -67,13 +71,15 @@ def _bytes(group: Sequence[FinishedPair]) -> int:
     return sum(pair.journal.bytes for pair in group)
 
 
-def _store_together(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -> list[PairOutcome] | None:
+def _store_together(
+    warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], clock: OrderClock
+) -> list[PairOutcome] | None:
     """All in one transaction; None when that failed, or is not worth while."""
     if len(group) < 2:
         return None
     try:
         with warehouse.transaction():
-            outcomes = _store(warehouse, sweep_id, group)
+            outcomes = _store(warehouse, sweep_id, group, clock)
     except Exception as error:  # noqa: BLE001 — each pair is tried again alone, which names the one at fault
         _LOG.warning("%d pairs are stored one by one: %s", len(group), error)
         return None
@@ -82,9 +88,9 @@ def _store_together(warehouse: Warehouse, sweep_id: str, group: Sequence[Finishe
     return outcomes
 
 
-def _store_alone(warehouse: Warehouse, sweep_id: str, pair: FinishedPair) -> PairOutcome:
+def _store_alone(warehouse: Warehouse, sweep_id: str, pair: FinishedPair, clock: OrderClock) -> PairOutcome:
     try:
-        (outcome,) = _store(warehouse, sweep_id, [pair])
+        (outcome,) = _store(warehouse, sweep_id, [pair], clock)
         pair.journal.remove()
     except Exception as error:  # noqa: BLE001 — one pair that cannot be stored must not stop the others
         return failed_outcome(pair.rules, pair.ledger, error)
@@ -96,24 +102,23 @@ def failed_outcome(rules: PairRules, ledger: PairLedger, error: Exception) -> Pa
     return PairOutcome(pair=rules.pair, counts=ledger.counts, error=f"{type(error).__name__}: {error}")
 
 
-def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -> list[PairOutcome]:
+def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], clock: OrderClock) -> list[PairOutcome]:
     for pair in group:
         pair.journal.flush()
     warehouse.ingest(*(pair.journal.files for pair in group))
     with warehouse.transaction():
-        _keep_reused(warehouse, sweep_id, group)
+        _keep_reused(warehouse, sweep_id, group, clock.now())
         planned = [pair for pair in group if pair.ledger.counts.planned]
         if planned:
-            warehouse.write("sweep_pairs", [_pair_row(sweep_id, pair) for pair in planned])
-        failures = _failure_classes(warehouse, planned)
+            warehouse.write("sweep_pairs", [_pair_row(sweep_id, pair, clock.now()) for pair in planned])
+        failures = _failure_classes(warehouse, planned, clock.now())
     return [
         PairOutcome(pair=pair.rules.pair, counts=pair.ledger.counts, failures=failures.get(pair.name)) for pair in group
     ]
 
 
-def _keep_reused(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -> None:
+def _keep_reused(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], now: datetime) -> None:
     """Make reused executions the current ones, and bind unchanged verdicts to a suite's new revision."""
-    now = datetime.now(UTC)
     adoptions = [each for pair in group for each in pair.ledger.adoptions]
     if adoptions:
         adopt(warehouse, adoptions)
@@ -131,7 +136,7 @@ def _keep_reused(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPa
         pair.ledger.counts.moved = len(pair.ledger.rebinds) + len(displaced.intersection(pair.ledger.reused))
 
 
-def _pair_row(sweep_id: str, finished: FinishedPair) -> Row:
+def _pair_row(sweep_id: str, finished: FinishedPair, now: datetime) -> Row:
     pair, options, counts = finished.rules.pair, finished.rules.options, finished.ledger.counts
     suite = pair.ready.suite
     return {name: getattr(counts, name) for name in _COUNTED} | {
@@ -145,11 +150,11 @@ def _pair_row(sweep_id: str, finished: FinishedPair) -> Row:
         "strategy": strategy_of(pair),
         "threshold": finished.rules.threshold,
         "invalid_cases": len(pair.ready.errors),
-        "finished_at": datetime.now(UTC),
+        "finished_at": now,
     }
 
 
-def _failure_classes(warehouse: Warehouse, group: Sequence[FinishedPair]) -> dict[PairKey, pl.DataFrame]:
+def _failure_classes(warehouse: Warehouse, group: Sequence[FinishedPair], now: datetime) -> dict[PairKey, pl.DataFrame]:
     """The failure classes of each pair: computed anew where something changed, else as stored."""
     unranked = queries.unranked_pairs(warehouse)
     for pair in group:
@@ -158,7 +163,7 @@ def _failure_classes(warehouse: Warehouse, group: Sequence[FinishedPair]) -> dic
     unchanged = [pair.name for pair in group if not pair.ledger.counts.changed]
     if changed:
         queries.mark_unranked(warehouse, changed)
-    frames = [update_failure_classes(warehouse, changed)] if changed else []
+    frames = [update_failure_classes(warehouse, changed, now)] if changed else []
     frames += [queries.failure_classes(warehouse, unchanged)] if unchanged else []
     by_pair: dict[PairKey, pl.DataFrame] = {}
     for frame in frames:
@@ -167,8 +172,8 @@ def _failure_classes(warehouse: Warehouse, group: Sequence[FinishedPair]) -> dic
     return by_pair
 
 
-def update_failure_classes(warehouse: Warehouse, pairs: Sequence[PairKey]) -> pl.DataFrame:
+def update_failure_classes(warehouse: Warehouse, pairs: Sequence[PairKey], now: datetime) -> pl.DataFrame:
     """Summarize why plans of these pairs did not pass; store and return the summary."""
     described = describe_failures(queries.failure_counts(warehouse, pairs, EXAMPLES))
-    summary = described.with_columns(computed_at=pl.lit(datetime.now(UTC).replace(tzinfo=None)))
+    summary = described.with_columns(computed_at=pl.lit(now.replace(tzinfo=None)))
     return queries.replace_failure_classes(warehouse, summary, pairs)

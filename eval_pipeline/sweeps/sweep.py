@@ -11,11 +11,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter
+from eval_pipeline.executions.attempts import Clock
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
@@ -27,6 +29,7 @@ from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.lane_plans import LanePlans
 from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pair_execution import PairExecution
 from eval_pipeline.sweeps.pairs import Pair, executes
@@ -51,15 +54,17 @@ def carry_out(
     sweep_id: str,
     observer: SweepObserver | None = None,
     runner_named: Callable[[str], Runner] | None = None,
+    clock: OrderClock | None = None,
 ) -> list[PairOutcome]:
     """Carry out pairs and return what became of them, in the order they finished.
 
     The sweep runs in a thread of its own: what the caller does with finished pairs delays no call. A target that fails
     is a row. A pair that we fail to store has an outcome with `error`; the others go on. `runner_named` finds graders
-    and fallbacks.
+    and fallbacks; `clock` orders what is stored.
     """
     observer = observer or SweepObserver()
-    context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named)
+    clock = clock or OrderClock()
+    context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock)
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
     running = BackgroundLoop(lambda: _Sweep(pairs, context, finished.put).run(), lambda: finished.put(None))
     outcomes: list[PairOutcome] = []
@@ -91,6 +96,7 @@ def run_recorded(
             sweep_id=sweep_id,
             observer=observer,
             runner_named=session.runner,
+            clock=session.clock,
         )
 
 
@@ -101,7 +107,9 @@ def _open_context(
     sweep_id: str,
     observer: SweepObserver,
     runner_named: Callable[[str], Runner] | None,
+    clock: OrderClock,
 ) -> SweepContext:
+    clock.follow(warehouse)
     by_name = {pair.runner.name: pair.runner for pair in pairs}
     find = runner_named or (lambda name: _among(by_name, name))
     context = SweepContext(
@@ -113,6 +121,7 @@ def _open_context(
         runner_named=find,
         unfinished=unfinished_refreshes(warehouse, options, sweep_id),
         budget=open_budget(pairs, options, partial(mean_cost, warehouse)),
+        clock=clock,
     )
     _report_unfinished(context, pairs)
     for runner in _in_play(pairs, options, find):
@@ -184,7 +193,9 @@ class _Sweep:
         self._options = context.options
         self._report = report
         lanes = _by_runner(pairs)
-        history = StoredHistory(context.warehouse, (pair for lane in lanes for pair in lane), context.sweep_id)
+        history = StoredHistory(
+            context.warehouse, (pair for lane in lanes for pair in lane), context.sweep_id, context.clock
+        )
         self._lanes = [[PairExecution(pair, context, history) for pair in lane] for lane in lanes]
         self._by_name = {execution.pair.name: execution for lane in self._lanes for execution in lane}
         self._finished: set[PairKey] = set()
@@ -215,6 +226,7 @@ class _Sweep:
         return Engine(
             sink=self._sink,
             folder_of=lambda plan: self._execution_of(plan).recorder.folder_of(plan),
+            clock=replace(Clock.real(), now=self._context.clock.wall),
             concurrency=self._options.concurrency or self._options.defaults.concurrency,
             on_start=self._start,
             falls_back=lambda plan: self._execution_of(plan).falls_back(plan),
@@ -309,7 +321,7 @@ class _Sweep:
             for execution in executions
             if execution.fault is None
         ]
-        groups = store_pairs(self._context.warehouse, self._context.sweep_id, usable)
+        groups = store_pairs(self._context.warehouse, self._context.sweep_id, usable, self._context.clock)
         while (group := await asyncio.to_thread(next, groups, None)) is not None:
             self._report(group)
 

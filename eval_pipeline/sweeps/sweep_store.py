@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -14,6 +14,7 @@ from filelock import Timeout
 
 from eval_pipeline.leaderboards.standings import PAIR_COLUMNS, RANKED_COLUMNS, rank
 from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.columns import Row
@@ -22,16 +23,17 @@ from eval_pipeline.warehouse.store import Warehouse
 
 @dataclass(frozen=True, slots=True)
 class SweepStore:
-    """The sweeps and boards in a warehouse."""
+    """The sweeps and boards in a warehouse; `clock` orders what is stored."""
 
     warehouse: Warehouse
+    clock: OrderClock = field(default_factory=OrderClock)
 
     def store_suites(self, suites: Sequence[ValidatedSuite]) -> None:
         """Store suites and their cases, each at its revision."""
         if not suites:
             return
-        now = datetime.now(UTC)
         with self.warehouse.transaction():
+            now = self._now()
             self.warehouse.write("suites", [rows.suite_row(each.suite, list(each.errors), now) for each in suites])
             self.warehouse.write("cases", (row for each in suites for row in rows.case_rows(each.suite)))
 
@@ -77,18 +79,18 @@ class SweepStore:
 
     def begin(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> str:
         """Record that a sweep begins, and its runners; return its id (sortable by time)."""
-        now = datetime.now(UTC)
-        sweep_id = new_id(now)
         used = {pair.runner.name: pair for pair in pairs}
-        row = {
-            "sweep_id": sweep_id,
-            "started_at": now,
-            "status": "running",
-            "dagster_run_id": dagster_run_id,
-            "refresh": options.refresh,
-            "selection": _selection(pairs, options),
-        }
         with self.warehouse.transaction():
+            now = self._now()
+            sweep_id = new_id(now)
+            row = {
+                "sweep_id": sweep_id,
+                "started_at": now,
+                "status": "running",
+                "dagster_run_id": dagster_run_id,
+                "refresh": options.refresh,
+                "selection": _selection(pairs, options),
+            }
             if options.abandon_refresh:
                 queries.abandon_refreshes(self.warehouse)
             self.warehouse.write("runners", [_runner_row(pair, now) for pair in used.values()])
@@ -97,7 +99,7 @@ class SweepStore:
 
     def end(self, sweep_id: str, status: str) -> None:
         """Record how a sweep ended: finished or interrupted."""
-        queries.end_sweep(self.warehouse, sweep_id, status)
+        queries.end_sweep(self.warehouse, sweep_id, status, self.clock.now())
 
     def interrupted_sweep(self) -> str | None:
         """Return the newest sweep if it did not finish, else None."""
@@ -105,8 +107,8 @@ class SweepStore:
 
     def update_leaderboards(self, sweep_id: str | None = None) -> pl.DataFrame:
         """Compute all standings from the current verdicts, store them as a new board, and return them."""
-        now = datetime.now(UTC)
         with self.warehouse.transaction():
+            now = self._now()
             pairs = queries.pair_sizes(self.warehouse)
             verdicts = queries.newest_verdicts(self.warehouse, RANKED_COLUMNS).cast(RANKED_COLUMNS)  # type: ignore[arg-type]
             standings = rank(verdicts, pairs.cast(PAIR_COLUMNS)).with_columns(  # type: ignore[arg-type]
@@ -114,6 +116,11 @@ class SweepStore:
             )
             queries.clear_unranked(self.warehouse)
             return queries.append_standings(self.warehouse, standings)
+
+    def _now(self) -> datetime:
+        """Return a moment after everything that is stored, by this process or by others."""
+        self.clock.follow(self.warehouse)
+        return self.clock.now()
 
 
 def new_id(now: datetime) -> str:

@@ -62,6 +62,12 @@ _FAILURE_COUNTS = """
     FROM by_case JOIN executed USING (suite, runner, suite_revision)
     GROUP BY suite, runner, suite_revision, failure_class, executed"""
 
+_ORDERED_BY = (
+    ("sweeps", "started_at"), ("sweeps", "finished_at"), ("sweep_pairs", "finished_at"), ("suites", "loaded_at"),
+    ("target_executions", "selected_at"), ("verdicts", "decided_at"), ("leaderboards", "computed_at"),
+)  # fmt: skip
+_NEWEST_MOMENT = f"SELECT greatest({', '.join(f'(SELECT max({time}) FROM {table})' for table, time in _ORDERED_BY)})"
+
 _FINISHED = """
     UPDATE unranked_pairs SET finished = true WHERE (suite, runner) IN (
         SELECT (suite, runner) FROM sweep_pairs WHERE sweep_id = $id)"""
@@ -78,6 +84,15 @@ def stored_revisions(warehouse: Warehouse) -> dict[str, str]:
     return dict(warehouse.frame(query).iter_rows())
 
 
+def newest_moment(warehouse: Warehouse) -> datetime | None:
+    """Return the newest of the times that stored rows are ordered by; None without any."""
+    if not warehouse.exists():
+        return None
+    with warehouse.transaction() as connection:
+        (newest,) = connection.execute(_NEWEST_MOMENT).fetchone()
+    return newest.replace(tzinfo=UTC) if newest is not None else None
+
+
 def interrupt_running_sweeps(warehouse: Warehouse) -> list[str]:
     """Mark every sweep that is still `running` as interrupted; return the Dagster run ids of those that had one."""
     with warehouse.transaction() as connection:
@@ -87,12 +102,12 @@ def interrupt_running_sweeps(warehouse: Warehouse) -> list[str]:
     return [run_id for (run_id,) in interrupted if run_id is not None]
 
 
-def end_sweep(warehouse: Warehouse, sweep_id: str, status: str) -> None:
+def end_sweep(warehouse: Warehouse, sweep_id: str, status: str, now: datetime) -> None:
     """Record that a sweep ended now, with this status."""
     with warehouse.transaction() as connection:
         connection.execute(
             "UPDATE sweeps SET finished_at = $now, status = $status WHERE sweep_id = $id",
-            {"now": datetime.now(UTC).replace(tzinfo=None), "status": status, "id": sweep_id},
+            {"now": now.replace(tzinfo=None), "status": status, "id": sweep_id},
         )
         if status == "finished":
             connection.execute(_FINISHED, {"id": sweep_id})

@@ -31,8 +31,8 @@ def last_executions(warehouse: Warehouse, pair: PairKey) -> dict[tuple[str, int]
     if not warehouse.exists():
         return {}
     frame = warehouse.frame(
-        """SELECT case_id, repetition, arg_max(runner_revision, started_at) AS runner_revision,
-                  arg_max(coalesce(identity::VARCHAR, ''), started_at) AS identity
+        """SELECT case_id, repetition, arg_max(runner_revision, row(sweep_id, started_at)) AS runner_revision,
+                  arg_max(coalesce(identity::VARCHAR, ''), row(sweep_id, started_at)) AS identity
            FROM target_executions WHERE suite = $1 AND runner = $2 GROUP BY case_id, repetition""",
         [pair.suite, pair.runner],
     )

@@ -33,7 +33,7 @@ e AS (
            e.identity ->> 'fallback' AS fallback_revision, e.identity IS NOT NULL AS identified,
            if(r.cost_source = 'reported', 'reported', r.prices) AS prices,
            e.completed AND coalesce(r.failure_class, $normalization) = $normalization AS valid,
-           max(if(valid, NULL, e.started_at)) OVER (PARTITION BY e.suite, e.runner, e.key) AS last_try,
+           max(if(valid, NULL, row(e.sweep_id, e.started_at))) OVER (PARTITION BY e.suite, e.runner, e.key) AS last_try,
            row_number() OVER (PARTITION BY e.suite, e.runner, e.key ORDER BY valid DESC, e.selected_at DESC) AS newest
     FROM target_executions e SEMI JOIN pairs USING (suite, runner) LEFT JOIN session_reports r USING (execution_id)),
 v AS (
@@ -43,7 +43,7 @@ v AS (
     FROM verdicts SEMI JOIN pairs USING (suite, runner))
 SELECT e.suite, e.runner, e.key, e.execution_id, e.valid, e.format, e.sweep_id, e.report_normalizer,
        v.decision_key, v.normalizer, v.status, v.suite_revision, v.failure_class, e.cost_usd,
-       v.tags, e.prices, e.answered_by, coalesce(e.last_try > e.started_at, false) AS superseded,
+       v.tags, e.prices, e.answered_by, coalesce(e.last_try > row(e.sweep_id, e.started_at), false) AS superseded,
        v.runner_revision, e.fallback_revision, e.identified
 FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
 """
