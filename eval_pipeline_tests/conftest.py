@@ -11,26 +11,31 @@ import eval_pipeline
 from eval_pipeline_tests.fuzzing.limits import SECONDS, SEED
 
 TESTS = Path(__file__).parent
-SLOW_FILES = frozenset({
+SLOW_FILES = (
+    "orchestration/test_ways_to_start.py",
+    "orchestration/test_ui.py",
+    "conformance/test_breakage.py",
+    "cli/test_killed_between_steps.py",
+    "cli/test_vanishing_suites.py",
+    "cli/test_init.py",
+    "cli/test_delete.py",
+    "docs/test_tutorial.py",
+    "formats/agentv/test_fuzzing.py",
+    "cli/test_interrupted_run.py",
+    "cli/test_money.py",
+    "orchestration/test_dagster_runs.py",
+    "cli/test_ending.py",
+    "cli/test_run.py",
+    "orchestration/test_homes.py",
     "agents/test_agent_plugin.py",
     "cli/test_bad_input.py",
     "cli/test_compare_and_trend.py",
-    "cli/test_delete.py",
-    "cli/test_ending.py",
-    "cli/test_init.py",
-    "cli/test_interrupted_run.py",
-    "cli/test_run.py",
     "cli/test_show.py",
     "docs/test_site.py",
-    "docs/test_tutorial.py",
     "formats/agentv/test_agentv_projects.py",
-    "formats/agentv/test_fuzzing.py",
-    "orchestration/test_dagster_runs.py",
     "orchestration/test_sqlite_storage.py",
     "orchestration/test_instance.py",
     "orchestration/test_run_page.py",
-    "orchestration/test_ui.py",
-    "orchestration/test_ways_to_start.py",
     "scores/test_code_in_suites.py",
     "sweeps/test_budgets.py",
     "sweeps/test_current_answers.py",
@@ -42,8 +47,11 @@ SLOW_FILES = frozenset({
     "test_plugin_package.py",
     "test_readme.py",
     "warehouse/test_store.py",
-})  # fmt: skip
-"""Files that start many processes or carry out whole projects, below the folder of the tests."""
+)
+"""Files that start many processes or carry out whole projects, below the folder of the tests; the longest first.
+
+They also run first, in this order: a worker that began one of the longest at the end would leave the others idle.
+"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,6 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if not hasattr(config, "workerinput"):  # in the process that starts the workers, before them
         compileall.compile_dir(Path(eval_pipeline.__file__).parent, quiet=2)
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # xdist would start files with few tests last, the longest among them
 
 
 def pytest_report_header() -> str:
@@ -61,6 +71,8 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {file: position for position, file in enumerate(SLOW_FILES)}
+    items.sort(key=lambda item: order.get(item.path.relative_to(TESTS).as_posix(), len(order)))
     for item in items:
         place = item.path.relative_to(TESTS)
         if place.parts[0] == "conformance":
