@@ -21,19 +21,45 @@ _MAX_DEPTH = 200  # orjson writes up to 254 levels; the rest is left for the val
 _PLAIN = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 
 
+class HiddenTexts:
+    """Texts that fingerprints do not depend on, each with what is hashed in its place: secrets that suites take from
+    the environment. A rotated key is no other content, and its hash could be guessed."""
+
+    def __init__(self) -> None:
+        self._instead: dict[bytes, bytes] = {}
+
+    def add(self, text: str, instead: str) -> None:
+        """Hash `instead` in place of a text."""
+        self._instead[_dump(text, _PLAIN)[1:-1]] = _dump(instead, _PLAIN)[1:-1]
+
+    def clear(self) -> None:
+        """Hide nothing any more."""
+        self._instead.clear()
+
+    def hidden(self, content: bytes) -> bytes:
+        """Return JSON with the hidden texts replaced."""
+        for text, instead in self._instead.items():
+            if text in content:
+                content = content.replace(text, instead)
+        return content
+
+
+hide_in_fingerprints = HiddenTexts()
+
+
 def to_json(value: object) -> bytes:
     """Encode `value` (JSON types, dataclasses, datetimes) as compact JSON."""
     return _dump(value, _PLAIN)
 
 
 def canonical_json(value: object) -> bytes:
-    """Encode `value` as canonical JSON: equal values give equal bytes."""
-    return _dump(value, _CANONICAL)
+    """Encode `value` as canonical JSON: equal values give equal bytes. Hidden texts are replaced."""
+    return hide_in_fingerprints.hidden(_dump(value, _CANONICAL))
 
 
 def fingerprint(value: object) -> str:
     """Return the SHA-256 of the canonical JSON of `value` as 64 hex digits."""
-    return hashlib.sha256(_dump(value, _CANONICAL)).hexdigest()
+    return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 def require_regular_file(path: Path) -> None:

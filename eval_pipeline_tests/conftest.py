@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import compileall
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import eval_pipeline
+from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline_tests.fuzzing.limits import SECONDS, SEED
 
 TESTS = Path(__file__).parent
@@ -64,6 +66,14 @@ def pytest_configure(config: pytest.Config) -> None:
         compileall.compile_dir(Path(eval_pipeline.__file__).parent, quiet=2)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # xdist would start files with few tests last, the longest among them
+
+
+@pytest.fixture(autouse=True)
+def no_known_secrets() -> Iterator[None]:
+    """A process learns the secrets of every project that it loads; a test knows its own only."""
+    KNOWN.clear()
+    yield
+    KNOWN.clear()
 
 
 def pytest_report_header() -> str:

@@ -297,8 +297,7 @@ class _LaneRun:
 
     async def _clean(self, calls: Sequence[Call]) -> None:
         """Redact secrets in the files of a batch, which are in the folder of its first case."""
-        if self._lane.runner.secrets:
-            await asyncio.to_thread(redact_files, calls[0].files(), self._lane.runner.secrets)
+        await asyncio.to_thread(redact_files, calls[0].files(), self._lane.runner.secrets)
 
     async def _finish_all(self, states: Sequence[PlanState], results: Sequence[RawExecution | TargetFailure]) -> None:
         """Pass the executions of a batch to the sink concurrently, because each may wait for its grades."""

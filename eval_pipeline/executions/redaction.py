@@ -1,4 +1,4 @@
-"""An execution without its runner's secrets: errors, payloads, traces and files."""
+"""An execution without secrets: errors, payloads, traces and files."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from eval_pipeline.executions.model import Attempt, Execution, RawExecution, WorkspaceTrace
-from eval_pipeline.parsing.redaction import longest_first, redact, redact_files, redact_text
+from eval_pipeline.parsing.redaction import KNOWN, Redactor, redact_files
 
 
 def without_secrets(execution: Execution, secrets: Sequence[str], own_files: Callable[[], Path]) -> Execution:
-    """The execution with every secret replaced by `***`, in it and in the files below `own_files`."""
-    secrets = longest_first(secrets)
-    if not secrets:
+    """The execution with every known secret, and each of `secrets`, replaced by `***`, in it and in the files below
+    `own_files`. Of a failed one also the pieces that a cut leaves: its output may end anywhere."""
+    redactor = KNOWN.redactor(secrets)
+    if not redactor:
         return execution
     if execution.raw is None or execution.raw.files or len(execution.attempts) > 1:
-        redact_files(own_files(), secrets)
-    raw = _redact_raw(execution.raw, secrets) if execution.raw is not None else None
-    workspace = _redact_trace(execution.workspace, secrets) if execution.workspace is not None else None
+        cut = execution.failure_class is not None or len(execution.attempts) > 1
+        redact_files(own_files(), secrets, cut=cut)
+    raw = _redact_raw(execution.raw, redactor) if execution.raw is not None else None
+    workspace = _redact_trace(execution.workspace, redactor) if execution.workspace is not None else None
     untouched = raw is execution.raw and workspace is None
     if execution.error is None and untouched and len(execution.attempts) == 1:
         return execution
@@ -26,23 +28,27 @@ def without_secrets(execution: Execution, secrets: Sequence[str], own_files: Cal
         execution,
         raw=raw,
         workspace=workspace,
-        error=_redact_error(execution.error, secrets),
-        attempts=tuple(_redact_attempt(attempt, secrets) for attempt in execution.attempts),
+        error=_redact_error(execution.error, redactor),
+        attempts=tuple(_redact_attempt(attempt, redactor) for attempt in execution.attempts),
     )
 
 
-def _redact_trace(trace: WorkspaceTrace, secrets: Sequence[str]) -> WorkspaceTrace:
-    return replace(trace, changes=_redact_error(trace.changes, secrets), hooks=redact(dict(trace.hooks), secrets))
+def _redact_trace(trace: WorkspaceTrace, redactor: Redactor) -> WorkspaceTrace:
+    changes = redactor.text(trace.changes) if trace.changes is not None else None
+    hooks = {name: redactor.text(text, cut=True) if isinstance(text, str) else redactor.value(text)
+             for name, text in trace.hooks.items()}  # fmt: skip
+    return replace(trace, changes=changes, hooks=hooks)
 
 
-def _redact_error(text: str | None, secrets: Sequence[str]) -> str | None:
-    return redact_text(text, secrets) if text is not None else None
+def _redact_error(text: str | None, redactor: Redactor) -> str | None:
+    """Messages have the ends and beginnings of outputs in them."""
+    return redactor.text(text, cut=True) if text is not None else None
 
 
-def _redact_attempt(attempt: Attempt, secrets: Sequence[str]) -> Attempt:
-    return attempt if attempt.error is None else replace(attempt, error=_redact_error(attempt.error, secrets))
+def _redact_attempt(attempt: Attempt, redactor: Redactor) -> Attempt:
+    return attempt if attempt.error is None else replace(attempt, error=_redact_error(attempt.error, redactor))
 
 
-def _redact_raw(raw: RawExecution, secrets: Sequence[str]) -> RawExecution:
-    payload = redact(raw.payload, secrets)
+def _redact_raw(raw: RawExecution, redactor: Redactor) -> RawExecution:
+    payload = redactor.value(raw.payload)
     return raw if payload is raw.payload else replace(raw, payload=payload)

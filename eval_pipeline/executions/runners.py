@@ -18,7 +18,9 @@ from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each, problems_of
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.interpolation import interpolate, names_in
-from eval_pipeline.parsing.redaction import REDACTED, SECRET_KEY, redact_values, redacted, secrets_in
+from eval_pipeline.parsing.public_settings import redacted, secrets_in
+from eval_pipeline.parsing.redaction import KNOWN, REDACTED, Redactor
+from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules, is_secret
 from eval_pipeline.parsing.source import FieldPath, Source, dotted, show_path, yaml_source
 from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.parsing.yaml_text import parse_yaml
@@ -37,15 +39,16 @@ class UnusableRunner(Runner):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """A runners file being read: its entries by name, and where `${{ NAME }}` has its value."""
+    """A runners file being read: its entries by name, where `${{ NAME }}` has its value, and what is a secret."""
 
     source: Source
     format: RunnersFormat
     environment: Mapping[str, str]
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rules: SecretRules = NO_RULES
 
 
-def load_runners(path: Path, environment: Mapping[str, str]) -> list[Runner]:
+def load_runners(path: Path, environment: Mapping[str, str], rules: SecretRules = NO_RULES) -> list[Runner]:
     """The runners of a file, in its order. Raises InputErrors for entries that have no name.
 
     What is wrong with an entry (`UnusableRunner`) and an unset `${{ NAME }}` (`Runner.unset`) matter when the runner
@@ -56,7 +59,7 @@ def load_runners(path: Path, environment: Mapping[str, str]) -> list[Runner]:
     errors = {i: error for i, raw in enumerate(entries) if (error := _name_error(raw, i, source, format_))}
     named = {i: raw for i, raw in enumerate(entries) if i not in errors}
     by_name = {raw["name"]: raw for raw in named.values()}
-    file = _File(source=source, format=format_, environment=environment, entries=by_name)
+    file = _File(source=source, format=format_, environment=environment, entries=by_name, rules=rules)
     if errors:
         read = [_runner_or_problem(raw, (key, index), file) for index, raw in named.items()]
         raise InputErrors([*errors.values(), *(each.problem for each in read if isinstance(each, UnusableRunner))])
@@ -200,18 +203,20 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
     filled = interpolate(raw, environment)
     grader, missing = _grader(filled, raw, at, file)
     named = list(dict.fromkeys(_names(raw)))
-    hidden = {name: environment[name] for name in named if name in environment and SECRET_KEY.search(name)}
+    hidden = {name: text for name in named if (text := environment.get(name)) and is_secret(name, text, file.rules)}
     public = interpolate(raw, {**environment, **dict.fromkeys(hidden, REDACTED)})
     settings = {key: value for key, value in filled.items() if key not in runner_fields.RUNNER}
     for problem in _unknown_settings(settings, settings_of(factory), at, source):
         raise problem
     incidental: frozenset[str] = getattr(factory, "incidental", frozenset())
     shown = {key: public[key] for key in settings if key not in incidental}
+    secrets = list(dict.fromkeys([*secrets_in(settings, file.rules), *filter(None, hidden.values())]))
+    KNOWN.add(secrets)
     return Runner(
         name=raw["name"],
         adapter=raw["adapter"].replace("_", "-"),
         settings=settings,
-        public_settings=redact_values(redacted(shown), secrets_in(settings)),
+        public_settings=Redactor(secrets).value(redacted(shown, file.rules)),
         tags=fields.texts(filled, "tags", cursor),
         folder=source.path.parent.absolute(),
         timeout_s=runner_fields.limit(filled, "timeout_s", cursor),
@@ -219,7 +224,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
         max_output_mb=runner_fields.limit(filled, "max_output_mb", cursor),
         retries=runner_fields.retries(filled, cursor),
         prices=runner_fields.prices(filled, cursor),
-        secrets=tuple(dict.fromkeys([*secrets_in(settings), *filter(None, hidden.values())])),
+        secrets=tuple(secrets),
         unset=tuple(name for name in named if name not in environment),
         grader=grader,
         missing_grader=missing,

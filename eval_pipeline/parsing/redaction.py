@@ -1,109 +1,211 @@
-"""Redaction: secrets are found in a configuration by their keys, and replaced in values, texts and files.
+"""Redaction: the secrets of a configuration, and their replacement in values, texts and files, escaped or not.
+
+`KNOWN` holds the secrets of this process: of the environment, of the runners that were loaded, of what suites take from
+the environment. Everything that stores, logs or prints asks it, so that no value has to be passed to every such place.
 
 A secret shorter than eight characters (`api_key: none`) is not replaced in answers: it may be an ordinary word, and
-replacing it would change answers.
+replacing it would change answers. Contents that are compressed or encrypted are not searched.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from eval_pipeline.fingerprints import to_json
+from eval_pipeline.fingerprints import hide_in_fingerprints, to_json
+from eval_pipeline.parsing.escapes import forms_of
+from eval_pipeline.parsing.secret_names import NO_RULES, SHORTEST_SECRET, SecretRules, is_secret, secret_variables
 
 REDACTED = "***"
-SHORTEST_SECRET = 8
-SECRET_KEY = re.compile(
-    r"((api|access|private)[-_]?key|token|secret|password|passwd|passphrase|authorization|credential|cookie|[-_]pat)s?\Z",
-    re.IGNORECASE,
-)
-_SCHEME = re.compile(r"(bearer|basic|token)\s+", re.IGNORECASE)
-_TOKEN_COUNTS = frozenset({"max_tokens", "max_output_tokens", "max_completion_tokens"})
+SHORTEST_PIECE = 8
+"""The least characters of a secret that are replaced where a text was cut."""
 
 
-def redacted(value: Any) -> Any:
-    """Return `value` with the values of secret-looking keys replaced by `***`."""
-    if isinstance(value, Mapping):
-        return {key: REDACTED if _is_secret(key, item) else redacted(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [redacted(item) for item in value]
-    return value
+class Redactor:
+    """Replaces a set of secrets. Searching comes first and is cheap: most values contain none."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self.secrets = frozenset(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
+        forms = {form for secret in self.secrets for form in forms_of(secret) if len(form) >= SHORTEST_SECRET}
+        self._texts = sorted(forms, key=lambda form: (-len(form), form))
+        encoded = {form.encode("utf-8", "surrogatepass") for form in forms}
+        encoded |= {to_json(form)[1:-1] for form in forms}  # a form within the JSON that is searched
+        self._bytes = sorted(encoded, key=lambda form: (-len(form), form))
+
+    def __bool__(self) -> bool:
+        return bool(self.secrets)
+
+    @property
+    def longest(self) -> int:
+        """The bytes of the longest form."""
+        return len(self._bytes[0]) if self._bytes else 0
+
+    def finds(self, content: bytes) -> bool:
+        """Return whether a secret is in some bytes."""
+        return any(secret in content for secret in self._bytes)
+
+    def text(self, text: str, *, cut: bool = False) -> str:
+        """Return a text without secrets; with `cut` also without the pieces of one that a cut leaves."""
+        for secret in self._texts:
+            if secret in text:
+                text = text.replace(secret, REDACTED)
+        return self._pieces.sub(REDACTED, text) if cut and self else text
+
+    def content(self, content: bytes) -> bytes:
+        """Return bytes without secrets."""
+        for secret in self._bytes:
+            if secret in content:
+                content = content.replace(secret, REDACTED.encode())
+        return content
+
+    def without_cut_end(self, content: bytes) -> bytes:
+        """Return bytes without the beginning of a secret at their end."""
+        shortest = min(SHORTEST_PIECE, SHORTEST_SECRET) // 2
+        for secret in self._bytes:
+            for length in range(min(len(secret) - 1, len(content)), shortest - 1, -1):
+                if content.endswith(secret[:length]):
+                    return content[:-length] + REDACTED.encode()
+        return content
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value without secrets, also in keys; the same object when it contains none."""
+        if not self.secrets:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        text = to_json(value)  # one search of the text instead of a walk
+        return self._walked(orjson.loads(text)) if self.finds(text) else value
+
+    def line(self, line: bytes) -> bytes:
+        """Return a line of JSON without secrets."""
+        if not self.secrets or not self.finds(line):
+            return line
+        ending = b"\n" if line.endswith(b"\n") else b""
+        cleaned = to_json(self._walked(orjson.loads(line))) + ending
+        return self.content(cleaned) if self.finds(cleaned) else cleaned
+
+    def matches(self, content: bytes) -> re.Pattern[bytes] | None:
+        """Return a pattern of the secrets in some bytes; None when there are none."""
+        present = [secret for secret in self._bytes if secret in content]
+        return re.compile(b"|".join(map(re.escape, present))) if present else None
+
+    def _walked(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(key): self._walked(item) for key, item in value.items()}
+        return [self._walked(item) for item in value] if isinstance(value, list) else value
+
+    @cached_property
+    def _pieces(self) -> re.Pattern[str]:
+        """Beginnings and ends of secrets. A piece of letters only has to be more than half of its secret."""
+        pieces = {piece for text in self._texts for piece in _pieces_of(text)}
+        return re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))))
 
 
-def secrets_in(value: Any) -> list[str]:
-    """Return the secret texts in settings, which must never be stored. Of `Bearer abc`, `abc` is a secret, too."""
-    if isinstance(value, Mapping):
-        secrets = [item for key, item in value.items() if _is_secret(key, item)]
-        secrets += [_SCHEME.sub("", item, count=1) for item in secrets if _SCHEME.match(item)]
-        return secrets + [secret for item in value.values() if not isinstance(item, str) for secret in secrets_in(item)]
-    if isinstance(value, list):
-        return [secret for item in value for secret in secrets_in(item)]
-    return []
+def _pieces_of(text: str) -> Iterable[str]:
+    for length in range(SHORTEST_PIECE, len(text)):
+        for piece in (text[:length], text[-length:]):
+            if not piece.isalpha() or length > len(text) // 2:
+                yield piece
 
 
-def redact_values(value: Any, secrets: Sequence[str]) -> Any:
-    """Return `value` with each of `secrets` in its texts replaced by `***`."""
-    if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, REDACTED)
-        return value
-    if isinstance(value, Mapping):
-        return {key: redact_values(item, secrets) for key, item in value.items()}
-    return [redact_values(item, secrets) for item in value] if isinstance(value, list) else value
+class KnownSecrets:
+    """The secrets that this process knows, and what the project lists. `clear` is for tests."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.rules = NO_RULES
+        self._values: frozenset[str] = frozenset()
+        hide_in_fingerprints.clear()
+
+    def add(self, secrets: Iterable[str]) -> None:
+        """Learn secrets."""
+        new = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        if not new <= self._values:
+            self._values |= new
+
+    def add_environment(self, environment: Mapping[str, str], rules: SecretRules) -> None:
+        """Learn the secrets of an environment, by the rules of a project."""
+        self.rules = rules
+        self.add(value for _, value in secret_variables(environment, rules))
+
+    def add_filled(self, names: Iterable[str], environment: Mapping[str, str]) -> None:
+        """Learn the secrets among the variables that a suite takes from the environment: fingerprints have the name of
+        each in its place."""
+        for name in names:
+            value = environment.get(name, "")
+            if len(value) >= SHORTEST_SECRET and is_secret(name, value, self.rules):
+                self.add([value])
+                hide_in_fingerprints.add(value, f"${{{{ {name} }}}}")
+
+    def redactor(self, more: Iterable[str] = ()) -> Redactor:
+        """Return what replaces these secrets, and more."""
+        more = frozenset(more)
+        return _redactor(self._values if more <= self._values else self._values | more)
 
 
-def _is_secret(key: str, value: Any) -> bool:
-    return isinstance(value, str) and bool(value) and key not in _TOKEN_COUNTS and bool(SECRET_KEY.search(key))
+@lru_cache(maxsize=64)
+def _redactor(secrets: frozenset[str]) -> Redactor:
+    return Redactor(secrets)
 
 
-def longest_first(secrets: Sequence[str]) -> list[str]:
-    """Return the secrets to replace in answers, longest first: a shorter one may be part of a longer one."""
-    return sorted((secret for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len, reverse=True)
+KNOWN = KnownSecrets()
 
 
-def redact(value: Any, secrets: Sequence[str]) -> Any:
-    """Return a JSON value with every secret replaced, also in keys; the same object when it contains none."""
-    text = to_json(value)  # one search of the text instead of a walk: most values contain no secret
-    present = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET and _escaped(secret) in text]
-    return _redacted_json(orjson.loads(text), present) if present else value
+def redact(value: Any, secrets: Sequence[str] = ()) -> Any:
+    """Return a JSON value with every known secret replaced, also in keys; the same object when it contains none."""
+    return KNOWN.redactor(secrets).value(value)
 
 
-def redact_text(text: str, secrets: Sequence[str]) -> str:
-    """Return a text with each of `secrets` replaced."""
-    for secret in secrets:
-        text = text.replace(secret, REDACTED)
-    return text
+def redact_text(text: str, secrets: Sequence[str] = (), *, cut: bool = False) -> str:
+    """Return a text with every known secret replaced; with `cut` also the pieces of one that a cut leaves."""
+    return KNOWN.redactor(secrets).text(text, cut=cut)
 
 
-def redact_files(folder: Path, secrets: Sequence[str]) -> None:
-    """Replace every secret in the files below a folder."""
-    sought = [secret.encode(errors="surrogatepass") for secret in longest_first(secrets)]
-    for path in folder.rglob("*") if sought else ():
-        if path.is_file() and not path.is_symlink():
-            _redact_file(path, sought)
+def redact_line(line: bytes) -> bytes:
+    """Return a line of JSON with every known secret replaced."""
+    return KNOWN.redactor().line(line)
 
 
-def _redact_file(path: Path, secrets: Sequence[bytes]) -> None:
+def redact_files(folder: Path, secrets: Sequence[str] = (), *, cut: bool = False) -> None:
+    """Replace every secret in the names and contents of the files below a folder; with `cut` also half a one at the end
+    of a file. Files that cannot be read or written are left as they are."""
+    redactor = KNOWN.redactor(secrets)
+    if not redactor:
+        return
+    for parent, folders, names in os.walk(folder, topdown=False):
+        for name in (*names, *folders):
+            path = Path(parent, name)
+            if path.is_file() and not path.is_symlink():
+                _redact_file(path, redactor, cut)
+            _rename(path, redactor)
+
+
+def _redact_file(path: Path, redactor: Redactor, cut: bool) -> None:
     content = path.read_bytes()
-    without = content
-    for secret in secrets:
-        without = without.replace(secret, REDACTED.encode())
+    without = redactor.content(content)
+    if cut:
+        without = redactor.without_cut_end(without)
     if without != content:
         path.write_bytes(without)
 
 
-def _redacted_json(value: Any, secrets: Sequence[str]) -> Any:
-    if isinstance(value, str):
-        return redact_text(value, secrets)
-    if isinstance(value, dict):
-        return {redact_text(key, secrets): _redacted_json(item, secrets) for key, item in value.items()}
-    return [_redacted_json(item, secrets) for item in value] if isinstance(value, list) else value
-
-
-def _escaped(secret: str) -> bytes:
-    """Return a secret as it appears in JSON text."""
-    return to_json(secret)[1:-1]
+def _rename(path: Path, redactor: Redactor) -> None:
+    name = redactor.text(path.name)
+    if name == path.name:
+        return
+    number, free = 1, path.with_name(name)
+    while free.exists() or free.is_symlink():
+        number += 1
+        free = path.with_name(f"{name}-{number}")
+    path.rename(free)

@@ -24,6 +24,8 @@ from eval_pipeline.errors import InputError, SourceLocation, UnknownName, did_yo
 from eval_pipeline.executions.runner_files import default_runner_files
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.interpolation import read_environment
+from eval_pipeline.parsing.redaction import KNOWN
+from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules
 from eval_pipeline.parsing.source import FieldPath, Source, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.suites.configurations import ProjectSettings, project_settings
@@ -63,6 +65,14 @@ class ProjectFile(BaseModel):
 
     retention: Retention = Field(
         default_factory=Retention, description="What `eval-pipeline delete --retention` deletes; nothing by itself"
+    )
+    secrets: list[str] = Field(
+        default=[],
+        description="Names or patterns (`*_ID`) of environment variables, settings and headers whose values are secret,"
+        " beside those that are known by their name, place or shape",
+    )
+    not_secrets: list[str] = Field(
+        default=[], description="Names or patterns of those that are not secret; they go before `secrets`"
     )
     owners: list[str] = Field(
         default=list(DEFAULT_OWNERS), description="Who owns the assets in Dagster: e-mail addresses, or team:NAME"
@@ -112,6 +122,7 @@ class Project:
     schedule_problem: InputError | None = None
     owners: tuple[str, ...] = DEFAULT_OWNERS
     retention: Retention = field(default_factory=Retention)
+    secret_rules: SecretRules = NO_RULES
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     configurations: frozenset[Path] = frozenset()
     file: Path | None = None
@@ -133,10 +144,10 @@ def load_project(start: Path, explicit: Path | None = None, *, any_schedule: boo
     if nearer is not None and PROJECT_VARIABLE not in os.environ and _is_nearer(nearer, start):
         named = nearer
     file = _named_file(named) if named is not None else nearer
-    if file is None:
-        return _without_file(start, environment)
-    environment = read_environment(file.parent)
-    return _from_file(file, environment, any_schedule)
+    environment = environment if file is None else read_environment(file.parent)
+    project = _without_file(start, environment) if file is None else _from_file(file, environment, any_schedule)
+    KNOWN.add_environment(environment, project.secret_rules)
+    return project
 
 
 def unknown_defaults(project: Project, runners: Collection[str]) -> Iterator[InputError]:
@@ -234,6 +245,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         schedule_problem=schedule_problem,
         owners=tuple(content.owners),
         retention=content.retention,
+        secret_rules=SecretRules(tuple(content.secrets), tuple(content.not_secrets)),
         environment=environment,
         file=file,
     )

@@ -80,7 +80,7 @@ class ProjectSession:
         """Return the runners of the project's runners file. Raises InputErrors."""
         if self.project.runners is None:
             raise InputError("no runners: put runners.yaml beside the suites, or name it in eval-pipeline.yaml")
-        loaded = load_runners(self.project.runners, self.project.environment)
+        loaded = load_runners(self.project.runners, self.project.environment, self.project.secret_rules)
         usual_mb = self.project.defaults.max_output_mb
         self.runners = {
             runner.name: replace(runner, max_output_mb=runner.max_output_mb or usual_mb) for runner in loaded

@@ -105,8 +105,7 @@ class PairRecorder:
 
     def redacted(self, score: Score) -> Score:
         """Return a score of an evaluator that ran programs or called models, without secrets in its texts."""
-        secrets = self._context.secrets
-        return _without_secrets(score, secrets) if secrets else score
+        return _without_secrets(score, self._context.secrets)
 
     def archive_of(self, execution: Execution, sweep_id: str) -> Path:
         """Return where the workspace of an execution was packed by `sweep_id`, the sweep that executed it."""

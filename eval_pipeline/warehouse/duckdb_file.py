@@ -23,6 +23,7 @@ from filelock import FileLock
 
 from eval_pipeline.errors import InputError, WarehouseError
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.columns import Row, Table
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.publishing import damaged, publish_copy
@@ -217,7 +218,7 @@ class DuckDBWarehouse:
         path = self._spool_path(table)
         try:
             with path.open("wb") as file:
-                file.writelines(to_json(row) + b"\n" for row in rows)
+                file.writelines(redact_line(to_json(row)) + b"\n" for row in rows)
             yield path
         finally:
             path.unlink(missing_ok=True)

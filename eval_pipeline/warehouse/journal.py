@@ -20,6 +20,7 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from eval_pipeline.executions.model import Artifact, Execution
 from eval_pipeline.fingerprints import file_fingerprint, to_json
+from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal_lines import SET_ASIDE, UnwritableJournal, ingest_readable, read_rows, write_line
 from eval_pipeline.warehouse.storage import Storage
@@ -72,7 +73,7 @@ class Journal:
             if table == "verdicts":  # in the transaction that stores them: a kill must not leave an old board for ever
                 self._append("unranked_pairs", {**{name: row.get(name) for name in PAIR_COLUMNS}, "finished": False})
         # Executions first, unbuffered: they cost money and cannot be derived again. fsync is limited to one a second.
-        line = to_json(row) + b"\n"
+        line = redact_line(to_json(row)) + b"\n"
         if table == TABLES[0]:
             write_line(file, line)
         else:

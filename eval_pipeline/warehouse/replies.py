@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.parsing.redaction import redact_line
 
 
 class Replies:
@@ -34,7 +35,7 @@ class Replies:
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_bytes(to_json(reply))
+        part.write_bytes(redact_line(to_json(reply)))
         part.replace(path)
 
     def _path(self, key: str) -> Path:

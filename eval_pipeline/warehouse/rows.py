@@ -11,7 +11,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Artifact, Attempt, Execution, RawExecution, Runner, WorkspaceTrace
-from eval_pipeline.parsing.redaction import redacted
+from eval_pipeline.parsing.public_settings import redacted
 from eval_pipeline.reports.model import (
     EVENT_KINDS,
     CommandEvent,

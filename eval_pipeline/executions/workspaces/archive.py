@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
-import re
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from eval_pipeline.parsing.redaction import REDACTED, SHORTEST_SECRET
+from eval_pipeline.parsing.redaction import KNOWN, REDACTED
 
 MOST_BYTES = 100_000_000
 _MOST_IN_MEMORY = 20_000_000
@@ -31,8 +30,9 @@ class TooLarge(Exception):
 def save(folder: Path, archive: Path, *, most_bytes: int = MOST_BYTES, secrets: Iterable[str] = ()) -> int:
     """Write a folder to an archive and return the total bytes of its files. Unreadable files are skipped.
 
-    `secrets` of at least eight characters become `***` in the names and contents of files; compressed contents, such as
-    git objects, are not searched. Raises OSError, and TooLarge without leaving an archive. Blocks: call it in a thread.
+    Known secrets and `secrets`, of at least eight characters, become `***` in the names and contents of files;
+    compressed contents, such as git objects, are not searched. Raises OSError, and TooLarge without leaving an archive.
+    Blocks: call it in a thread.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
     part = archive.with_name(f"{archive.name}.part")
@@ -114,20 +114,15 @@ class _Cleaner:
     """Replaces secrets in the names and contents of files."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        texts = sorted({text for text in secrets if len(text) >= SHORTEST_SECRET}, key=len, reverse=True)
-        self._texts = texts
-        self._bytes = sorted((text.encode(errors="surrogatepass") for text in texts), key=len, reverse=True)
-        self._pattern = re.compile(b"|".join(map(re.escape, self._bytes)))
+        self._redactor = KNOWN.redactor(secrets)
 
     def name(self, text: str) -> str:
-        for secret in self._texts:
-            text = text.replace(secret, REDACTED)
-        return text
+        return self._redactor.text(text)
 
     @contextlib.contextmanager
     def content(self, file: BinaryIO) -> Iterator[IO[bytes]]:
         """Yield a file's content without secrets; the file itself when there are no secrets."""
-        if not self._bytes:
+        if not self._redactor:
             yield file
             return
         with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as redacted:
@@ -140,18 +135,17 @@ class _Cleaner:
         rest = b""
         while block := file.read(_BLOCK):
             rest += block
-            redacted, rest = self._redact(rest, max(0, len(rest) - len(self._bytes[0]) + 1))
+            redacted, rest = self._redact(rest, max(0, len(rest) - self._redactor.longest + 1))
             yield redacted
         yield self._redact(rest, len(rest))[0]
 
     def _redact(self, content: bytes, until: int) -> tuple[bytes, bytes]:
         """Return `content` without the secrets that begin before `until`, and the unprocessed rest."""
-        pieces, done = [], 0
-        if any(secret in content for secret in self._bytes):
-            for match in self._pattern.finditer(content):
-                if match.start() >= until:
-                    break
-                pieces += [content[done : match.start()], REDACTED.encode()]
-                done = match.end()
+        pieces, done, pattern = [], 0, self._redactor.matches(content)
+        for match in pattern.finditer(content) if pattern is not None else ():
+            if match.start() >= until:
+                break
+            pieces += [content[done : match.start()], REDACTED.encode()]
+            done = match.end()
         end = max(done, until)
         return b"".join([*pieces, content[done:end]]), content[end:]

@@ -18,7 +18,8 @@ from eval_pipeline.formats.agentv.workspace_fields import WorkspaceLoading
 from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.fields import FieldCursor, Interpolated
 from eval_pipeline.parsing.file_search import NotFound, SearchRoots, search_roots
-from eval_pipeline.parsing.interpolation import filled_in, is_placeholder, unset_names, with_texts_changed
+from eval_pipeline.parsing.interpolation import filled_in, is_placeholder, names_in, unset_names, with_texts_changed
+from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline.parsing.source import Source
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.suites.evaluator_lists import EvaluatorReader
@@ -87,6 +88,7 @@ class LoadContext:
         if new == text:
             return text
         self.has_filled = True
+        KNOWN.add_filled(names_in(text), self.load_options.environment)
         return Interpolated(new) if is_placeholder(text) else new
 
     def warn_of_unknown(self, key: str, known: Collection[str], cursor: FieldCursor, what: str) -> None:

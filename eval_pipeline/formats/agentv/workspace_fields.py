@@ -14,7 +14,8 @@ from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.file_search import SearchRoots
-from eval_pipeline.parsing.interpolation import interpolate, unset_names
+from eval_pipeline.parsing.interpolation import interpolate, names_in, unset_names
+from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline.parsing.source import Source, show_path
 from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.parsing.yaml_text import read_yaml
@@ -62,6 +63,7 @@ class WorkspaceLoading:
             source = Source(path, show_path(path), lines.of)
             for name in unset_names(text, self.environment):
                 self.diagnostics.add(f"{name} is not set in the environment; it became an empty text", source.place(()))
+            KNOWN.add_filled(names_in(text), self.environment)
             self._documents[path] = interpolate(raw, self.environment), source
         return self._documents[path]
 
