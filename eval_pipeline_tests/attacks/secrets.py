@@ -1,0 +1,162 @@
+"""Secrets planted at many places of a project; after a sweep, its commands, its exports and a Dagster run every byte
+that was written or printed is searched for each of them, in each form.
+
+`.venv/bin/python -m eval_pipeline_tests.attacks.secrets` runs it alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from eval_pipeline_tests.attacks.byte_search import contents
+from eval_pipeline_tests.attacks.planted_secrets import PLACES, Planted, plant, write_project
+from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_reply, serve
+
+COMMANDS = (
+    ["run"],
+    ["run", "--json"],
+    ["plan"],
+    ["plan", "--json"],
+    ["validate", "--json"],
+    ["show", "planted"],
+    ["show", "--failed"],
+    *(["show", f"planted/{case}"] for case in ("answer", "fail", "work")),
+    ["leaderboard", "--json"],
+    ["sql", "SELECT * FROM target_executions"],
+)
+EXPORTS = {"html": "report.html", "json": "report.json", "jsonl": "report.jsonl", "junit": "report.xml",
+           "otel": "report.otlp", "agentv": "agentv"}  # fmt: skip
+READABLE = ("gpt-4o-mini-2024-07-18", "de-CH", "planted", "answer", "page=2")
+"""What is no secret and must stay readable."""
+_MANY = """
+import json, sys
+from eval_pipeline.cli.main import main
+for arguments in json.loads(sys.argv[1]):
+    print("$", *arguments, flush=True)
+    try:
+        main(arguments)
+    except SystemExit as end:
+        print("exit", end.code, flush=True)
+"""
+
+
+def attack(seconds: float, seed: int, folder: Path) -> tuple[list[str], dict[str, Any]]:
+    """Attack for about this long, at least one round. Return what was found, and figures."""
+    ends, found, rounds, bytes_ = time.monotonic() + seconds, list[str](), 0, 0
+    while not rounds or time.monotonic() < ends:
+        findings, searched = _round(seed + rounds, folder / f"round-{rounds}")
+        found += findings
+        bytes_ += searched
+        rounds += 1
+    leaked = len({finding.split(" ", 1)[0] for finding in found if finding.split(" ", 1)[0] in PLACES})
+    return found, {"seed": seed, "rounds": rounds, "planted": len(PLACES), "leaked": leaked, "bytes searched": bytes_}
+
+
+def _round(seed: int, folder: Path) -> tuple[list[str], int]:
+    planted, root = plant(seed), folder / "project"
+    root.mkdir(parents=True)
+    (folder / "home").mkdir()
+    (folder / "printed").mkdir()
+    with serve(_answer) as server:
+        write_project(root, server.url)
+        environment = _environment(folder, planted)
+        exports = [
+            ["export", "--format", name, "--output", str(folder / "exports" / to)] for name, to in EXPORTS.items()
+        ]
+        _start(folder, "commands", environment, ["-c", _MANY, json.dumps([*COMMANDS, *exports])])
+        _start(folder, "dagster", environment | {"DAGSTER_HOME": str(folder / "home")}, _dagster_run())
+        executed = _executions(root)
+        rotated = plant(seed + 1_000_000)
+        _start(folder, "rotated", _environment(folder, rotated), ["-c", _MANY, json.dumps([["run"]])])
+        again = _executions(root) - executed
+    pieces = [(name, part) for name, part in contents(folder) if not _is_source(name)]
+    found = [*_leaks(pieces, planted), *_leaks(pieces, rotated), *_missing(pieces), *_open_files(root / "data")]
+    if not executed:
+        found.append("nothing was executed: see the folder printed/")
+    if again:
+        found.append(f"rotated keys executed {again} plans anew")
+    return list(dict.fromkeys(found)), sum(len(part) for _, part in pieces)
+
+
+def _dagster_run() -> list[str]:
+    return ["-m", "dagster", "asset", "materialize", "--select", "target_executions,session_reports,evaluator_scores",
+            "--partition", "planted@function", "-m", "eval_pipeline.orchestration.definitions"]  # fmt: skip
+
+
+def _environment(folder: Path, planted: Planted) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ}
+    return {**kept, **planted.values, "TMPDIR": str(folder), "COLUMNS": "100", "NO_COLOR": "1"}
+
+
+def _start(folder: Path, name: str, environment: Mapping[str, str], arguments: list[str]) -> None:
+    """Run Python in the project, its output in files; the exit code does not matter."""
+    with (folder / "printed" / f"{name}.out").open("wb") as out, (folder / "printed" / f"{name}.err").open("wb") as err:
+        subprocess.run([sys.executable, *arguments], cwd=folder / "project", env=environment, stdout=out, stderr=err,
+                       timeout=300, check=False)  # fmt: skip
+
+
+def _answer(request: Received) -> Reply:
+    """Repeat headers, address and body: in the answer, or in an error for the case `fail`."""
+    text = json.dumps({"headers": dict(request.headers), "path": request.path, "body": request.body.decode()})
+    if b"grading_untrusted" in request.body or b"score" in request.body:
+        return chat_reply(json.dumps({"score": 1, "reasoning": text, "assertions": []}))
+    if b'"fail"' in request.body:
+        return json_reply({"error": {"message": f"bad key: {text}"}}, status=401)
+    return chat_reply(text)
+
+
+def _executions(root: Path) -> int:
+    """How many executions succeeded: failed ones are repeated by every run."""
+    results = root / "data" / "results.duckdb"
+    if not results.exists():
+        return 0
+    with duckdb.connect(str(results), read_only=True) as connection:
+        (count,) = connection.execute(
+            "SELECT count(*) FROM target_executions WHERE failure_class IS NULL"
+        ).fetchone() or (0,)
+        return int(count)
+
+
+def _is_source(name: str) -> bool:
+    """What the author wrote, not the pipeline: files of the project beside its data folder."""
+    return name.startswith("project/") and not name.startswith("project/data/")
+
+
+def _leaks(pieces: list[tuple[str, bytes]], planted: Planted) -> Iterator[str]:
+    for name, form, needle in planted.needles():
+        for place in dict.fromkeys(place for place, part in pieces if needle in part):
+            yield f"{name} ({PLACES[name]}) is {form} in {place}"
+
+
+def _missing(pieces: list[tuple[str, bytes]]) -> Iterator[str]:
+    for text in READABLE:
+        if not any(text.encode() in part for place, part in pieces if "runners" in place or "executions" in place):
+            yield f"'{text}' is not readable any more"
+
+
+def _open_files(data: Path) -> Iterator[str]:
+    """Files and folders below the data folder that others may read; workspaces keep the rights of what they copy."""
+    for path in sorted([data, *data.rglob("*")]):
+        if path.is_symlink() or "workspaces" in path.relative_to(data).parts:
+            continue
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            yield f"{path.relative_to(data.parent)} has the rights {mode:04o}"
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as temporary:
+        findings, figures = attack(0, int(sys.argv[1]) if len(sys.argv) > 1 else 1, Path(temporary))
+    print("\n".join(findings))
+    print(figures)
