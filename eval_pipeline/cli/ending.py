@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from eval_pipeline.cli.main import EXIT_INTERRUPTED
+from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.tables import print_line, print_one_line
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted, percent
-from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
+from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
 
 EXIT_INVALID = 2
@@ -41,10 +42,8 @@ class Ending:
 def ending(
     outcomes: Sequence[PairOutcome], problems: Sequence[InputError], limit: PassRateLimit, problem: str | None
 ) -> Ending:
-    """Return 0, 1, 2, 3 or 130, as `eval-pipeline --help` says, with the reasons; the worst of what happened."""
+    """Return 0, 1, 2 or 3, as `eval-pipeline --help` says, with the reasons; the worst of what happened."""
     graded = sum(outcome.counts.graded for outcome in outcomes)
-    if problem == INTERRUPTED:
-        return Ending(EXIT_INTERRUPTED, ("interrupted",))
     if problems:
         return Ending(EXIT_INVALID, (left_out(problems),))
     if not graded:
@@ -53,6 +52,12 @@ def ending(
     if problem is not None:
         reasons.append("the run did not succeed (see the problem above)")
     return Ending(1, tuple(reasons)) if reasons else Ending(0)
+
+
+def interrupted_ending(kept: str, signals: Signals | None) -> Ending:
+    """Return the ending of a sweep that was interrupted; `kept` says what is stored and how to go on."""
+    code = signals.exit_code if signals is not None else None
+    return Ending(EXIT_INTERRUPTED if code is None else code, (f"interrupted: {kept}",))
 
 
 def left_out(problems: Sequence[InputError]) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
-from contextlib import nullcontext
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from eval_pipeline.cli.leaving import quick_exit
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.fingerprints import to_json
+
+if TYPE_CHECKING:
+    from eval_pipeline.cli.signals import Signals
 
 COMMANDS = {
     "init": "Write a small project that runs at once.",
@@ -81,7 +82,7 @@ def cli() -> None:
     """Evaluate LLM applications and coding agents: suites × runners → leaderboards, in Dagster and DuckDB.
 
     Exit codes: 0 done and nothing failed; 1 something failed, or a threshold was missed; 2 usage or invalid input;
-    3 nothing could be graded; 130 interrupted.
+    3 nothing could be graded; 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
     """
 
 
@@ -90,14 +91,20 @@ def main(arguments: list[str] | None = None) -> Any:
 
     Without arguments those of the process are meant, and the process ends here.
     """
+    if arguments is None:
+        importlib.import_module("eval_pipeline.cli.entry").main()
+    return _run(arguments)
+
+
+def run_in_process(signals: Signals) -> Any:
+    """Run the command line with the arguments of this process, whose signals a command may handle."""
     gc.set_threshold(*COLLECT_RARELY)
-    with quick_exit() if arguments is None else nullcontext():
-        return _run(arguments)
+    return _run(None, signals)
 
 
-def _run(arguments: list[str] | None) -> Any:
+def _run(arguments: list[str] | None, signals: Signals | None = None) -> Any:
     try:
-        return cli.main(args=arguments, prog_name="eval-pipeline", standalone_mode=True)
+        return cli.main(args=arguments, prog_name="eval-pipeline", standalone_mode=True, obj=signals)
     except EvalPipelineError as error:
         _print_error(str(error), arguments)
         sys.exit(EXIT_USAGE)

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from eval_pipeline.cli.tables import Layout, column_widths, columns_that_fit
+from eval_pipeline.cli.tables import Layout, column_widths, columns_that_fit, print_line
 from eval_pipeline.leaderboards.show import amount, money
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
@@ -38,6 +38,10 @@ class Progress(ProgressCounter):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock=clock)
 
+    def waiting(self, text: str) -> None:
+        """Print what the sweep waits for, even where nothing else is shown."""
+        print_line(Console(stderr=True), text, style="yellow")
+
     def __enter__(self) -> Progress:
         return self
 
@@ -52,7 +56,11 @@ class LiveProgress(Progress):
 
     def __init__(self, console: Console) -> None:
         super().__init__()
+        self._console = console
         self._live = Live(console=console, refresh_per_second=4, transient=True, get_renderable=self.render)
+
+    def waiting(self, text: str) -> None:
+        print_line(self._console, text, style="yellow")  # the console of the table prints above it
 
     def render(self) -> RenderableType:
         """Return the current table: running pairs first, the latest finished ones below."""

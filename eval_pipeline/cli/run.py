@@ -16,13 +16,15 @@ from eval_pipeline.cli.ending import (
     PassRateLimit,
     ending,
     ending_document,
+    interrupted_ending,
     left_out,
     show_ending,
     show_failed_cases,
 )
 from eval_pipeline.cli.missing_warehouse import NEW, RESTORE, settle_missing_warehouse
 from eval_pipeline.cli.options import Selection, given_options, option_of, select, selection_options
-from eval_pipeline.cli.progress import choose_progress
+from eval_pipeline.cli.progress import Progress, choose_progress
+from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.tables import print_boards, print_line, print_warnings, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
@@ -57,7 +59,8 @@ def run_command(
     """Carry out SUITES (files, folders or globs; default: the project's) with every runner, and rank them.
 
     What was executed before and is unchanged is reused (--refresh missing). Exit codes: 0 done and nothing failed;
-    1 something failed, or a threshold was missed; 2 invalid input; 3 nothing could be graded; 130 interrupted.
+    1 something failed, or a threshold was missed; 2 invalid input; 3 nothing could be graded; 130 interrupted
+    (143 by SIGTERM, 129 by SIGHUP).
     """
     selection = select(**selected)
     console = Console(stderr=True)
@@ -69,9 +72,12 @@ def run_command(
 
     with choose_progress(console, quiet or as_json) as progress:
         selection.session.observer = progress
+        signals = _end_in_order(selection, progress)
         result = run_sweep(selection.session, selection.suites, selection.pairs, selection.launch.as_config())
     outcomes = [_by_case(selection, outcome) for outcome in result.outcomes]
     end = ending(outcomes, selection.problems, _limit(selection, min_pass_rate), result.problem)
+    if result.problem == INTERRUPTED or (signals is not None and signals.exit_code is not None):
+        end = interrupted_ending(_kept(selection, progress), signals)
     failed = failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
     standings = _standings(selection)
     if as_json:
@@ -83,6 +89,22 @@ def run_command(
         _show_outcome(console, selection, result.outcomes, result.problem)
         show_ending(console, end)
     sys.exit(end.code)
+
+
+def _end_in_order(selection: Selection, progress: Progress) -> Signals | None:
+    """Let a signal stop the sweep instead of ending the process at once; None where none are handled."""
+    signals = click.get_current_context().find_object(Signals)
+    if signals is not None:
+        selection.session.stop = signals.end_in_order(lambda: f": {_kept(selection, progress)}")
+    return signals
+
+
+def _kept(selection: Selection, progress: Progress) -> str:
+    """Return how many executions of an interrupted sweep are kept, and how to go on."""
+    refresh = selection.launch.refresh or selection.session.project.defaults.refresh
+    again = "" if refresh == "missing" else f" with --resume, since --refresh {refresh} repeats executions"
+    kept = counted(progress.stored, "execution is", "executions are")
+    return f"{kept} kept; the same command goes on from there{again}"
 
 
 def _limit(selection: Selection, flag: float | None) -> PassRateLimit:
@@ -142,21 +164,11 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
         print_line(console, left_out(selection.problems), style="red")
     if errored:
         print_line(console, f"{counted(errored, 'execution')} could not be graded; why: {WHY}", style="yellow")
-    if problem is not None:
-        print_line(console, f"problem: {problem}{_resume_hint(selection, problem)}", style="red")
+    if problem is not None and problem != INTERRUPTED:
+        print_line(console, f"problem: {problem}", style="red")
     data = show_path(Path(selection.session.project.data))
     where = f"tables: {data}/results.duckdb   ask: eval-pipeline sql --data {data}   look: eval-pipeline dev"
     print_line(console, where, style="dim")
-
-
-def _resume_hint(selection: Selection, problem: str) -> str:
-    """Return the advice to resume, where the refresh policy would repeat the executions of the interrupted sweep."""
-    refresh = selection.launch.refresh or selection.session.project.defaults.refresh
-    return (
-        f"; add --resume, since --refresh {refresh} repeats executions"
-        if (problem == INTERRUPTED and refresh != "missing")
-        else ""
-    )
 
 
 def _print_json(

@@ -5,6 +5,7 @@ of a pair are one step over all partitions of a run: a step of its own per parti
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from eval_pipeline.orchestration.run_page import run_on_page
 from eval_pipeline.orchestration.run_processes import tag_process
 from eval_pipeline.orchestration.sqlite_storage import newest_storage_id
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
+from eval_pipeline.stopping import Stopped
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import select_pairs
@@ -109,13 +111,32 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         report_inputs(context.instance, selected.pairs)
         reporter = PairReporter(context, session, keys, _still_requested(context, session, selected.unusable))
         if selected.pairs:
-            with session.store.exclusive(context.log.info) as killed:
+            with _ends_when_stopped(), session.store.exclusive(_waiting(context, session), session.stop) as killed:
                 end_killed_runs(context.instance, killed)
                 run_on_page(context, session, selected.pairs, options, reporter)
         reporter.raise_failure()
         yield from logged_checks(context)
 
     return evaluate
+
+
+@contextmanager
+def _ends_when_stopped() -> Iterator[None]:
+    """Make a requested stop Dagster's own interruption: the run is neither a success nor at fault."""
+    try:
+        yield
+    except Stopped:
+        raise dg.DagsterExecutionInterruptedError from None
+
+
+def _waiting(context: dg.AssetExecutionContext, session: ProjectSession) -> Callable[[str], None]:
+    """Return what reports a wait, on the page of the run and to the session's observer."""
+
+    def report(text: str) -> None:
+        context.log.info(text)
+        session.observer.waiting(text)
+
+    return report
 
 
 def _stages(context: dg.AssetExecutionContext) -> tuple[str, ...]:

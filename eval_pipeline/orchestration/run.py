@@ -37,7 +37,10 @@ class SweepRun:
 def run_sweep(
     session: ProjectSession, suites: Sequence[ValidatedSuite], pairs: Sequence[PairKey], config: dict[str, Any]
 ) -> SweepRun:
-    """Carry out pairs of these suites with a SweepConfig, then rank. A failing target raises nothing."""
+    """Carry out pairs of these suites with a SweepConfig, then rank. A failing target raises nothing.
+
+    After a request to stop the session the sweep ends early, and what it stored is ranked and published.
+    """
     sweep_run = SweepRun()
     session.observer = CollectingObserver(session.observer, sweep_run.outcomes)
     definitions = build_definitions(session, pairs)
@@ -47,7 +50,7 @@ def run_sweep(
         instance.add_dynamic_partitions(PAIRS, keys)
         sweep = _execute(definitions, "sweep", instance, config, range_tags(keys))
         sweep_run.run_id = sweep.run_id
-        sweep_run.problem = None if sweep.success else _problem(sweep)
+        sweep_run.problem = None if sweep.success else INTERRUPTED if session.stop.requested else _problem(sweep)
         if any(outcome.counts.changed for outcome in sweep_run.outcomes) or needs_ranking(session.warehouse):
             ranked = _execute(definitions, "rank", instance, None, {})
             sweep_run.problem = sweep_run.problem or (None if ranked.success else _problem(ranked))

@@ -115,11 +115,17 @@ class SweepObserver:
     def plan_started(self, plan: Plan) -> None:
         """The first attempt of a plan begins."""
 
+    def execution_stored(self, plan: Plan) -> None:
+        """An execution is on disk: whatever happens now, it is kept."""
+
     def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
         """A plan was executed, and scored if that stage is selected."""
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         """Pairs are done and stored; those that were stored together come together."""
+
+    def waiting(self, text: str) -> None:
+        """The sweep cannot go on until something else ends; `text` names it."""
 
 
 class ForwardingObserver(SweepObserver):
@@ -130,7 +136,9 @@ class ForwardingObserver(SweepObserver):
         self.pair_planned = onward.pair_planned  # type: ignore[method-assign]
         self.plan_reused = onward.plan_reused  # type: ignore[method-assign]
         self.plan_started = onward.plan_started  # type: ignore[method-assign]
+        self.execution_stored = onward.execution_stored  # type: ignore[method-assign]
         self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
+        self.waiting = onward.waiting  # type: ignore[method-assign]
 
     def sweep_started(self, sweep_id: str) -> None:
         self._onward.sweep_started(sweep_id)

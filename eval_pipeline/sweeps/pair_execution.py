@@ -148,6 +148,7 @@ class PairExecution:
             return self._keep_fallback(plan, execution, fallback)
         self.ledger.execute(execution)
         execution = await self.recorder.record(plan, execution)
+        self._context.observer.execution_stored(plan)
         stages = self._options.stages
         report = self._scorer.report(execution, plan.case) if NORMALIZE in stages else None
         status, spent = None, costs.of_execution(execution, report, self.pair.runner)

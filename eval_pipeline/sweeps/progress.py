@@ -68,10 +68,11 @@ class SweepProgress:
 
 
 class ProgressCounter(SweepObserver):
-    """Counts plans per pair, and passes everything on. `clock` returns seconds."""
+    """Counts plans per pair and stored executions, and passes everything on. `clock` returns seconds."""
 
     def __init__(self, onward: SweepObserver | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.rows: dict[PairKey, PairProgress] = {}
+        self.stored = 0
         self._clock = clock
         self._onward = onward or SweepObserver()
 
@@ -97,6 +98,10 @@ class ProgressCounter(SweepObserver):
     def plan_started(self, plan: Plan) -> None:
         self.rows[PairKey(plan.suite, plan.runner.name)].running += 1
         self._onward.plan_started(plan)
+
+    def execution_stored(self, plan: Plan) -> None:
+        self.stored += 1
+        self._onward.execution_stored(plan)
 
     def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
         row = self.rows[pair.name]

@@ -13,6 +13,7 @@ from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runners import load_runners, require_environment
 from eval_pipeline.executions.workspaces.contents import WorkspaceContents
 from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.stopping import StopRequest
 from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite, read_suites
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.sweeps.order import OrderClock
@@ -27,7 +28,7 @@ from eval_pipeline.warehouse.store import Warehouse
 @dataclass
 class ProjectSession:
     """A project with what has been loaded of it. `broken` are files that cannot be read as suites; `observer` follows
-    its sweeps, `clock` orders what they store."""
+    its sweeps, `clock` orders what they store, and a request to `stop` ends them."""
 
     project: Project
     suites: dict[str, ValidatedSuite] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class ProjectSession:
     broken: list[InputError] = field(default_factory=list)
     observer: SweepObserver = field(default_factory=SweepObserver)
     clock: OrderClock = field(default_factory=OrderClock)
+    stop: StopRequest = field(default_factory=StopRequest)
 
     def __post_init__(self) -> None:
         self.store = SweepStore(self.project.open_warehouse(), self.clock)

@@ -22,6 +22,7 @@ from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
 from eval_pipeline.executions.workspaces.manager import Workspaces
+from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.background_loop import BackgroundLoop
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.costs import open_budget
@@ -55,23 +56,27 @@ def carry_out(
     observer: SweepObserver | None = None,
     runner_named: Callable[[str], Runner] | None = None,
     clock: OrderClock | None = None,
+    stop: StopRequest | None = None,
 ) -> list[PairOutcome]:
-    """Carry out pairs and return what became of them, in the order they finished.
+    """Carry out pairs and return what became of them, in the order they finished. Raises Stopped after `stop`.
 
     The sweep runs in a thread of its own: what the caller does with finished pairs delays no call. A target that fails
     is a row. A pair that we fail to store has an outcome with `error`; the others go on. `runner_named` finds graders
     and fallbacks; `clock` orders what is stored.
     """
     observer = observer or SweepObserver()
-    clock = clock or OrderClock()
+    clock, stop = clock or OrderClock(), stop or StopRequest()
+    stop.check()
     context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock)
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
     running = BackgroundLoop(lambda: _Sweep(pairs, context, finished.put).run(), lambda: finished.put(None))
     outcomes: list[PairOutcome] = []
     try:
-        for group in _as_they_finish(finished):
-            outcomes += group
-            observer.pairs_finished(group)
+        with stop.calling(lambda: finished.put(None)):
+            for group in _as_they_finish(finished):
+                outcomes += group
+                observer.pairs_finished(group)
+        stop.check()
     except BaseException:
         running.cancel()
         raise
@@ -97,6 +102,7 @@ def run_recorded(
             observer=observer,
             runner_named=session.runner,
             clock=session.clock,
+            stop=session.stop,
         )
 
 

@@ -10,15 +10,16 @@ from datetime import datetime
 from typing import Any
 
 import polars as pl
-from filelock import Timeout
 
 from eval_pipeline.leaderboards.standings import PAIR_COLUMNS, RANKED_COLUMNS, rank
+from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.waiting import held
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +50,20 @@ class SweepStore:
         return new
 
     @contextmanager
-    def exclusive(self, report: Callable[[str], object] = lambda text: None) -> Iterator[list[str]]:
+    def exclusive(
+        self, report: Callable[[str], object] = lambda text: None, stop: StopRequest | None = None
+    ) -> Iterator[list[str]]:
         """Let one sweep at a time run in a data folder: wait for the one under way. A killed process holds no lock.
 
-        Yields the Dagster run ids of sweeps whose process was killed; they are marked as interrupted.
+        Yields the Dagster run ids of sweeps whose process was killed; they are marked as interrupted. Raises Stopped
+        after a `stop` while waiting.
         """
-        lock = self.warehouse.storage.lock("sweep")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            report("another sweep of this data folder is under way: waiting for it")
-            lock.acquire()
-        try:
+
+        def waits(what: str) -> None:
+            report(f"another sweep of this data folder is under way: {what}")
+
+        with held(self.warehouse.storage.lock("sweep"), waits, stop or StopRequest()):
             yield queries.interrupt_running_sweeps(self.warehouse)
-        finally:
-            lock.release()
 
     @contextmanager
     def recorded(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> Iterator[str]:

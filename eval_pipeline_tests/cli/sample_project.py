@@ -138,7 +138,7 @@ class CliProject:
         """The command in a process of its own, to be killed or interrupted; whatever is left of it is ended."""
         program = (
             "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-            "from eval_pipeline.cli.main import main; main(sys.argv[1:])"
+            "from eval_pipeline.cli.entry import main; main()"
         )
         with subprocess.Popen(
             [sys.executable, "-c", program, *arguments],

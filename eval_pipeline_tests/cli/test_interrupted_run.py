@@ -82,14 +82,27 @@ def test_a_killed_run_goes_on_where_it_was(cli_project: CliProject, first: list[
     assert journalled(cli_project) == 0
 
 
-def test_an_interrupted_run_leaves_no_child_and_keeps_what_it_did(cli_project: CliProject) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
+)
+def test_an_interrupted_run_leaves_no_child_and_keeps_what_it_did(
+    cli_project: CliProject, number: signal.Signals, code: int
+) -> None:
     with cli_project.process("run", "suites/greetings.yaml") as process:
         wait_until(lambda: late_case_hangs(cli_project))
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=DEADLINE_S)
 
-    assert process.returncode == 130
+    assert process.returncode == code
+    assert f"exit {code}: interrupted: {len(EARLY)} executions are kept; the same command goes on" in err
     assert "Traceback" not in out + err
+    assert "did not succeed" not in err
+    assert cli_project.ask("SELECT status FROM sweeps") == [("interrupted",)]
     (child,) = (cli_project.root / "pids.log").read_text(encoding="utf-8").split()
     assert not alive(int(child))
     cli_project.write("go", "")

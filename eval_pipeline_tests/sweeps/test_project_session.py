@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 
 import pytest
 
 from eval_pipeline.errors import InputError, InputErrors, UnknownName
+from eval_pipeline.stopping import Stopped, StopRequest
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
@@ -77,6 +80,22 @@ def test_a_second_sweep_of_a_data_folder_says_that_it_waits_and_then_goes_on(fol
     thread.join(60)
 
     assert went_on.is_set()
+
+
+def test_a_sweep_that_waits_names_the_one_under_way(folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/eval-pipeline", "run", "my suite.yaml"])
+    reported: list[str] = []
+    stop = StopRequest()
+
+    def report(text: str) -> None:
+        reported.append(text)
+        stop.request()
+
+    with folder.session().store.exclusive(), pytest.raises(Stopped), folder.session().store.exclusive(report, stop):
+        pass
+
+    (text,) = reported
+    assert f"waiting for `eval-pipeline run 'my suite.yaml'`, process {os.getpid()}, under way since 2" in text
 
 
 def test_a_sweep_that_was_killed_is_written_down_as_interrupted_and_its_run_is_named(folder: ProjectFolder) -> None:
