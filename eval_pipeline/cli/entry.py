@@ -28,16 +28,16 @@ def main() -> None:
 
 def _leave(ended: list[BaseException], signals: Signals) -> None:
     """End the process as the command did; a signal that it ended of decides the exit code."""
-    from eval_pipeline.cli.leaving import quick_exit  # noqa: PLC0415 — see above
+    from eval_pipeline.cli.leaving import leave_at_once, quick_exit  # noqa: PLC0415 — see above
 
+    if signals.exit_code is not None:
+        leave_at_once(signals.exit_code)
     with quick_exit():
-        if signals.exit_code is not None:
-            sys.exit(signals.exit_code)
         for error in ended:
             raise error
 
 
 def _end_programs() -> None:
     """End the programs that this process started."""
-    with suppress(KeyError):
+    with suppress(KeyError, AttributeError):  # not imported, or not yet: nothing is started
         sys.modules["eval_pipeline.executions.started_programs"].end_own()

@@ -6,7 +6,8 @@ import atexit
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import NoReturn
 
 
 @contextmanager
@@ -36,3 +37,11 @@ def _leave(codes: list[int]) -> None:
     except OSError:
         return  # a closed pipe: the interpreter reports it as usual
     os._exit(codes[0])
+
+
+def leave_at_once(code: int) -> NoReturn:
+    """Leave the process without waiting for threads; what can still be printed is."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)

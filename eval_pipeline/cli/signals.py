@@ -26,6 +26,7 @@ ORDERLY_S = 20.0
 HURRY_S = 5.0
 """How long after a second signal."""
 _ENDED = 0
+_BYTES_AT_ONCE = 4_096
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -46,6 +47,9 @@ class Signals:
         self._deadline: float | None = None
         self._process = os.getpid()
         self._reads, self._writes = os.pipe()
+        self._wakes, self._woken = os.pipe()
+        for descriptor in (self._wakes, self._woken):
+            os.set_blocking(descriptor, False)
 
     @property
     def exit_code(self) -> int | None:
@@ -57,6 +61,8 @@ class Signals:
         for number in HANDLED:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._note)
+        # The system may deliver a signal to any thread; only this wakes the main thread, which then calls `_note`.
+        signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
 
     def end_in_order(self, summary: Callable[[], str]) -> StopRequest:
         """Let the command end by itself from now on; return the request that it has to follow."""
@@ -86,9 +92,14 @@ class Signals:
 
     def _next(self) -> int:
         """Return the next signal or the end of the command; the process ends here when its time is over."""
-        wait = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-        if not select.select([self._reads], [], [], wait)[0]:
-            self.leave()
+        ready: list[int] = []
+        while self._reads not in ready:
+            wait = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+            ready, _, _ = select.select([self._reads, self._wakes], [], [], wait)
+            if not ready:
+                self.leave()
+            if self._wakes in ready:
+                os.read(self._wakes, _BYTES_AT_ONCE)
         return os.read(self._reads, 1)[0]
 
     def _take(self, number: int) -> None:
