@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval_pipeline.executions.output_guard import OutputGuard
+from eval_pipeline.executions.program_watcher import all_processes, marked_processes
+from eval_pipeline.executions.started_programs import owner_variables
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 
 MARKER = "EVAL_PIPELINE_EXECUTION"
@@ -61,7 +63,7 @@ async def run_program(
     stdout, stderr = folder / "stdout", folder / "stderr"
     marker = uuid.uuid4().hex
     started = time.monotonic()
-    environment = {**(os.environ if env is None else env), MARKER: marker}
+    environment = {**(os.environ if env is None else env), MARKER: marker, **owner_variables()}
     process = _start(command, stdout, stderr, cwd=cwd, env=environment, stdin=stdin)
     # The group alone does not suffice: a child may call setsid. The marker in its environment identifies it.
     waiting = _exit_future(process)
@@ -167,11 +169,7 @@ def _marked(marker: str, first: int | None) -> Iterator[int]:
     """Yield processes whose environment holds our marker (Linux only; elsewhere only the group can be ended)."""
     if not sys.platform.startswith("linux"):
         return
-    needle = f"{MARKER}={marker}".encode()
-    for pid in _processes(first):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as environment:  # noqa: PTH123 — hot
-            if needle in environment.read():
-                yield pid
+    yield from marked_processes(f"{MARKER}={marker}".encode(), _processes(first))
 
 
 def _processes(first: int | None) -> Iterable[int]:
@@ -182,8 +180,7 @@ def _processes(first: int | None) -> Iterable[int]:
     newest = _newest_process() if first is not None else 0
     if first is not None and first <= newest < first + _FEW:
         return range(first + 1, newest + 1)
-    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 — hot
-    return [pid for pid in pids if first is None or not first <= newest or first < pid <= newest]
+    return [pid for pid in all_processes() if first is None or not first <= newest or first < pid <= newest]
 
 
 def _newest_process() -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from eval_pipeline.executions.started_programs import end_orphans, marked
 from eval_pipeline.leaderboards.standings import PAIR_COLUMNS, RANKED_COLUMNS, rank
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.options import SweepOptions
@@ -55,15 +56,19 @@ class SweepStore:
     ) -> Iterator[list[str]]:
         """Let one sweep at a time run in a data folder: wait for the one under way. A killed process holds no lock.
 
-        Yields the Dagster run ids of sweeps whose process was killed; they are marked as interrupted. Raises Stopped
-        after a `stop` while waiting.
+        Programs that killed sweeps left are ended; those that are started inside the block are marked, to end with this
+        process. Yields the Dagster run ids of sweeps whose process was killed; they are marked as interrupted. Raises
+        Stopped after a `stop` while waiting.
         """
 
         def waits(what: str) -> None:
             report(f"another sweep of this data folder is under way: {what}")
 
         with held(self.warehouse.storage.lock("sweep"), waits, stop or StopRequest()):
-            yield queries.interrupt_running_sweeps(self.warehouse)
+            folder = self.warehouse.storage.workspaces
+            end_orphans(folder)
+            with marked(folder):
+                yield queries.interrupt_running_sweeps(self.warehouse)
 
     @contextmanager
     def recorded(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> Iterator[str]:

@@ -11,6 +11,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from eval_pipeline.executions.started_programs import owner_variables
+
 TIME_LIMIT_S = 300.0
 _LOOKUP_LIMIT_S = 30.0
 _KEPT = (
@@ -95,7 +97,7 @@ async def git(
             *_PLAIN,
             *(str(argument) for argument in arguments),
             cwd=cwd,
-            env=git_environment(env),
+            env={**git_environment(env), **owner_variables()},
             stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
