@@ -14,6 +14,7 @@ from eval_pipeline.cli import address, dev_services
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.sweeps.dagster_databases import prepare_databases
 from eval_pipeline.sweeps.dagster_files import prepare_home, workspace_file
 from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE
 
@@ -41,6 +42,7 @@ def dev_command(project: Path | None, data: Path | None, host: str, port: int, a
     """
     opened = open_project(project, data)
     _check_free(host, port)
+    prepare_databases(opened.data, opened.root)
     home = prepare_home(opened.data, opened.root)
     environment = {**os.environ, "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1"}
     environment["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _SUPERSEDED]))

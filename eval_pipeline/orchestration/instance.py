@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepo
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._core.utils import make_new_run_id
 from filelock import FileLock
+from sqlalchemy.exc import DatabaseError
 
 from eval_pipeline.orchestration.run_processes import end_dead_runs, process_tag
 from eval_pipeline.orchestration.sqlite_storage import SweepSqliteStorage
+from eval_pipeline.sweeps.dagster_databases import find_damage
 from eval_pipeline.sweeps.dagster_files import location_name, prepare_home, runs_folder
 
 EVENTS_AT_ONCE = 200
@@ -32,12 +35,25 @@ def end_killed_runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> Non
             instance.report_run_failed(run, "the process of this run was killed; finished executions are kept")
 
 
-def open_instance(data: Path, root: Path | None = None) -> dg.DagsterInstance:
-    """Return the instance for a sweep in this process; `root` is the project's folder.
+@contextmanager
+def open_instance(data: Path, root: Path | None = None) -> Iterator[dg.DagsterInstance]:
+    """Yield the instance for a sweep in this process; `root` is the project's folder.
 
     Output goes to the terminal instead of into captured logs, and events are stored several at a time. Runs that killed
-    processes left unfinished are ended first.
+    processes left unfinished are ended first. Raises DagsterDamage for a database of the instance that cannot be read.
     """
+    try:
+        with _open(data, root) as instance:
+            end_dead_runs(instance)
+            yield instance
+    except DatabaseError as error:
+        damage = find_damage(data, root)
+        if damage is None:
+            raise
+        raise damage from error
+
+
+def _open(data: Path, root: Path | None) -> dg.DagsterInstance:
     quiet = {
         "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
     }
@@ -51,7 +67,6 @@ def open_instance(data: Path, root: Path | None = None) -> dg.DagsterInstance:
     instance.create_run_for_job = partial(  # type: ignore[method-assign]
         _create_run, instance.create_run_for_job, location_name(root or Path.cwd())
     )
-    end_dead_runs(instance)
     return instance
 
 

@@ -18,7 +18,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,6 +41,8 @@ from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData, serialize_value
 from sqlalchemy import MetaData, NullPool, create_engine
 from sqlalchemy.engine import Connection, Engine
+
+from eval_pipeline.sweeps.dagster_databases import database_problem, is_empty
 
 BUSY_TIMEOUT_S = 60
 """How long to wait for another process that writes to the same file."""
@@ -91,6 +93,9 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         self._held = False
         self._newest_of_assets: dict[tuple[str, str], tuple[EventLogEntry, int]] = {}
         self.newest_asset_event: int | None = None
+        index = Path(base_dir, f"{INDEX_SHARD_NAME}.db")
+        if is_empty(index):
+            index.unlink(missing_ok=True)  # Dagster makes its tables only where there is no file
         super().__init__(base_dir, inst_data)
 
     @contextmanager
@@ -164,12 +169,21 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         if _is_complete(engine, "event_logs"):
             return
         database = Path(str(engine.url.database))
-        if database.exists():
+        if not is_empty(database):
             super()._initdb(engine, for_index_shard)
             return
-        blank = database.parent.parent / f"blank-events-{dg.__version__}.db"
+        part = database.with_suffix(".part")
+        shutil.copyfile(self._blank, part)
+        part.replace(database)
+
+    @cached_property
+    def _blank(self) -> Path:
+        """An event log without events, which the database of each run starts as; made again where it is damaged."""
+        blank = Path(self._base_dir).parent / f"blank-events-{dg.__version__}.db"
+        if database_problem(blank) is not None:
+            shutil.rmtree(blank) if blank.is_dir() else blank.unlink()
         _make_if_missing(blank, SqlEventLogStorageMetadata)
-        shutil.copyfile(blank, database)
+        return blank
 
     def _end_all(self, *, commit: bool) -> None:
         """End open transactions, runs first: an event in the index alone would have no run."""
@@ -272,7 +286,7 @@ def _make_if_missing(database: Path, tables: MetaData) -> bool:
     SQLite commits each statement that makes a table to the disk, so they run in memory. The file appears whole or not
     at all.
     """
-    if database.exists():
+    if not is_empty(database):
         return False
     database.parent.mkdir(parents=True, exist_ok=True)
     part = database.with_suffix(".part")
