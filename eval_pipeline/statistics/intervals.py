@@ -24,19 +24,24 @@ def wilson(successes: int, trials: int, z: float = Z95) -> Interval | None:
     """Return Wilson's score interval of a rate (Wilson 1927, JASA 22); None without trials."""
     if trials <= 0:
         return None
-    middle, half = _wilson(successes, trials, z)
+    return wilson_at(successes / trials, trials, z)
+
+
+def wilson_at(share: float, trials: float, z: float = Z95) -> Interval:
+    """Return Wilson's interval of a share of (an effective number of) trials above 0."""
+    middle, half = _wilson(share, trials, z)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def wilson_low(successes: pl.Expr, trials: pl.Expr) -> pl.Expr:
     """Return the lower end of `wilson` as an expression, null without trials."""
-    middle, half = _wilson(successes, pl.when(trials > 0).then(trials))
+    middle, half = _wilson(successes / trials, pl.when(trials > 0).then(trials))
     return _within_one(middle - half)
 
 
 def wilson_high(successes: pl.Expr, trials: pl.Expr) -> pl.Expr:
     """Return the upper end of `wilson` as an expression, null without trials."""
-    middle, half = _wilson(successes, pl.when(trials > 0).then(trials))
+    middle, half = _wilson(successes / trials, pl.when(trials > 0).then(trials))
     return _within_one(middle + half)
 
 
@@ -45,9 +50,9 @@ def _within_one(value: Any) -> pl.Expr:
     return clipped
 
 
-def _wilson(successes: Any, trials: Any, z: float = Z95) -> tuple[Any, Any]:
+def _wilson(share: Any, trials: Any, z: float = Z95) -> tuple[Any, Any]:
     """Return middle and half width of Wilson's interval, for numbers or expressions."""
-    share, squared = successes / trials, z * z
+    squared = z * z
     middle = (share + squared / (2 * trials)) / (1 + squared / trials)
     half = z / (1 + squared / trials) * (share * (1 - share) / trials + squared / (4 * trials * trials)) ** 0.5
     return middle, half

@@ -1,4 +1,4 @@
-"""Quantiles of Student's t distribution."""
+"""Student's t distribution: quantiles and tails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def t_quantile(degrees: int, level: float = 0.95) -> float:
         return (1 - 2 * tail) * math.sqrt(2 / (4 * tail * (1 - tail)))
     low, high, value = 0.0, 1e12, 2.0
     for _ in range(200):
-        excess = _t_tail(value, degrees) - tail
+        excess = t_tail(value, degrees) - tail
         low, high = (value, high) if excess > 0 else (low, value)
         step = value + excess / _t_density(value, degrees)
         following = step if low < step < high else (low + min(high, 4 * low + 1)) / 2
@@ -31,8 +31,8 @@ def t_quantile(degrees: int, level: float = 0.95) -> float:
     return value
 
 
-def _t_tail(value: float, degrees: int) -> float:
-    """The chance that Student's t exceeds a value ≥ 0 (Abramowitz and Stegun 26.7.1)."""
+def t_tail(value: float, degrees: int) -> float:
+    """Return the probability that Student's t exceeds a value ≥ 0 (Abramowitz and Stegun 26.7.1)."""
     return _incomplete_beta(degrees / (degrees + value * value), degrees / 2, 0.5) / 2
 
 

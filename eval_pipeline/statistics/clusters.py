@@ -1,0 +1,144 @@
+"""Intervals of rates and mean scores whose answers come in clusters: repetitions of a case, cases of one origin.
+
+The estimate is the mean over cases of each case's own mean. Answers to one case are alike, so the interval is
+Wilson's on the effective sample size: the number of independent answers that would give the same standard error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from eval_pipeline.statistics.intervals import Z95, Interval, wilson_at
+from eval_pipeline.statistics.student import t_quantile
+
+_PRIOR = 1 / 16
+_POISSON_LOW = (0.0, 0.05129329438755058, 0.3553615106986621, 0.8176914475850093)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSums:
+    """Sufficient statistics of the means of cases, each in [0, 1]. Sums of disjoint clusters add up field by field.
+
+    With S the sum of the case means of a cluster and m its number of cases, over all clusters: `squares` is the sum
+    of S², `products` of m S, `sizes` of m². Where every case is its own cluster these are the sum of squares, the sum
+    and the number of cases. `inverse_counts` is the sum over cases of 1 / answers.
+    """
+
+    cases: int
+    clusters: int
+    total: float
+    squares: float
+    products: float
+    sizes: float
+    inverse_counts: float
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over cases; None without cases."""
+        return self.total / self.cases if self.cases else None
+
+
+def case_sums(means: Sequence[float], counts: Sequence[int], clusters: Sequence[Hashable] | None = None) -> CaseSums:
+    """Return the statistics of cases: their means, numbers of answers (above 0) and, by default each its own, clusters.
+
+    Raises ValueError for a case without a cluster.
+    """
+    groups = list(clustered(means, clusters))
+    return CaseSums(
+        cases=len(means),
+        clusters=len(groups),
+        total=sum(total for _, total in groups),
+        squares=sum(total * total for _, total in groups),
+        products=sum(size * total for size, total in groups),
+        sizes=float(sum(size * size for size, _ in groups)),
+        inverse_counts=sum(1 / count for count in counts),
+    )
+
+
+def clustered(values: Sequence[float], clusters: Sequence[Hashable] | None) -> Iterator[tuple[int, float]]:
+    """Yield the size and sum of each cluster of values, by default of each value. Raises ValueError without a name."""
+    if clusters is None:
+        yield from ((1, value) for value in values)
+        return
+    groups: dict[Hashable, tuple[int, float]] = {}
+    for value, name in zip(values, clusters, strict=True):
+        if name is None or name != name:
+            raise ValueError("a value has no cluster")
+        size, total = groups.get(name, (0, 0.0))
+        groups[name] = size + 1, total + value
+    yield from groups.values()
+
+
+def clustered_error(sums: CaseSums) -> float | None:
+    """Return the standard error of the mean; None below two clusters.
+
+    The cluster-robust error with the correction g / (g - 1) for g clusters (Liang and Zeger 1986, Biometrika 73;
+    Miller 2024, arXiv 2411.00640).
+    """
+    if sums.clusters < 2:
+        return None
+    return math.sqrt(_spread(sums) * sums.clusters / (sums.clusters - 1)) / sums.cases
+
+
+def _spread(sums: CaseSums) -> float:
+    """The sum over clusters of (S - m mean)²."""
+    middle = sums.total / sums.cases
+    return max(0.0, sums.squares - 2 * middle * sums.products + middle * middle * sums.sizes)
+
+
+def rate_interval(sums: CaseSums) -> Interval | None:
+    """Return the 95 % interval of a pass rate; None without cases. It always has a width.
+
+    With one answer per case and no further clusters it is Wilson's, modified near 0 and 1.
+    """
+    return _interval(sums, sums.cases * sums.cases / sums.inverse_counts) if sums.cases else None
+
+
+def score_interval(sums: CaseSums) -> Interval | None:
+    """Return the 95 % interval of a mean of scores in [0, 1]; None without cases. It always has a width."""
+    return _interval(sums, float("inf")) if sums.cases else None
+
+
+def _interval(sums: CaseSums, answers: float) -> Interval:
+    share = min(1.0, max(0.0, sums.total / sums.cases))
+    size = effective_size(sums, answers)
+    low, high = wilson_at(share, size)
+    return min(low, _near_zero(share, size)), max(high, 1 - _near_zero(1 - share, size))
+
+
+def effective_size(sums: CaseSums, answers: float) -> float:
+    """Return the effective sample size of a mean in [0, 1], between the clusters' (Kish 1965, Survey Sampling) and
+    `answers`.
+
+    It is p (1 - p) / variance (Korn and Graubard 1998, Survey Methodology 24), where the variance is the
+    cluster-robust one. The design effect relative to clusters that are each all or nothing, the greatest variance, is
+    drawn towards 1 with the weight of 1/16 against p (1 - p) (clusters - 1), found by simulation: near 0 and 1, and
+    with few clusters, the data hardly shows how alike the answers to a case are. Few clusters also count by Student's
+    t.
+    """
+    share = sums.total / sums.cases
+    least = sums.cases * sums.cases / sums.sizes
+    error, binomial = clustered_error(sums), share * (1 - share)
+    if error is None or binomial <= 0:
+        return least
+    effect = min(1.0, max(least / answers, error * error / binomial * least))
+    known = binomial * (sums.clusters - 1)
+    drawn = (known * effect + _PRIOR) / (known + _PRIOR)
+    few = (Z95 / t_quantile(sums.clusters - 1)) ** 2
+    return min(answers, max(least, least / drawn * few))
+
+
+def _near_zero(share: float, size: float) -> float:
+    """Return the lower end for up to three successes, 1 for more.
+
+    Where Wilson's interval covers too seldom, its end is replaced by Poisson's 5 % limit over the size (Brown, Cai and
+    DasGupta 2001, Statistical Science 16, modified Wilson interval); between whole successes, interpolated.
+    """
+    successes = share * size
+    whole = min(int(successes), len(_POISSON_LOW) - 2)
+    part = successes - whole
+    if part > 1:
+        return 1.0
+    return (_POISSON_LOW[whole] * (1 - part) + _POISSON_LOW[whole + 1] * part) / size
