@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -25,22 +25,34 @@ from eval_pipeline.leaderboards.comparisons import (
     check_names,
     compare,
     details,
-    fell_relatively,
-    got_worse,
     matrix,
     one_per_runner,
+    ranks_of,
     ratings,
+    tests_of,
 )
+from eval_pipeline.leaderboards.gates import Gate, GateRule, Policy, details_of, gates, worst
 from eval_pipeline.leaderboards.results import RUNNER_CASE, Results
-from eval_pipeline.leaderboards.show import UNKNOWN, amount, counted, percent
+from eval_pipeline.leaderboards.show import UNKNOWN, amount, counted, percent, rank_text
 
 NOTHING_PAIRED = 3
+NOT_SHOWN = 4
 HEAD = ("suite", "delta", "95 %", "wins", "losses", "ties", "paired", "means", "pass rates", "up", "down", "p")
 """The columns, the most important first: a narrow terminal shows those on the left."""
 _LEGEND = (
     "delta: candidate - baseline, mean over cases; 95 %: paired, by Student's t over cases; up, down: cases whose pass "
     "rate rose or fell; p: exact sign test of those (McNemar's, with one repetition)"
 )
+_RANKS_LEGEND = (
+    "rank: the ranks that a side may have by the mean score, all sides together at 95 %: sides differ where the "
+    "sign-flip test of their cases, adjusted for all pairs (Holm), is below 5 %"
+)
+_STYLES = {"GO": "green", "NO-GO": "red", "INCONCLUSIVE": "yellow"}
+_MEANINGS = {
+    "GO": "no drop beyond the margin",
+    "NO-GO": "a drop beyond the margin",
+    "INCONCLUSIVE": "the cases do not show whether it dropped beyond the margin",
+}
 
 
 @click.command(name="compare")
@@ -54,10 +66,15 @@ _LEGEND = (
     "--fail-on-regression", "most_losses", type=click.IntRange(1), is_flag=False, flag_value=1, metavar="[N]",
     help="Exit 1 when N or more cases lost, regardless of the mean (default N: 1).",
 )  # fmt: skip
-@click.option("--max-drop", type=click.FloatRange(0, 1), default=0.0, help="Maximum drop of the mean without exit 1.")
 @click.option(
-    "--max-relative-drop", type=click.FloatRange(0, 1), help="Maximum share of the baseline's mean lost without exit 1."
-)
+    "--max-drop", type=click.FloatRange(0, 1), default=0.0,
+    help="The gate's margin: the greatest drop of the mean that is tolerated (default 0).",
+)  # fmt: skip
+@click.option(
+    "--max-relative-drop", type=click.FloatRange(0, 1),
+    help="A second margin, as a share of the baseline's mean.",
+)  # fmt: skip
+@click.option("--require-go", is_flag=True, help=f"Exit {NOT_SHOWN} when the gate is INCONCLUSIVE.")
 @click.option("--ratings", "rated", is_flag=True, help="Rate all sides by their wins over each other (Bradley-Terry).")
 @click.option("--allow-changed", is_flag=True, help="Also pair cases whose content differs between the sides.")
 @click.option("--most", type=click.IntRange(0), default=20, help="Changed cases to show (default 20).")
@@ -73,6 +90,7 @@ def compare_command(
     most_losses: int | None,
     max_drop: float,
     max_relative_drop: float | None,
+    require_go: bool,
     rated: bool,
     allow_changed: bool,
     most: int,
@@ -84,8 +102,11 @@ def compare_command(
     board:ID, current, an AgentV run folder or index.jsonl, or a json or jsonl export. A single side with several
     runners compares those with each other. Ungraded cases are left out and counted.
 
-    Exit codes: 1 when a candidate's mean is below the baseline's (by more than --max-drop), or by
-    --max-relative-drop or --fail-on-regression; 3 when no case could be paired.
+    The gate is NO-GO when the interval of a candidate's change shows a drop beyond --max-drop or --max-relative-drop,
+    GO when it excludes one, else INCONCLUSIVE.
+
+    Exit codes: 0 for GO and INCONCLUSIVE; 1 for NO-GO, or by --fail-on-regression; 3 when no case could be paired; 4
+    with --require-go for INCONCLUSIVE.
     """
     with ResultSources(project, data, suites, runners) as sources:
         results = _sides([sources.find(name) for name in sides])
@@ -93,13 +114,19 @@ def compare_command(
     if most_losses is not None and reference is None:
         raise InputError("--fail-on-regression needs a baseline: --baseline NAME")
     pairs = [_pair(a, b, reference, threshold, allow_changed) for a, b in _pairs(results, reference)]
-    code = _exit_code(pairs, reference, _Limits(most_losses, max_drop, max_relative_drop))
+    decided = gates(
+        [pair for pair in pairs if pair.baseline == reference],
+        Policy(max_drop=max_drop, max_relative_drop=max_relative_drop),
+    )
+    code = _exit_code(pairs, reference, decided, most_losses, require_go)
     strengths = ratings(pairs) if rated else None
     if as_json:
         rating = {"ratings": strengths} if strengths is not None else {}
-        click.echo(to_json(_document(results, pairs, code) | rating).decode())
+        gate = {"gate": details_of(decided)} if decided else {}
+        click.echo(to_json(_document(results, pairs) | gate | rating | {"exit_code": code}).decode())
     else:
         _show(table_console(), results, pairs, most)
+        _show_gates(table_console(), decided)
         _show_ratings(table_console(), strengths)
     sys.exit(code)
 
@@ -133,28 +160,36 @@ def _pair(first: Results, second: Results, baseline: str | None, threshold: floa
     return comparison if baseline in (first.name, None) else replace(comparison, cases=comparison.cases.head(0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """What a candidate may lose: cases, points of the mean, a share of the mean."""
-
-    most_losses: int | None
-    max_drop: float
-    max_relative_drop: float | None
-
-
-def _exit_code(pairs: Sequence[Comparison], baseline: str | None, limits: _Limits) -> int:
+def _exit_code(
+    pairs: Sequence[Comparison],
+    baseline: str | None,
+    decided: Sequence[Gate],
+    most_losses: int | None,
+    require_go: bool,
+) -> int:
     if not any(pair.summary.paired for pair in pairs):
         return NOTHING_PAIRED
-    if baseline is None:
-        return 0
-    deltas = [(pair.baseline, pair.candidate, pair.summary.mean_delta) for pair in pairs]
-    losses = max(pair.summary.losses for pair in pairs if pair.baseline == baseline)
-    share = limits.max_relative_drop
-    return int(
-        got_worse(deltas, baseline, limits.max_drop)
-        or (limits.most_losses is not None and losses >= limits.most_losses)
-        or (share is not None and any(fell_relatively(pair, share) for pair in pairs if pair.baseline == baseline))
-    )
+    decision = worst([gate.decision for gate in decided])
+    losses = max((pair.summary.losses for pair in pairs if pair.baseline == baseline), default=0)
+    if decision == "NO-GO" or (most_losses is not None and losses >= most_losses):
+        return 1
+    return NOT_SHOWN if require_go and decision == "INCONCLUSIVE" else 0
+
+
+def _show_gates(console: Console, decided: Sequence[Gate]) -> None:
+    for gate in decided:
+        named = f"{gate.candidate}: " if len(decided) > 1 else ""
+        rules = "; ".join(map(_rule_text, gate.rules))
+        text = f"{named}{_MEANINGS[gate.decision]} ({rules})"
+        print_line(console, text, mark=gate.decision, style=_STYLES[gate.decision])
+
+
+def _rule_text(rule: GateRule) -> str:
+    if rule.low is None or rule.high is None:
+        return "fewer than two cases"
+    if rule.rule == "max-relative-drop":
+        return f"relative change {100 * rule.low:+.1f} % to {100 * rule.high:+.1f} %, margin {100 * rule.margin:g} %"
+    return f"change {rule.low:+.3f} to {rule.high:+.3f}, margin {rule.margin:g}"
 
 
 def _show_ratings(console: Console, strengths: Mapping[str, float] | None) -> None:
@@ -241,6 +276,7 @@ def _show_matrix(console: Console, sides: Sequence[Results], pairs: Sequence[Com
     widest = scores.sort(spread.fill_null(-1.0), *keys, descending=[True] + [False] * len(keys)).head(most)
     paired = [pair for pair in pairs if pair.summary.paired]
     print_rows(console, ("baseline", "candidate", *HEAD[1:]), [_pair_line(pair) for pair in paired], Layout(keep=2))
+    _show_ranks(console, [side.name for side in sides], pairs)
     if len(paired) < len(pairs):
         print_line(
             console,
@@ -266,22 +302,32 @@ def _show_matrix(console: Console, sides: Sequence[Results], pairs: Sequence[Com
     console.print()
 
 
+def _show_ranks(console: Console, names: Sequence[str], pairs: Sequence[Comparison]) -> None:
+    ranks = sorted(ranks_of(pairs, names).items(), key=lambda entry: (entry[1], entry[0]))
+    console.print()
+    print_rows(console, ("rank", "side"), [(rank_text(low, high), name) for name, (low, high) in ranks])
+    print_line(console, _RANKS_LEGEND, style="dim")
+
+
 def _pair_line(pair: Comparison) -> tuple[str, ...]:
     return pair.baseline, pair.candidate, *_line(pair.summary)[1:]
 
 
-def _document(sides: Sequence[Results], pairs: Sequence[Comparison], code: int) -> dict[str, Any]:
+def _document(sides: Sequence[Results], pairs: Sequence[Comparison]) -> dict[str, Any]:
     if len(pairs) == 1:
-        return {**_pair_document(pairs[0]), "exit_code": code}
+        return _pair_document(pairs[0])
     names = [side.name for side in sides]
+    adjusted = [test.adjusted for test in tests_of(pairs, names)]
     return {
         "sides": names,
+        "ranks": ranks_of(pairs, names),
         "matrix": [
             {key: value for key, value in row.items() if key not in names} | {"scores": _scores(row, names)}
             for row in matrix(sides).iter_rows(named=True)
         ],
-        "pairwise": [details(pair) for pair in pairs],
-        "exit_code": code,
+        "pairwise": [
+            details(pair) | {"p_value_adjusted": p_value} for pair, p_value in zip(pairs, adjusted, strict=True)
+        ],
     }
 
 

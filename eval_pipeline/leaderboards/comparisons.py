@@ -6,7 +6,7 @@ their reason. Means are over cases: the repetitions of a case are averaged first
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -14,10 +14,12 @@ import polars as pl
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case
-from eval_pipeline.statistics.intervals import Interval, student_interval
-from eval_pipeline.statistics.limits import drop_breach
+from eval_pipeline.statistics.clusters import clustered_interval
+from eval_pipeline.statistics.intervals import Interval
 from eval_pipeline.statistics.paired_tests import SignTest, sign_test
+from eval_pipeline.statistics.ranks import PairTest, adjusted_tests, rank_intervals
 from eval_pipeline.statistics.ratings import bradley_terry
+from eval_pipeline.statistics.sign_flips import sign_flip_test
 from eval_pipeline.statistics.summaries import mean
 
 THRESHOLD = 0.1
@@ -31,7 +33,9 @@ class Summary:
     """The numbers of a comparison, over all suites (`suite` None) or one.
 
     Means, `mean_delta` (candidate - baseline) and its 95 % interval (paired, Student's t, cases as units) are over the
-    `paired` cases. `passes` is the exact sign test of the cases' pass rates: with one repetition, McNemar's.
+    `paired` cases. `p_value` is the sign-flip test of the mean change, None without pairs. `passes` is the exact sign
+    test of the cases' pass rates: with one repetition, McNemar's. The answers of several runners to a case are one unit
+    of the interval and of `p_value`.
     """
 
     suite: str | None
@@ -43,6 +47,7 @@ class Summary:
     mean_candidate: float | None
     mean_delta: float | None
     interval: Interval | None
+    p_value: float | None
     pass_rate_baseline: float | None
     pass_rate_candidate: float | None
     passes: SignTest
@@ -67,6 +72,11 @@ class Comparison:
     summary: Summary
     suites: tuple[Summary, ...]
     cases: pl.DataFrame
+
+    @property
+    def paired(self) -> pl.DataFrame:
+        """The rows of `cases` that are paired."""
+        return self.cases.filter(pl.col("delta").is_not_null())
 
     def changes(self, most: int) -> pl.DataFrame:
         """Return the wins and losses of largest change; of equal changes, losses first."""
@@ -130,7 +140,7 @@ def _paired(
 def _summary(cases: pl.DataFrame, suite: str | None) -> Summary:
     counts = dict(cases["outcome"].value_counts().iter_rows())
     paired = cases.filter(pl.col("delta").is_not_null())
-    deltas = paired["delta"].to_list()
+    deltas, clusters = paired["delta"].to_list(), clusters_of(paired)
     passes = (paired["pass_rate_candidate"] - paired["pass_rate_baseline"]).to_list()
     return Summary(
         suite=suite,
@@ -141,7 +151,8 @@ def _summary(cases: pl.DataFrame, suite: str | None) -> Summary:
         mean_baseline=mean(paired["score_baseline"].to_list()),
         mean_candidate=mean(paired["score_candidate"].to_list()),
         mean_delta=mean(deltas),
-        interval=_possible(student_interval(deltas)),
+        interval=_possible(clustered_interval(deltas, clusters)),
+        p_value=sign_flip_test(deltas, clusters),
         pass_rate_baseline=mean(paired["pass_rate_baseline"].to_list()),
         pass_rate_candidate=mean(paired["pass_rate_candidate"].to_list()),
         passes=sign_test(passes),
@@ -175,25 +186,28 @@ def one_per_runner(results: Results) -> list[Results]:
     return [Results(runner, results.frame.filter(pl.col("runner") == runner), results.at) for runner in results.runners]
 
 
-def got_worse(mean_deltas: Iterable[tuple[str, str, float | None]], baseline: str, tolerated: float = 0.0) -> bool:
-    """Return whether any side is worse on average than the side `baseline`, by more than is tolerated.
+def clusters_of(cases: pl.DataFrame) -> list[tuple[Any, ...]] | None:
+    """Return the case of each row where several runners answered it; None where every row is a case of its own."""
+    return cases.select(CASE).rows() if "runner" in cases.columns else None
 
-    Each entry is (baseline, candidate, mean delta) of a pair. Pairs without that side or a delta do not count.
-    """
-    deltas = (
-        delta if first == baseline else -delta
-        for first, second, delta in mean_deltas
-        if delta is not None and baseline in (first, second)
+
+def tests_of(comparisons: Sequence[Comparison], names: Sequence[str]) -> list[PairTest]:
+    """Return the tests of all pairs of sides (by their places in `names`), adjusted for their number."""
+    return adjusted_tests(
+        (
+            names.index(comparison.candidate),
+            names.index(comparison.baseline),
+            comparison.summary.paired,
+            comparison.summary.mean_delta,
+            comparison.summary.p_value,
+        )
+        for comparison in comparisons
     )
-    return any(drop_breach(0.0, delta, max_drop=tolerated) for delta in deltas)
 
 
-def fell_relatively(comparison: Comparison, max_relative_drop: float) -> bool:
-    """Return whether the candidate's mean is below the baseline's by more than a share of the baseline's."""
-    before, after = comparison.summary.mean_baseline, comparison.summary.mean_candidate
-    if before is None or after is None:
-        return False
-    return drop_breach(before, after, max_relative_drop=max_relative_drop) is not None
+def ranks_of(comparisons: Sequence[Comparison], names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the best and the worst rank that each side may have, by the tests of all pairs."""
+    return dict(zip(names, rank_intervals(len(names), tests_of(comparisons, names)), strict=True))
 
 
 def evidence(passes: SignTest, *, significant: float = SIGNIFICANT) -> Evidence:

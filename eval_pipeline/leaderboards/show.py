@@ -21,6 +21,11 @@ def interval(low: float | None, high: float | None) -> str:
     return UNKNOWN if low is None or high is None else f"{100 * low:.1f}–{100 * high:.1f}"
 
 
+def rank_text(low: int, high: int) -> str:
+    """Return the ranks that a side may have: `2` or `2–4`."""
+    return str(low) if low == high else f"{low}–{high}"
+
+
 def amount(value: float | None, digits: int = 0, unit: str = "") -> str:
     """Return a number with thousands separated, `–` when unknown."""
     return UNKNOWN if value is None else f"{value:,.{digits}f}{unit}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from eval_pipeline.statistics.intervals import Z95, Interval, wilson_at
 from eval_pipeline.statistics.student import t_quantile
+from eval_pipeline.statistics.summaries import mean
 
 _PRIOR = 1 / 16
 _POISSON_LOW = (0.0, 0.05129329438755058, 0.3553615106986621, 0.8176914475850093)
@@ -71,21 +72,41 @@ def clustered(values: Sequence[float], clusters: Sequence[Hashable] | None) -> I
     yield from groups.values()
 
 
-def clustered_error(sums: CaseSums) -> float | None:
-    """Return the standard error of the mean; None below two clusters.
+def clustered_error(values: Sequence[float], clusters: Sequence[Hashable] | None = None) -> float | None:
+    """Return the standard error of a mean; None below two clusters, by default each value its own.
 
     The cluster-robust error with the correction g / (g - 1) for g clusters (Liang and Zeger 1986, Biometrika 73;
     Miller 2024, arXiv 2411.00640).
     """
+    groups = list(clustered(values, clusters))
+    middle = mean(values)
+    if middle is None or len(groups) < 2:
+        return None
+    return _error(math.fsum((total - size * middle) ** 2 for size, total in groups), len(groups), len(values))
+
+
+def clustered_interval(
+    values: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
+) -> Interval | None:
+    """Return the interval of a mean by Student's t over clusters, for values of any range; None below two clusters."""
+    groups, middle, error = list(clustered(values, clusters)), mean(values), clustered_error(values, clusters)
+    if middle is None or error is None:
+        return None
+    half = t_quantile(len(groups) - 1, level) * error
+    return middle - half, middle + half
+
+
+def _error(spread: float, clusters: int, cases: int) -> float:
+    """The standard error from the sum over clusters of (S - m mean)²."""
+    return math.sqrt(spread * clusters / (clusters - 1)) / cases
+
+
+def _error_of_sums(sums: CaseSums) -> float | None:
     if sums.clusters < 2:
         return None
-    return math.sqrt(_spread(sums) * sums.clusters / (sums.clusters - 1)) / sums.cases
-
-
-def _spread(sums: CaseSums) -> float:
-    """The sum over clusters of (S - m mean)²."""
     middle = sums.total / sums.cases
-    return max(0.0, sums.squares - 2 * middle * sums.products + middle * middle * sums.sizes)
+    spread = sums.squares - 2 * middle * sums.products + middle * middle * sums.sizes
+    return _error(max(0.0, spread), sums.clusters, sums.cases)
 
 
 def rate_interval(sums: CaseSums) -> Interval | None:
@@ -120,7 +141,7 @@ def effective_size(sums: CaseSums, answers: float) -> float:
     """
     share = sums.total / sums.cases
     least = sums.cases * sums.cases / sums.sizes
-    error, binomial = clustered_error(sums), share * (1 - share)
+    error, binomial = _error_of_sums(sums), share * (1 - share)
     if error is None or binomial <= 0:
         return least
     effect = min(1.0, max(least / answers, error * error / binomial * least))

@@ -6,13 +6,11 @@ A formula for numbers and Polars expressions is written once, in arithmetic that
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
 from eval_pipeline.statistics.student import t_quantile
-from eval_pipeline.statistics.summaries import mean, variance
 
 Interval = tuple[float, float]
 
@@ -65,14 +63,6 @@ def mean_interval(mean: float | None, deviation: float | None, count: int) -> In
         return None
     low, high = _student(mean, deviation, count, 0.95)
     return max(0.0, low), min(1.0, high)
-
-
-def student_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Return the interval of a mean by Student's t, for values of any range; None below two."""
-    middle, spread = mean(values), variance(values)
-    if middle is None or spread is None:
-        return None
-    return _student(middle, math.sqrt(spread), len(values), level)
 
 
 def _student(middle: float, deviation: float, count: int, level: float) -> Interval:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -44,12 +44,16 @@ def pair_tests(
         clusters: the cluster of each case; by default each is its own.
         weights: of cases, 1 on average; by default all count the same.
     """
-    tests = [
+    return adjusted_tests(
         (first, second, *_tested(sides[first], sides[second], clusters, weights))
         for first, second in combinations(range(len(sides)), 2)
-    ]
-    known = [p_value for *_, p_value in tests if p_value is not None]
-    adjusted = iter(holm(known))
+    )
+
+
+def adjusted_tests(tests: Iterable[tuple[int, int, int, float | None, float | None]]) -> list[PairTest]:
+    """Return tests of pairs (first, second, shared, difference, p-value) with Holm's adjustment for all of them."""
+    tests = list(tests)
+    adjusted = iter(holm([p_value for *_, p_value in tests if p_value is not None]))
     return [
         PairTest(
             first=first, second=second, shared=shared, difference=difference, p_value=p_value,

@@ -10,7 +10,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eval_pipeline.statistics.intervals import Z95, student_interval
+from eval_pipeline.statistics.clusters import clustered_interval
+from eval_pipeline.statistics.intervals import Z95
 from eval_pipeline.statistics.summaries import mean
 
 
@@ -85,7 +86,7 @@ def _pass_all(values: Sequence[float], k: int, mark: float) -> float | None:
 
 def _lower_bound(values: Sequence[float], _k: int, _mark: float) -> float:
     """The low end of the mean's 95 % interval by Student's t, in [0, 1]; of a single value, the value."""
-    interval = student_interval(values)
+    interval = clustered_interval(values)
     return max(0.0, min(1.0, interval[0] if interval is not None else values[0]))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 
-from eval_pipeline.statistics.clusters import case_sums, clustered, clustered_error
+from eval_pipeline.statistics.clusters import clustered, clustered_error
 from eval_pipeline.statistics.paired_tests import signs
 from eval_pipeline.statistics.student import t_tail
+from eval_pipeline.statistics.summaries import mean
 
 _GRID = 2_520
 """Parts of 1 that differences are rounded to: up to ten repetitions have means without rounding."""
@@ -54,9 +55,7 @@ def _tail(steps: Sequence[int], total: int) -> float:
 
 
 def _student(differences: Sequence[float], clusters: Sequence[Hashable] | None) -> float:
-    sums = case_sums(differences, [1] * len(differences), clusters)
-    error = clustered_error(sums)
-    if error is None:
-        return 1.0
-    middle = abs(sums.total / sums.cases)
-    return 2 * t_tail(middle / error, sums.clusters - 1) if error else 0.0
+    error, middle = clustered_error(differences, clusters), mean(differences)
+    if not error or middle is None:
+        return 1.0 if error is None else 0.0
+    return 2 * t_tail(abs(middle) / error, len(list(clustered(differences, clusters))) - 1)

@@ -16,6 +16,8 @@ from eval_pipeline_tests.conformance.recorded_facts import Row
 Json = Mapping[str, Any]
 _MIDDLE = 0.5
 _DIGITS = 3
+_CASES = 12
+"""Cases that change alike, where a row is about a mean alone: one case would show nothing."""
 _NAMES = {"testId": "case_id", "score1": "score_baseline", "score2": "score_candidate", "delta": "delta",
           "outcome": "outcome"}  # fmt: skip
 
@@ -105,18 +107,21 @@ def _outcome(delta: float, threshold: float = 0.1) -> Observation:
 
 def _exit_code(mean_delta: float) -> Observation:
     before = 0.0 if mean_delta >= 0 else 1.0
-    moved = [_index([{"testId": "t", "score": score}]) for score in (before, before + mean_delta)]
+    moved = [_index(_alike("t", score)) for score in (before, before + mean_delta)]
     return Observation(values={"code": _compare(moved)["exit_code"]})
 
 
+def _alike(name: str, score: float) -> list[Json]:
+    return [{"testId": f"{name}-{number}", "score": score} for number in range(_CASES)]
+
+
 def _matrix_exit_code(matrix: Json, baseline: str | None = None) -> Observation:
-    """One run folder with all targets; each pair has a case that only its two targets have."""
+    """One run folder with all targets; each pair has cases that only its two targets have."""
     rows: list[Json] = []
     for number, pair in enumerate(matrix["pairwise"]):
         delta = pair["summary"]["meanDelta"]
-        first = {"testId": f"pair-{number}", "score": _MIDDLE - delta / 2}
-        second = {"testId": f"pair-{number}", "score": _MIDDLE + delta / 2}
-        rows += [*_index([first], pair["baseline"]), *_index([second], pair["candidate"])]
+        first, second = (_alike(f"pair-{number}", _MIDDLE + change) for change in (-delta / 2, delta / 2))
+        rows += [*_index(first, pair["baseline"]), *_index(second, pair["candidate"])]
     named = {str(row["target"]) for row in rows}
     alone = (
         _index([{"testId": f"of-{name}", "score": _MIDDLE}], name) for name in matrix["targets"] if name not in named

@@ -13,10 +13,10 @@ from eval_pipeline.leaderboards.comparisons import (
     check_names,
     compare,
     evidence,
-    got_worse,
     matrix,
     one_per_runner,
 )
+from eval_pipeline.leaderboards.gates import Policy, gates
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.statistics.paired_tests import signs
 from eval_pipeline_tests.exports.sample_rows import results
@@ -193,27 +193,58 @@ def test_results_of_several_runners_can_be_taken_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "tolerated", "worse"),
-    [
-        pytest.param([("a", "b", -0.001)], 0.0, True, id="below"),
-        pytest.param([("a", "b", 0.0)], 0.0, False, id="equal"),
-        pytest.param([("a", "b", 0.2), ("a", "c", -0.1)], 0.0, True, id="any-of-several"),
-        pytest.param([("b", "c", -0.2)], 0.0, False, id="others-among-themselves"),
-        pytest.param([("z", "a", 0.2)], 0.0, True, id="the-baseline-named-second"),
-        pytest.param([("a", "b", None)], 0.0, False, id="nothing-paired"),
-        pytest.param([("a", "b", -0.02)], 0.02, False, id="as-far-as-is-tolerated"),
-    ],
-)
-def test_only_a_fall_behind_the_baseline_is_worse(pairs: list[Any], tolerated: float, worse: bool) -> None:
-    assert got_worse(pairs, "a", tolerated) is worse
-
-
-@pytest.mark.parametrize(
     ("ups", "downs", "ties", "expected"),
     [(2, 15, 3, "regressed"), (2, 12, 986, "regressed"), (2, 8, 0, "none"), (9, 0, 0, "none"), (0, 0, 0, "none")],
 )
 def test_evidence_of_a_regression_needs_more_falls_than_chance(ups: int, downs: int, ties: int, expected: str) -> None:
     assert evidence(signs(ups, downs, ties)) == expected
+
+
+def _spread(name: str, rates: list[float], **fields: Any) -> Results:
+    return results(name, {f"c{number}": rate for number, rate in enumerate(rates)}, **fields)
+
+
+def test_one_case_many_runners_is_one_unit() -> None:
+    """Ten runners fall in the same case of five: ten differences, but one case that fell."""
+    before = joined(*(_spread("a", [1.0] * 5, runner=f"r{number}") for number in range(10)))
+    after = joined(*(_spread("b", [1.0] * 4 + [0.0], runner=f"r{number}") for number in range(10)))
+
+    summary = compare(before, after).summary
+
+    assert (summary.paired, summary.p_value) == (50, 1.0)
+    assert summary.interval == pytest.approx((-0.755, 0.355), abs=1e-3)  # Student's t over five cases
+
+
+def test_a_gate_holds_all_its_candidates_to_one_level() -> None:
+    baseline = _spread("a", [n % 2 for n in range(40)])
+    worse, same = _spread("b", [n % 2 * 0.1 for n in range(40)]), _spread("c", [(n + 2) % 2 for n in range(40)])
+    comparisons = [compare(baseline, worse), compare(baseline, same), compare(baseline, results("d", {"x": 1.0}))]
+
+    decided = gates(comparisons, Policy(max_drop=0.1))
+    alone = gates(comparisons[1:], Policy(max_drop=0.1))
+
+    assert [(gate.candidate, gate.decision) for gate in decided] == [("b", "NO-GO"), ("c", "GO")]
+    assert decided[1].rules[0].low < alone[0].rules[0].low  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "policy", "decision"),
+    [
+        pytest.param(0.8, 0.795, Policy(max_drop=0.01), "GO", id="within"),
+        pytest.param(0.8, 0.7, Policy(max_drop=0.01), "NO-GO", id="beyond"),
+        pytest.param(0.1, 0.09, Policy(max_drop=0.02, max_relative_drop=0.05), "NO-GO", id="relatively-beyond"),
+        pytest.param(0.1, 0.09, Policy(max_drop=0.02, max_relative_drop=0.2), "GO", id="relatively-within"),
+        pytest.param(0.0, 0.0, Policy(max_drop=0.3, max_relative_drop=0.1), "GO", id="of-nothing-no-share"),
+        pytest.param(0.5, 0.9, Policy(), "GO", id="better"),
+        pytest.param(1.0, 1.0, Policy(), "INCONCLUSIVE", id="no-number-of-cases-excludes-every-drop"),
+    ],
+)
+def test_a_gate_decides_by_the_margins_of_its_policy(
+    before: float, after: float, policy: Policy, decision: str
+) -> None:
+    (gate,) = gates([compare(_spread("a", [before] * 50), _spread("b", [after] * 50))], policy)
+
+    assert gate.decision == decision
 
 
 def test_a_side_cannot_be_compared_with_itself() -> None:

@@ -94,7 +94,7 @@ def test_no_interval_is_without_width(cases: int, value: float) -> None:
 def test_nothing_has_no_interval() -> None:
     sums = case_sums([], [])
 
-    assert (rate_interval(sums), score_interval(sums), clustered_error(sums), sums.mean) == (None, None, None, None)
+    assert (rate_interval(sums), score_interval(sums), clustered_error([]), sums.mean) == (None, None, None, None)
 
 
 @pytest.mark.parametrize("passed", [4, 10, 15, 16])

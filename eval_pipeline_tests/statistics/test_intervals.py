@@ -7,8 +7,8 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from eval_pipeline.statistics.intervals import mean_interval, student_interval, wilson, wilson_high, wilson_low
-from eval_pipeline.statistics.limits import drop_breach
+from eval_pipeline.statistics.clusters import clustered_interval
+from eval_pipeline.statistics.intervals import mean_interval, wilson, wilson_high, wilson_low
 from eval_pipeline.statistics.lines import fit_line
 from eval_pipeline.statistics.paired_tests import sign_test, signs
 from eval_pipeline.statistics.student import t_quantile
@@ -107,7 +107,7 @@ def test_quantiles_of_students_t_are_those_of_published_tables(degrees: int, lev
 
 
 def test_one_value_has_a_mean_but_no_spread() -> None:
-    assert (mean([0.5]), variance([0.5]), student_interval([0.5])) == (0.5, None, None)
+    assert (mean([0.5]), variance([0.5]), clustered_interval([0.5])) == (0.5, None, None)
 
 
 def test_nothing_has_no_mean() -> None:
@@ -170,20 +170,3 @@ def test_a_quantile_is_interpolated(share: float, expected: float) -> None:
 def test_nothing_has_no_quantile() -> None:
     with pytest.raises(ValueError, match="nothing"):
         quantile([], 0.5)
-
-
-@pytest.mark.parametrize(
-    ("baseline", "candidate", "limits", "expected"),
-    [
-        pytest.param(0.8, 0.795, {"max_drop": 0.01}, None, id="within"),
-        pytest.param(0.8, 0.79, {"max_drop": 0.01}, None, id="at-the-limit"),
-        pytest.param(0.8, 0.7, {"max_drop": 0.01}, "absolute", id="beyond"),
-        pytest.param(0.1, 0.09, {"max_drop": 0.02, "max_relative_drop": 0.05}, "relative", id="relatively-beyond"),
-        pytest.param(0.5, 0.9, {"max_drop": 0.0}, None, id="better"),
-        pytest.param(0.0, -1.0, {"max_relative_drop": 0.1}, None, id="of-nothing-no-share"),
-    ],
-)
-def test_limits_on_getting_worse(
-    baseline: float, candidate: float, limits: dict[str, float], expected: str | None
-) -> None:
-    assert drop_breach(baseline, candidate, **limits) == expected

@@ -1,0 +1,101 @@
+"""Comparison → gate: whether a candidate may replace the baseline, by the interval of its change and a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from eval_pipeline.leaderboards.comparisons import Comparison, clusters_of
+from eval_pipeline.statistics.gates import Decision, decide, difference_interval, level_for, reach_of
+from eval_pipeline.statistics.summaries import mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The greatest drops of the mean score that are tolerated: in score, and as a share of the baseline's mean."""
+
+    max_drop: float = 0.0
+    max_relative_drop: float | None = None
+
+    @property
+    def rules(self) -> int:
+        return 1 if self.max_relative_drop is None else 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRule:
+    """One rule of a policy: the interval of the change (of the mean; relative: as a share of the baseline's mean)
+    against its margin. `low` and `high` are None below two cases."""
+
+    rule: Literal["max-drop", "max-relative-drop"]
+    margin: float
+    low: float | None
+    high: float | None
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The decision about a candidate: NO-GO if a rule decides so, GO if all do, else INCONCLUSIVE."""
+
+    candidate: str
+    decision: Decision
+    rules: tuple[GateRule, ...]
+
+
+def gates(comparisons: Sequence[Comparison], policy: Policy) -> list[Gate]:
+    """Return the gate of each candidate. All intervals hold together at 95 %: more candidates, wider intervals.
+
+    Comparisons without a paired case have no gate.
+    """
+    paired = [comparison for comparison in comparisons if comparison.summary.paired]
+    level = level_for(len(paired) * policy.rules)
+    return [_gate(comparison, policy, level) for comparison in paired]
+
+
+def worst(decisions: Sequence[Decision]) -> Decision:
+    """Return the decision of several rules or candidates together."""
+    order: tuple[Decision, ...] = ("NO-GO", "INCONCLUSIVE")
+    return next((decision for decision in order if decision in decisions), "GO")
+
+
+def details_of(gates: Sequence[Gate]) -> dict[str, Any]:
+    """Return gates as JSON values, with the decision of all together."""
+    return {"decision": worst([gate.decision for gate in gates]), "candidates": [asdict(gate) for gate in gates]}
+
+
+def _gate(comparison: Comparison, policy: Policy, level: float) -> Gate:
+    rules = tuple(_rules(comparison, policy, level))
+    return Gate(
+        candidate=comparison.candidate, decision=worst([rule.decision for rule in rules]), rules=rules
+    )  # fmt: skip
+
+
+def _rules(comparison: Comparison, policy: Policy, level: float) -> Iterator[GateRule]:
+    paired = comparison.paired
+    before, after = paired["score_baseline"].to_list(), paired["score_candidate"].to_list()
+    clusters, reach = clusters_of(paired), reach_of([*before, *after])
+    yield _rule("max-drop", before, after, 0.0, 1.0, policy.max_drop, (clusters, reach, level))
+    share, middle = policy.max_relative_drop, mean(before)
+    if share is not None and middle:
+        yield _rule("max-relative-drop", before, after, share, middle, share, (clusters, reach, level))
+
+
+def _rule(
+    rule: Literal["max-drop", "max-relative-drop"],
+    before: Sequence[float],
+    after: Sequence[float],
+    lost: float,
+    unit: float,
+    margin: float,
+    how: tuple[Sequence[Hashable] | None, float, float],
+) -> GateRule:
+    """Decide by what the candidate has more than the baseline without a share `lost`, shown in units of `unit`."""
+    clusters, reach, level = how
+    interval = difference_interval(
+        [new - (1 - lost) * old for old, new in zip(before, after, strict=True)], reach, clusters, level
+    )
+    change = None if interval is None else (interval[0] / unit - lost, interval[1] / unit - lost)
+    low, high = (None, None) if change is None else (max(-1.0, change[0]), min(1 / unit, change[1]))
+    return GateRule(rule=rule, margin=margin, low=low, high=high, decision=decide(change, margin + 1e-9))
