@@ -29,6 +29,7 @@ from eval_pipeline.orchestration.run_processes import tag_process
 from eval_pipeline.orchestration.sqlite_storage import newest_storage_id
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
 from eval_pipeline.stopping import Stopped
+from eval_pipeline.sweeps.deletion import remove_what_was_under_way
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import select_pairs
@@ -114,6 +115,7 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
             with _ends_when_stopped(), session.store.exclusive(_waiting(context, session), session.stop) as killed:
                 end_killed_runs(context.instance, killed)
                 run_on_page(context, session, selected.pairs, options, reporter)
+                remove_what_was_under_way(session.store, killed)
         reporter.raise_failure()
         yield from logged_checks(context)
 

@@ -16,7 +16,7 @@ from eval_pipeline.sweeps.retention import Age
 from eval_pipeline.sweeps.storing import update_failure_classes
 from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline.warehouse.deletion import DeletedRows, Owner, StoredFolders, delete_rows, stored_folders
-from eval_pipeline.warehouse.queries import pair_sizes
+from eval_pipeline.warehouse.queries import pair_sizes, sweeps_of_runs
 from eval_pipeline.warehouse.storage import Storage
 
 DEPTH = 4
@@ -79,6 +79,18 @@ def remove_orphans(store: SweepStore) -> FileCount:
         if not _subfolders(sweep, DEPTH - 1) and sweep.name not in _journaled(storage):
             counted += _remove([sweep])
     return counted
+
+
+def remove_what_was_under_way(store: SweepStore, dagster_run_ids: Iterable[str]) -> FileCount:
+    """Remove the files of executions that the killed sweeps of these runs did not finish; those of journals stay."""
+    sweeps = sweeps_of_runs(store.warehouse, dagster_run_ids)
+    storage = store.warehouse.storage
+    if not sweeps:
+        return NO_FILES
+    left = orphans(storage, stored_folders(store.warehouse))
+    counted = _remove([folder for folder in left if not sweeps.isdisjoint(_parts(folder))])
+    folders = [storage.workspaces / sweep for sweep in sweeps - _journaled(storage)]
+    return counted + _remove([each for each in folders if each.is_dir() and not _subfolders(each, DEPTH - 1)])
 
 
 def orphans(storage: Storage, stored: StoredFolders, besides: Iterable[Path] = ()) -> list[Path]:

@@ -19,6 +19,7 @@ from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.journal import remove_empty_journals
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.waiting import held
 
@@ -68,7 +69,10 @@ class SweepStore:
             folder = self.warehouse.storage.workspaces
             end_orphans(folder)
             with marked(folder):
-                yield queries.interrupt_running_sweeps(self.warehouse)
+                try:
+                    yield queries.interrupt_running_sweeps(self.warehouse)
+                finally:
+                    remove_empty_journals(self.warehouse.storage)
 
     @contextmanager
     def recorded(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> Iterator[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -28,6 +27,7 @@ from eval_pipeline.warehouse.columns import Row, Table
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.publishing import damaged, publish_copy
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
+from eval_pipeline.warehouse.scraps import remove_scraps, scratch_path
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
 from eval_pipeline.warehouse.tables import BY_NAME
 
@@ -71,8 +71,9 @@ class DuckDBWarehouse:
 
     def restore(self) -> None:
         copy = self.path.with_suffix(f".{os.getpid()}.tmp")
-        shutil.copyfile(self.results, copy)
-        copy.replace(self.path)
+        with FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+            shutil.copyfile(self.results, copy)
+            copy.replace(self.path)
 
     def set_results_aside(self) -> None:
         self.results.replace(self.results.with_name(f"results-until-{datetime.now(UTC):%Y%m%dT%H%M%S}.duckdb"))
@@ -150,7 +151,7 @@ class DuckDBWarehouse:
                 connection.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM {source}')
 
     def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:
-        path = self.folder / f".answer.{uuid.uuid4().hex}.parquet"
+        path = scratch_path(self.folder, "answer", ".parquet")
         try:
             with self.transaction() as connection:
                 _write_answer(connection, query, values, path)
@@ -210,7 +211,7 @@ class DuckDBWarehouse:
 
     def _spool_path(self, table: str) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
-        return self.folder / f".{table}.{uuid.uuid4().hex}.jsonl"
+        return scratch_path(self.folder, table, ".jsonl")
 
     @contextmanager
     def _spooled(self, table: str, rows: Iterable[Row]) -> Iterator[Path]:
@@ -242,6 +243,7 @@ class DuckDBWarehouse:
             return
         if self._migrations is not MIGRATIONS or schema_version(connection) != SCHEMA_VERSION:
             migrate(connection, self._migrations)
+        remove_scraps(self.folder)
         self._checked = True
 
 

@@ -192,6 +192,14 @@ def _left_over(storage: Storage, pair: PairKey) -> Iterator[Path]:
                 yield folder
 
 
+def remove_empty_journals(storage: Storage) -> None:
+    """Remove folders of journals without content. Only the holder of the sweep lock may call this."""
+    folders = [path for path in storage.journals.rglob("*") if path.is_dir()]
+    for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
+        if {path.name for path in folder.iterdir()} <= {OWNED}:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def keep_artifacts(
     execution: Execution, artifacts: Path, folder: Callable[[], Path]
 ) -> tuple[tuple[Artifact, ...], bool]:

@@ -102,6 +102,15 @@ def interrupt_running_sweeps(warehouse: Warehouse) -> list[str]:
     return [run_id for (run_id,) in interrupted if run_id is not None]
 
 
+def sweeps_of_runs(warehouse: Warehouse, dagster_run_ids: Iterable[str]) -> set[str]:
+    """Return the sweeps that these Dagster runs carried out."""
+    ids = list(dagster_run_ids)
+    if not ids:
+        return set()
+    query = "SELECT sweep_id FROM sweeps WHERE list_contains($1::VARCHAR[], dagster_run_id)"
+    return {sweep_id for (sweep_id,) in warehouse.frame(query, [ids]).iter_rows()}
+
+
 def end_sweep(warehouse: Warehouse, sweep_id: str, status: str, now: datetime) -> None:
     """Record that a sweep ended now, with this status."""
     with warehouse.transaction() as connection:

@@ -10,6 +10,7 @@ import pytest
 
 from eval_pipeline.errors import InputError, InputErrors, UnknownName
 from eval_pipeline.stopping import Stopped, StopRequest
+from eval_pipeline.sweeps.deletion import remove_what_was_under_way
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
@@ -139,3 +140,21 @@ def test_an_unchanged_suite_stored_again_is_one_row(folder: ProjectFolder) -> No
     assert folder.ask("SELECT case_count FROM suites ORDER BY loaded_at") == [(2,), (1,)]
     assert newer.store.store_new_suites([newer.suite("sums")], known={"sums"}) == []
     assert newer.store.store_new_suites([newer.suite("sums")], known=()) == [newer.suite("sums")]
+
+
+def test_files_of_executions_that_a_killed_sweep_did_not_finish_are_removed(folder: ProjectFolder) -> None:
+    folder.sweep()
+    store = folder.session().store
+    killed = store.begin([], SweepOptions(), "run-that-was-killed")
+    storage = store.warehouse.storage
+    left = [storage.workspaces / killed / "echo" / "sums" / "key", storage.artifacts / "echo" / "sums" / "key" / killed]
+    others = [storage.workspaces / "another sweep" / "echo" / "sums" / "key"]
+    for path in (*left, *others):
+        path.mkdir(parents=True)
+        (path / "file").write_text("half of it")
+
+    with store.exclusive() as runs:
+        remove_what_was_under_way(store, runs)
+
+    assert [path.exists() for path in (*left, *others)] == [False, False, True]
+    assert not (storage.workspaces / killed).exists()
