@@ -20,6 +20,7 @@ from eval_pipeline.leaderboards.trends import SLOPE_THRESHOLD, Trend, in_order, 
 from eval_pipeline.reports.moments import iso
 
 LAST = 10
+NOT_SHOWN = 4
 _STYLES = {"improving": "green", "degrading": "red", "stable": "bold"}
 
 
@@ -34,6 +35,7 @@ _STYLES = {"improving": "green", "degrading": "red", "stable": "bold"}
     help="Minimum slope per sweep that counts as a trend (default 0.01).",
 )  # fmt: skip
 @click.option("--fail-on-degrading", is_flag=True, help="Exit 1 when the trend is degrading.")
+@click.option("--require-go", is_flag=True, help=f"Exit {NOT_SHOWN} while the cases do not exclude a degrading trend.")
 @click.option("--allow-missing", is_flag=True, help="Also count cases that not every sweep graded.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Write a chart (PNG).")
 @click.option("--json", "as_json", is_flag=True, help="Print the trend as JSON on stdout.")
@@ -46,6 +48,7 @@ def trend_command(
     runners: tuple[str, ...],
     slope_threshold: float,
     fail_on_degrading: bool,
+    require_go: bool,
     allow_missing: bool,
     plot: Path | None,
     as_json: bool,
@@ -53,7 +56,11 @@ def trend_command(
     """Fit a line through the mean scores of SWEEPS: ids (or the start of one), AgentV run folders, results files.
 
     Only cases (of a suite and runner) that every sweep graded count, unless --allow-missing; a case with changed
-    content is a different case. Exit codes: 0; 1 with --fail-on-degrading for a degrading trend.
+    content is a different case. The trend is degrading or improving when the slope is beyond --slope-threshold and the
+    interval of the cases' slopes shows its direction; else it is stable.
+
+    Exit codes: 0; 1 with --fail-on-degrading for a degrading trend; 4 with --require-go while the interval does not
+    exclude a fall by more than the threshold per sweep.
     """
     if sweeps and last is not None:
         raise InputError("name sweeps or give --last, not both")
@@ -69,7 +76,7 @@ def trend_command(
         click.echo(to_json(_document(line, filters, fail_on_degrading, triggered)).decode())
     else:
         _show(line)
-    sys.exit(int(triggered))
+    sys.exit(1 if triggered else NOT_SHOWN if require_go and line.decision != "GO" else 0)
 
 
 def _find_results(sources: ResultSources, sweeps: tuple[str, ...], last: int) -> list[Results]:
@@ -91,15 +98,21 @@ def _show(result: Trend) -> None:
         for point in result.points
     ]  # fmt: skip
     print_rows(console, ("sweep", "started (UTC)", "cases", "left out", "mean", "pass rate"), rows)
-    line = result.line
+    line, shown = result.line, _interval_text(result)
     fit = "" if line.r_squared is None else f", r² {line.r_squared:.3f}"
     print_line(
         console,
-        f"{line.slope:+.4f} per sweep{fit}; {counted(result.matched, 'case')} graded in every sweep"
+        f"{line.slope:+.4f} per sweep{shown}{fit}; {counted(result.matched, 'case')} graded in every sweep"
         f" (threshold {result.slope_threshold:g})",
         mark=result.direction,
         style=_STYLES[result.direction],
     )
+
+
+def _interval_text(result: Trend) -> str:
+    if result.interval is None:
+        return " (fewer than two cases show no trend)"
+    return f" (95 % {result.interval[0]:+.4f} to {result.interval[1]:+.4f})"
 
 
 def _document(result: Trend, filters: dict[str, Any], fail_on_degrading: bool, triggered: bool) -> dict[str, Any]:
@@ -118,7 +131,9 @@ def _document(result: Trend, filters: dict[str, Any], fail_on_degrading: bool, t
             "slope": result.line.slope,
             "intercept": result.line.intercept,
             "r_squared": result.line.r_squared,
+            "interval": result.interval,
             "direction": result.direction,
+            "decision": result.decision,
         },
         "regression": {
             "slope_threshold": result.slope_threshold,

@@ -1,16 +1,20 @@
-"""Results of one sweep after another → Trend: the direction of the mean score."""
+"""Results of one sweep after another → Trend: the direction of the mean score, where the cases show one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
+from operator import mul
 from typing import Literal
 
 import polars as pl
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.results import RUNNER_CASE, Results, by_case
+from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case
+from eval_pipeline.statistics.gates import Decision, decide, difference_interval, reach_of
+from eval_pipeline.statistics.intervals import Interval
 from eval_pipeline.statistics.lines import Line, fit_line
 from eval_pipeline.statistics.summaries import mean
 
@@ -32,22 +36,37 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A least-squares line through the mean scores of sweeps, per sweep; `matched` cases were graded in all of them."""
+    """A least-squares line through the mean scores of sweeps, per sweep; `matched` cases were graded in all of them.
+
+    `interval` holds the mean of the slopes of the matched cases (95 %); None below two cases.
+    """
 
     points: tuple[Point, ...]
     matched: int
     line: Line
+    interval: Interval | None
     slope_threshold: float
     allow_missing: bool
 
     @property
     def direction(self) -> Direction:
-        return direction_of(self.line.slope, self.slope_threshold)
+        return direction_of(self.line.slope, self.interval, self.slope_threshold)
+
+    @property
+    def decision(self) -> Decision:
+        """NO-GO for a degrading trend, GO if the interval excludes a fall by more than the threshold per sweep."""
+        if self.direction == "degrading":
+            return "NO-GO"
+        decision = decide(self.interval, self.slope_threshold)
+        return "INCONCLUSIVE" if decision == "NO-GO" else decision
 
 
-def direction_of(slope: float, threshold: float = SLOPE_THRESHOLD) -> Direction:
-    """Return improving or degrading when the mean changes by more than the threshold per sweep."""
-    return "improving" if slope > threshold else "degrading" if slope < -threshold else "stable"
+def direction_of(slope: float, interval: Interval | None, threshold: float = SLOPE_THRESHOLD) -> Direction:
+    """Return improving or degrading when the mean changes by more than the threshold per sweep, and the interval shows
+    a change in this direction."""
+    if interval is None or abs(slope) <= threshold or interval[0] <= 0 <= interval[1]:
+        return "stable"
+    return "improving" if min(slope, interval[0]) > 0 else "degrading" if max(slope, interval[1]) < 0 else "stable"
 
 
 def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD, allow_missing: bool = False) -> Trend:
@@ -59,17 +78,30 @@ def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD
     if len(sweeps) < 2:
         raise InputError(f"a trend needs at least two sweeps, got {len(sweeps)}")
     graded = [_graded(results, _content_known(sweeps)) for results in sweeps]
-    common = graded[0].select("plan")
-    for frame in graded[1:]:
-        common = common.join(frame, on="plan", how="semi")
+    common = graded[0].select("plan", *CASE, score_0="score")
+    for number, frame in enumerate(graded[1:], start=1):
+        common = common.join(frame.select("plan", score=pl.col("score")), on="plan").rename(
+            {"score": f"score_{number}"}
+        )
     chosen = graded if allow_missing else [frame.join(common, on="plan", how="semi") for frame in graded]
     points = [_point(results, all_, kept) for results, all_, kept in zip(sweeps, graded, chosen, strict=True)]
     line = fit_line([point.mean_score for point in points])
     assert line is not None  # two points or more
     return Trend(
-        points=tuple(points), matched=common.height, line=line, slope_threshold=slope_threshold,
-        allow_missing=allow_missing,
+        points=tuple(points), matched=common.height, line=line, interval=_interval(common, len(sweeps)),
+        slope_threshold=slope_threshold, allow_missing=allow_missing,
     )  # fmt: skip
+
+
+def _interval(common: pl.DataFrame, sweeps: int) -> Interval | None:
+    """Return the interval of the mean slope of cases; the answers of several runners to a case are one unit."""
+    center = (sweeps - 1) / 2
+    squares = sum((place - center) ** 2 for place in range(sweeps))
+    weights = [(place - center) / squares for place in range(sweeps)]
+    scores = [common[f"score_{place}"].to_list() for place in range(sweeps)]
+    slopes = [sum(map(mul, weights, row)) for row in zip(*scores, strict=True)]
+    steepest = reach_of(chain.from_iterable(scores)) * sum(map(abs, weights)) / 2
+    return difference_interval(slopes, steepest, common.select(CASE).rows())
 
 
 def _content_known(sweeps: Sequence[Results]) -> bool:
@@ -79,7 +111,7 @@ def _content_known(sweeps: Sequence[Results]) -> bool:
 def _graded(results: Results, by_content: bool) -> pl.DataFrame:
     frame = by_case(results.frame, RUNNER_CASE).filter(pl.col("score").is_not_null())
     names = [*RUNNER_CASE, "content"] if by_content else list(RUNNER_CASE)
-    return frame.with_columns(plan=pl.struct(names)).select("plan", "score", "pass_rate")
+    return frame.with_columns(plan=pl.struct(names)).select("plan", *CASE, "score", "pass_rate")
 
 
 def _point(results: Results, graded: pl.DataFrame, kept: pl.DataFrame) -> Point:

@@ -226,7 +226,7 @@ def test_a_trend_over_the_newest_sweeps(cli_project: CliProject) -> None:
 
     summary = answer.document["summary"]
     assert answer.code == 0
-    assert (summary["run_count"], summary["matched_test_count"], summary["direction"]) == (2, 6, "improving")
+    assert (summary["run_count"], summary["matched_test_count"], summary["direction"]) == (2, 6, "stable")
     assert summary["slope"] == pytest.approx(1 / 6)
     assert answer.document["regression"]["triggered"] is False
 
@@ -234,13 +234,13 @@ def test_a_trend_over_the_newest_sweeps(cli_project: CliProject) -> None:
 def test_a_trend_is_shown_sweep_by_sweep(cli_project: CliProject) -> None:
     answer = cli_project("trend", "--suite", "greetings", "--runner", "greeter")
 
-    assert "improving +0.3333 per sweep, r² 1.000; 3 cases graded in every sweep" in answer.out
+    assert "stable +0.3333 per sweep (95 % -1.0908 to +1.4908), r² 1.000; 3 cases graded in every sweep" in answer.out
     assert [line.split()[-4] for line in answer.out.splitlines()[1:3]] == ["0", "0"]
 
 
 def test_a_degrading_trend_of_files_fails_when_asked(tmp_path: Path) -> None:
     days = [f"2026-03-0{day}T10:00:00.000Z" for day in (1, 2, 3)]
-    paths = [run_folder(tmp_path, f"r{n}", {"x": 0.9 - n / 10}, timestamp=day) for n, day in enumerate(days)]
+    paths = [run_folder(tmp_path, f"r{n}", many(0.9 - n / 10), timestamp=day) for n, day in enumerate(days)]
     cli_project = CliProject(tmp_path)
 
     plain, strict = (
@@ -249,13 +249,27 @@ def test_a_degrading_trend_of_files_fails_when_asked(tmp_path: Path) -> None:
     )
 
     assert plain.code == 0
-    assert "degrading -0.1000 per sweep" in plain.out  # in the order of time, however they were named
+    assert "degrading -0.1000 per sweep (95 % -0.1" in plain.out  # in the order of time, however they were named
     assert (strict.code, strict.document["regression"]["triggered"]) == (1, True)
     assert strict.document["summary"]["date_range"] == {"start": days[0], "end": days[2]}
 
 
+def test_a_trend_that_is_not_excluded_is_no_go_only_when_asked(tmp_path: Path) -> None:
+    few = [run_folder(tmp_path, f"few{n}", {"x": 0.9 - n / 10, "y": 0.5}) for n in range(2)]
+    steady = [run_folder(tmp_path, f"steady{n}", {f"c{n}": n % 10 / 10 for n in range(90)}) for n in range(2)]
+    cli_project = CliProject(tmp_path)
+
+    codes = [
+        cli_project("trend", *paths, *options).code
+        for paths in (few, steady)
+        for options in (["--fail-on-degrading"], ["--require-go", "--slope-threshold", "0.05"])
+    ]
+
+    assert codes == [0, 4, 0, 0]
+
+
 def test_a_small_slope_is_stable_by_its_threshold(tmp_path: Path) -> None:
-    paths = [run_folder(tmp_path, f"r{n}", {"x": 0.9 - n / 10}) for n in range(2)]
+    paths = [run_folder(tmp_path, f"r{n}", many(0.9 - n / 10)) for n in range(2)]
 
     answer = CliProject(tmp_path)("trend", *paths, "--slope-threshold", "0.2", "--fail-on-degrading")
 

@@ -184,7 +184,11 @@ def _sloped(slope: float, *options: object) -> Observation:
     """Two runs, the second better or worse by the slope."""
     before = 0.0 if slope >= 0 else 1.0
     return _trend(
-        [_run("2026-03-01T10-00-00-000Z", before), _run("2026-03-02T10-00-00-000Z", before + slope)], *options
+        [
+            _run("2026-03-01T10-00-00-000Z", before, _CASES),
+            _run("2026-03-02T10-00-00-000Z", before + slope, _CASES),
+        ],
+        *options,
     )
 
 

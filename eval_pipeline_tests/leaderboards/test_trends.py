@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.plots import plot_trend
+from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.leaderboards.trends import direction_of, in_order, trend
+from eval_pipeline.statistics.intervals import Interval
 from eval_pipeline_tests.exports.sample_rows import NOON, results
 
 
@@ -18,17 +21,59 @@ from eval_pipeline_tests.exports.sample_rows import NOON, results
     [([0.5, 0.6, 0.7], "improving"), ([0.7, 0.6, 0.5], "degrading"), ([0.5, 0.505, 0.5], "stable"), ([0, 0], "stable")],
 )
 def test_a_line_through_the_means_tells_the_direction(means: list[float], direction: str) -> None:
-    result = trend([results(str(place), {"c": mean}) for place, mean in enumerate(means)])
+    sweeps = [results(str(place), {f"c{n}": mean for n in range(8)}) for place, mean in enumerate(means)]
+
+    result, single = trend(sweeps), trend([results(str(place), {"c": mean}) for place, mean in enumerate(means)])
 
     assert result.direction == direction
-    assert [point.mean_score for point in result.points] == means
+    assert [point.mean_score for point in result.points] == pytest.approx(means)
+    assert (single.direction, single.decision, single.interval) == ("stable", "INCONCLUSIVE", None)
 
 
 @pytest.mark.parametrize(
-    ("slope", "direction"), [(0.02, "improving"), (-0.02, "degrading"), (0.01, "stable"), (-0.01, "stable")]
+    ("slope", "interval", "direction"),
+    [
+        (0.02, (0.01, 0.03), "improving"),
+        (-0.02, (-0.03, -0.01), "degrading"),
+        (0.01, (0.005, 0.015), "stable"),
+        (-0.01, (-0.015, -0.005), "stable"),
+        (-0.02, (-0.05, 0.01), "stable"),
+        (-0.02, None, "stable"),
+        (-0.02, (0.01, 0.03), "stable"),
+    ],
 )
-def test_a_slope_of_just_the_threshold_is_no_trend(slope: float, direction: str) -> None:
-    assert direction_of(slope, 0.01) == direction
+def test_a_trend_is_beyond_the_threshold_and_shown_by_its_interval(
+    slope: float, interval: Interval | None, direction: str
+) -> None:
+    assert direction_of(slope, interval, 0.01) == direction
+
+
+def _sweeps(random: np.random.Generator, count: int, cases: int, fall: float = 0.0) -> list[Results]:
+    hard = random.beta(1.4, 0.6, cases)
+    passed = [random.random(cases) < np.clip(hard - fall * place, 0, 1) for place in range(count)]
+    return [
+        results(str(place), {f"c{case}": float(value) for case, value in enumerate(row)})
+        for place, row in enumerate(passed)
+    ]
+
+
+def test_unchanged_sweeps_are_degrading_in_at_most_5_percent_and_falling_ones_in_most() -> None:
+    random = np.random.default_rng(11)
+
+    unchanged = [trend(_sweeps(random, count, 20)) for count in (2, 5) for _ in range(60)]
+    falling = [trend(_sweeps(random, 6, 60, fall=0.08)) for _ in range(20)]
+
+    assert sum(result.line.slope < -0.01 for result in unchanged) / 120 > 0.2  # what was called degrading before
+    assert sum(result.direction == "degrading" for result in unchanged) / 120 <= 0.05
+    assert sum(result.decision == "NO-GO" for result in falling) / 20 >= 0.9
+
+
+def test_a_trend_is_go_when_the_cases_exclude_a_fall() -> None:
+    steady = {f"c{n}": n % 5 / 4 for n in range(100)}
+
+    result = trend([results("1", steady), results("2", steady)], slope_threshold=0.05)
+
+    assert (result.direction, result.decision) == ("stable", "GO")
 
 
 def test_only_cells_that_every_sweep_graded_count() -> None:

@@ -9,6 +9,9 @@ from eval_pipeline.reports.moments import parse_time
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Difference, Observations
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
+_SHOWING = 5
+"""Fewer cases that all move alike do so by chance in more than 5 % of times."""
+
 
 def _of_one_value(row: Row) -> bool:
     return row.kind in ("variance", "ci_t") and len(row.data["input"]["values"]) == 1
@@ -41,6 +44,21 @@ def _has_its_exit_code(row: Row, observations: Observations) -> None:
     assert observations[AS_WRITTEN].values == {"code": 3}
 
 
+def _trend_of_few(row: Row) -> bool:
+    if row.kind != "analyzeTrend":
+        return False
+    summary = row.data["result"]["summary"]
+    return bool(summary["direction"] != "stable" and summary["matchedTestCount"] < _SHOWING)
+
+
+def _shows_no_trend(row: Row, observations: Observations) -> None:
+    """The line is AgentV's; that so few cases show a direction is not claimed."""
+    summary, expected = observations[AS_WRITTEN].values["summary"], row.data["result"]["summary"]
+    assert [round(summary[name], 3) for name in ("slope", "intercept")] == [expected["slope"], expected["intercept"]]
+    assert (summary["direction"], summary["decision"]) == ("stable", "INCONCLUSIVE")
+    assert observations[AS_WRITTEN].values["code"] == 0
+
+
 def _without_an_end(row: Row) -> bool:
     return row.kind == "computeTraceSummary" and not {"startTime", "endTime"} <= row.data["result"].keys()
 
@@ -64,6 +82,13 @@ STATISTICS = (
         "and a session without an end ends with the last thing that is known of it",
         _without_an_end,
         _last_known_time,
+    ),
+    Difference(
+        "a trend of few cases",
+        "AgentV calls a trend degrading by its slope alone, which unchanged runners reach in many runs; here the cases "
+        "have to show it",
+        _trend_of_few,
+        _shows_no_trend,
     ),
     Difference(
         "nothing to pair",
