@@ -33,6 +33,7 @@ from eval_pipeline.scores.model import NOTHING
 from eval_pipeline.suites.configurations import CONFIGURATIONS, Configuration
 from eval_pipeline.suites.load import FORMATS, find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
+from eval_pipeline.suites.names import with_unique_names
 from eval_pipeline.suites.review import evaluator_places, review
 from eval_pipeline.sweeps.grader_settings import accepted_settings
 from eval_pipeline.sweeps.options import SweepOptions
@@ -95,8 +96,7 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
         findings += _check_other(path, kind)
     findings += _unknown_defaults(project, runners)
     suites = _Suites(session, runners if runner_files else None)
-    for path in _named_suites(names, folder) if names else find_suite_files(project.suites, project.root):
-        suites.check(path)
+    suites.check(_named_suites(names, folder) if names else find_suite_files(project.suites, project.root))
     with suppress(EvalPipelineError):  # reported above
         findings += _before_money(session, suites.loaded)
     return Checked(findings=list(dict.fromkeys([*suites.findings, *findings])), suites=suites.counts)
@@ -196,23 +196,21 @@ class _Suites:
         self.findings: list[Finding] = []
         self.counts: dict[str, int] = {}
         self.loaded: list[Suite] = []
-        self._files: dict[str, Path] = {}
         self._reading = session.load_options
         self._runners = runners
         self._default_grader = session.project.defaults.grader
 
-    def check(self, path: Path) -> None:
-        try:
-            suite = load_suite(path, self._reading)
-        except EvalPipelineError as error:
-            self.findings += findings_of(error)
-            return
-        if suite.name in self._files:
-            taken = f"suite name '{suite.name}' is taken by {show_path(self._files[suite.name])}"
-            self.findings.append(Finding(severity="error", message=taken, place=SourceLocation(show_path(path))))
-            return
-        self._files[suite.name] = path
-        self.loaded.append(suite)
+    def check(self, paths: Iterable[Path]) -> None:
+        for path in paths:
+            try:
+                self.loaded.append(load_suite(path, self._reading))
+            except EvalPipelineError as error:
+                self.findings += findings_of(error)
+        self.loaded = with_unique_names(self.loaded)
+        for suite in self.loaded:
+            self._check(suite)
+
+    def _check(self, suite: Suite) -> None:
         broken = EvaluatorSet(suite, self._grader).check()
         self.counts[suite.name] = len(suite.cases) - len(broken)
         for refused in suite.errors:

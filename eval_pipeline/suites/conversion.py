@@ -17,7 +17,8 @@ from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.source import FieldPath, Source, show_path
 from eval_pipeline.plugins import Registry
-from eval_pipeline.suites.load import default_name, format_of
+from eval_pipeline.suites.load import format_of
+from eval_pipeline.suites.names import default_name
 
 
 class RawRow(dict[str, Any]):

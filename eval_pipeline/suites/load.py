@@ -6,7 +6,7 @@ import codecs
 import glob
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.suites.model import Suite
+from eval_pipeline.suites.names import default_name, with_unique_names
 
 _HEAD = 65_536
 _BY_ZEROS = {
@@ -109,11 +110,6 @@ def _format_for(path: Path, head: str) -> Format:
     return next(chain(recognized, late), candidates[0])
 
 
-def default_name(path: Path) -> str:
-    """Return a suite's default name: the file name without `.yaml`, `.jsonl` and a trailing `.eval`."""
-    return path.stem.removesuffix(".eval") or path.stem
-
-
 def load_suites(patterns: Sequence[str], folder: Path, load_options: LoadOptions | None = None) -> list[Suite]:
     """Return the suites of paths, folders and globs, sorted by path. Raises InputErrors with every invalid file."""
     suites, errors = read_suites(patterns, folder, load_options)
@@ -123,27 +119,34 @@ def load_suites(patterns: Sequence[str], folder: Path, load_options: LoadOptions
 
 
 def read_suites(
-    patterns: Sequence[str], folder: Path, load_options: LoadOptions | None = None
+    patterns: Sequence[str],
+    folder: Path,
+    load_options: LoadOptions | None = None,
+    beside: Callable[[], Iterable[Path]] = tuple,
 ) -> tuple[list[Suite], list[InputError]]:
     """Return the suites of paths, folders and globs, sorted by path, and an error for each invalid file.
 
-    An explicitly named file must be a suite; other files in folders and globs are skipped. A duplicate suite name is
-    an error of the second suite.
+    An explicitly named file must be a suite; other files in folders and globs are skipped. Suites of one name, also of
+    the files `beside` them, are called by their paths (`names.py`).
     """
     errors: list[InputError] = []
-    suites: dict[str, Suite] = {}
+    suites: list[Suite] = []
     for path in find_suite_files(patterns, folder):
         try:
-            suite = load_suite(path, load_options)
-            if suite.name in suites:
-                raise InputError(
-                    f"suite name '{suite.name}' is taken by {show_path(suites[suite.name].path)}; give one a 'name:'",
-                    SourceLocation(show_path(path)),
-                )
-            suites[suite.name] = suite
+            suites.append(load_suite(path, load_options))
         except InputError as error:
             errors.append(error)
-    return list(suites.values()), errors
+    return with_unique_names(suites, _claims(suites, beside(), load_options)), errors
+
+
+def _claims(suites: Iterable[Suite], files: Iterable[Path], load_options: LoadOptions | None) -> dict[Path, str]:
+    """Return the names of other files that are called like one of these suites; of unreadable ones those by default."""
+    names, paths = {suite.name for suite in suites}, {suite.path for suite in suites}
+    claims = {path: name for path in files if path not in paths and (name := default_name(path)) in names}
+    for path in claims:
+        with suppress(InputError):
+            claims[path] = load_suite(path, load_options).name
+    return claims
 
 
 def find_suite_files(patterns: Iterable[str], folder: Path) -> list[Path]:

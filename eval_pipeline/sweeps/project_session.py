@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, UnknownName
 from eval_pipeline.executions.identity import RunnerIdentity, runner_identity
@@ -16,6 +17,7 @@ from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite, read_suites
 from eval_pipeline.suites.model import Suite
+from eval_pipeline.suites.names import default_name, shared_names
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, validate_suite
@@ -58,12 +60,19 @@ class ProjectSession:
         chosen = list(patterns if patterns is not None else self.project.suites)
         if not chosen:
             raise InputError(NO_SUITES)
-        suites, self.broken = read_suites(chosen, self.project.root, self.load_options)
+        suites, self.broken = read_suites(chosen, self.project.root, self.load_options, self._project_files)
         if not suites:
             raise InputErrors(self.broken or [InputError(f"no suite found in: {', '.join(chosen)}")])
         loaded = [self.validate_suite(suite) for suite in suites]
         self.suites.update((ready.suite.name, ready) for ready in loaded)
         return loaded
+
+    def _project_files(self) -> list[Path]:
+        """Return the suite files of the project, whose names count even where only some are chosen."""
+        try:
+            return find_suite_files(self.project.suites, self.project.root)
+        except InputError:  # reported where they are loaded
+            return []
 
     def validate_suite(self, suite: Suite) -> ValidatedSuite:
         """Return the suite with its evaluators checked. One that names no runner gets those of the project's
@@ -98,11 +107,16 @@ class ProjectSession:
         return self.suites[name]
 
     def _load_one(self, name: str) -> None:
-        """Load suite files until one has this name, and keep them all; other broken files are skipped."""
+        """Load suite files until one has this name, and keep them all; other broken files are skipped.
+
+        A name that several files may claim is found among all of them.
+        """
         errors: list[InputError] = []
+        files = find_suite_files(self.project.suites, self.project.root)
         loaded = {ready.suite.path for ready in self.suites.values()}
-        for path in find_suite_files(self.project.suites, self.project.root):
-            if path in loaded:
+        shared = shared_names(files)
+        for path in files:
+            if path in loaded or default_name(path) in shared:
                 continue
             try:
                 suite = load_suite(path, self.load_options)
@@ -112,7 +126,10 @@ class ProjectSession:
             self.suites.setdefault(suite.name, self.validate_suite(suite))
             if suite.name == name:
                 return
-        if errors:
+        if shared:
+            suites, errors = read_suites(self.project.suites, self.project.root, self.load_options)
+            self.suites = {suite.name: self.validate_suite(suite) for suite in suites} | self.suites
+        if errors and name not in self.suites:
             raise InputErrors(errors)
 
     def runner(self, name: str) -> Runner:

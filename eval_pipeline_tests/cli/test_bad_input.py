@@ -52,7 +52,6 @@ PARROT = '\n- {name: parrot, adapter: python, function: "parrot:say"}'
 CONTENT = {
     "a suite that is not YAML": ("suites/greetings.yaml", "tests: [", "suites/greetings.yaml:"),
     "a suite without tests": ("suites/broken.json", '{"name": "x", "tests": {}}', "expected a list of tests"),
-    "two suites of one name": ("suites/again.yaml", GREETINGS, "is taken by"),
     "an unknown suite-level type": ("suites/greetings.yaml", "threshold: []\nexecution: 7\ntests: []", "execution"),
     "runners that are no list": ("runners.yaml", "runners: {a: b}", "expected a list under 'runners'"),
     "an unknown adapter": (

@@ -239,12 +239,15 @@ def test_several_files_and_globs_are_checked_together(cli_project: CliProject) -
     assert {each["file"] for each in answer.document} == {"more/b.yaml", "more/targets.yaml"}
 
 
-def test_two_suites_of_one_name_are_an_error(cli_project: CliProject) -> None:
+def test_suites_of_one_name_are_warned_of_and_each_is_checked(cli_project: CliProject) -> None:
     cli_project.write("suites/again.yaml", SUITE)
 
     answer = cli_project("validate", "--json")
 
-    assert messages(answer) == "suite name 'plain' is taken by suites/again.yaml"
+    assert [each["severity"] for each in answer.document] == ["warning", "warning"]
+    assert {each["message"] for each in answer.document} == {
+        "several suites are named 'plain': each is called by its path; give each a 'name:' of its own"
+    }
 
 
 @pytest.mark.parametrize("name", ["nowhere.yaml", "nowhere/*.yaml"], ids=["file", "glob"])

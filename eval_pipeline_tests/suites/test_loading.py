@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError, InputErrors
 from eval_pipeline.parsing.interpolation import interpolate, names_in, read_environment
 from eval_pipeline.suites.load import FORMATS, Format, find_suite_files, load_suite, load_suites
+from eval_pipeline.suites.names import default_name, unique_names
 
 SUITE = "tests:\n  - {id: a, criteria: c, input: i}\n"
 ROW = '{"id": "a", "criteria": "c", "input": "i"}\n'
@@ -182,13 +185,27 @@ def test_every_bad_file_is_named_at_once(write: Write) -> None:
     ]
 
 
-def test_two_suites_of_one_name_are_an_error_that_names_both(write: Write) -> None:
-    write("suites/one/math.yaml")
-    write("suites/two/math.yaml")
+def test_suites_of_one_name_are_called_by_the_shortest_end_of_their_path_that_differs(write: Write) -> None:
+    for file in ("one/evals/math.eval.yaml", "two/evals/math.EVAL.yaml", "two/other/evals/math.yaml", "two/plain.yaml"):
+        write(f"suites/{file}")
 
-    assert errors_of("suites") == [
-        "suites/two/math.yaml: suite name 'math' is taken by suites/one/math.yaml; give one a 'name:'"
-    ]
+    suites = load_suites(["suites"], Path.cwd())
+
+    assert [suite.name for suite in suites] == ["one.evals.math", "two.evals.math", "other.evals.math", "plain"]
+    assert {str(warning) for suite in suites[:2] for warning in suite.warnings} == {
+        f"suites/{folder}: several suites are named 'math': each is called by its path; give each a 'name:' of its own"
+        for folder in ("one/evals/math.eval.yaml", "two/evals/math.EVAL.yaml")
+    }
+
+
+@given(paths=st.sets(st.lists(st.sampled_from(["a", "b", "ä b", "x"]), min_size=1, max_size=4).map(tuple), min_size=1))
+def test_names_by_path_are_unique_and_do_not_depend_on_the_order(paths: set[tuple[str, ...]]) -> None:
+    files = [Path("/", *folders, ending) for folders in paths for ending in ("m.yaml", "m.jsonl", "n.yaml")]
+
+    names = unique_names({file: default_name(file) for file in files})
+
+    assert len(set(names.values())) == len(files)
+    assert names == unique_names({file: default_name(file) for file in reversed(files)})
 
 
 def test_a_bad_case_is_counted_and_the_suite_goes_on(write: Write) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -29,6 +30,18 @@ def test_a_suite_that_may_be_in_a_broken_file_is_missed_with_what_is_wrong_there
 
     with pytest.raises(InputErrors, match=r"broken\.yaml"):
         folder.session().suite("other")
+
+
+def test_suites_of_one_name_keep_their_own_names_whatever_is_chosen(folder: ProjectFolder) -> None:
+    for part in ("one", "two"):
+        (folder.root / "suites" / part).mkdir()
+        (folder.root / "suites" / part / "math.json").write_text(json.dumps({"tests": [a_test(part)]}))
+
+    alone = folder.session().load_suites([str(folder.root / "suites" / "one")])
+    by_name = folder.session().suite("two.math")
+
+    assert [ready.suite.name for ready in alone] == ["one.math"]
+    assert [case.id for case in by_name.suite.cases] == ["two"]
 
 
 def test_an_unknown_runner_is_named_with_the_nearest(folder: ProjectFolder) -> None:

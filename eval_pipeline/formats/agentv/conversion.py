@@ -34,7 +34,8 @@ from eval_pipeline.suites.conversion import (
     pretty_json,
     read_text,
 )
-from eval_pipeline.suites.load import LoadOptions, default_name
+from eval_pipeline.suites.load import LoadOptions
+from eval_pipeline.suites.names import default_name
 
 BESIDE = (".yaml", ".yml", ".eval.yaml", ".eval.yml")
 """What the file beside a JSONL file may be called, after the JSONL file's own name."""

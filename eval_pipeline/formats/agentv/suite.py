@@ -29,8 +29,8 @@ from eval_pipeline.parsing.interpolation import with_texts_changed
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list
 from eval_pipeline.suites.fields import SUITE
-from eval_pipeline.suites.load import default_name
 from eval_pipeline.suites.model import Case, ContentHash, Message, Suite, content_revision
+from eval_pipeline.suites.names import default_name
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 TEST_KEYS = ("tests", "eval_cases", "evalcases")
