@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -30,6 +30,7 @@ from eval_pipeline.parsing.source import FieldPath, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.scores.evaluate import EvaluatorSet, GraderRevision
 from eval_pipeline.scores.model import NOTHING
+from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.configurations import CONFIGURATIONS, Configuration
 from eval_pipeline.suites.load import FORMATS, find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
@@ -95,7 +96,7 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
     for path, kind in others.items():
         findings += _check_other(path, kind)
     findings += _unknown_defaults(project, runners)
-    suites = _Suites(session, runners if runner_files else None)
+    suites = _Suites(session, runners if runner_files else None, runner_files)
     suites.check(_named_suites(names, folder) if names else find_suite_files(project.suites, project.root))
     with suppress(EvalPipelineError):  # reported above
         findings += _before_money(session, suites.loaded)
@@ -105,9 +106,13 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
 def _before_money(session: ProjectSession, suites: Sequence[Suite]) -> Iterator[Finding]:
     """Yield warnings for what a run refuses (answers without a grader, budgets that cannot hold), and for models that
     would grade their own answers. The command line may choose other runners and graders."""
-    usable = [runner for runner in session.load_runners() if not isinstance(runner, UnusableRunner)]
     validated = [session.validate_suite(suite) for suite in suites]
-    pairs = [Pair(ready=ready, runner=runner, revision="") for ready in validated for runner in usable]
+    pairs = [
+        Pair(ready=ready, runner=runner, revision="")
+        for ready in validated
+        for runner in session.runners_of(ready.suite).values()
+        if not isinstance(runner, UnusableRunner)
+    ]
     named = [pair for pair in pairs if pair.runner.name in (pair.ready.suite.settings.runners or [pair.runner.name])]
     checked = preflight(session, named, SweepOptions(defaults=session.project.defaults))
     by_suite: dict[str, list[InputError]] = {}
@@ -190,13 +195,22 @@ def findings_of(error: EvalPipelineError) -> Iterator[Finding]:
 
 
 class _Suites:
-    """The suites checked so far; `runners` are those that a suite may name, None when unknown."""
+    """The suites checked so far; `runners` are those that a suite may name, None when unknown.
 
-    def __init__(self, session: ProjectSession, runners: Mapping[str, Runner] | None) -> None:
+    `runner_files` are checked already. Of a file beside a suite, which the suite uses first, only what the suite names
+    is checked.
+    """
+
+    def __init__(
+        self, session: ProjectSession, runners: Mapping[str, Runner] | None, runner_files: Sequence[Path]
+    ) -> None:
         self.findings: list[Finding] = []
         self.counts: dict[str, int] = {}
         self.loaded: list[Suite] = []
         self._reading = session.load_options
+        self._registry = session.registry
+        self._checked_files = frozenset(runner_files)
+        self._of_project = runners
         self._runners = runners
         self._default_grader = session.project.defaults.grader
 
@@ -211,6 +225,10 @@ class _Suites:
             self._check(suite)
 
     def _check(self, suite: Suite) -> None:
+        self._runners = self._of_project
+        file = self._registry.file_for(suite.path.parent)
+        if file is not None:
+            self._add_runners(file, suite)
         broken = EvaluatorSet(suite, self._grader).check()
         self.counts[suite.name] = len(suite.cases) - len(broken)
         for refused in suite.errors:
@@ -219,6 +237,14 @@ class _Suites:
         self.findings += _evaluator_errors(suite, cases, self._grader)
         self.findings += self._runner_errors(suite)
         self.findings += [_warning(warning) for warning in (*suite.warnings, *review(suite))]
+
+    def _add_runners(self, file: Path, suite: Suite) -> None:
+        """Add the runners of the file beside a suite."""
+        own: dict[str, Runner] = {}
+        named = {*suite.settings.runners, *traits_of(suite.cases).runners}
+        findings = list(_check_runners(file, self._registry.environment(suite.path.parent), own, named))
+        self.findings += findings if file not in self._checked_files else []
+        self._runners = {**(self._of_project or {}), **own}
 
     def _grader(self, name: str | None, settings: Mapping[str, Any] = NOTHING) -> str:
         """Return the name of an evaluator's grader, empty for the default one.
@@ -296,8 +322,13 @@ def _runner_place(suite: Suite) -> SourceLocation:
 # Runners
 
 
-def _check_runners(path: Path, environment: Mapping[str, str], known: dict[str, Runner]) -> Iterator[Finding]:
-    """Yield the problems of a runners file; its runners, usable or not, are added to `known`."""
+def _check_runners(
+    path: Path, environment: Mapping[str, str], known: dict[str, Runner], only: Collection[str] | None = None
+) -> Iterator[Finding]:
+    """Yield the problems of a runners file; its runners, usable or not, are added to `known`.
+
+    With `only` the problems of other runners are left out.
+    """
     try:
         runners = load_runners(path, environment)
     except EvalPipelineError as error:
@@ -306,6 +337,8 @@ def _check_runners(path: Path, environment: Mapping[str, str], known: dict[str, 
         return
     known.update((runner.name, runner) for runner in runners)
     for runner in runners:
+        if only is not None and runner.name not in only:
+            continue
         if isinstance(runner, UnusableRunner):
             yield from findings_of(runner.problem)
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -150,7 +150,9 @@ def open_project(project: Path | None, data: Path | None, runners_file: Path | N
     loaded = load_project(Path.cwd(), project)
     if data is not None:
         loaded = replace(loaded, data=data.absolute(), warehouse=None)
-    return replace(loaded, runners=runners_file.absolute()) if runners_file is not None else loaded
+    if runners_file is None:
+        return loaded
+    return replace(loaded, runners=runners_file.absolute(), searches_runners=False)
 
 
 def select(
@@ -184,19 +186,22 @@ def select_in(
     """
     ready = session.load_suites(list(suites) or None)
     check_case_ids([each.suite for each in ready], cases)
-    chosen = select_runners(session.load_runners(), runners, runner_tags)
+    chosen = {runner.name for runner in select_runners(session.load_runners(), runners, runner_tags)}
     if not runners:
         ready = _without_unknown_runners(ready, session)
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
     case_filter = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
-    used = [pair for each in ready for pair in requested_pairs(each, chosen, case_filter, any_runner=bool(runners))]
+    used = {
+        pair: runner
+        for each in ready
+        for pair, runner in _pairs_of(session, each, chosen, case_filter, any_runner=bool(runners))
+    }
     if not used and not cases and not tags:
         _check_cases_runners(ready, chosen)
-    chosen = [runner for runner in chosen if runner.name in {pair.runner for pair in used}]
     empty = [each.suite for each in ready if not (each.suite.cases or each.errors)]
     ready = [each for each in ready if each.suite.name in {pair.suite for pair in used} or each.errors]
-    require_environment(chosen)
+    require_environment({runner.address: runner for runner in used.values()}.values())
     launch = launch_options({
         **{_FIELDS.get(name, name): value for name, value in options.items()},
         "tags": tuple(tags), "cases": tuple(cases),
@@ -206,16 +211,27 @@ def select_in(
     if launch.grader is not None:
         session.runner(launch.grader)
     resolved = launch.resolve(session.project.defaults)
-    warnings = _known_before(session, [*empty, *(each.suite for each in ready)], used, resolved, strict=strict)
+    suites_read = [*empty, *(each.suite for each in ready)]
+    warnings = _known_before(session, suites_read, list(used), resolved, strict=strict)
     return Selection(
         session=session,
         suites=ready,
-        runners=chosen,
-        pairs=used,
+        runners=list({runner.address: runner for runner in used.values()}.values()),
+        pairs=list(used),
         launch=launch,
         options=resolved,
         warnings=warnings,
     )
+
+
+def _pairs_of(
+    session: ProjectSession, ready: ValidatedSuite, chosen: Collection[str], selected: CaseFilter, *, any_runner: bool
+) -> Iterator[tuple[PairKey, Runner]]:
+    """Yield the pairs of a suite with these runners."""
+    known = session.runners_of(ready.suite)
+    runners = [runner for name, runner in known.items() if name in chosen]
+    for pair in requested_pairs(ready, runners, selected, any_runner=any_runner):
+        yield pair, known[pair.runner]
 
 
 _FIELDS = {
@@ -238,8 +254,8 @@ def _known_before(
 
 def _missing_graders(session: ProjectSession, pairs: list[PairKey]) -> Iterator[str]:
     """Yield a warning for each runner whose grader does not exist; no evaluator of these pairs needs it."""
-    for name in dict.fromkeys(pair.runner for pair in pairs):
-        problem = session.runner(name).missing_grader
+    runners = {runner.address: runner for runner in map(session.runner_of, pairs)}
+    for problem in (runner.missing_grader for runner in runners.values()):
         if problem is not None:
             yield f"{problem}; nothing that is carried out now needs this grader"
 
@@ -253,11 +269,11 @@ def _check_before_money(session: ProjectSession, pairs: list[PairKey], options: 
     return checked.warnings
 
 
-def _check_cases_runners(suites: list[ValidatedSuite], chosen: list[Runner]) -> None:
+def _check_cases_runners(suites: list[ValidatedSuite], chosen: Collection[str]) -> None:
     """Raise InputError when every case names runners of its own and none of them is selected."""
     named = sorted({name for each in suites for name in traits_of(each.suite.cases).runners})
     if named:
-        selected = ", ".join(runner.name for runner in chosen)
+        selected = ", ".join(sorted(chosen))
         raise InputError(f"no case is for {selected}: each names the runners it is for ({', '.join(named)})")
 
 
@@ -266,7 +282,7 @@ def _without_unknown_runners(suites: list[ValidatedSuite], session: ProjectSessi
 
     Raises InputErrors for unknown runners that the project file gives to suites without runners.
     """
-    unknown = unknown_defaults(session.project, session.runners)
+    unknown = unknown_defaults(session.project, {runner.name for runner in session.load_runners()})
     errors = [error for error in unknown if error.place.field != "defaults.grader"]
     if errors:
         raise InputErrors(errors)
@@ -278,16 +294,17 @@ def _with_known_runners(ready: ValidatedSuite, session: ProjectSession) -> Valid
 
     Raises UnknownName for a suite that itself requests such a runner: it would silently execute nothing.
     """
-    for name in sorted(set(ready.suite.settings.runners) - set(session.runners)):
-        raise UnknownName("runner", name, session.runners, SourceLocation(show_path(ready.suite.path)))
-    if traits_of(ready.suite.cases).runners <= session.runners.keys():
+    known = session.runners_of(ready.suite)
+    for name in sorted(set(ready.suite.settings.runners) - known.keys()):
+        raise UnknownName("runner", name, known, SourceLocation(show_path(ready.suite.path)))
+    if traits_of(ready.suite.cases).runners <= known.keys():
         return ready
     errors: dict[str, InputError] = {}
     for case in ready.suite.cases:
-        for name in sorted(set(case.runners or ()) - set(session.runners)):
+        for name in sorted(set(case.runners or ()) - known.keys()):
             place = SourceLocation(show_path(case.origin or ready.suite.path), case.line, f"case '{case.id}'")
-            errors[case.id] = UnknownName("runner", name, session.runners, place)
+            errors[case.id] = UnknownName("runner", name, known, place)
     usable = case_list(case for case in ready.suite.cases if case.id not in errors)
-    known = replace(ready, suite=replace(ready.suite, cases=usable), errors=(*ready.errors, *errors.values()))
-    session.suites[ready.suite.name] = known
-    return known
+    rest = replace(ready, suite=replace(ready.suite, cases=usable), errors=(*ready.errors, *errors.values()))
+    session.suites[ready.suite.name] = rest
+    return rest

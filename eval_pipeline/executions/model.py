@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from eval_pipeline.failures import DEFAULT_OUTPUT_MB, WORKSPACE, FailureClass
 from eval_pipeline.suites.model import Case
 
 JsonMap = Mapping[str, Any]
+RunnerAddress = tuple[str, Path, Path | None]
 DEFAULT_CONCURRENCY = 10
 """The default number of concurrent attempts of a runner."""
 
@@ -44,7 +45,8 @@ class Runner:
     names in the entry that have no value. `grader` names the default grader of its answers; `fallbacks` are the runners
     to try, in order, after every attempt of this one failed. `missing_grader` is why its grader cannot grade: no runner
     has the name. That matters only where an evaluator needs it. `max_output_mb` is the most that is read of one
-    answer (None: the default).
+    answer (None: the default). `place` is the folder of the suite that it answers: the runners that it names are those
+    of that suite. With `runs_in_place` its programs run there.
     """
 
     name: str
@@ -63,6 +65,18 @@ class Runner:
     grader: str | None = None
     missing_grader: InputError | None = field(default=None, compare=False)
     fallbacks: tuple[str, ...] = ()
+    place: Path | None = None
+    runs_in_place: bool = False
+
+    @property
+    def address(self) -> RunnerAddress:
+        """Where the runner is configured and where its programs run: equal for the same runner of several suites."""
+        return self.name, self.folder, self.place if self.runs_in_place else None
+
+    @property
+    def base(self) -> Path:
+        """The folder that its programs run in."""
+        return self.place if self.runs_in_place and self.place is not None else self.folder
 
     @property
     def model(self) -> str | None:
@@ -74,6 +88,10 @@ class Runner:
     def max_output_bytes(self) -> int:
         """The most bytes that are read of one response, output stream or output file."""
         return int((self.max_output_mb or DEFAULT_OUTPUT_MB) * 1_000_000)
+
+
+RunnerNamed = Callable[[str, Path | None], Runner]
+"""Returns the runner of a name, for a suite in a folder (None: for the project). Raises UnknownName."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,6 +117,7 @@ def _runner_or_problem(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Ru
     try:
         entry = file.format.entry(_with_used(raw, at, file), at, file.source, file.environment)
         runner = _checked_runner(entry.values, at, file)
+        runner = replace(runner, place=entry.place, runs_in_place=entry.place is not None)
         _check_by_adapter(runner, at, file.source)
     except InputError as error:
         problem = first_of_each([_respelled(each, at, entry.spelled, file.source) for each in problems_of(error)])

@@ -69,9 +69,11 @@ def unset_names(text: str, environment: Mapping[str, str]) -> dict[str, int]:
 
 def read_environment(folder: Path) -> dict[str, str]:
     """The process environment over the nearest `.env` found from `folder` upward (an exported value wins)."""
-    values: dict[str, str] = {}
-    for parent in (folder, *folder.parents):
-        if (parent / ".env").is_file():
-            values = {key: value for key, value in dotenv_values(parent / ".env").items() if value is not None}
-            break
-    return values | dict(os.environ)
+    file = nearest_environment_file(folder)
+    written = dotenv_values(file) if file is not None else {}
+    return {key: value for key, value in written.items() if value is not None} | dict(os.environ)
+
+
+def nearest_environment_file(folder: Path) -> Path | None:
+    """The nearest `.env` found from `folder` upward; None when there is none."""
+    return next((parent / ".env" for parent in (folder, *folder.parents) if (parent / ".env").is_file()), None)

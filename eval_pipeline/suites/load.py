@@ -7,7 +7,7 @@ import glob
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -37,12 +37,20 @@ class LoadOptions:
 
     `environment` has the values of `${{ NAME }}`. `evaluators` are the types of the registered evaluators: a format may
     search an author's own script for a type that is not among them; without any it never searches. `configurations` are
-    the configuration files of other systems that already apply to the whole run.
+    the configuration files of other systems that already apply to the whole run. `environment_in` returns the values
+    for suites of a folder, where those are not the same everywhere.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     evaluators: Container[str] = frozenset()
     configurations: frozenset[Path] = frozenset()
+    environment_in: Callable[[Path], Mapping[str, str]] | None = None
+
+    def for_file(self, path: Path) -> LoadOptions:
+        """Return the options for a suite in this file."""
+        if self.environment_in is None:
+            return self
+        return replace(self, environment=self.environment_in(path.absolute().parent), environment_in=None)
 
 
 class Format(Protocol):
@@ -82,7 +90,8 @@ FORMATS: Registry[Callable[[], Format]] = Registry(
 
 def load_suite(path: Path | str, load_options: LoadOptions | None = None) -> Suite:
     """Load the suite in a file. Raises InputError when the file cannot be read or is no suite."""
-    path, load_options = Path(path), load_options or LoadOptions()
+    path = Path(path)
+    load_options = (load_options or LoadOptions()).for_file(path)
     head = _head(path)
     if head is None:
         _read_text(path)  # raises with the reason

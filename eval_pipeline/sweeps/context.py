@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.model import RunnerNamed
 from eval_pipeline.sweeps.budget import Budget
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.options import SweepOptions
@@ -29,7 +29,7 @@ class SweepContext:
     sweep_id: str
     observer: SweepObserver
     graders: Graders
-    runner_named: Callable[[str], Runner]
+    runner_named: RunnerNamed
     budget: Budget
     clock: OrderClock
     unfinished: Sequence[UnfinishedRefresh] = ()

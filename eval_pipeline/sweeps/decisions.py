@@ -5,14 +5,14 @@ Pure functions, called by the sweep and by `plan_sweep` alike, so that a plan an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.identity import runner_revision
-from eval_pipeline.executions.model import Plan, Runner
+from eval_pipeline.executions.model import Plan, Runner, RunnerNamed
 from eval_pipeline.failures import EVALUATOR as NOT_GRADED
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.normalize import normalizer_version, prices_key
@@ -64,7 +64,7 @@ class PairRules:
     evaluators: EvaluatorSet
     threshold: float
     unfinished: Sequence[UnfinishedRefresh] = ()
-    runner_named: Callable[[str], Runner] | None = None
+    runner_named: RunnerNamed | None = None
 
     def has_usable_fallback(self, stored: StoredExecution) -> bool:
         """Return whether the runner still has the fallback that answered, unchanged."""
@@ -77,7 +77,7 @@ class PairRules:
         """Return the revision of a fallback; None when it cannot be used."""
         if fallback not in self._revisions:
             try:
-                runner = self.runner_named(fallback) if self.runner_named is not None else None
+                runner = self._fallback(fallback)
                 self._revisions[fallback] = runner_revision(runner) if runner is not None else None
             except InputError:
                 self._revisions[fallback] = None
@@ -110,9 +110,11 @@ class PairRules:
 
     def prices_of(self, fallback: str | None) -> str | None:
         """Return the identity of the prices of the runner, or of the fallback that answered."""
-        if fallback is None or self.runner_named is None:
-            return self.prices
-        return prices_key(self.runner_named(fallback).prices)
+        runner = self._fallback(fallback) if fallback is not None else None
+        return self.prices if runner is None else prices_key(runner.prices)
+
+    def _fallback(self, name: str) -> Runner | None:
+        return self.runner_named(name, self.pair.runner.place) if self.runner_named is not None else None
 
 
 def pair_rules(

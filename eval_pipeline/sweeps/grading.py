@@ -7,7 +7,7 @@ concurrency, and the final output of its session report is the reply. Equal requ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.attempts import AttemptEnvironment
 from eval_pipeline.executions.identity import runner_revision
-from eval_pipeline.executions.model import Plan, Runner
+from eval_pipeline.executions.model import Plan, Runner, RunnerAddress, RunnerNamed
 from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline.executions.planning import pair_cases
 from eval_pipeline.executions.redaction import without_secrets
@@ -47,14 +47,14 @@ class Graders:
     Open while a sweep runs; `close` releases the adapters.
     """
 
-    named: Callable[[str], Runner]
+    named: RunnerNamed
     replies: Replies
     folder: Path
     forced: str | None = None
     default: str | None = None
     secrets: set[str] = field(default_factory=set, repr=False)
     _open: dict[str, OnDemand] = field(default_factory=dict)
-    _revisions: dict[str, str] = field(default_factory=dict)
+    _revisions: dict[RunnerAddress, str] = field(default_factory=dict)
     _members: dict[int, tuple[EvaluatorSpec, AnyEvaluator]] = field(default_factory=dict)
     _under_way: dict[str, asyncio.Task[GraderReply]] = field(default_factory=dict)
 
@@ -67,7 +67,7 @@ class Graders:
         if not (self.forced or requested) and runner.missing_grader is not None:
             raise InputError(f"cannot be graded: {runner.missing_grader}")
         if name is not None:
-            chosen = self._named(name)
+            chosen = self._named(name, runner.place)
             self.secrets.update(chosen.secrets)
             return chosen
         if runner.adapter in SELF_GRADING:
@@ -86,9 +86,9 @@ class Graders:
         grader = self.choose(runner, requested)
         if settings and self.forced is None:
             accepted_settings(grader, settings).check()
-        if grader.name not in self._revisions:
-            self._revisions[grader.name] = runner_revision(grader)
-        return self._revisions[grader.name]
+        if grader.address not in self._revisions:
+            self._revisions[grader.address] = runner_revision(grader)
+        return self._revisions[grader.address]
 
     def client(self, runner: Runner) -> SweepGraderClient:
         """Return the client for the evaluators of one execution of `runner`; it counts what they spend."""
@@ -139,9 +139,9 @@ class Graders:
             await grader.close()
         self._open.clear()
 
-    def _named(self, name: str) -> Runner:
+    def _named(self, name: str, place: Path | None) -> Runner:
         try:
-            return self.named(name)
+            return self.named(name, place)
         except UnknownName as error:
             raise InputError(f"cannot be graded: {error.problem}") from None
 
@@ -165,7 +165,7 @@ class Graders:
         return reply
 
     async def _carry_out(self, plan: Plan, used: Mapping[str, Any]) -> SessionReport:
-        name = f"{plan.runner.name} {fingerprint(used)[:12]}"
+        name = f"{plan.runner.address} {fingerprint(used)[:12]}"
         if name not in self._open:
             adapter = ADAPTERS.get(plan.runner.adapter)(plan.runner)
             self._open[name] = OnDemand(plan.runner, adapter, AttemptEnvironment(folder_of=self._folder_of))

@@ -62,7 +62,7 @@ def graders_of(pair: Pair, graders: Graders, *, any_runner: bool = False) -> tup
         grader = graders.choose(pair.runner, name)
         if "model" in settings:
             grader = replace(grader, settings={**grader.settings, "model": settings["model"]})
-        used[f"{grader.name} {grader.model}"] = grader
+        used[f"{grader.address} {grader.model}"] = grader
         return graders.revision(pair.runner, name, settings)
 
     errors = EvaluatorSet(suite, note).check()

@@ -108,7 +108,8 @@ class Project:
     """A project: where its suites and runners are, and where it keeps its data. Paths are absolute.
 
     `schedule_problem` is why the project file's schedule cannot be used, where that is tolerated; `schedule` is then
-    the default. `configurations` are the configuration files of other systems that are part of it; `file` is the
+    the default. `configurations` are the configuration files of other systems that are part of it. With
+    `searches_runners` suites may have runners of their own, in files of other systems beside them; `file` is the
     project file, None without one.
     """
 
@@ -125,6 +126,7 @@ class Project:
     secret_rules: SecretRules = NO_RULES
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     configurations: frozenset[Path] = frozenset()
+    searches_runners: bool = True
     file: Path | None = None
 
     def open_warehouse(self) -> Warehouse:

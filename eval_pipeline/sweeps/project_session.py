@@ -3,15 +3,15 @@ sweeps is in `sweep_store.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, UnknownName
 from eval_pipeline.executions.identity import RunnerIdentity, runner_identity
-from eval_pipeline.executions.model import Runner
-from eval_pipeline.executions.runners import load_runners, require_environment
+from eval_pipeline.executions.model import Runner, RunnerAddress
+from eval_pipeline.executions.runners import require_environment
 from eval_pipeline.executions.workspaces.contents import WorkspaceContents
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.stopping import StopRequest
@@ -22,6 +22,7 @@ from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, validate_suite
 from eval_pipeline.sweeps.project import NO_SUITES, Project
+from eval_pipeline.sweeps.runner_registry import RunnerRegistry
 from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Warehouse
@@ -34,7 +35,6 @@ class ProjectSession:
 
     project: Project
     suites: dict[str, ValidatedSuite] = field(default_factory=dict)
-    runners: dict[str, Runner] = field(default_factory=dict)
     broken: list[InputError] = field(default_factory=list)
     observer: SweepObserver = field(default_factory=SweepObserver)
     clock: OrderClock = field(default_factory=OrderClock)
@@ -42,6 +42,7 @@ class ProjectSession:
 
     def __post_init__(self) -> None:
         self.store = SweepStore(self.project.open_warehouse(), self.clock)
+        self.registry = RunnerRegistry(self.project)
 
     @property
     def warehouse(self) -> Warehouse:
@@ -50,7 +51,7 @@ class ProjectSession:
 
     @property
     def load_options(self) -> LoadOptions:
-        return LoadOptions(self.project.environment, EVALUATORS, self.project.configurations)
+        return LoadOptions(self.project.environment, EVALUATORS, self.project.configurations, self.registry.environment)
 
     def load_suites(self, patterns: Sequence[str] | None = None) -> list[ValidatedSuite]:
         """Return the suites of these patterns (None: the project's); files that cannot be read join `broken`.
@@ -78,25 +79,27 @@ class ProjectSession:
         """Return the suite with its evaluators checked. One that names no runner gets those of the project's
         defaults, else the runner `default`, if there is one, else every runner."""
         chosen = suite.settings.runners or self.project.defaults.runners
-        if not chosen and "default" in self._runner_names():
+        if not chosen and "default" in self._runner_names(suite.path.parent):
             chosen = ("default",)
         return validate_suite(replace(suite, settings=replace(suite.settings, runners=tuple(chosen))))
 
-    def _runner_names(self) -> Iterable[str]:
+    def _runner_names(self, folder: Path) -> Collection[str]:
         with suppress(EvalPipelineError):  # reported where the runners are needed
-            return self.runners or [runner.name for runner in self.load_runners()]
+            return self.registry.at(folder).keys()
         return ()
 
+    def runners_of(self, suite: Suite) -> Mapping[str, Runner]:
+        """Return the runners that a suite may name, by name. Raises InputErrors."""
+        return self.registry.at(suite.path.parent)
+
     def load_runners(self) -> list[Runner]:
-        """Return the runners of the project's runners file. Raises InputErrors."""
-        if self.project.runners is None:
-            raise InputError("no runners: put runners.yaml beside the suites, or name it in eval-pipeline.yaml")
-        loaded = load_runners(self.project.runners, self.project.environment, self.project.secret_rules)
-        usual_mb = self.project.defaults.max_output_mb
-        self.runners = {
-            runner.name: replace(runner, max_output_mb=runner.max_output_mb or usual_mb) for runner in loaded
-        }
-        return list(self.runners.values())
+        """Return the runners of the project and of the suites that are loaded; of one name, the first.
+
+        Raises InputErrors for runners files that cannot be read, and InputError when there is no runner at all.
+        """
+        folders = dict.fromkeys(ready.suite.path.parent for ready in self.suites.values())
+        found = self.registry.everywhere(folders)
+        return list(found.values()) or list(self.registry.at().values())
 
     def suite(self, name: str) -> ValidatedSuite:
         """Return a suite by name, loaded if it is not yet. Raises UnknownName."""
@@ -132,35 +135,36 @@ class ProjectSession:
         if errors and name not in self.suites:
             raise InputErrors(errors)
 
-    def runner(self, name: str) -> Runner:
-        """Return a runner by name. Raises UnknownName."""
-        if not self.runners:
-            self.load_runners()
-        if name not in self.runners:
-            raise UnknownName("runner", name, self.runners)
-        return self.runners[name]
+    def runner(self, name: str, place: Path | None = None) -> Runner:
+        """Return a runner by name, for suites in a folder (None: the project's). Raises UnknownName."""
+        return self.registry.named(name, place)
+
+    def runner_of(self, pair: PairKey) -> Runner:
+        """Return the runner of a pair. Raises UnknownName."""
+        return self.registry.named(pair.runner, self.suite(pair.suite).suite.path.parent)
 
     def pairs(self, names: Iterable[PairKey]) -> list[Pair]:
         """Return the pairs of these names, ready to be carried out. Raises InputErrors for unusable runners."""
-        requested = list(names)
-        chosen = {name.runner: self.runner(name.runner) for name in requested}
-        helpers = {name for runner in chosen.values() for name in runner.fallbacks}
-        helpers |= {runner.grader for runner in chosen.values() if runner.grader and runner.missing_grader is None}
-        require_environment([*chosen.values(), *(self.runner(name) for name in helpers - set(chosen))])
-        return self.identified_pairs(requested, {name: runner_identity(runner) for name, runner in chosen.items()})
+        chosen = {name: self.runner_of(name) for name in names}
+        used = {runner.address: runner for runner in chosen.values()}
+        helpers = [self.runner(name, runner.place) for runner in used.values() for name in _helpers(runner)]
+        require_environment({runner.address: runner for runner in [*used.values(), *helpers]}.values())
+        return self.identified_pairs(chosen, {key: runner_identity(runner) for key, runner in used.items()})
 
-    def identified_pairs(self, names: Iterable[PairKey], identities: Mapping[str, RunnerIdentity]) -> list[Pair]:
-        """Return the pairs of these names, with the identities of their runners."""
+    def identified_pairs(
+        self, chosen: Mapping[PairKey, Runner], identities: Mapping[RunnerAddress, RunnerIdentity]
+    ) -> list[Pair]:
+        """Return the pairs of these names and runners, with the identities of the runners."""
         contents = WorkspaceContents(self.warehouse.storage.workspaces / "static")
         return [
             Pair(
                 ready=self.suite(name.suite),
-                runner=self.runner(name.runner),
-                revision=identities[name.runner].revision,
-                identity=identities[name.runner],
+                runner=runner,
+                revision=identities[runner.address].revision,
+                identity=identities[runner.address],
                 contents=contents,
             )
-            for name in names
+            for name, runner in chosen.items()
         ]
 
     def is_gone(self, name: PairKey) -> bool:
@@ -171,7 +175,8 @@ class ProjectSession:
             return True
         except EvalPipelineError:  # a file that cannot be read may be the one
             return False
-        return name.runner not in self._runner_names() and name.runner not in ready.suite.settings.runners
+        known = self._runner_names(ready.suite.path.parent)
+        return name.runner not in known and name.runner not in ready.suite.settings.runners
 
     def usable_pairs(self, names: Sequence[PairKey]) -> tuple[list[Pair], dict[PairKey, str]]:
         """Return the usable pairs of these names, and the reason of each unusable one; those do not stop the others."""
@@ -186,3 +191,10 @@ class ProjectSession:
             except EvalPipelineError as error:
                 unusable[name] = str(error)
         return pairs, unusable
+
+
+def _helpers(runner: Runner) -> Iterator[str]:
+    """Yield the names of the runners that a runner cannot do without."""
+    yield from runner.fallbacks
+    if runner.grader and runner.missing_grader is None:
+        yield runner.grader

@@ -63,7 +63,7 @@ class PairRecorder:
         """What an execution depends on: the parts of its plan, and the fallback that answered."""
         parts = self.parts(plan)
         if execution.answered_by is not None:
-            parts["fallback"] = runner_revision(self._context.runner_named(execution.answered_by))
+            parts["fallback"] = runner_revision(self._context.runner_named(execution.answered_by, plan.runner.place))
         return parts
 
     def record_report(self, report: SessionReport, execution: Execution, prices: str | None) -> None:

@@ -65,7 +65,7 @@ class PairScorer:
         """The runner that answered: the pair's own, or a fallback."""
         if execution.answered_by is None:
             return self._rules.pair.runner
-        return self._context.runner_named(execution.answered_by)
+        return self._context.runner_named(execution.answered_by, self._rules.pair.runner.place)
 
     def report(self, execution: Execution, case: Case) -> SessionReport:
         """Normalize an execution, and store its report."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 
 from eval_pipeline.errors import InputError, UnknownName
@@ -20,7 +21,7 @@ from eval_pipeline.executions.adapters import ADAPTERS, Adapter
 from eval_pipeline.executions.attempts import Clock
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
-from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner
+from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner, RunnerNamed
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.background_loop import BackgroundLoop
@@ -54,7 +55,7 @@ def carry_out(
     warehouse: Warehouse,
     sweep_id: str,
     observer: SweepObserver | None = None,
-    runner_named: Callable[[str], Runner] | None = None,
+    runner_named: RunnerNamed | None = None,
     clock: OrderClock | None = None,
     stop: StopRequest | None = None,
 ) -> list[PairOutcome]:
@@ -112,12 +113,12 @@ def _open_context(
     warehouse: Warehouse,
     sweep_id: str,
     observer: SweepObserver,
-    runner_named: Callable[[str], Runner] | None,
+    runner_named: RunnerNamed | None,
     clock: OrderClock,
 ) -> SweepContext:
     clock.follow(warehouse)
     by_name = {pair.runner.name: pair.runner for pair in pairs}
-    find = runner_named or (lambda name: _among(by_name, name))
+    find = runner_named or (lambda name, place: _among(by_name, name))
     context = SweepContext(
         options=options,
         warehouse=warehouse,
@@ -161,7 +162,7 @@ def _as_they_finish(finished: SimpleQueue[list[PairOutcome] | None]) -> Iterator
             yield outcomes
 
 
-def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: Callable[[str], Runner]) -> Graders:
+def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: RunnerNamed) -> Graders:
     """Return the graders of a sweep."""
     return Graders(
         named=runner_named,
@@ -172,15 +173,13 @@ def make_graders(options: SweepOptions, warehouse: Warehouse, runner_named: Call
     )
 
 
-def _in_play(pairs: Sequence[Pair], options: SweepOptions, runner_named: Callable[[str], Runner]) -> Iterator[Runner]:
+def _in_play(pairs: Sequence[Pair], options: SweepOptions, runner_named: RunnerNamed) -> Iterator[Runner]:
     """Every runner that a sweep may start: those of its pairs, their fallbacks and their graders."""
-    helpers = {options.grader, options.defaults.grader}
-    for runner in {pair.runner.name: pair.runner for pair in pairs}.values():
+    for runner in {(pair.runner.name, pair.runner.place): pair.runner for pair in pairs}.values():
         yield runner
-        helpers |= {runner.grader, *runner.fallbacks}
-    for name in helpers - {None}:
-        with suppress(InputError):  # an unknown one is reported where it is needed
-            yield runner_named(str(name))
+        for name in {options.grader, options.defaults.grader, runner.grader, *runner.fallbacks} - {None}:
+            with suppress(InputError):  # an unknown one is reported where it is needed
+                yield runner_named(str(name), runner.place)
 
 
 def _among(runners: dict[str, Runner], name: str) -> Runner:
@@ -269,8 +268,11 @@ class _Sweep:
             adapter=adapter,
             plans=LanePlans(executions, self._finish_if_over),
             concurrency=runner.concurrency or self._options.concurrency or max(by_suite),
-            fallbacks=[(other, _adapter(other)) for other in map(self._context.runner_named, runner.fallbacks)],
+            fallbacks=[(other, _adapter(other)) for other in self._fallbacks(runner)],
         )
+
+    def _fallbacks(self, runner: Runner) -> Iterator[Runner]:
+        return (self._context.runner_named(name, runner.place) for name in runner.fallbacks)
 
     async def _sink(self, plan: Plan, execution: Execution) -> SinkResult:
         pair = self._execution_of(plan)
@@ -333,9 +335,9 @@ class _Sweep:
 
 
 def _by_runner(pairs: Sequence[Pair]) -> list[list[Pair]]:
-    lanes: dict[str, list[Pair]] = {}
+    lanes: dict[tuple[str, Path], list[Pair]] = {}
     for pair in pairs:
-        lanes.setdefault(pair.runner.name, []).append(pair)
+        lanes.setdefault((pair.runner.name, pair.runner.folder), []).append(pair)
     return list(lanes.values())
 
 

@@ -88,7 +88,7 @@ class SweepStore:
 
     def begin(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> str:
         """Record that a sweep begins, and its runners; return its id (sortable by time)."""
-        used = {pair.runner.name: pair for pair in pairs}
+        used = {(pair.runner.name, pair.revision): pair for pair in pairs}
         with self.warehouse.transaction():
             now = self._now()
             sweep_id = new_id(now)

@@ -46,7 +46,7 @@ def judge(tmp_path: Path) -> Runner:
 def graders(folder: Path, *runners: Runner, forced: str | None = None, default: str | None = None) -> Graders:
     by_name = {runner.name: runner for runner in runners}
 
-    def named(name: str) -> Runner:
+    def named(name: str, place: Path | None) -> Runner:
         if name not in by_name:
             raise UnknownName("runner", name, by_name)
         return by_name[name]

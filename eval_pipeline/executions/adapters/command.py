@@ -45,10 +45,12 @@ _STDERR_TAIL = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One run of the program: the values of its placeholders and its working directory."""
+    """One run of the program: the values of its placeholders and its working directory. `home` is the directory of a
+    run without a workspace, where the paths of the command begin."""
 
     folder: Path
     cwd: Path
+    home: Path
     timeout_s: float | None
     prompt: str
     values: Mapping[str, str]
@@ -103,7 +105,9 @@ class Command:
         self._prompt = _prompt_mode(config, line)
         self._line = line.with_last("PROMPT") if self._prompt == "argument" and "PROMPT" not in line.names else line
         self._folder = runner.folder
-        self._cwd = Path(os.path.realpath(runner.folder / (settings.optional_text(config, "cwd") or ".")))
+        self._within = settings.optional_text(config, "cwd") or "."
+        self._in_place = runner.runs_in_place
+        self._cwd = self._cwd_at(runner.base)
         self._env = settings.texts(config, "env")
         self._system = settings.optional_text(config, "system")
         self._format = settings.optional_text(config, "format") or "command"
@@ -130,6 +134,14 @@ class Command:
         imported = import_fingerprints(files.values(), (self._cwd, self._folder))
         return {**imported, **program_versions(started, self._cwd, {**os.environ, **self._env})}
 
+    def _cwd_at(self, base: Path) -> Path:
+        return Path(os.path.realpath(base / self._within))
+
+    def _cwd_of(self, call: Call) -> Path:
+        """Return the folder of a call: several suites may share a runner whose programs run in the suite's folder."""
+        place = call.plan.runner.place if self._in_place else None
+        return self._cwd if place is None else self._cwd_at(place)
+
     async def execute(self, call: Call) -> RawExecution:
         await self._check_health()
         plan, folder = call.plan, call.folder
@@ -140,7 +152,8 @@ class Command:
             texts["CASES_FILE"] = cases_file([call])
         run = _Run(
             folder=folder,
-            cwd=call.workspace or self._cwd,
+            cwd=call.workspace or self._cwd_of(call),
+            home=self._cwd_of(call),
             timeout_s=call.timeout_s,
             prompt=prompt,
             values=_values(call, plan.case.id, prompt, folder / "prompt.txt"),
@@ -170,7 +183,8 @@ class Command:
         folder, cases = calls[0].files() / "batch", cases_file(calls)
         run = _Run(
             folder=folder,
-            cwd=self._cwd,
+            cwd=self._cwd_of(calls[0]),
+            home=self._cwd_of(calls[0]),
             timeout_s=None,
             prompt=cases.decode(errors="replace") if self._prompt == "stdin" else "",
             values=_values(calls[0], "batch", "", folder / "cases.jsonl"),
@@ -210,7 +224,7 @@ class Command:
         for name in self._line.names & run.texts.keys():
             Path(run.values[name]).write_bytes(run.texts[name])
         (run.folder / "output").unlink(missing_ok=True)  # an interrupted run may have left an old answer
-        moved = self._line.program_files(self._cwd) if run.cwd != self._cwd else {}
+        moved = self._line.program_files(run.home) if run.cwd != run.home else {}
         words, variables = self._line.words(run.values, run.files, moved)
         try:
             completed = await run_program(

@@ -179,7 +179,8 @@ def runner_entry(raw: JsonMap, at: FieldPath, source: Source, environment: Mappi
     spelled = {names[key]: key for key in given if key in names} | {
         f"retries.{ours}": key for key, ours in _RETRIES.items()
     }
-    return RunnerEntry(values=provider.finish(values), spelled=spelled)
+    place = _project_of(source.path) if provider.adapter == "command" else None
+    return RunnerEntry(values=provider.finish(values), spelled=spelled, place=place)
 
 
 def _provider(raw: JsonMap, at: FieldPath, source: Source) -> tuple[str, Provider]:
@@ -215,9 +216,15 @@ def _own_provider(name: str, raw: JsonMap, path: Path) -> Provider | None:
 
 
 def _own_folder(provider: Provider, source: Source) -> JsonMap:
-    """Programs run in the project, not in its `.agentv` folder."""
-    in_project = provider.adapter in ("command", "agent") and source.path.absolute().parent.name == ".agentv"
-    return {"cwd": ".."} if in_project else {}
+    """Agents run in the project, not in its `.agentv` folder."""
+    is_inside = _project_of(source.path) != source.path.absolute().parent
+    return {"cwd": ".."} if provider.adapter == "agent" and is_inside else {}
+
+
+def _project_of(path: Path) -> Path:
+    """Return the folder that a targets file belongs to."""
+    folder = path.absolute().parent
+    return folder.parent if folder.name == ".agentv" else folder
 
 
 def _is_set(key: str, value: Any, provider: Provider, environment: Mapping[str, str]) -> bool:
@@ -273,5 +280,6 @@ TARGETS = RunnersFormat(
     file_names=("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml"),
     schemas=("agentv-targets",),
     entry=runner_entry,
+    beside_suites=True,
 )
 """How AgentV's targets are found and read."""

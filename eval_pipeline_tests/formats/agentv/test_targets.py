@@ -179,7 +179,7 @@ def test_a_cli_target_may_take_all_tests_in_one_run(key: str) -> None:
 def test_programs_of_a_hidden_folders_file_run_beside_it() -> None:
     runner = targets("name: t\nprovider: cli\ncommand: cat", file=".agentv/targets.yaml")["t"]
 
-    assert (runner.folder.name, runner.settings["cwd"]) == (".agentv", "..")
+    assert (runner.folder.name, runner.base) == (".agentv", runner.folder.parent)
 
 
 CODEX = ["codex", "exec", "--json", "--skip-git-repo-check"]

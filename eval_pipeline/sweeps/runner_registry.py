@@ -1,0 +1,82 @@
+"""The runners that suites may use: those of the project, and where another system keeps them beside its suites, those
+of the nearest file, which go first. Suites of one run may so use different runners of one name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from eval_pipeline.errors import InputError, UnknownName
+from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.runner_files import nearest_runners_file
+from eval_pipeline.executions.runners import load_runners
+from eval_pipeline.parsing.interpolation import nearest_environment_file, read_environment
+from eval_pipeline.sweeps.project import Project
+
+_Key = tuple[Path, Path | None]
+
+
+@dataclass
+class RunnerRegistry:
+    """The runners of a project by the folder of the suite that uses them."""
+
+    project: Project
+    _read: dict[_Key, dict[str, Runner]] = field(default_factory=dict)
+    _at: dict[Path | None, dict[str, Runner]] = field(default_factory=dict)
+
+    def at(self, folder: Path | None = None) -> Mapping[str, Runner]:
+        """Return the runners for suites in a folder (None: the project's), by name. Raises InputErrors."""
+        if folder not in self._at:
+            self._at[folder] = self._of_project() if folder is None else self._of_suites_in(folder)
+        return self._at[folder]
+
+    def named(self, name: str, folder: Path | None = None) -> Runner:
+        """Return a runner by name. Raises UnknownName, and InputErrors for a file that cannot be read."""
+        runners = self.at(folder)
+        if name not in runners:
+            raise UnknownName("runner", name, runners)
+        return runners[name]
+
+    def has_any(self, folder: Path) -> bool:
+        """Return whether there is a runners file for suites in a folder."""
+        return self.project.runners is not None or self.file_for(folder) is not None
+
+    def everywhere(self, folders: Iterable[Path]) -> dict[str, Runner]:
+        """Return the runners of the project and of suites in these folders; of one name, the first."""
+        found = dict(self._of_project()) if self.project.runners is not None else {}
+        for folder in folders:
+            found = {**self.at(folder), **found}
+        return found
+
+    def file_for(self, folder: Path) -> Path | None:
+        """Return the file beside suites in a folder whose runners go first; None when there is only the project's."""
+        nearest = nearest_runners_file(folder) if self.project.searches_runners else None
+        return None if nearest == self.project.runners else nearest
+
+    def _of_project(self) -> dict[str, Runner]:
+        if self.project.runners is None:
+            raise InputError("no runners: put runners.yaml beside the suites, or name it in eval-pipeline.yaml")
+        return self._load(self.project.runners, None)
+
+    def _of_suites_in(self, folder: Path) -> dict[str, Runner]:
+        nearest = self.file_for(folder)
+        own = self._load(nearest, folder) if nearest is not None else {}
+        of_project = self._of_project() if nearest is None or self.project.runners is not None else {}
+        return {name: replace(runner, place=folder) for name, runner in {**of_project, **own}.items()}
+
+    def _load(self, path: Path, folder: Path | None) -> dict[str, Runner]:
+        key = (path, nearest_environment_file(folder) if folder is not None else None)
+        if key not in self._read:
+            environment = self.project.environment if folder is None else self.environment(folder)
+            usual_mb = self.project.defaults.max_output_mb
+            self._read[key] = {
+                runner.name: replace(runner, max_output_mb=runner.max_output_mb or usual_mb)
+                for runner in load_runners(path, environment, self.project.secret_rules)
+            }
+        return self._read[key]
+
+    def environment(self, folder: Path) -> Mapping[str, str]:
+        """Return the environment for suites in a folder: the nearest `.env` over the project's, and under what is
+        exported."""
+        return {**self.project.environment, **read_environment(folder)}
