@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -186,37 +186,32 @@ def select_in(
     """
     ready = session.load_suites(list(suites) or None)
     check_case_ids([each.suite for each in ready], cases)
-    chosen = {runner.name for runner in select_runners(session.load_runners(), runners, runner_tags)}
+    chosen = select_runners(session.load_runners(), runners, runner_tags)
     if not runners:
         ready = _without_unknown_runners(ready, session)
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
     case_filter = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
-    used = {
-        pair: runner
-        for each in ready
-        for pair, runner in _pairs_of(session, each, chosen, case_filter, any_runner=bool(runners))
-    }
+    names = {runner.name for runner in chosen}
+    used = _pairs_of(session, ready, names, case_filter, any_runner=bool(runners))
     if not used and not cases and not tags:
-        _check_cases_runners(ready, chosen)
+        _check_cases_runners(ready, names)
     empty = [each.suite for each in ready if not (each.suite.cases or each.errors)]
     ready = [each for each in ready if each.suite.name in {pair.suite for pair in used} or each.errors]
-    require_environment({runner.address: runner for runner in used.values()}.values())
-    launch = launch_options({
-        **{_FIELDS.get(name, name): value for name, value in options.items()},
-        "tags": tuple(tags), "cases": tuple(cases),
-        "resume": session.store.interrupted_sweep() if resume else None,
-        "any_runner": bool(runners),
-    })  # fmt: skip
+    distinct = {runner.address: runner for runner in used.values()}
+    require_environment(distinct.values())
+    options |= {"tags": tuple(tags), "cases": tuple(cases), "any_runner": bool(runners)}
+    options["resume"] = session.store.interrupted_sweep() if resume else None
+    launch = launch_options({_FIELDS.get(name, name): value for name, value in options.items()})
     if launch.grader is not None:
-        session.runner(launch.grader)
+        select_runners(session.load_runners(), [launch.grader])  # raises for an unknown one
     resolved = launch.resolve(session.project.defaults)
-    suites_read = [*empty, *(each.suite for each in ready)]
-    warnings = _known_before(session, suites_read, list(used), resolved, strict=strict)
+    read = [*empty, *(each.suite for each in ready)]
+    warnings = _known_before(session, read, list(used), resolved, strict=strict)
     return Selection(
         session=session,
         suites=ready,
-        runners=list({runner.address: runner for runner in used.values()}.values()),
+        runners=list(distinct.values()),
         pairs=list(used),
         launch=launch,
         options=resolved,
@@ -225,13 +220,21 @@ def select_in(
 
 
 def _pairs_of(
-    session: ProjectSession, ready: ValidatedSuite, chosen: Collection[str], selected: CaseFilter, *, any_runner: bool
-) -> Iterator[tuple[PairKey, Runner]]:
-    """Yield the pairs of a suite with these runners."""
-    known = session.runners_of(ready.suite)
-    runners = [runner for name, runner in known.items() if name in chosen]
-    for pair in requested_pairs(ready, runners, selected, any_runner=any_runner):
-        yield pair, known[pair.runner]
+    session: ProjectSession,
+    suites: Iterable[ValidatedSuite],
+    chosen: Collection[str],
+    selected: CaseFilter,
+    *,
+    any_runner: bool,
+) -> dict[PairKey, Runner]:
+    """Return the pairs of suites with the runners of these names."""
+    pairs: dict[PairKey, Runner] = {}
+    for ready in suites:
+        known = session.runners_of(ready.suite)
+        runners = [runner for name, runner in known.items() if name in chosen]
+        requested = requested_pairs(ready, runners, selected, any_runner=any_runner)
+        pairs |= {pair: known[pair.runner] for pair in requested}
+    return pairs
 
 
 _FIELDS = {
