@@ -11,6 +11,7 @@ import click
 
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.full_disk import full_disk
 
 if TYPE_CHECKING:
     from eval_pipeline.cli.signals import Signals
@@ -34,6 +35,7 @@ COMMANDS = {
 }
 MODULES = {"import": "import_sessions"}
 """The module of a command whose name is a keyword."""
+EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
@@ -108,14 +110,21 @@ def _run(arguments: list[str] | None, signals: Signals | None = None) -> Any:
     except EvalPipelineError as error:
         _print_error(str(error), arguments)
         sys.exit(EXIT_USAGE)
-    except OSError as error:
-        # One boundary for all commands: a user's path that cannot be read or written.
+    except Exception as error:
+        # One boundary for all commands: a user's path that cannot be read or written, and a disk that is full.
+        text = full_disk(error)
+        if text is not None:
+            kept = signals.summary().removeprefix(": ") if signals is not None else ""
+            _print_error(f"{text}; {kept}" if kept else text, arguments, code=EXIT_FAILED)
+            sys.exit(EXIT_FAILED)
+        if not isinstance(error, OSError):
+            raise
         _print_error(f"{error.filename or 'a file'}: {error.strerror or error}", arguments)
         sys.exit(EXIT_USAGE)
 
 
-def _print_error(text: str, arguments: list[str] | None) -> None:
+def _print_error(text: str, arguments: list[str] | None, code: int = EXIT_USAGE) -> None:
     """Print an error on stderr; with `--json` also as JSON on stdout."""
     click.echo(f"error: {text}", err=True)
     if "--json" in (sys.argv[1:] if arguments is None else arguments):
-        click.echo(to_json({"exit_code": EXIT_USAGE, "error": text}).decode())
+        click.echo(to_json({"exit_code": code, "error": text}).decode())

@@ -11,6 +11,7 @@ from typing import Any
 
 import dagster as dg
 
+from eval_pipeline.full_disk import full_disk_message
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import suite_materialization
@@ -96,4 +97,6 @@ def _root_message(error: Any) -> str:
         error = error.cause
     if error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
         return INTERRUPTED
-    return error.message.strip() if error is not None else "a step failed"
+    if error is None:
+        return "a step failed"
+    return full_disk_message(error.message) or str(error.message).strip()

@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from eval_pipeline.sweeps.harmless_names import by_harmless_name
+
 MODULE = "eval_pipeline.orchestration.definitions"
 LOCATION = "eval_pipeline"
 LOCATION_VARIABLE = "EVAL_PIPELINE_LOCATION"
@@ -50,7 +52,9 @@ def dagster_home(data: Path, root: Path | None = None) -> Path:
     named = os.environ.get("DAGSTER_HOME")
     if named:
         return Path(named).expanduser().absolute()
-    return root if root is not None and configures(root, data) else runs_folder(data)
+    if root is not None and by_harmless_name(root) == root and configures(root, data):
+        return root
+    return by_harmless_name(runs_folder(data))
 
 
 def runs_folder(data: Path) -> Path:
@@ -84,7 +88,7 @@ def describe_home(folder: Path, data: Path) -> str:
 def prepare_home(data: Path, root: Path | None = None) -> Path:
     """Return the instance's folder, with settings when it has none yet; settings of a user stay as they are."""
     home = dagster_home(data, root)
-    home.mkdir(parents=True, exist_ok=True)
+    home.resolve().mkdir(parents=True, exist_ok=True)
     settings = home / SETTINGS_FILE
     if not settings.exists() or settings.read_text("utf-8") == _WRITTEN_BEFORE:
         settings.write_text(CONFIG, encoding="utf-8")

@@ -10,6 +10,7 @@ from datetime import datetime
 
 import polars as pl
 
+from eval_pipeline.full_disk import full_disk
 from eval_pipeline.leaderboards.failure_classes import EXAMPLES, describe_failures
 from eval_pipeline.sweeps.decisions import PairRules
 from eval_pipeline.sweeps.ledger import PairLedger
@@ -99,7 +100,9 @@ def _store_alone(warehouse: Warehouse, sweep_id: str, pair: FinishedPair, clock:
 
 def failed_outcome(rules: PairRules, ledger: PairLedger, error: Exception) -> PairOutcome:
     """Return the outcome of a pair that we failed to carry out or to store."""
-    return PairOutcome(pair=rules.pair, counts=ledger.counts, error=f"{type(error).__name__}: {error}")
+    return PairOutcome(
+        pair=rules.pair, counts=ledger.counts, error=full_disk(error) or f"{type(error).__name__}: {error}"
+    )
 
 
 def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], clock: OrderClock) -> list[PairOutcome]:

@@ -35,6 +35,8 @@ MEMORY_LIMIT = "128MB"
 THREADS = 2
 CONFIG: Mapping[str, str | int] = {"memory_limit": MEMORY_LIMIT, "threads": THREADS}
 LOCK_TIMEOUT_S = 600.0
+_UNUSABLE = frozenset("?\\")
+"""DuckDB looks for its log before the first `?` of a path, and takes a backslash for a slash."""
 LONG_LINE_BYTES = 2**20
 LINE_BYTES = 2**20
 """The shortest line limit of a reader; DuckDB allocates a multiple of it."""
@@ -229,6 +231,11 @@ class DuckDBWarehouse:
             raise WarehouseError(
                 f"{self.path} is missing, and {self.results} is there: cp {self.results} {self.path} goes on from what "
                 f"was published; without {self.results} everything is executed again"
+            )
+        if _UNUSABLE & set(str(self.path)):
+            raise WarehouseError(
+                f"DuckDB cannot keep a database in a folder whose path has a `?` or a backslash: {self.path}; name "
+                "another data folder (`data` in the project file, or --data)"
             )
         try:
             connection = duckdb.connect(str(self.path), config={**CONFIG})

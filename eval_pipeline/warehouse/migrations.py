@@ -8,6 +8,7 @@ last step also recreates comments and views, once every table and column that th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import duckdb
@@ -121,5 +122,6 @@ def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration, closing:
         )
         connection.execute("COMMIT")
     except Exception:
-        connection.execute("ROLLBACK")
+        with suppress(duckdb.Error):  # keep the first error
+            connection.execute("ROLLBACK")
         raise

@@ -1,0 +1,79 @@
+"""A full disk is one line with the cure, wherever it fills up, and nothing that was executed is lost."""
+
+from __future__ import annotations
+
+import errno
+import resource
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+import pytest
+
+from eval_pipeline.full_disk import full_disk, full_disk_message
+from eval_pipeline_tests.cli.sample_project import CliProject
+
+CURE = "what was stored before is kept: free the disk (or raise the limit of file sizes) and start again"
+
+
+@contextmanager
+def files_at_most(most_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size: what a full disk does, where only the large files meet it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(
+    "most_bytes",
+    [200_000, pytest.param(300_000, marks=pytest.mark.slow), pytest.param(1_200_000, marks=pytest.mark.slow)],
+)
+def test_a_run_that_fills_the_disk_ends_with_the_cure_and_repeats_nothing(
+    cli_project: CliProject, most_bytes: int
+) -> None:
+    with files_at_most(most_bytes):
+        full = cli_project("run", "suites/greetings.yaml")
+    again = cli_project("run", "suites/greetings.yaml", "--json")
+
+    assert full.code != 0
+    assert CURE in full.err
+    assert "Traceback" not in full.text
+    assert again.counts["planned"] == 6
+    assert set(Counter(cli_project.calls).values()) == {1}
+
+
+def test_the_file_is_named_where_an_error_names_it() -> None:
+    assert full_disk(OSError(errno.ENOSPC, "No space left on device", "/data/x")) == (
+        f"the disk is full: /data/x cannot be written; {CURE}"
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sqlite3.OperationalError("database or disk is full"),
+        duckdb.TransactionException('Failed to commit: Could not write file "x.wal": No space left on device'),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        OSError(errno.EFBIG, "File too large"),
+    ],
+    ids=["SQLite", "DuckDB", "quota", "limit"],
+)
+def test_the_errors_of_every_library_are_recognized_also_as_a_cause(error: Exception) -> None:
+    try:
+        try:
+            raise error
+        except Exception as cause:
+            raise RuntimeError("a step failed") from cause
+    except RuntimeError as caught:
+        assert CURE in (full_disk(caught) or "")
+
+
+def test_another_error_is_none_of_a_full_disk() -> None:
+    assert full_disk(OSError(errno.EACCES, "Permission denied")) is None
+    assert full_disk_message("Binder Error: no such column") is None
+    assert CURE in (full_disk_message("IO Error: No space left on device") or "")
