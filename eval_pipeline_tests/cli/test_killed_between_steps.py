@@ -19,23 +19,37 @@ pytestmark = pytest.mark.slow
 KILLED = """
 import os, signal, sys
 from importlib import import_module
-
-module, _, name = sys.argv[1].partition(":")
-owner = import_module(module)
-*path, last = name.split(".")
-for part in path:
-    owner = getattr(owner, part)
-original, planted = getattr(owner, last), sys.argv[2]
-
-def kill(*args, **kwargs):
-    if planted == "after":
-        original(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(owner, last, kill)
 from eval_pipeline.cli.main import main
-main(["run", "--quiet"])
+import eval_pipeline.cli.run, eval_pipeline.orchestration.run
+
+def kill_at(point, planted):
+    module, _, name = point.partition(":")
+    owner = import_module(module)
+    *path, last = name.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    original = getattr(owner, last)
+
+    def kill(*args, **kwargs):
+        if planted == "after":
+            original(*args, **kwargs)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(owner, last, kill)
+
+for line in sys.stdin:
+    folder, planted, point = line.rstrip("\\n").split("\\t")
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        kill_at(point, planted)
+        try:
+            main(["run", "--quiet"])
+        finally:
+            os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+"""Runs the project of each line of its input in a child that is killed at a point; imports everything once for all."""
 POINTS = [
     ("before", "eval_pipeline.sweeps.storing:_keep_reused"),
     ("before", "eval_pipeline.sweeps.storing:update_failure_classes"),
@@ -66,22 +80,30 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project.root
 
 
-@pytest.fixture
-def project(swept: Path, tmp_path: Path) -> CliProject:
-    shutil.copytree(swept, tmp_path / "project")
-    return CliProject(tmp_path / "project")
+@pytest.fixture(scope="module")
+def killed(swept: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], tuple[CliProject, int]]:
+    """A copy of the project for each point, whose run was killed there, and the exit code of that run."""
+    projects = {named: CliProject(tmp_path_factory.mktemp("killed") / "project") for named in POINTS}
+    for project in projects.values():
+        shutil.copytree(swept, project.root)
+    lines = [f"{project.root}\t{planted}\t{point}" for (planted, point), project in projects.items()]
+    runs = subprocess.run(
+        [sys.executable, "-c", KILLED], input="\n".join(lines), stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE_S
+    )
+    codes = [int(line) for line in runs.stdout.splitlines()]
+    return {named: (project, code) for (named, project), code in zip(projects.items(), codes, strict=True)}
 
 
-@pytest.mark.parametrize(("planted", "point"), POINTS, ids=[f"{planted} {point}" for planted, point in POINTS])
+@pytest.mark.parametrize("named", POINTS, ids=[f"{planted} {point}" for planted, point in POINTS])
 def test_what_a_killed_run_stored_is_summarized_and_ranked_by_the_next_one(
-    project: CliProject, planted: str, point: str
+    killed: dict[tuple[str, str], tuple[CliProject, int]], named: tuple[str, str]
 ) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED, point, planted], cwd=project.root, check=False)
+    project, code = killed[named]
 
     project("run", "--quiet")
     again = project("run", "--json").document
 
-    assert killed.returncode == -signal.SIGKILL
+    assert code == -signal.SIGKILL
     assert project.ask("SELECT passed, failed FROM leaderboard") == [(0, 2)]
     assert project.ask("SELECT count FROM failure_classes WHERE suite = 'greetings'") == [(2,)]
     assert project.ask("SELECT count(*) FROM unranked_pairs") == [(0,)]
