@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eval_pipeline.sweeps.new_projects import PROJECT_KINDS
-from eval_pipeline_tests.cli.sample_project import CliProject
+from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-PROGRAM = "import sys; from eval_pipeline.cli.main import main; main(sys.argv[1:])"
 ENVIRONMENT_OF_OTHERS = ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA", "OPENAI_API_KEY")
 
 
-def run_in_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own, as a person in that folder calls it."""
-    environment = {name: value for name, value in os.environ.items() if name not in ENVIRONMENT_OF_OTHERS}
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+@pytest.fixture(autouse=True)
+def environment_of_a_new_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ENVIRONMENT_OF_OTHERS:
+        monkeypatch.delenv(name, raising=False)
 
 
-def standings(run: subprocess.CompletedProcess[str]) -> dict[str, tuple[int, int]]:
+def standings(run: Answer) -> dict[str, tuple[int, int]]:
     """Passed and planned cases by runner."""
-    rows: list[dict[str, Any]] = json.loads(run.stdout)["leaderboard"]
+    rows: list[dict[str, Any]] = run.document["leaderboard"]
     return {row["runner"]: (row["passed"], row["planned"]) for row in rows if row["scope"] == "suite"}
 
 
@@ -51,12 +38,12 @@ def standings(run: subprocess.CompletedProcess[str]) -> dict[str, tuple[int, int
 def test_a_new_project_runs_at_once(tmp_path: Path, kind: str, expected: dict[str, tuple[int, int]]) -> None:
     written = CliProject(tmp_path)("init", "new", "--kind", kind)
     checked = CliProject(tmp_path / "new")("validate", "--max-warnings", "0")
-    run = run_in_process(tmp_path / "new", "run", "--json", "--quiet")
+    run = CliProject(tmp_path / "new")("run", "--json", "--quiet")
 
     assert written.code == 0, written.err
     assert "next:\n  cd new\n  eval-pipeline run" in written.err
     assert checked.code == 0, checked.text
-    assert run.returncode == 0, run.stderr
+    assert run.code == 0, run.err
     assert standings(run) == expected
 
 
@@ -65,7 +52,7 @@ def test_a_folder_of_evals_becomes_a_project_where_it_is(tmp_path: Path) -> None
     (tmp_path / "evals-of-mine" / "eval-pipeline.yaml").unlink()
 
     written = CliProject(tmp_path)("init", "--kind", "agentv", "--from", "evals-of-mine")
-    run = run_in_process(tmp_path, "run", "--json", "--quiet", "evals-of-mine/evals/support-desk.eval.yaml")
+    run = CliProject(tmp_path)("run", "--json", "--quiet", "evals-of-mine/evals/support-desk.eval.yaml")
 
     assert written.code == 0, written.err
     assert "runners: evals-of-mine/.agentv/targets.yaml" in (tmp_path / "eval-pipeline.yaml").read_text()

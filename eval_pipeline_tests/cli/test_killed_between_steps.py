@@ -50,6 +50,7 @@ for line in sys.stdin:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 """Runs the project of each line of its input in a child that is killed at a point; imports everything once for all."""
+PATIENCE_S = 180.0
 POINTS = [
     ("before", "eval_pipeline.sweeps.storing:_keep_reused"),
     ("before", "eval_pipeline.sweeps.storing:update_failure_classes"),
@@ -88,7 +89,12 @@ def killed(swept: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[
         shutil.copytree(swept, project.root)
     lines = [f"{project.root}\t{planted}\t{point}" for (planted, point), project in projects.items()]
     runs = subprocess.run(
-        [sys.executable, "-c", KILLED], input="\n".join(lines), stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE_S
+        [sys.executable, "-c", KILLED],
+        input="\n".join(lines),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     codes = [int(line) for line in runs.stdout.splitlines()]
     return {named: (project, code) for (named, project), code in zip(projects.items(), codes, strict=True)}

@@ -4,9 +4,8 @@ names that lead to no file."""
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -124,6 +123,20 @@ def test_a_key_deep_in_a_long_data_set_makes_no_suite(suites: Path, capsys: pyte
     assert code == 0, printed
 
 
+@pytest.fixture
+def no_hang() -> Iterator[None]:
+    """A command that waits for ever, as one that reads a pipe without a writer does, ends with an error."""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError(f"the command has not ended after {PATIENCE_S:g} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
 def make_pipe(path: Path) -> None:
     os.mkfifo(path)
 
@@ -144,24 +157,19 @@ def make_loop(path: Path) -> None:
         "tests: [{id: b, criteria: c, input: [{role: user, content: [{type: file, value: odd.yaml}]}]}]\n",
     ],
 )
-def test_what_is_no_file_is_an_error_and_never_a_hang(suites: Path, make: Callable[[Path], None], suite: str) -> None:
+@pytest.mark.usefixtures("no_hang")
+def test_what_is_no_file_is_an_error_and_never_a_hang(
+    suites: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], None], suite: str
+) -> None:
     make(suites / "odd.yaml")
     (suites / "naming.yaml").write_text(suite)
 
-    code, text = in_a_process("validate")
+    code, text = validate(capsys)
 
     assert code in (0, 2)
     assert "Traceback" not in text
     assert "odd.yaml" in text
     assert "good: 1 case" in text
-
-
-def in_a_process(*arguments: str) -> tuple[int, str]:
-    program = "from eval_pipeline.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
-    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -177,21 +185,25 @@ def in_a_process(*arguments: str) -> tuple[int, str]:
         ("suites: [suites]\nrunners: " + "n" * 300 + "\n", []),
     ],
 )
-def test_files_that_a_user_names_and_that_are_none(suites: Path, project: str, arguments: list[str]) -> None:
+@pytest.mark.usefixtures("no_hang")
+def test_files_that_a_user_names_and_that_are_none(
+    suites: Path, capsys: pytest.CaptureFixture[str], project: str, arguments: list[str]
+) -> None:
     make_pipe(suites / "pipe.yaml")
     make_loop(suites / "loop.yaml")
     (suites.parent / "eval-pipeline.yaml").write_text(project)
 
-    code, text = in_a_process("validate", *arguments)
+    code, text = validate(capsys, *arguments)
 
     assert code == 2
     assert "Traceback" not in text
 
 
-def test_a_pipe_among_the_suites_is_reported(suites: Path) -> None:
+@pytest.mark.usefixtures("no_hang")
+def test_a_pipe_among_the_suites_is_reported(suites: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_pipe(suites / "pipe.yaml")
 
-    code, text = in_a_process("validate")
+    code, text = validate(capsys)
 
     assert code == 2
     assert "suites/pipe.yaml: cannot be read: it is a pipe, socket or device, not a file" in text
