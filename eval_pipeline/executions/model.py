@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB, WORKSPACE, FailureClass
 from eval_pipeline.suites.model import Case
 
 JsonMap = Mapping[str, Any]
+Isolation = Literal["process", "in-process"]
+"""Where functions of users are called: in a worker process, or in the process of the sweep."""
+ISOLATIONS: tuple[Isolation, ...] = get_args(Isolation)
 RunnerAddress = tuple[str, Path, Path | None]
 DEFAULT_CONCURRENCY = 10
 """The default number of concurrent attempts of a runner."""
@@ -46,7 +49,8 @@ class Runner:
     to try, in order, after every attempt of this one failed. `missing_grader` is why its grader cannot grade: no runner
     has the name. That matters only where an evaluator needs it. `max_output_mb` is the most that is read of one
     answer (None: the default). `place` is the folder of the suite that it answers: the runners that it names are those
-    of that suite. With `runs_in_place` its programs run there.
+    of that suite. With `runs_in_place` its programs run there. `isolation` is where a function of the user is called
+    (None: the default).
     """
 
     name: str
@@ -67,6 +71,7 @@ class Runner:
     fallbacks: tuple[str, ...] = ()
     place: Path | None = None
     runs_in_place: bool = False
+    isolation: Isolation | None = None
 
     @property
     def address(self) -> RunnerAddress:

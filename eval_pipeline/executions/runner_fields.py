@@ -7,7 +7,7 @@ from typing import Any
 
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.executions.adapters import ADAPTERS, settings_of
-from eval_pipeline.executions.model import RetryPolicy
+from eval_pipeline.executions.model import ISOLATIONS, Isolation, RetryPolicy
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor, Map
 from eval_pipeline.parsing.tables import (
@@ -22,6 +22,7 @@ from eval_pipeline.parsing.tables import (
     either,
     list_of,
     mapping_of,
+    one_of,
 )
 
 _MOST = 1e15
@@ -64,6 +65,12 @@ RUNNER = FieldTable(
             "The most that is read of one answer, or of one output of a program, in MB "
             "(10^6 bytes; default: that of the project, else 64).",
         ),
+        Field(
+            "isolation",
+            one_of(*ISOLATIONS),
+            "Where the function of a `python` runner is called: in a worker process, or in the process of the sweep, "
+            "which it can then end or block (default: that of the project, else `process`).",
+        ),
         Field("retries", either(WHOLE, mapping_of(RETRIES)), "How failed attempts are retried."),
         Field("prices", mapping_of(PRICES), "Prices from which cost is computed."),
         Field("description", TEXT, "A remark about the runner."),
@@ -100,6 +107,12 @@ def retries(raw: Map, cursor: FieldCursor) -> RetryPolicy:
     if "statuses" in values:
         values["statuses"] = _statuses(values["statuses"], at)
     return RetryPolicy(**values)
+
+
+def isolation(raw: Map, cursor: FieldCursor) -> Isolation | None:
+    """Where functions of the user are called, None when it is not given."""
+    chosen = fields.choice(raw, "isolation", cursor, ISOLATIONS)
+    return next((each for each in ISOLATIONS if each == chosen), None)
 
 
 def _check_names(raw: Map, table: FieldTable, kind: str, cursor: FieldCursor) -> None:

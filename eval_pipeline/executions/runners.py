@@ -230,6 +230,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
         grader=grader,
         missing_grader=missing,
         fallbacks=_others(filled, raw, "fallbacks", at, file),
+        isolation=runner_fields.isolation(filled, cursor),
     )
 
 

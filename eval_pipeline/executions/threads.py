@@ -45,7 +45,7 @@ async def in_own_task(awaitable: Awaitable[Value]) -> Value:
 
     After a cancellation it has ENDING_S to end.
     """
-    task = asyncio.ensure_future(_outcome(awaitable))
+    task = asyncio.ensure_future(outcome_of(awaitable))
     try:
         await asyncio.wait([task])
     except asyncio.CancelledError:
@@ -58,7 +58,7 @@ async def in_own_task(awaitable: Awaitable[Value]) -> Value:
     return values[0]
 
 
-async def _outcome(awaitable: Awaitable[Value]) -> tuple[list[Value], BaseException | None]:
+async def outcome_of(awaitable: Awaitable[Value]) -> tuple[list[Value], BaseException | None]:
     """Return the value, or the exception as a value: one like SystemExit that leaves a task stops the event loop."""
     try:
         return [await awaitable], None

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.parsing.file_search import is_file
 from eval_pipeline.parsing.imports import import_fingerprints, imported_files
+from eval_pipeline.parsing.module_files import importing_from, run_module
 
 _Version = tuple[Path, int, int]
 _LOCK = threading.RLock()
@@ -27,6 +27,39 @@ _IMPORTED: dict[str, frozenset[_Version]] = {}
 """What each loaded module imported from its folder, by its private name."""
 _SHARED: dict[str, _Version] = {}
 """The modules that were loaded from folders of users, by the name that they are imported by."""
+
+
+class FunctionReference(NamedTuple):
+    """Where another process finds a function: `private` names the module of a file, None for an installed module."""
+
+    module: str
+    attribute: str
+    folder: str
+    private: str | None = None
+    file: str | None = None
+
+
+def function_reference(name: str, folder: Path, field: str) -> FunctionReference | None:
+    """Return the reference of `module:callable`; None where only this process has the module (a notebook's, one that
+    was made at run time). Raises InputError."""
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise InputError(f"expected module:callable, got '{name}'", SourceLocation(field=field))
+    file = _file_of(module, folder)
+    if file.is_file():
+        return FunctionReference(module, attribute, str(folder.absolute()), _private_name(file), str(file.absolute()))
+    loaded = sys.modules.get(module)
+    if module == "__main__" or (loaded is not None and loaded.__spec__ is None):
+        return None
+    return FunctionReference(module, attribute, str(folder.absolute()))
+
+
+def module_versions(reference: FunctionReference) -> frozenset[tuple[Path, int, int]]:
+    """Return the files of a function's module and of what it imports from its folder, with their times and sizes."""
+    if reference.file is None:
+        return frozenset()
+    file = Path(reference.file)
+    return _versions([file, *imported_files(file, [Path(reference.folder)])])
 
 
 def import_function(name: str, folder: Path, field: str) -> Callable[..., Any]:
@@ -87,18 +120,9 @@ def _private_name(file: Path) -> str:
 
 
 def _load(private: str, file: Path, folder: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(private, file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"no loader for {file}")
-    module = importlib.util.module_from_spec(spec)
     imported = imported_files(file, [folder])
-    sys.modules[private] = module
-    try:
-        with _importable(folder, {_import_name(path, folder): path for path in imported}):
-            spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[private]
-        raise
+    with _importable(folder, {_import_name(path, folder): path for path in imported}):
+        module = run_module(private, str(file))
     _IMPORTED[private] = _versions(imported)
     return module
 
@@ -114,14 +138,10 @@ def _importable(folder: Path, modules: Mapping[str, Path]) -> Iterator[None]:
     for name, version in versions.items():
         if name in _SHARED and _SHARED[name] != version:
             sys.modules.pop(name, None)
-    importlib.invalidate_caches()
-    writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # a user's folder stays as it is
-    sys.path.insert(0, str(folder))
     try:
-        yield
+        with importing_from(str(folder)):
+            yield
     finally:
-        sys.dont_write_bytecode = writes_bytecode
-        sys.path.remove(str(folder))
         if modules and str(folder) not in sys.path:
             sys.path.append(str(folder))
         _SHARED.update((name, version) for name, version in versions.items() if name in sys.modules)

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName
+from eval_pipeline.executions.model import Isolation
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 
@@ -103,6 +104,11 @@ class Defaults(SharedOptions):
         default=DEFAULT_OUTPUT_MB,
         gt=0,
         description="The most that is read of one answer or of one output of a program, in MB; runners may set theirs",
+    )
+    isolation: Isolation = Field(
+        default="process",
+        description="Where Python functions of runners and evaluators are called: in worker processes, or in the "
+        "process of the sweep, which they can then end or block",
     )
     pool_slots: int = Field(default=10, ge=1, description="Clones that are kept for a set of repositories")
 

@@ -22,6 +22,7 @@ from eval_pipeline.executions.attempts import Clock
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner, RunnerNamed
+from eval_pipeline.executions.workers import workers_in_use
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.background_loop import BackgroundLoop
@@ -73,7 +74,7 @@ def carry_out(
     running = BackgroundLoop(lambda: _Sweep(pairs, context, finished.put).run(), lambda: finished.put(None))
     outcomes: list[PairOutcome] = []
     try:
-        with stop.calling(lambda: finished.put(None)):
+        with workers_in_use(), stop.calling(lambda: finished.put(None)):
             for group in _as_they_finish(finished):
                 outcomes += group
                 observer.pairs_finished(group)

@@ -28,7 +28,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 }
 WRONG: dict[str, object] = {
     "tags": 3, "timeout_s": 0, "concurrency": 0, "retries": "often", "prices": 3, "grader": 3, "fallbacks": 3,
-    "adapter": 3, "use": 3, "max_output_mb": 0,
+    "adapter": 3, "use": 3, "max_output_mb": 0, "isolation": "none",
 }  # fmt: skip
 ADAPTERS_WITH_EXAMPLES = pytest.mark.parametrize("adapter", ADAPTERS.names())
 

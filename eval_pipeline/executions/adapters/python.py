@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,30 +11,31 @@ from typing import Any, ClassVar
 from eval_pipeline.errors import error_text
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
-from eval_pipeline.executions.fields_read import fields_read
+from eval_pipeline.executions.function_facts import BY_NAME, BY_POSITION, FunctionFacts
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.threads import in_own_task, in_thread, is_interruption
-from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH
+from eval_pipeline.executions.user_functions import UserFunction
+from eval_pipeline.executions.workers import FunctionCall, FunctionError, WorkerDied
+from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, FailureClass, Origin
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
-from eval_pipeline.parsing.user_modules import import_function, module_imports
+from eval_pipeline.parsing.user_modules import module_imports
 
 _ANSWER_KEYS = ("output", "messages", "usage", "cost_usd", "latency_ms", "model", "metadata")
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
 
 
 @ADAPTERS.register("python")
 class Python:
-    """Call a function once per case.
+    """Call a function once per case, in a worker process: one that exits, crashes or never returns costs one execution.
 
     Settings: `function` (`module:callable`; the runners file's folder is searched first) and `arguments` (keyword
     arguments of every call). The function receives what its parameters name: `prompt` (text), `messages` (list of role
     and content), `case` (the Case without its evaluators and threshold: a target does not know how it is scored; the
     fields that the function may read of it are part of a plan's identity), `suite`, `repetition`, `workspace` (a Path,
     or None); a first parameter of another name receives the prompt. It returns a text, or a mapping with `output` and
-    optionally `messages`, `usage`, `cost_usd`, `latency_ms`.
+    optionally `messages`, `usage`, `cost_usd`, `latency_ms`. With `isolation: in-process` it is called in the process
+    of the sweep.
     """
 
     version: ClassVar[str] = "1"
@@ -57,10 +57,12 @@ class Python:
         self._arguments = dict(settings.mapping(runner.settings, "arguments"))
         self._folder = runner.folder
         self._max_bytes = runner.max_output_bytes
-        self._function = import_function(self._name, runner.folder, "function")
+        self._function = UserFunction(self._name, runner.folder, "function", runner.isolation)
+        self._pool = self._function.pool(shared=True, anew=True) if self._function.isolated else None
+        self._facts = self._function.facts(self._pool)
 
     def content(self) -> Mapping[str, str]:
-        file = getattr(sys.modules.get(self._function.__module__), "__file__", None)
+        file = self._facts.file
         return {self._name: file_fingerprint(Path(file))} if file else {}
 
     def dependencies(self) -> Mapping[str, str]:
@@ -70,10 +72,7 @@ class Python:
     @property
     def reads(self) -> tuple[str, ...]:
         """The fields of a case, beyond its input, that the function may read."""
-        parameters = inspect.signature(self._function).parameters
-        if "case" not in parameters or "case" in self._arguments:
-            return ()
-        return fields_read(self._function, "case")
+        return () if "case" in self._arguments else self._facts.case_fields
 
     async def execute(self, call: Call) -> RawExecution:
         try:
@@ -81,6 +80,10 @@ class Python:
             _check_encodable(payload)
         except TargetFailure:
             raise
+        except FunctionError as error:
+            raise _failure_of(error) from None
+        except WorkerDied as error:
+            raise TargetFailure(TARGET_CRASH, str(error)) from None
         except BaseException as error:
             # The user's function is the system under test: all that it raises, exits included, fails the target.
             if is_interruption(error):
@@ -103,15 +106,18 @@ class Python:
         return None
 
     async def _answer(self, call: Call) -> Any:
-        positional, named = _bound_arguments(self._function, call, self._arguments)
-        if inspect.iscoroutinefunction(self._function):
-            return await in_own_task(self._function(*positional, **named))
-        answer = await in_thread(self._function, *positional, **named)
+        positional, named = _bound_arguments(self._facts, call, self._arguments)
+        if self._pool is not None and self._function.reference is not None:
+            return await self._pool.call(FunctionCall(self._function.reference, positional, named))
+        function = self._function.here
+        if inspect.iscoroutinefunction(function):
+            return await in_own_task(function(*positional, **named))
+        answer = await in_thread(function, *positional, **named)
         return await in_own_task(answer) if inspect.isawaitable(answer) else answer
 
 
 def _bound_arguments(
-    function: Callable[..., Any], call: Call, arguments: Mapping[str, Any]
+    function: FunctionFacts, call: Call, arguments: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the positional and keyword arguments of a call."""
     plan = call.plan
@@ -124,12 +130,12 @@ def _bound_arguments(
         "repetition": plan.repetition,
         "workspace": call.workspace,
     }
-    unbound = [item for item in inspect.signature(function).parameters.values() if item.name not in arguments]
-    keywords = {item.name: available[item.name] for item in unbound if item.name in available and item.kind in _BY_NAME}
-    if not keywords and unbound and unbound[0].kind in _BY_POSITION:
+    unbound = [(name, kind) for name, kind in function.parameters if name not in arguments]
+    keywords = {name: available[name] for name, kind in unbound if name in available and kind in BY_NAME}
+    if not keywords and unbound and unbound[0][1] in BY_POSITION:
         return [prompt], dict(arguments)
-    if not keywords and unbound and unbound[0].kind in _BY_NAME:
-        keywords = {unbound[0].name: prompt}
+    if not keywords and unbound and unbound[0][1] in BY_NAME:
+        keywords = {unbound[0][0]: prompt}
     return [], {**keywords, **arguments}
 
 
@@ -137,6 +143,15 @@ def _check_encodable(payload: Mapping[str, Any]) -> None:
     """Raise what the answer raises when it is stored, for example by its `__str__`."""
     if not isinstance(payload.get("output"), str) or len(payload) > 1:
         to_json(payload)
+
+
+def _failure_of(error: FunctionError) -> TargetFailure:
+    """Return the failure of a function that raised in its worker."""
+    if error.kind != "failure":
+        return TargetFailure(TARGET_CRASH, error.text)
+    fields = dict(error.details)
+    id_, label, origin = fields.pop("class")
+    return TargetFailure(FailureClass(id_, label, Origin(origin)), fields.pop("message"), **fields)
 
 
 def _payload(answer: Any) -> Mapping[str, Any]:

@@ -1,0 +1,288 @@
+"""The program of a worker process: it calls functions of users for the pipeline (`workers.py`), request by request.
+
+It imports only what a call needs, so that it starts quickly. Requests and replies are tuples (`frames.py`):
+
+    ("describe", id, reference)                                → ("value", id, facts)
+    ("call", id, reference, positional, keywords, as_text)     → ("value", id, value) or ("text", id, its repr);
+                                                                 before it ("begun", id) if the function was loaded
+    ("cancel", id)                                             → none; the call ends with an error
+
+A function that raises gives ("error", id, kind, text, details). What it prints is sent as ("printed", stream, text).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from eval_pipeline.errors import error_text
+from eval_pipeline.executions.frames import HEADER, PLAIN_CLASSES, pack
+from eval_pipeline.parsing.module_files import importing_from, run_module
+
+_PR_SET_PDEATHSIG = 1
+_LINE = 8_192
+_PLAIN = (str, int, float, bytes, type(None))
+
+
+def main(descriptor: int, parent: int, shared: bool) -> None:
+    """Serve requests until the pipeline closes the connection; `shared` carries several calls at once."""
+    _end_with(parent)
+    with socket.socket(fileno=descriptor) as connection:
+        connection.set_inheritable(False)
+        Worker(connection, shared).serve()
+
+
+def _end_with(parent: int) -> None:
+    """End when the pipeline does, however it ends; when memory runs out, end before it."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes  # noqa: PLC0415 — the pipeline imports this module, too, and has no use for it
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 — no pathlib here
+        file.write("1000")
+
+
+class Worker:
+    """Carries out requests: one after the other, or each in a thread of its own."""
+
+    def __init__(self, connection: socket.socket, shared: bool) -> None:
+        self._connection = connection
+        self._shared = shared
+        self._sending = threading.Lock()
+        self._loading = threading.RLock()
+        self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._loop: Any = None
+        self._awaited: dict[int, Any] = {}
+        sys.stdout, sys.stderr = _Printed(self, "stdout", 1), _Printed(self, "stderr", 2)
+
+    def serve(self) -> None:
+        """Carry out requests until the connection ends."""
+        handlers: dict[str, Callable[..., None]] = {
+            "describe": self._describe,
+            "call": self._call,
+            "cancel": self._cancel,
+        }
+        with self._connection.makefile("rb") as stream:
+            while len(header := stream.read(HEADER.size)) == HEADER.size:
+                data = stream.read(*HEADER.unpack(header))
+                try:
+                    kind, *arguments = pickle.loads(data)
+                except Exception as error:
+                    raise SystemExit(f"a request could not be read: {error_text(error)}") from error
+                handlers[kind](*arguments)
+
+    def send(self, *message: Any) -> None:
+        """Send a message."""
+        frame = pack(message)
+        with self._sending:
+            self._connection.sendall(frame)
+
+    def _describe(self, id_: int, reference: tuple[Any, ...]) -> None:
+        self._carry_out(id_, lambda: tuple(_facts(self._function(reference))), as_text=False)
+
+    def _call(self, id_: int, reference: tuple[Any, ...], args: Any, keywords: Any, as_text: bool) -> None:
+        def call() -> Any:
+            value = self._loaded(id_, reference)(*args, **keywords)
+            return self._result_of(id_, value) if hasattr(value, "__await__") else value
+
+        self._carry_out(id_, call, as_text)
+
+    def _carry_out(self, id_: int, call: Callable[[], Any], as_text: bool) -> None:
+        if self._shared:
+            threading.Thread(target=self._reply, args=(id_, call, as_text), name="call", daemon=True).start()
+        else:
+            self._reply(id_, call, as_text)
+
+    def _cancel(self, id_: int) -> None:
+        awaited = self._awaited.get(id_)
+        if awaited is not None:
+            awaited.cancel()
+
+    def _reply(self, id_: int, call: Callable[[], Any], as_text: bool) -> None:
+        """Send what a call returns, or what it raises, an exit included."""
+        try:
+            value = call()
+            if as_text and _is_foreign(value):
+                reply: tuple[Any, ...] = ("text", id_, repr(value))
+            else:
+                reply = ("value", id_, plain(value))
+        except BaseException as error:  # noqa: BLE001 — the boundary to the user's code; it becomes a reply
+            reply = ("error", id_, *_error_fields(error))
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # the function may have put a stream of its own here
+                stream.flush()
+        self.send(*reply)
+
+    def _loaded(self, id_: int, reference: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return a function; report when it had to be loaded first: that takes no time of the call."""
+        if reference in self._functions:
+            return self._functions[reference]
+        function = self._function(reference)
+        self.send("begun", id_)
+        return function
+
+    def _function(self, reference: tuple[Any, ...]) -> Callable[..., Any]:
+        function = self._functions.get(reference)
+        if function is None:
+            with self._loading:
+                function = self._functions[reference] = _load(*reference)
+        return function
+
+    def _result_of(self, id_: int, value: Any) -> Any:
+        """Await a value on the one event loop of this process."""
+        # asyncio takes 40 ms to import, and most functions are synchronous.
+        import asyncio  # noqa: PLC0415
+
+        from eval_pipeline.executions.threads import outcome_of  # noqa: PLC0415
+
+        with self._loading:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="loop", daemon=True).start()
+        self._awaited[id_] = asyncio.run_coroutine_threadsafe(outcome_of(value), self._loop)
+        try:
+            values, error = self._awaited[id_].result()
+        finally:
+            del self._awaited[id_]
+        if error is not None:
+            raise error
+        return values[0]
+
+
+def _facts(function: Callable[..., Any]) -> tuple[Any, ...]:
+    # inspect takes 15 ms to import; only the first worker describes.
+    from eval_pipeline.executions.function_facts import describe  # noqa: PLC0415
+
+    return describe(function)
+
+
+class NotCallable(Exception):
+    """The name is not that of a function."""
+
+
+def _load(module: str, attribute: str, folder: str, private: str | None, file: str | None) -> Callable[..., Any]:
+    """Return a function. Raises what importing its module raises."""
+    if private is None or file is None:
+        value: Any = importlib.import_module(module)
+    elif private in sys.modules:
+        value = sys.modules[private]
+    else:
+        with importing_from(folder):
+            value = run_module(private, file)
+        if folder not in sys.path:
+            sys.path.append(folder)  # for functions that import when they are called
+    for part in attribute.split("."):
+        value = getattr(value, part)
+    if not callable(value):
+        raise NotCallable(f"{module}:{attribute}")
+    function: Callable[..., Any] = value
+    return function
+
+
+def _error_fields(error: BaseException) -> tuple[str, str, Any]:
+    """Return the kind of an exception, its text, and what else the caller needs of it."""
+    text = error_text(error)
+    if isinstance(error, AssertionError):
+        return "assertion", text, text.partition(": ")[2]
+    failure = _target_failure(error)
+    if failure is not None:
+        return "failure", text, failure
+    kind = "not-callable" if isinstance(error, NotCallable) else "exception"
+    return kind if isinstance(error, Exception) else "exit", text, None
+
+
+def _target_failure(error: BaseException) -> dict[str, Any] | None:
+    """Return the fields of a TargetFailure, which only a function that imports it can raise."""
+    model = sys.modules.get("eval_pipeline.executions.model")
+    if model is None or not isinstance(error, model.TargetFailure):
+        return None
+    failure: Any = error
+    fields = {name: plain(getattr(failure, name)) for name in ("retryable", "status", "retry_after_s")}
+    class_ = failure.failure
+    return {**fields, "message": str(failure), "class": (class_.id, class_.label, class_.origin.value)}
+
+
+# Replies.
+
+
+def plain(value: Any, levels: int = 200) -> Any:
+    """Return a value of plain types and of PLAIN_CLASSES; anything else in it as it would be stored."""
+    if type(value) in _PLAIN or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, int) else float(value)
+    if levels == 0:
+        return _stored(value)
+    kind = type(value)
+    if (kind.__module__, kind.__name__) in PLAIN_CLASSES:
+        fields = value if isinstance(value, tuple) else [getattr(value, name) for name in kind.__slots__]
+        return kind(*[plain(field, levels - 1) for field in fields])
+    if isinstance(value, list | tuple):
+        return (
+            [plain(item, levels - 1) for item in value]
+            if isinstance(value, list)
+            else tuple(plain(item, levels - 1) for item in value)
+        )
+    if isinstance(value, Mapping):
+        return {plain(key, levels - 1): plain(item, levels - 1) for key, item in value.items()}
+    return _stored(value)
+
+
+def _is_foreign(value: Any) -> bool:
+    """Return whether a value is neither plain, nor a container, nor one of PLAIN_CLASSES."""
+    kind = type(value)
+    known = isinstance(value, (*_PLAIN, list, tuple, Mapping))
+    return not known and (kind.__module__, kind.__name__) not in PLAIN_CLASSES
+
+
+def _stored(value: Any) -> Any:
+    """Return a value as the pipeline stores it: as JSON."""
+    # orjson and hashlib take 20 ms to import, and most functions return texts and numbers.
+    import orjson  # noqa: PLC0415
+
+    from eval_pipeline.fingerprints import to_json  # noqa: PLC0415
+
+    return orjson.loads(to_json(value))
+
+
+class _Printed(io.TextIOBase):
+    """Standard output or error of functions: sent to the pipeline line by line, which writes it to its own."""
+
+    encoding = "utf-8"
+
+    def __init__(self, worker: Worker, name: str, descriptor: int) -> None:
+        self._worker = worker
+        self._name = name
+        self._descriptor = descriptor
+        self._text: list[str] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, text: str) -> int:
+        self._text.append(str(text))
+        if "\n" in text or len(self._text) > _LINE:
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        texts, self._text = self._text, []
+        if texts:
+            self._worker.send("printed", self._name, "".join(texts))

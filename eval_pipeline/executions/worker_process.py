@@ -1,0 +1,182 @@
+"""One worker process as the pipeline sees it: started, written to, read from, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from eval_pipeline.executions import worker
+from eval_pipeline.executions.frames import FrameBuffer
+
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[4]); "
+    f"from {worker.main.__module__} import main; "
+    "main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == 'shared')"
+)
+_READ = 1 << 16
+_TICK_S = 1
+_ENDING_S = 2.0
+IDLE_S = 60.0
+"""A worker without a call for so long is ended; the next call starts another one."""
+
+
+class WorkerProcess:
+    """A worker and the thread that starts and reads it.
+
+    `received` gets every message, `ended` how the process ended, both in that thread. The thread lives as long as the
+    process: the process ends with the thread that started it.
+    """
+
+    def __init__(
+        self,
+        *,
+        shared: bool,
+        received: Callable[[WorkerProcess, tuple[Any, ...]], None],
+        ended: Callable[[WorkerProcess, str], None],
+        is_idle: Callable[[WorkerProcess], bool],
+    ) -> None:
+        self.calls: dict[int, Any] = {}
+        self.loaded: set[object] = set()
+        self.retiring = False
+        self._received = received
+        self._ended = ended
+        self._is_idle = is_idle
+        self._used = time.monotonic()
+        self._ours, self._theirs = socket.socketpair()
+        self._ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", _TICK_S, 0))
+        self._sending = threading.Lock()
+        self._backlog: deque[memoryview] = deque()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._killed = False
+        self._thread = threading.Thread(target=self._run, args=(shared,), name="worker", daemon=True)
+        self._thread.start()
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame without waiting for the worker; what it does not take at once is sent by a thread."""
+        self._used = time.monotonic()
+        rest = memoryview(frame)
+        with self._sending:
+            if not self._backlog:
+                with contextlib.suppress(BlockingIOError, OSError):  # a broken connection shows where it is read
+                    rest = rest[self._ours.send(rest, socket.MSG_DONTWAIT) :]
+                if not rest:
+                    return
+                threading.Thread(target=self._send_backlog, name="worker requests", daemon=True).start()
+            self._backlog.append(rest)
+
+    def kill(self) -> None:
+        """End the process and everything that it started, at once."""
+        self._killed = True
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Let the process end by itself, when it has carried out what it was sent."""
+        self.retiring = True
+        with contextlib.suppress(OSError):
+            self._ours.shutdown(socket.SHUT_WR)
+
+    def join(self) -> None:
+        """Wait until the process has ended; kill it after a moment."""
+        self._thread.join(_ENDING_S)
+        if self._thread.is_alive():
+            self.kill()
+            self._thread.join(_ENDING_S)
+
+    def _send_backlog(self) -> None:
+        while True:
+            with self._sending:
+                if not self._backlog:
+                    return
+                rest = self._backlog[0]
+            try:
+                self._ours.sendall(rest)
+            except OSError:
+                return  # the process is gone, which its reader reports
+            with self._sending:
+                self._backlog.popleft()
+
+    def _run(self, shared: bool) -> None:
+        how = "could not be started"
+        try:
+            self._process = self._start(shared)
+            how = self._read()
+        except OSError as error:
+            how = f"could not be started: {error}"
+        except pickle.UnpicklingError as error:
+            how = f"sent what cannot be read: {error}"
+        finally:
+            self._finish(how)
+
+    def _start(self, shared: bool) -> subprocess.Popen[bytes]:
+        descriptor = self._theirs.fileno()
+        path = json.dumps([str(folder) for folder in sys.path])
+        mode = "shared" if shared else "alone"
+        command = [sys.executable, "-P", "-c", _START, str(descriptor), str(os.getpid()), mode, path]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), start_new_session=True)
+        self._theirs.close()
+        if self._killed:
+            self._process = process
+            self.kill()
+        return process
+
+    def _read(self) -> str:
+        """Read until the connection or the process ends; return how it ended."""
+        buffer = FrameBuffer()
+        while True:
+            try:
+                data = self._ours.recv(_READ)
+            except BlockingIOError:
+                if self._process is None or self._process.poll() is not None:
+                    break  # a child of its own may hold the connection open
+                if time.monotonic() - self._used > IDLE_S and self._is_idle(self):
+                    self.end()
+                continue
+            except OSError:
+                break
+            if not data:
+                break
+            for message in buffer.feed(data):
+                self._received(self, message)
+        return self._exit()
+
+    def _exit(self) -> str:
+        assert self._process is not None  # it was read from
+        try:
+            code = self._process.wait(_ENDING_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._process.wait()
+        return exit_text(code)
+
+    def _finish(self, how: str) -> None:
+        """Release everything; children that the function left behind end, too."""
+        if self._process is not None:
+            self.kill()
+            self._process.wait()
+        self._ours.close()
+        self._theirs.close()
+        self._ended(self, how)
+
+
+def exit_text(code: int) -> str:
+    """Return how a process ended in words."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"

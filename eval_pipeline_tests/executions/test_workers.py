@@ -1,0 +1,243 @@
+"""Worker processes: what is printed, raised and returned comes back; what hangs, exits or crashes costs one call."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.executions.adapters.python import Python
+from eval_pipeline.executions.model import TargetFailure
+from eval_pipeline.executions.workers import end_workers
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
+
+MODULE = """
+    import asyncio, ctypes, os, sys, time
+    STATE = []
+
+    def target(prompt):
+        time.sleep(0.02)
+        if prompt == "exit": os._exit(3)
+        if prompt == "crash": ctypes.string_at(0)
+        if prompt == "abort": os.abort()
+        if prompt == "hang": time.sleep(60)
+        return f"{os.getpid()} {prompt}"
+
+    async def coroutine(prompt):
+        if prompt == "exit": os._exit(3)
+        await asyncio.sleep(0.2)
+        return prompt
+
+    def remembers(prompt):
+        STATE.append(prompt)
+        return len(STATE)
+
+    def place(prompt): return [os.environ["PLACE"], os.getcwd(), os.getpid()]
+    def prints(prompt):
+        print("a line"); print("half", end=""); print("an error", file=sys.stderr)
+        return prompt
+    def odd(prompt): return {"output": [{1, 2}, (1, 2), os.environ.__class__, float]}
+    def large(prompt): return "x" * 3_000_000
+    def own_child(prompt):
+        import subprocess
+        child = subprocess.Popen(["sleep", "60"])
+        return child.pid
+"""
+
+
+@pytest.fixture(autouse=True)
+def ended() -> Iterator[None]:
+    yield
+    end_workers()
+
+
+def adapter_of(folder: Path, function: str, **fields: Any) -> Python:
+    (folder / "users.py").write_text(dedent(MODULE))
+    given: Any = {"isolation": "process", **fields}
+    return Python(a_runner(adapter="python", settings={"function": f"users:{function}"}, folder=folder, **given))
+
+
+def outcomes(adapter: Python, folder: Path, prompts: list[str], limit_s: float = 30) -> list[object]:
+    """What calls at the same time return, or the failures that they raise."""
+
+    async def one(prompt: str) -> object:
+        try:
+            async with asyncio.timeout(limit_s):
+                return (await adapter.execute(a_call(folder, a_plan(a_case(text=prompt))))).payload["output"]
+        except TargetFailure as failure:
+            return f"{failure.failure.id}: {failure}"
+        except TimeoutError:
+            return "timeout"
+
+    async def all_of_them() -> list[object]:
+        return await asyncio.gather(*map(one, prompts))
+
+    return asyncio.run(all_of_them())
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within some seconds."""
+    until = time.monotonic() + 5
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not alive(pid)
+
+
+@pytest.mark.parametrize(("prompt", "reason"), [("exit", "exit code 3"), ("crash", "SIGSEGV"), ("abort", "SIGABRT")])
+def test_of_calls_at_the_same_time_only_the_one_that_ends_its_process_fails(
+    tmp_path: Path, prompt: str, reason: str
+) -> None:
+    adapter = adapter_of(tmp_path, "target")
+
+    first, failed, last = outcomes(adapter, tmp_path, ["a", prompt, "b"])
+
+    assert str(first).endswith(" a") and str(last).endswith(" b")
+    assert "target-crash: the process of the function" in str(failed)
+    assert reason in str(failed)
+
+
+def test_a_coroutine_that_ends_its_process_leaves_the_others_their_answers(tmp_path: Path) -> None:
+    adapter = adapter_of(tmp_path, "coroutine")
+
+    answers = outcomes(adapter, tmp_path, ["a", "exit", "b"])
+
+    assert answers == ["a", "target-crash: the process of the function ended with exit code 3", "b"]
+
+
+def test_a_call_that_hangs_costs_itself_and_the_next_has_a_fresh_process(tmp_path: Path) -> None:
+    adapter = adapter_of(tmp_path, "target")
+
+    (before, _) = outcomes(adapter, tmp_path, ["a", "hang"], limit_s=0.5)
+    hung = int(str(before).split()[0])
+
+    assert gone(hung)
+    (after,) = outcomes(adapter, tmp_path, ["b"])
+    assert int(str(after).split()[0]) != hung
+
+
+def test_calls_share_a_process_and_what_their_module_keeps(tmp_path: Path) -> None:
+    adapter = adapter_of(tmp_path, "remembers")
+
+    assert sorted(map(int, map(str, outcomes(adapter, tmp_path, ["a"] * 5)))) == [1, 2, 3, 4, 5]
+
+
+def test_coroutines_wait_at_the_same_time(tmp_path: Path) -> None:
+    adapter = adapter_of(tmp_path, "coroutine")
+    begun = time.monotonic()
+
+    outcomes(adapter, tmp_path, [str(number) for number in range(20)])
+
+    assert time.monotonic() - begun < 20 * 0.2 / 2
+
+
+def test_environment_and_current_folder_are_those_of_the_pipeline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+        monkeypatch.setenv("PLACE", place)
+        monkeypatch.chdir(tmp_path / place)
+        (found,) = outcomes(adapter_of(tmp_path, "place"), tmp_path, ["?"])
+
+        assert isinstance(found, list)
+        assert found[:2] == [place, str(tmp_path / place)]
+        assert found[2] != os.getpid()
+
+
+def test_what_a_function_prints_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes(adapter_of(tmp_path, "prints"), tmp_path, ["a"])
+
+    assert capsys.readouterr() == ("a line\nhalf", "an error\n")
+
+
+def test_values_that_only_the_worker_has_come_back_as_they_are_stored(tmp_path: Path) -> None:
+    (answer,) = outcomes(adapter_of(tmp_path, "odd"), tmp_path, ["a"])
+
+    assert answer == [[1, 2], (1, 2), "<class 'os._Environ'>", "<class 'float'>"]
+
+
+def test_large_prompts_and_answers_pass(tmp_path: Path) -> None:
+    answers = outcomes(adapter_of(tmp_path, "large"), tmp_path, ["p" * 2_000_000] * 2)
+
+    assert [len(str(answer)) for answer in answers] == [3_000_000] * 2
+
+
+def test_an_edited_module_has_a_new_process(tmp_path: Path) -> None:
+    outcomes(adapter_of(tmp_path, "remembers"), tmp_path, ["a"])
+    time.sleep(0.01)  # the time of the file is its version
+
+    assert outcomes(adapter_of(tmp_path, "remembers"), tmp_path, ["a"]) == [1]
+
+
+def test_children_of_a_function_end_with_the_workers(tmp_path: Path) -> None:
+    (child,) = outcomes(adapter_of(tmp_path, "own_child"), tmp_path, ["a"])
+    assert alive(int(str(child)))
+
+    end_workers()
+
+    assert gone(int(str(child)))
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [("import os; os._exit(4)", "ended with exit code 4"), ("import sys; sys.exit(4)", "SystemExit: 4")],
+)
+def test_a_module_that_ends_its_process_when_imported_is_an_input_error(tmp_path: Path, code: str, reason: str) -> None:
+    (tmp_path / "users.py").write_text(code)
+
+    with pytest.raises(InputError, match=f"cannot import 'users:f'.*{reason}"):
+        Python(a_runner(adapter="python", settings={"function": "users:f"}, folder=tmp_path, isolation="process"))
+
+
+def test_a_function_may_run_in_the_process_of_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACE", "here")
+
+    (found,) = outcomes(adapter_of(tmp_path, "place", isolation="in-process"), tmp_path, ["?"])
+
+    assert isinstance(found, list)
+    assert found[2] == os.getpid()
+
+
+def test_a_module_that_only_this_process_has_is_called_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = type(sys)("made_in_a_notebook")
+    made.__dict__["answer"] = lambda prompt: [prompt, os.getpid()]
+    monkeypatch.setitem(sys.modules, "made_in_a_notebook", made)
+    adapter = Python(a_runner(adapter="python", settings={"function": "made_in_a_notebook:answer"}, folder=tmp_path))
+
+    assert outcomes(adapter, tmp_path, ["a"]) == [["a", os.getpid()]]
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from eval_pipeline_tests.executions.test_workers import adapter_of, outcomes
+folder = Path(sys.argv[1])
+os.environ["PLACE"] = "here"
+print(outcomes(adapter_of(folder, "place"), folder, ["?"])[0][2], flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_worker_ends_with_a_pipeline_that_is_killed(tmp_path: Path) -> None:
+    root = str(Path(__file__).parents[2])
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), root], capture_output=True, text=True)
+
+    assert gone(int(ended.stdout))
