@@ -19,6 +19,7 @@ from typing import Any
 
 from eval_pipeline.executions import worker
 from eval_pipeline.executions.frames import FrameBuffer
+from eval_pipeline.executions.started_programs import owner_variables
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[4]); "
@@ -125,8 +126,11 @@ class WorkerProcess:
         descriptor = self._theirs.fileno()
         path = json.dumps([str(folder) for folder in sys.path])
         mode = "shared" if shared else "alone"
+        env = {**os.environ, **owner_variables()}
         command = [sys.executable, "-P", "-c", _START, str(descriptor), str(os.getpid()), mode, path]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), start_new_session=True)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), env=env, start_new_session=True
+        )
         self._theirs.close()
         if self._killed:
             self._process = process

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from eval_pipeline.executions.frames import pack
 from eval_pipeline.executions.function_facts import FunctionFacts
+from eval_pipeline.executions.started_programs import OWNER
 from eval_pipeline.executions.worker_process import WorkerProcess
 from eval_pipeline.parsing.user_modules import FunctionReference, module_versions
 
@@ -343,7 +344,8 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _surroundings() -> tuple[object, ...]:
-    return dict(os.environ), os.getcwd(), tuple(sys.path)  # noqa: PTH109 — compared only
+    environment = {name: value for name, value in os.environ.items() if name != OWNER}
+    return environment, os.getcwd(), tuple(sys.path)  # noqa: PTH109 — compared only
 
 
 def _print(stream: str, text: str) -> None:

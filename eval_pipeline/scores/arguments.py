@@ -37,6 +37,7 @@ _DOCS: Mapping[str, str] = {
     "grades": "The score of each grade that the grader may give.",
     "max_cost_usd": "The most that the execution may cost, in USD.",
     "max_duration_ms": "The longest that the execution may take, in milliseconds.",
+    "isolation": "Where the code runs: in a worker `process`, or `in-process`, in that of the sweep.",
     "max_input": "The most input tokens, without those from a cache.",
     "max_llm_calls": "The most calls of a model.",
     "max_output": "The most output tokens.",

@@ -35,7 +35,8 @@ class Evaluator(Protocol):
     `version` is part of a score's identity: increment it when the same arguments score differently. `reads` names the
     fields of the case, beyond the arguments, that a score depends on. An evaluator that runs the user's files has a
     method `content` (see `RunsFiles`). One that never looks into the workspace sets `sees_workspace = False`: no packed
-    workspace is unpacked for it.
+    workspace is unpacked for it. One that waits for another process has `evaluate_apart` beside `evaluate`: the same,
+    awaited.
     """
 
     version: ClassVar[str]
@@ -134,6 +135,11 @@ class BoundEvaluator:
     def requires_client(self) -> bool:
         """Whether the evaluator needs a grader client."""
         return requires_client(self.evaluator)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the evaluator waits for something: a grader, or another process."""
+        return self.requires_client or hasattr(self.evaluator, "evaluate_apart")
 
 
 def bind(
@@ -363,16 +369,23 @@ def _score(subject: Subject, bound: BoundEvaluator) -> Score:
 
 
 async def _score_with(client: GraderClient, subject: Subject, bound: BoundEvaluator) -> Score:
-    if not requires_client(bound.evaluator):
+    if not bound.is_awaited:
         return _score(subject, bound)
     started = perf_counter()
     try:
-        outcome = _validated(await bound.evaluator.grade(subject, client))
+        outcome = _validated(await _awaited(client, subject, bound.evaluator))
     except GraderFailure as failure:
         outcome = Outcome(None, str(failure), details={"failure_class": failure.failure_class})
     except BaseException as error:  # noqa: BLE001 — the same boundary, for evaluators with a client
         outcome = failed_outcome(error)
     return _to_score(subject, bound, outcome, started)
+
+
+def _awaited(client: GraderClient, subject: Subject, evaluator: AnyEvaluator) -> Awaitable[Outcome]:
+    if requires_client(evaluator):
+        return evaluator.grade(subject, client)
+    apart: Awaitable[Outcome] = evaluator.evaluate_apart(subject)  # type: ignore[attr-defined]
+    return apart
 
 
 def _to_score(subject: Subject, bound: BoundEvaluator, outcome: Outcome, started: float) -> Score:

@@ -96,10 +96,11 @@ class PairScorer:
     async def score(self, item: ScoringInput) -> tuple[Status, Spending]:
         """Decide and store the verdict; return its status and what graders cost."""
         missing = self._missing(item)
-        if not any(bound.requires_client for bound in missing):
+        if not any(bound.is_awaited for bound in missing):
             return self.score_offline(item), NO_SPENDING
         client = self._context.graders.client(self._rules.pair.runner)
-        async with _in_thread(self._workspace(item)) as folder:
+        workspace = nullcontext() if item.case.workspace is None else _in_thread(self._workspace(item))
+        async with workspace as folder:
             subject = Subject(item.case, item.report, self._suite_folder, folder, self._rules.threshold)
             scores = await evaluate_with(client, subject, missing)
         return self._decide(item, [self._recorder.redacted(score) for score in scores]), client.spent

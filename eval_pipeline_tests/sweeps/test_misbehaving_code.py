@@ -1,13 +1,17 @@
-"""Functions of users that exit, cancel, or return what cannot be stored: each costs one execution or one score."""
+"""Functions of users that exit, crash, hang, cancel, or return what cannot be stored: each costs one call."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 import pytest
 
+from eval_pipeline.executions.user_functions import set_default_isolation
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
 
 CODE = """
-import asyncio, sys
+import asyncio, ctypes, os, sys, time
 
 class Stop(BaseException):
     pass
@@ -26,6 +30,9 @@ def misbehave(how):
     if how == "interrupt": raise KeyboardInterrupt
     if how == "unprintable": raise Unprintable
     if how == "cancelled": raise asyncio.CancelledError
+    if how == "end": os._exit(5)
+    if how == "fault": ctypes.string_at(0)
+    if how == "stall": time.sleep(60)
     if how == "unwritable": return Unwritable()
     if how == "key": return {"output": "2", "metadata": {"x": Unwritable()}}
     return "2 apples"
@@ -57,12 +64,16 @@ WAYS = {
     "unprintable": "Unprintable, whose message cannot be read (RuntimeError)",
     "cancelled": "CancelledError: ",
 }
+ENDINGS = {
+    "end": "the process of the function ended with exit code 5",
+    "fault": "the process of the function was ended by SIGSEGV",
+}
 ANSWERS = {"unwritable": "RuntimeError: no text", "key": "RuntimeError: no text"}
 
 
 @pytest.mark.parametrize("function", ["plain", "coroutine"])
 def test_a_target_that_misbehaves_costs_one_execution(folder: ProjectFolder, function: str) -> None:
-    ways = {**WAYS, **ANSWERS, **({"cancel": "CancelledError: "} if function == "coroutine" else {})}
+    ways = {**WAYS, **ENDINGS, **ANSWERS, **({"cancel": "CancelledError: "} if function == "coroutine" else {})}
     (folder.root / "odd.py").write_text(CODE)
     folder.write_suite(*(a_test(way, text=way) for way in ways), a_test("well", text="2"))
     folder.write_runners(a_runner_entry(function=f"odd:{function}", arguments={}))
@@ -76,9 +87,10 @@ def test_a_target_that_misbehaves_costs_one_execution(folder: ProjectFolder, fun
 
 @pytest.mark.parametrize("function", ["check", "check_later"])
 def test_an_evaluator_that_misbehaves_costs_one_score(folder: ProjectFolder, function: str) -> None:
-    ways = {**WAYS, **({"cancel": "CancelledError: "} if function == "check_later" else {})}
+    hangs = {"stall": "it took longer than 0.5 s and was ended"}
+    ways = {**WAYS, **ENDINGS, **hangs, **({"cancel": "CancelledError: "} if function == "check_later" else {})}
     (folder.root / "suites" / "odd.py").write_text(CODE)
-    evaluator = {"type": "python", "function": f"odd:{function}"}
+    evaluator = {"type": "python", "function": f"odd:{function}", "timeout_s": 0.5}
     folder.write_suite(*(a_test(way, evaluator, text=way) for way in ways), a_test("well", evaluator, text="2 apples"))
 
     counts = folder.sweep()
@@ -88,3 +100,34 @@ def test_an_evaluator_that_misbehaves_costs_one_score(folder: ProjectFolder, fun
         way: f"evaluator failed: {text}" for way, text in ways.items()
     }
     assert (counts.executed, counts.passed, counts.errored) == (len(ways) + 1, 1, len(ways))
+
+
+def test_a_target_that_hangs_costs_one_execution(folder: ProjectFolder) -> None:
+    (folder.root / "odd.py").write_text(CODE)
+    folder.write_suite(*(a_test(id_, text=id_) for id_ in ("stall", "2", "22")))
+    folder.write_runners(a_runner_entry(function="odd:plain", arguments={}, timeout_s=0.5))
+
+    counts = folder.sweep()
+
+    assert folder.ask("SELECT case_id, failure_class FROM target_executions WHERE failure_class IS NOT NULL") == [
+        ("stall", "timeout")
+    ]
+    assert (counts.executed, counts.passed, counts.errored) == (3, 2, 1)
+
+
+@pytest.fixture
+def usual_isolation() -> Iterator[None]:
+    yield
+    set_default_isolation("process")
+
+
+@pytest.mark.usefixtures("usual_isolation")
+def test_the_project_file_may_have_functions_run_in_the_process_of_the_sweep(folder: ProjectFolder) -> None:
+    (folder.root / "suites" / "place.py").write_text("import os\ndef check(ours): return os.getpid() == ours")
+    evaluator = {"type": "python", "function": "place:check", "arguments": {"ours": os.getpid()}}
+    folder.write_suite(a_test("default", evaluator), a_test("apart", {**evaluator, "isolation": "process"}))
+    (folder.root / "eval-pipeline.yaml").write_text("defaults: {isolation: in-process}")
+
+    folder.sweep()
+
+    assert dict(folder.ask("SELECT case_id, value FROM evaluator_scores")) == {"default": 1.0, "apart": 0.0}

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
+from eval_pipeline.errors import error_text
+from eval_pipeline.executions.model import Isolation
+from eval_pipeline.executions.user_functions import UserFunction
+from eval_pipeline.executions.workers import FunctionCall, FunctionError, WorkerDied, WorkerPool
 from eval_pipeline.parsing.imports import cached_fingerprint, import_roots
-from eval_pipeline.parsing.user_modules import import_function, module_imports
+from eval_pipeline.parsing.user_modules import module_imports
 from eval_pipeline.scores.evaluate import EVALUATORS
-from eval_pipeline.scores.evaluators import ARGUMENTS, Text
+from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.evaluators.javascript import FILE_PREFIX, named_function
 from eval_pipeline.scores.grading.grader import Share
 from eval_pipeline.scores.model import Outcome, Subject
+from eval_pipeline.scores.programs import python_code
+from eval_pipeline.scores.programs.command import DEFAULT_TIMEOUT_S
 from eval_pipeline.scores.programs.python_code import compile_check, resolve_awaitable
 from eval_pipeline.scores.programs.reply import OnError, apply_error_policy, protocol_outcome
 from eval_pipeline.scores.programs.verdict import check_context, value_outcome
 
 DEFAULT_FUNCTION = "get_assert"
+_CODE = f"{python_code.__name__}:{python_code.run_check.__name__}"
 
 
 @EVALUATORS.register("python")
@@ -38,6 +43,10 @@ class PythonFunction:
     `value` is an expression of `output` and `context`, a function body, or `file://check.py` with a function
     `get_assert` (`file://check.py:name`: another function); its numbers are clipped to [0, 1], and `threshold` is the
     minimum that passes. Code that fails leaves the score without a value (`on_error: fail`: 0, as in AgentV).
+
+    The code runs in a worker process, for at most `timeout_s` seconds (default: the case's limit, else 300): if it
+    exits, crashes or never returns, its score has no value. With `isolation: in-process` it runs in the process of the
+    sweep, without a limit.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
@@ -50,6 +59,8 @@ class PythonFunction:
     arguments: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     on_error: OnError = "unscored"
+    timeout_s: Annotated[Limit, Field(gt=0)] | None = None
+    isolation: Isolation | None = None
 
     def __post_init__(self) -> None:
         if (self.function is None) == (self.value is None):
@@ -64,30 +75,67 @@ class PythonFunction:
             return {}
         function, home = self._named(folder)
         imported = module_imports(function, home, import_roots(folder))
-        file = getattr(sys.modules.get(self._load(folder).__module__), "__file__", None)
+        called = self._function(folder)
+        file = called.facts(called.pool(shared=False, anew=True) if called.isolated else None).file
         return {**imported, name: cached_fingerprint(Path(file))} if file else imported
 
     def evaluate(self, subject: Subject) -> Outcome:
         try:
-            return apply_error_policy(self._outcome(subject), self.on_error)
-        except AssertionError as failure:
-            return Outcome(0.0, str(failure) or "assertion failed")
-        except Exception as error:
-            # An exception in the author's code leaves the score without a value, unless `on_error` is `fail`.
-            if self.on_error == "fail":
-                return apply_error_policy(Outcome(None, f"{type(error).__name__}: {error}"), self.on_error)
-            raise
+            pool, call = self._call(subject)
+            if pool is None:
+                return self._outcome(_call_here(self._function(subject.folder), call))
+            return self._outcome(pool.call_and_wait(call, self._limit_s(subject)))
+        except Exception as error:  # noqa: BLE001 — the boundary to the author's code
+            return self._failed(error, subject)
 
-    def _outcome(self, subject: Subject) -> Outcome:
-        if self.value is None:
-            return as_outcome(self._call(self._load(subject.folder), subject))
-        if self.value.startswith(FILE_PREFIX):
-            return self._value_outcome(self._call(self._load(subject.folder), subject))
-        return self._value_outcome(compile_check(self.value)(subject.output, check_context(subject, self.config)))
+    async def evaluate_apart(self, subject: Subject) -> Outcome:
+        """Return what `evaluate` returns; meanwhile other executions go on."""
+        try:
+            pool, call = self._call(subject)
+            if pool is None:
+                return self._outcome(_call_here(self._function(subject.folder), call))
+            return self._outcome(await pool.call(call, self._limit_s(subject)))
+        except Exception as error:  # noqa: BLE001 — the boundary to the author's code
+            return self._failed(error, subject)
 
-    def _load(self, folder: Path) -> Callable[..., Any]:
+    def _limit_s(self, subject: Subject) -> float:
+        return self.timeout_s or subject.case.timeout_s or DEFAULT_TIMEOUT_S
+
+    def _failed(self, error: Exception, subject: Subject) -> Outcome:
+        """Return the score of an assertion that failed; other errors leave it without a value, or as `on_error` has it.
+
+        Raises what the boundary to evaluators reports itself.
+        """
+        if isinstance(error, AssertionError) or (isinstance(error, FunctionError) and error.kind == "assertion"):
+            message = error.details if isinstance(error, FunctionError) else str(error)
+            return Outcome(0.0, message or "assertion failed")
+        if isinstance(error, FunctionError):
+            text = error.text
+        elif isinstance(error, TimeoutError) and self._function(subject.folder).isolated:
+            text = f"it took longer than {self._limit_s(subject):g} s and was ended"
+        elif isinstance(error, WorkerDied):
+            text = str(error)
+        elif self.on_error == "fail":
+            text = error_text(error)
+        else:
+            raise error
+        if self.on_error == "fail":
+            return apply_error_policy(Outcome(None, text), self.on_error)
+        return Outcome(None, f"evaluator failed: {text}")
+
+    def _outcome(self, value: Any) -> Outcome:
+        return apply_error_policy(self._outcome_of(value), self.on_error)
+
+    def _outcome_of(self, value: Any) -> Outcome:
+        if self.value is None or value is None or isinstance(value, Outcome):
+            return as_outcome(value)
+        return value_outcome(value, self.threshold)
+
+    def _function(self, folder: Path) -> UserFunction:
+        if self.value is not None and not self.value.startswith(FILE_PREFIX):
+            return UserFunction(_CODE, Path(), "value", self.isolation)
         name, home = self._named(folder)
-        return import_function(name, home, "value" if self.function is None else "function")
+        return UserFunction(name, home, "value" if self.function is None else "function", self.isolation)
 
     def _named(self, folder: Path) -> tuple[str, Path]:
         """The function as `module:function`, and the folder that its module is looked for in."""
@@ -96,7 +144,17 @@ class PythonFunction:
         path, name = named_function(self.value or "", folder)
         return f"{path.stem}:{name or DEFAULT_FUNCTION}", path.parent
 
-    def _call(self, function: Callable[..., Any], subject: Subject) -> Any:
+    def _call(self, subject: Subject) -> tuple[WorkerPool | None, FunctionCall]:
+        """The workers that call the function, None where it is called here, and its arguments."""
+        function = self._function(subject.folder)
+        pool = function.pool(shared=False) if function.isolated else None
+        reference = function.reference
+        if self.value is not None and not self.value.startswith(FILE_PREFIX):
+            return pool, FunctionCall(reference, (self.value, subject.output, check_context(subject, self.config)))
+        named = self._arguments_of(subject, [name for name, _ in function.facts(pool).parameters])
+        return pool, FunctionCall(reference, (), named, as_text=True)
+
+    def _arguments_of(self, subject: Subject, parameters: Sequence[str]) -> dict[str, Any]:
         case = subject.case
         available = {
             "output": subject.output,
@@ -108,15 +166,13 @@ class PythonFunction:
             "workspace": subject.workspace,
             **self.arguments,
         }
-        parameters = inspect.signature(function).parameters
         if "context" in parameters:
             available = {"context": check_context(subject, self.config), **available}
-        return resolve_awaitable(function(**{name: available[name] for name in parameters if name in available}))
+        return {name: available[name] for name in parameters if name in available}
 
-    def _value_outcome(self, value: Any) -> Outcome:
-        if value is None or isinstance(value, Outcome):
-            return as_outcome(value)
-        return value_outcome(value, self.threshold)
+
+def _call_here(function: UserFunction, call: FunctionCall) -> Any:
+    return resolve_awaitable(function.here(*call.positional, **call.keywords))
 
 
 def as_outcome(value: Any) -> Outcome:

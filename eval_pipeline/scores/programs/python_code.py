@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import json
 import math
 import re
 import textwrap
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +23,11 @@ def compile_check(code: str) -> Check:
     except SyntaxError:
         return _body(code)
     return lambda output, context: eval(expression, {**_GLOBALS, "output": output, "context": context})
+
+
+def run_check(code: str, output: str, context: dict[str, Any]) -> Any:
+    """Return what code makes of an output and its context."""
+    return compile_check(code)(output, context)
 
 
 def _body(code: str) -> Check:
@@ -45,8 +47,11 @@ def resolve_awaitable(result: Any) -> Any:
 
     It runs in a separate thread, because evaluators are called from a running event loop.
     """
-    if not inspect.isawaitable(result):
+    if not hasattr(result, "__await__"):
         return result
+    # asyncio takes 40 ms to import; a worker process that runs this module's code does not need it.
+    import asyncio  # noqa: PLC0415
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
     async def wait() -> Any:
         return await result
