@@ -52,15 +52,15 @@ class FinishedRun:
     log: list[str]
 
     def materializations(self, asset: str) -> dict[str | None, dg.AssetMaterialization]:
-        """What was said of an asset, by partition."""
-        found = [
+        """The materializations of an asset, by partition."""
+        materializations = [
             event.step_materialization_data.materialization for event in self.events if event.is_step_materialization
         ]
-        return {each.partition: each for each in found if each.asset_key == dg.AssetKey(asset)}
+        return {each.partition: each for each in materializations if each.asset_key == dg.AssetKey(asset)}
 
     def checks(self, name: str) -> dict[str | None, dg.AssetCheckEvaluation]:
-        found = [event.event_specific_data for event in self.events]
-        evaluations = [data for data in found if isinstance(data, dg.AssetCheckEvaluation)]
+        payloads = [event.event_specific_data for event in self.events]
+        evaluations = [data for data in payloads if isinstance(data, dg.AssetCheckEvaluation)]
         return {each.partition: each for each in evaluations if each.check_name == name}
 
     @property
@@ -141,8 +141,8 @@ def test_one_run_materializes_every_asset_of_every_cell(swept: FinishedRun, asse
 def test_a_materialization_says_what_it_holds_and_where_it_comes_from(swept: FinishedRun, box: ProjectFolder) -> None:
     scores = swept.materializations("evaluator_scores")["sums@echo"]
 
-    said = {name: value.value for name, value in scores.metadata.items()}
-    assert said == {
+    values = {name: value.value for name, value in scores.metadata.items()}
+    assert values == {
         "dagster/row_count": 2, "reused": 0, "executed": 2, "rescored": 0, "passed": 1, "failed": 1, "errored": 0,
         "pass_rate": 0.5, "coverage": 1.0,
     }  # fmt: skip
@@ -226,47 +226,47 @@ def test_a_cell_whose_storage_fails_fails_the_run_and_the_others_are_materialize
     payload.write_bytes(b"cut off")
     folder.write_suite(a_test("a", contains("apples")), a_test("b", contains("y")))
 
-    ran = run_job(folder, "sweep", suites=["sums", "other"])
+    run = run_job(folder, "sweep", suites=["sums", "other"])
 
-    assert not ran.success
-    assert list(ran.materializations("evaluator_scores")) == ["other@echo"]
-    assert ran.failure.startswith("1 of 2 partitions failed\nsums@echo: ")
+    assert not run.success
+    assert list(run.materializations("evaluator_scores")) == ["other@echo"]
+    assert run.failure.startswith("1 of 2 partitions failed\nsums@echo: ")
 
 
 def test_a_suite_that_is_gone_is_a_warning_and_the_others_are_carried_out(folder: ProjectFolder) -> None:
-    ran = run_job(folder, "sweep", suites=["sums", "summs"])
+    run = run_job(folder, "sweep", suites=["sums", "summs"])
 
-    assert ran.success
-    assert list(ran.materializations("evaluator_scores")) == ["sums@echo"]
-    assert any("summs@echo is skipped, no suite requests it any more: no suite 'summs'" in text for text in ran.log)
+    assert run.success
+    assert list(run.materializations("evaluator_scores")) == ["sums@echo"]
+    assert any("summs@echo is skipped, no suite requests it any more: no suite 'summs'" in text for text in run.log)
 
 
 def test_a_suite_that_cannot_be_read_fails_the_run_and_the_others_are_carried_out(folder: ProjectFolder) -> None:
     (folder.root / "suites" / "broken.yaml").write_text("tests: [")
 
-    ran = run_job(folder, "sweep", suites=["sums", "broken"])
+    run = run_job(folder, "sweep", suites=["sums", "broken"])
 
-    assert list(ran.materializations("evaluator_scores")) == ["sums@echo"]
-    assert ran.failure.startswith("1 of 2 partitions failed\nbroken@echo: ")
-    assert "broken.yaml" in ran.failure
+    assert list(run.materializations("evaluator_scores")) == ["sums@echo"]
+    assert run.failure.startswith("1 of 2 partitions failed\nbroken@echo: ")
+    assert "broken.yaml" in run.failure
 
 
 def test_a_run_covers_its_range_also_when_dagster_tags_it_with_its_first_partition(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("x"), name="more")
 
-    ran = run_job(folder, "sweep", suites=["sums", "more"], tags={
+    run = run_job(folder, "sweep", suites=["sums", "more"], tags={
         "dagster/partition/runner": "echo", "dagster/partition/suite": "sums",
     })  # fmt: skip
 
-    assert sorted(map(str, ran.materializations("evaluator_scores"))) == ["more@echo", "sums@echo"]
+    assert sorted(map(str, run.materializations("evaluator_scores"))) == ["more@echo", "sums@echo"]
 
 
 def test_nothing_usable_is_a_failure_and_no_sweep(folder: ProjectFolder) -> None:
     folder.write_runners(a_runner_entry("echo", arguments={"runner": "${{ NOT_SET }}"}))
 
-    ran = run_job(folder, "sweep")
+    run = run_job(folder, "sweep")
 
-    assert "needs the environment variable NOT_SET" in ran.failure
+    assert "needs the environment variable NOT_SET" in run.failure
     assert not folder.ask("SELECT * FROM sweeps")
 
 
@@ -284,14 +284,14 @@ BAD_CONFIG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("config", "said"), BAD_CONFIG.values(), ids=BAD_CONFIG)
+@pytest.mark.parametrize(("config", "message"), BAD_CONFIG.values(), ids=BAD_CONFIG)
 def test_a_value_that_makes_no_sense_is_named_with_what_was_expected(
-    folder: ProjectFolder, config: dict[str, Any], said: str
+    folder: ProjectFolder, config: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError) as raised:
         SweepConfig(**config).options(folder.session().project, STAGES)
 
-    assert str(raised.value).startswith(said)
+    assert str(raised.value).startswith(message)
 
 
 BAD_SELECTIONS: dict[str, tuple[dict[str, Any], str]] = {
@@ -300,13 +300,13 @@ BAD_SELECTIONS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("config", "said"), BAD_SELECTIONS.values(), ids=BAD_SELECTIONS)
+@pytest.mark.parametrize(("config", "message"), BAD_SELECTIONS.values(), ids=BAD_SELECTIONS)
 def test_a_launchpad_that_asks_for_what_is_not_there_is_told_so(
-    folder: ProjectFolder, config: dict[str, Any], said: str
+    folder: ProjectFolder, config: dict[str, Any], message: str
 ) -> None:
-    ran = run_job(folder, "sweep", config=config)
+    run = run_job(folder, "sweep", config=config)
 
-    assert ran.failure == said
+    assert run.failure == message
     assert folder.take_calls() == []
 
 
@@ -349,10 +349,10 @@ def test_what_the_launchpad_leaves_open_is_the_projects_default(folder: ProjectF
 def test_a_launchpad_config_arrives_in_the_run(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a", tags=["t"]), a_test("b", tags=["t"]), a_test("c"))
 
-    ran = run_job(folder, "sweep", config={"tags": ["t"], "cases": ["b", "c"], "repetitions": 2, "refresh": "all"})
+    run = run_job(folder, "sweep", config={"tags": ["t"], "cases": ["b", "c"], "repetitions": 2, "refresh": "all"})
 
     assert folder.take_calls() == ["echo/b", "echo/b"]
-    assert ran.materializations("target_executions")["sums@echo"].metadata["dagster/row_count"].value == 2
+    assert run.materializations("target_executions")["sums@echo"].metadata["dagster/row_count"].value == 2
     assert folder.ask("SELECT refresh, selection->>'$.repetitions' FROM sweeps") == [("all", "2")]
 
 
@@ -364,13 +364,13 @@ def test_rescore_scores_what_is_stored_without_calling_a_target(folder: ProjectF
     folder.take_calls()
     folder.write_suite(a_test("a", contains("pears")), a_test("b"), a_test("never-executed"))
 
-    ran = run_job(folder, "rescore")
+    run = run_job(folder, "rescore")
 
-    assert ran.success
+    assert run.success
     assert folder.take_calls() == []
     assert folder.ask("SELECT case_id, status FROM current_verdicts ORDER BY 1") == [("a", "failed"), ("b", "passed")]
-    assert not ran.materializations("target_executions")
-    assert ran.materializations("evaluator_scores")["sums@echo"].metadata["rescored"].value == 1
+    assert not run.materializations("target_executions")
+    assert run.materializations("evaluator_scores")["sums@echo"].metadata["rescored"].value == 1
 
 
 def test_rank_shows_the_standings_as_a_table_and_as_a_picture(folder: ProjectFolder) -> None:
@@ -394,13 +394,13 @@ def test_rank_before_anything_was_graded_says_so(folder: ProjectFolder) -> None:
 def test_load_suites_stores_suites_and_says_which_cases_are_invalid(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("good"), {"id": "no-input"}, name="half")
 
-    ran = run_job(folder, "load_suites", suites=["sums", "half"])
+    run = run_job(folder, "load_suites", suites=["sums", "half"])
 
-    assert ran.success
-    half = ran.materializations("suites")["half"].metadata
+    assert run.success
+    half = run.materializations("suites")["half"].metadata
     assert (half["dagster/row_count"].value, half["invalid_cases"].value) == (1, 1)
     assert "has no input" in str(half["problems"].value)
-    assert {key: check.passed for key, check in ran.checks("suite_is_valid").items()} == {"sums": True, "half": False}
+    assert {key: check.passed for key, check in run.checks("suite_is_valid").items()} == {"sums": True, "half": False}
     assert folder.ask("SELECT suite, case_count, invalid_cases FROM suites ORDER BY 1") == [
         ("half", 1, 1),
         ("sums", 2, 0),
@@ -433,9 +433,9 @@ def test_an_interrupted_sweep_says_so_and_ends_at_once(folder: ProjectFolder) ->
     process = hanging_sweep(folder)
 
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
+    printed, _ = process.communicate(timeout=60)
 
-    assert said.strip() == INTERRUPTED
+    assert printed.strip() == INTERRUPTED
     assert folder.ask("SELECT status FROM sweeps") == [("interrupted",)]
 
 

@@ -59,16 +59,16 @@ def replies(at_work: Graders, runner: Runner, questions: Sequence[str], sample: 
 
     async def main() -> list[GraderReply]:
         client = at_work.client(runner)
-        asked = (client.complete([Message(role="user", content=text)], sample=sample) for text in questions)
+        completions = (client.complete([Message(role="user", content=text)], sample=sample) for text in questions)
         try:
-            return list(await asyncio.gather(*asked))
+            return list(await asyncio.gather(*completions))
         finally:
             await at_work.close()
 
     return asyncio.run(main())
 
 
-def asked(judge: Runner) -> list[str]:
+def requests_of(judge: Runner) -> list[str]:
     return (judge.folder / "asked.log").read_text().splitlines()
 
 
@@ -115,7 +115,7 @@ def test_equal_questions_are_asked_once_and_kept(tmp_path: Path, judge: Runner) 
     later = replies(graders(tmp_path, judge, default="judge"), judge, ["x"])
 
     assert [reply.text for reply in (*first, *later)] == ["heard x", "heard x", "heard y", "heard x"]
-    assert sorted(asked(judge)) == ["x", "y"]
+    assert sorted(requests_of(judge)) == ["x", "y"]
     assert [reply.cached for reply in (*first, *later)] == [False, True, False, True]
 
 
@@ -124,7 +124,7 @@ def test_another_sample_is_asked_anew(tmp_path: Path, judge: Runner) -> None:
     replies(at_work, judge, ["x"])
     replies(at_work, judge, ["x"], sample=1)
 
-    assert asked(judge) == ["x", "x"]
+    assert requests_of(judge) == ["x", "x"]
 
 
 def test_an_edited_grader_is_asked_anew(tmp_path: Path, judge: Runner) -> None:
@@ -132,7 +132,7 @@ def test_an_edited_grader_is_asked_anew(tmp_path: Path, judge: Runner) -> None:
     edited = replace(judge, settings={**judge.settings, "model": "2"}, public_settings={**judge.settings, "model": "2"})
     replies(graders(tmp_path, edited, default="judge"), edited, ["x"])
 
-    assert asked(judge) == ["x", "x"]
+    assert requests_of(judge) == ["x", "x"]
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_a_grader_that_brings_nothing_is_a_failure_with_its_reason(
         replies(at_work, judge, [question])
     with pytest.raises(GraderFailure, match=said):
         replies(at_work, judge, [question])
-    assert asked(judge) == [question, question]  # what failed is not kept
+    assert requests_of(judge) == [question, question]  # what failed is not kept

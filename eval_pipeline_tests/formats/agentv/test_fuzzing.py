@@ -126,18 +126,18 @@ def test_any_bytes(content: bytes) -> None:
 
 
 @fuzzed
-@given(document=documents, own=tests)
+@given(document=documents, rows=tests)
 @timed
-def test_any_fields_with_any_values(document: dict[str, Any], own: list[dict[str, Any]]) -> None:
-    for tests_ in (own, document.get("tests", own)):
-        check("fuzz.yaml", json.dumps({**document, "tests": tests_}).encode("utf-8", "replace"))
+def test_any_fields_with_any_values(document: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    for cases in (rows, document.get("tests", rows)):
+        check("fuzz.yaml", json.dumps({**document, "tests": cases}).encode("utf-8", "replace"))
 
 
 @fuzzed
-@given(own=tests)
+@given(rows=tests)
 @timed
-def test_any_rows(own: list[dict[str, Any]]) -> None:
-    check("fuzz.jsonl", "\n".join(json.dumps(test) for test in own).encode("utf-8", "replace"))
+def test_any_rows(rows: list[dict[str, Any]]) -> None:
+    check("fuzz.jsonl", "\n".join(json.dumps(test) for test in rows).encode("utf-8", "replace"))
 
 
 @pytest.mark.parametrize("file", SEEDS)

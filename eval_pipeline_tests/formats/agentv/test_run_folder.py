@@ -145,10 +145,10 @@ def test_a_name_becomes_a_part_of_a_path(name: str, expected: str) -> None:
 
 
 def test_long_names_are_cut_but_not_confused() -> None:
-    entry, other = segment("x" * 300), segment("x" * 301)
+    longest, longer = segment("x" * 300), segment("x" * 301)
 
-    assert entry != other
-    assert max(len(entry), len(other)) < 128
+    assert longest != longer
+    assert max(len(longest), len(longer)) < 128
 
 
 def test_grading_concatenates_what_was_checked_and_counts_it() -> None:

@@ -8,7 +8,7 @@ from eval_pipeline.formats.agentv.versions import is_compatible
 
 
 @pytest.mark.parametrize(
-    ("range_", "compatible"),
+    ("versions", "compatible"),
     [
         (">=4.2", True), (">=4.9.1", True), (">=4.9.2", False), (">4.9.1", False), (">4.8", True), (">4.9", False),
         ("<5", True), ("<4.9.1", False), ("<=4.9", True), ("<=4.9.0", False), ("^4.1.0", True), ("^3.10", False),
@@ -18,5 +18,5 @@ from eval_pipeline.formats.agentv.versions import is_compatible
         ("^4 || x y", None),
     ],
 )  # fmt: skip
-def test_a_range_holds_the_version_that_we_are_compatible_with_or_not(range_: str, compatible: bool | None) -> None:
-    assert is_compatible(range_) is compatible
+def test_a_range_holds_the_version_that_we_are_compatible_with_or_not(versions: str, compatible: bool | None) -> None:
+    assert is_compatible(versions) is compatible
