@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -64,7 +64,8 @@ class Agent:
     default_timeout_s: ClassVar[float] = Command.default_timeout_s
     retries_timeouts: ClassVar[bool] = Command.retries_timeouts
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, now: Callable[[], float] = time.time) -> None:
+        self._now = now  # compared with the times of session files
         self._cli = _cli(runner.settings)
         self._keeps_session = settings.flag(runner.settings, "keep_session", self._cli.log_completes_output)
         self._command = Command(self.equivalent(runner))
@@ -83,7 +84,7 @@ class Agent:
         return self._command.content()
 
     async def execute(self, call: Call) -> RawExecution:
-        begin = time.time()
+        begin = self._now()
         try:
             raw = await self._command.execute(call)
         except TargetFailure as failure:
