@@ -36,7 +36,7 @@ from eval_pipeline.warehouse.replies import Replies
 GRADING = "(grading)"
 _KEPT = 1_000
 SELF_GRADING = frozenset({"chat"})
-"""Adapters whose runner grades its own answers where no grader is named, as AgentV has it; an agent never does."""
+"""Adapters whose runner grades its own answers where no grader is named; an agent never does."""
 
 
 @dataclass(slots=True)

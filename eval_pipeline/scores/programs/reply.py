@@ -1,6 +1,6 @@
 """Output of a grading program → Outcome.
 
-JSON follows AgentV's protocol: `score`, `assertions` (or `checks`), `pass`, `reason`, `details`. Output without a
+A JSON object has `score`, `assertions` (or `checks`), `pass`, `reason`, `details`. Output without a
 score, and without fields that imply one, yields an outcome without a value and the text in the reason, never 0.
 """
 
@@ -15,7 +15,7 @@ from eval_pipeline.scores.grader_client import GraderFailure
 from eval_pipeline.scores.model import Finding, Outcome
 
 OnError = Literal["unscored", "fail"]
-"""The score of a program or code that fails: no value, or 0 as in AgentV."""
+"""The score of a program or code that fails: no value, or 0 where the format of the suite has it so."""
 _SHOWN = 300
 _NOT_STARTED = (126, 127)
 
