@@ -67,7 +67,10 @@ def carry_out(
     and fallbacks; `clock` orders what is stored.
     """
     observer = observer or SweepObserver()
-    clock, stop = clock or OrderClock(), stop or StopRequest()
+    stop = stop or StopRequest()
+    if clock is None:
+        clock = OrderClock()
+        clock.follow(warehouse)
     stop.check()
     context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock)
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
@@ -117,7 +120,6 @@ def _open_context(
     runner_named: RunnerNamed | None,
     clock: OrderClock,
 ) -> SweepContext:
-    clock.follow(warehouse)
     by_name = {pair.runner.name: pair.runner for pair in pairs}
     find = runner_named or (lambda name, place: _among(by_name, name))
     context = SweepContext(

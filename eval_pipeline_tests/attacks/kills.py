@@ -53,7 +53,6 @@ main(["run", "--quiet"])
 RUN = 'from eval_pipeline.cli.main import main; main(["run", "--quiet"])'
 POINTS = {
     "eval_pipeline.orchestration.run:_register": ("before", "after"),
-    "eval_pipeline.orchestration.run:needs_ranking": ("before", "after"),
     "eval_pipeline.orchestration.reporter:PairReporter.pairs_finished": ("before", "after"),
     "eval_pipeline.orchestration.run_page:_report": ("before", "after"),
     "eval_pipeline.orchestration.sqlite_storage:_open_stamped": ("before", "after"),
@@ -170,7 +169,9 @@ def attacks(swept: Path, takes_s: float) -> dict[str, Attack]:
         f"at a random moment of part {part + 1} of {PARTS}": partial(_at_moment, swept, takes_s / PARTS, part)
         for part in range(PARTS)
     }
-    return {**named, **moments}
+    survivors = {f"the {name} of two runs at once": partial(_one_of_two, swept, takes_s, number)
+                 for number, name in enumerate(("first", "second"))}  # fmt: skip
+    return {**named, **moments, **survivors}
 
 
 def _rude_copy(swept: Path, folder: Path) -> Path:
@@ -198,6 +199,24 @@ def _at_moment(swept: Path, part_s: float, part: int, folder: Path, rng: random.
             time.sleep(part_s * (part + rng.random()))
             process.kill()
     return check_next_run(project, kills)
+
+
+def _one_of_two(swept: Path, takes_s: float, killed: int, folder: Path, rng: random.Random) -> str | None:
+    """Kill one of two runs of a data folder, of which the second waits for the first; the other one must succeed."""
+    project = _rude_copy(swept, folder / "project")
+    command = [sys.executable, "-c", RUN]
+    both = []
+    for name in ("first", "second"):
+        with (folder / f"{name}.txt").open("wb") as printed:
+            both.append(subprocess.Popen(command, cwd=project, stdout=printed, stderr=subprocess.STDOUT))
+        time.sleep(rng.random() * takes_s / 2)
+    time.sleep(rng.random() * takes_s)
+    both[killed].kill()
+    codes = [process.wait(PATIENCE_S) for process in both]
+    printed_by_survivor = (folder / ("second.txt", "first.txt")[killed]).read_text("utf-8", "replace")
+    if codes[1 - killed] != 1 or "Traceback" in printed_by_survivor:
+        return f"the other run ends with exit code {codes[1 - killed]}: {printed_by_survivor[-2_000:]}"
+    return check_next_run(project, kills=1)
 
 
 @dataclass(frozen=True, slots=True)
