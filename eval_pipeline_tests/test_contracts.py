@@ -286,7 +286,8 @@ def model_server() -> Iterator[str]:
 
 @ALL_ADAPTERS
 def test_an_adapter_changes_nothing_and_its_answer_can_be_read(name: str, folder: Path, model_server: str) -> None:
-    plan = a_plan(a_case(), runner_of(name, folder, **({"base_url": model_server} if name == "chat" else {})))
+    addresses = {key: model_server for key in ("base_url", "url") if key in ADAPTER_SETTINGS[name]}
+    plan = a_plan(a_case(), runner_of(name, folder, **addresses))
     before = copy.deepcopy(plan)
 
     contents, reports = asyncio.run(carried_out_twice(plan, folder))
