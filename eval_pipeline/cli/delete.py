@@ -14,6 +14,7 @@ from eval_pipeline.cli.options import open_project, past_moment, project_options
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.sweeps.dagster_databases import prepare_databases
 from eval_pipeline.sweeps.deletion import (
     NO_FILES,
     FileCount,
@@ -179,6 +180,7 @@ def _delete_rows(project: Project, store: SweepStore, owner: Owner, names: Seque
         )  # fmt: skip
     from eval_pipeline.orchestration.deletion import forget_in_dagster  # noqa: PLC0415 — Dagster takes a second
 
+    prepare_databases(project.data, project.root)  # before anything is deleted
     with store.exclusive(_wait) as killed:
         rows, files = delete_stored(store, owner, names, dry_run=False)
         runs = forget_in_dagster(

@@ -11,10 +11,12 @@ import dagster as dg
 import pytest
 from click.testing import CliRunner
 
+from eval_pipeline.cli.delete import delete_command
 from eval_pipeline.cli.dev import dev_command
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import SUITES
 from eval_pipeline.sweeps.dagster_databases import DagsterDamage
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder
 
 
 def cut(content: bytes) -> bytes:
@@ -152,3 +154,17 @@ def test_dev_names_a_damaged_database_before_it_starts_anything(data: Path) -> N
 
     assert isinstance(ended.exception, DagsterDamage)
     assert "data/dagster/history/runs.db is damaged: " in str(ended.exception)
+
+
+def test_delete_names_a_damaged_database_before_it_deletes_anything(
+    folder: ProjectFolder, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    folder.sweep()
+    shutil.copytree(stored / "dagster", folder.data / "dagster")
+    overwrite(folder.data, "history/runs.db", zeros)
+
+    ended = CliRunner().invoke(delete_command, ["suites", "sums", "--yes", "--project", str(folder.root)])
+
+    assert isinstance(ended.exception, DagsterDamage)
+    assert folder.ask("SELECT count(*) FROM verdicts") == [(2,)]
