@@ -38,6 +38,8 @@ def _leave(ended: list[BaseException], signals: Signals) -> None:
 
 
 def _end_programs() -> None:
-    """End the programs that this process started."""
+    """End the programs that this process started, and print what they printed."""
     with suppress(KeyError, AttributeError):  # not imported, or not yet: nothing is started
         sys.modules["eval_pipeline.executions.started_programs"].end_own()
+    with suppress(KeyError, AttributeError):
+        sys.modules["eval_pipeline.parsing.redacted_output"].restore_descriptors()

@@ -12,6 +12,8 @@ import click
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.full_disk import full_disk
+from eval_pipeline.parsing.redacted_output import redacted_printing
+from eval_pipeline.parsing.redaction import redact_text
 
 if TYPE_CHECKING:
     from eval_pipeline.cli.signals import Signals
@@ -106,7 +108,8 @@ def run_in_process(signals: Signals) -> Any:
 
 def _run(arguments: list[str] | None, signals: Signals | None = None) -> Any:
     try:
-        return cli.main(args=arguments, prog_name="eval-pipeline", standalone_mode=True, obj=signals)
+        with redacted_printing():
+            return cli.main(args=arguments, prog_name="eval-pipeline", standalone_mode=True, obj=signals)
     except EvalPipelineError as error:
         _print_error(str(error), arguments)
         sys.exit(EXIT_USAGE)
@@ -125,6 +128,7 @@ def _run(arguments: list[str] | None, signals: Signals | None = None) -> Any:
 
 def _print_error(text: str, arguments: list[str] | None, code: int = EXIT_USAGE) -> None:
     """Print an error on stderr; with `--json` also as JSON on stdout."""
+    text = redact_text(text, cut=True)
     click.echo(f"error: {text}", err=True)
     if "--json" in (sys.argv[1:] if arguments is None else arguments):
         click.echo(to_json({"exit_code": code, "error": text}).decode())

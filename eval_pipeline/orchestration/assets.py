@@ -23,11 +23,13 @@ from eval_pipeline.orchestration.partitions import (
     run_partitions,
     suite_partitions,
 )
+from eval_pipeline.orchestration.redacted_step import redacted_step
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
 from eval_pipeline.orchestration.run_page import run_on_page
 from eval_pipeline.orchestration.run_processes import tag_process
 from eval_pipeline.orchestration.sqlite_storage import newest_storage_id
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
+from eval_pipeline.parsing.redaction import redact_text
 from eval_pipeline.stopping import Stopped
 from eval_pipeline.sweeps.deletion import remove_what_was_under_way
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
@@ -114,7 +116,8 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         if selected.pairs:
             with _ends_when_stopped(), session.store.exclusive(_waiting(context, session), session.stop) as killed:
                 end_killed_runs(context.instance, killed)
-                run_on_page(context, session, selected.pairs, options, reporter)
+                with redacted_step():
+                    run_on_page(context, session, selected.pairs, options, reporter)
                 remove_what_was_under_way(session.store, killed)
         reporter.raise_failure()
         yield from logged_checks(context)
@@ -195,4 +198,4 @@ def _or_fail(load: Callable[[], Loaded]) -> Loaded:
     try:
         return load()
     except EvalPipelineError as error:
-        raise dg.Failure(str(error), allow_retries=False) from None
+        raise dg.Failure(redact_text(str(error), cut=True), allow_retries=False) from None

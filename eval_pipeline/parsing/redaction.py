@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -25,6 +26,10 @@ from eval_pipeline.parsing.secret_names import NO_RULES, SHORTEST_SECRET, Secret
 REDACTED = "***"
 SHORTEST_PIECE = 8
 """The least characters of a secret that are replaced where a text was cut."""
+
+
+GIT_OBJECTS = "/.git/objects/"
+GIT_BINARY = frozenset({"index"})
 
 
 class Redactor:
@@ -179,14 +184,16 @@ def redact_line(line: bytes) -> bytes:
 
 def redact_files(folder: Path, secrets: Sequence[str] = (), *, cut: bool = False) -> None:
     """Replace every secret in the names and contents of the files below a folder; with `cut` also half a one at the end
-    of a file. Files that cannot be read or written are left as they are."""
+    of a file. Git's own binary files are left as they are: they hold checksums, and contents compressed."""
     redactor = KNOWN.redactor(secrets)
     if not redactor:
         return
     for parent, folders, names in os.walk(folder, topdown=False):
+        if GIT_OBJECTS in f"{parent}/":
+            continue
         for name in (*names, *folders):
             path = Path(parent, name)
-            if path.is_file() and not path.is_symlink():
+            if name not in GIT_BINARY and path.is_file() and not path.is_symlink():
                 _redact_file(path, redactor, cut)
             _rename(path, redactor)
 
@@ -197,7 +204,15 @@ def _redact_file(path: Path, redactor: Redactor, cut: bool) -> None:
     if cut:
         without = redactor.without_cut_end(without)
     if without != content:
-        path.write_bytes(without)
+        _overwrite(path, without)
+
+
+def _overwrite(path: Path, content: bytes) -> None:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if not mode & stat.S_IWUSR:
+        path.chmod(mode | stat.S_IWUSR)
+    path.write_bytes(content)
+    path.chmod(mode)
 
 
 def _rename(path: Path, redactor: Redactor) -> None:

@@ -66,7 +66,7 @@ _KNOWN_PREFIX = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*"
 )
 _RUN = re.compile(r"[A-Za-z0-9]{20,}")
-_TITLE = re.compile(r"[A-Z][a-z]{2,}")
+_TITLE = re.compile(r"[A-Z][a-z]{3,}")
 _HEX = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
 _MIXED, _LOWER = 0.42, 0.25
 """Least share of changes between classes of characters: random texts have 0.6 and 0.4, names of things 0.2."""

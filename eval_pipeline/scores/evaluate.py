@@ -16,6 +16,7 @@ from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.fingerprints import canonical_json, fingerprint
+from eval_pipeline.parsing.redaction import redact
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.argument_errors import argument_error
@@ -112,6 +113,8 @@ def unresolved_revision(name: str | None, settings: Mapping[str, Any] = NOTHING)
     return name or "default"
 
 
+COMPARING = frozenset({"contains", "contains-any", "contains-all", "equals", "starts-with", "ends-with"})
+"""Evaluators, without `not-` and `i`, that look for their argument in the answer."""
 EVALUATORS: Registry[type[AnyEvaluator]] = Registry(
     "evaluator",
     folder="eval_pipeline.scores.evaluators",
@@ -155,13 +158,21 @@ def bind(
 
 
 def build(spec: EvaluatorSpec) -> AnyEvaluator:
-    """Construct the evaluator of a spec and validate its arguments. Raises InputError."""
+    """Construct the evaluator of a spec and validate its arguments. Raises InputError.
+
+    What compares texts compares redacted ones: `not-contains: ${{ TOKEN }}` finds the `***` of a leak.
+    """
     class_ = EVALUATORS.get(spec.type, SourceLocation(field="type"))
+    config = redact(spec.config) if _compares_texts(spec.type) else spec.config
     try:
-        evaluator: AnyEvaluator = argument_adapter(class_).validate_python(spec.config)
+        evaluator: AnyEvaluator = argument_adapter(class_).validate_python(config)
     except ValidationError as error:
         raise argument_error(spec, class_, error) from None
     return evaluator
+
+
+def _compares_texts(type_: str) -> bool:
+    return type_.replace("_", "-").removeprefix("not-").removeprefix("i") in COMPARING
 
 
 def content_of(evaluator: AnyEvaluator, folder: Path) -> Mapping[str, str]:

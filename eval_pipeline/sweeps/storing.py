@@ -12,6 +12,7 @@ import polars as pl
 
 from eval_pipeline.full_disk import full_disk
 from eval_pipeline.leaderboards.failure_classes import EXAMPLES, describe_failures
+from eval_pipeline.parsing.redaction import redact_text
 from eval_pipeline.sweeps.decisions import PairRules
 from eval_pipeline.sweeps.ledger import PairLedger
 from eval_pipeline.sweeps.order import OrderClock
@@ -100,9 +101,8 @@ def _store_alone(warehouse: Warehouse, sweep_id: str, pair: FinishedPair, clock:
 
 def failed_outcome(rules: PairRules, ledger: PairLedger, error: Exception) -> PairOutcome:
     """Return the outcome of a pair that we failed to carry out or to store."""
-    return PairOutcome(
-        pair=rules.pair, counts=ledger.counts, error=full_disk(error) or f"{type(error).__name__}: {error}"
-    )
+    text = full_disk(error) or redact_text(f"{type(error).__name__}: {error}", cut=True)
+    return PairOutcome(pair=rules.pair, counts=ledger.counts, error=text)
 
 
 def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], clock: OrderClock) -> list[PairOutcome]:

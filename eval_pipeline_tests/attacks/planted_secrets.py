@@ -21,7 +21,7 @@ PIECE = 10
 LIMIT = 60_000
 """Bytes of output after which the program of the runner `flood` is cut."""
 _LETTERS = string.ascii_letters + string.digits
-_KINDS = (string.ascii_lowercase, string.digits, string.ascii_uppercase, string.ascii_lowercase)
+_KINDS = (string.ascii_lowercase, string.digits, string.ascii_uppercase)
 PLACES: Mapping[str, str] = {
     "OPENAI_API_KEY": "the key of a chat runner; its server repeats every header in its answers and errors",
     "TENANT": "a header of unknown name",
@@ -60,11 +60,11 @@ class Planted:
                     yield name, form, needle
 
 
-def plant(seed: int) -> Planted:
+def plant(seed: str) -> Planted:
     """Return a value for each place, the same for the same seed."""
     choice = random.Random(seed)
     values = {name: "".join(choice.choices(_LETTERS, k=28)) for name in PLACES}
-    values["SHAPED"] = "".join(choice.choice(letters) for letters in _KINDS * 8)  # of others a few look like words
+    values["SHAPED"] = "".join(choice.choice(letters) for letters in _KINDS * 9)  # of others a few look like words
     values["ODD_PASSWORD"] = f"q\"uo'te\\{values['ODD_PASSWORD'][:12]}<&>üöß/\n{values['ODD_PASSWORD'][12:]}+=%"
     return Planted(values)
 

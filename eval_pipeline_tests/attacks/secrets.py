@@ -1,8 +1,5 @@
 """Secrets planted at many places of a project; after a sweep, its commands, its exports and a Dagster run every byte
-that was written or printed is searched for each of them, in each form.
-
-`.venv/bin/python -m eval_pipeline_tests.attacks.secrets` runs it alone.
-"""
+that was written or printed is searched for each of them, in each form."""
 
 from __future__ import annotations
 
@@ -11,18 +8,19 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from eval_pipeline_tests.attacks.byte_search import contents
+from eval_pipeline_tests.attacks.findings import Findings
 from eval_pipeline_tests.attacks.planted_secrets import PLACES, Planted, plant, write_project
 from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_reply, serve
 
+SHORT_S = 10.0
+"""Below this time a round has few commands."""
 COMMANDS = (
     ["run"],
     ["run", "--json"],
@@ -51,19 +49,21 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
-def attack(seconds: float, seed: int, folder: Path) -> tuple[list[str], dict[str, Any]]:
-    """Attack for about this long, at least one round. Return what was found, and figures."""
-    ends, found, rounds, bytes_ = time.monotonic() + seconds, list[str](), 0, 0
+def attack(seconds: float, seed: str, folder: Path) -> Findings:
+    """Plant secrets in one project after the other until the time is over, at least in one."""
+    findings, ends, searched, rounds = Findings(), time.monotonic() + seconds, 0, 0
     while not rounds or time.monotonic() < ends:
-        findings, searched = _round(seed + rounds, folder / f"round-{rounds}")
-        found += findings
-        bytes_ += searched
+        found, bytes_ = _round(f"{seed}/{rounds}", folder / f"round-{rounds}", short=seconds < SHORT_S)
+        for place in PLACES.values():
+            findings.tried(place)
+        findings.findings.extend(found)
+        searched += bytes_
         rounds += 1
-    leaked = len({finding.split(" ", 1)[0] for finding in found if finding.split(" ", 1)[0] in PLACES})
-    return found, {"seed": seed, "rounds": rounds, "planted": len(PLACES), "leaked": leaked, "bytes searched": bytes_}
+    findings.measured["searched"] = f"{searched / 1e6:.0f} MB"
+    return findings
 
 
-def _round(seed: int, folder: Path) -> tuple[list[str], int]:
+def _round(seed: str, folder: Path, *, short: bool) -> tuple[list[str], int]:
     planted, root = plant(seed), folder / "project"
     root.mkdir(parents=True)
     (folder / "home").mkdir()
@@ -74,10 +74,11 @@ def _round(seed: int, folder: Path) -> tuple[list[str], int]:
         exports = [
             ["export", "--format", name, "--output", str(folder / "exports" / to)] for name, to in EXPORTS.items()
         ]
-        _start(folder, "commands", environment, ["-c", _MANY, json.dumps([*COMMANDS, *exports])])
-        _start(folder, "dagster", environment | {"DAGSTER_HOME": str(folder / "home")}, _dagster_run())
+        commands = [*COMMANDS[:1], *COMMANDS[5:6], *exports[1:2]] if short else [*COMMANDS, *exports]
+        _start(folder, "commands", environment, ["-c", _MANY, json.dumps(commands)])
+        _start(folder, "dagster", environment, _dagster_run())
         executed = _executions(root)
-        rotated = plant(seed + 1_000_000)
+        rotated = plant(f"{seed}/rotated")
         _start(folder, "rotated", _environment(folder, rotated), ["-c", _MANY, json.dumps([["run"]])])
         again = _executions(root) - executed
     pieces = [(name, part) for name, part in contents(folder) if not _is_source(name)]
@@ -91,11 +92,13 @@ def _round(seed: int, folder: Path) -> tuple[list[str], int]:
 
 def _dagster_run() -> list[str]:
     return ["-m", "dagster", "asset", "materialize", "--select", "target_executions,session_reports,evaluator_scores",
-            "--partition", "planted@function", "-m", "eval_pipeline.orchestration.definitions"]  # fmt: skip
+            "--partition", "planted@function", "-m", "eval_pipeline.orchestration.definitions",
+            "--config-json", '{"ops": {"evaluate": {"config": {"refresh": "all"}}}}']  # fmt: skip
 
 
 def _environment(folder: Path, planted: Planted) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ}
+    kept["DAGSTER_HOME"] = str(folder / "home")
     return {**kept, **planted.values, "TMPDIR": str(folder), "COLUMNS": "100", "NO_COLOR": "1"}
 
 
@@ -153,10 +156,3 @@ def _open_files(data: Path) -> Iterator[str]:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
             yield f"{path.relative_to(data.parent)} has the rights {mode:04o}"
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as temporary:
-        findings, figures = attack(0, int(sys.argv[1]) if len(sys.argv) > 1 else 1, Path(temporary))
-    print("\n".join(findings))
-    print(figures)

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from eval_pipeline.parsing.redaction import redact_files
+
 POOL = ".pool"  # no name of a sweep or a workspace begins with a dot
 _OWNER = ".owner"
 _KEPT = ".kept"
@@ -75,6 +77,7 @@ def remove_leftovers(root: Path) -> None:
 
 
 def _remove_all_but_kept(path: Path) -> None:
+    """Remove what is not kept, and the known secrets from what is."""
     try:
         names = (path / _KEPT).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -82,6 +85,9 @@ def _remove_all_but_kept(path: Path) -> None:
     kept = {path / name for name in names}
     above = {parent for folder in kept for parent in folder.parents}
     _remove_below(path, kept, above)
+    for folder in kept:
+        with contextlib.suppress(OSError):
+            redact_files(folder)
     if not kept:
         (path / _KEPT).unlink(missing_ok=True)
 
