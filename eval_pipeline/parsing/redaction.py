@@ -13,7 +13,8 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,17 @@ class Redactor:
 
     def finds(self, content: bytes) -> bool:
         """Return whether a secret is in some bytes."""
-        return any(secret in content for secret in self._bytes)
+        for secret in self._bytes:  # a loop: twice as fast as `any` on the short rows of most tables
+            if secret in content:
+                return True
+        return False
 
     def text(self, text: str, *, cut: bool = False) -> str:
         """Return a text without secrets; with `cut` also without the pieces of one that a cut leaves."""
         for secret in self._texts:
             if secret in text:
                 text = text.replace(secret, REDACTED)
-        return self._pieces.sub(REDACTED, text) if cut and self else text
+        return _without_pieces(text, self._texts) if cut else text
 
     def content(self, content: bytes) -> bytes:
         """Return bytes without secrets."""
@@ -107,18 +111,28 @@ class Redactor:
             return {self.text(key): self._walked(item) for key, item in value.items()}
         return [self._walked(item) for item in value] if isinstance(value, list) else value
 
-    @cached_property
-    def _pieces(self) -> re.Pattern[str]:
-        """Beginnings and ends of secrets. A piece of letters only has to be more than half of its secret."""
-        pieces = {piece for text in self._texts for piece in _pieces_of(text)}
-        return re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))))
+
+def _without_pieces(text: str, secrets: Sequence[str]) -> str:
+    """Return a text without beginnings and ends of secrets. A piece of letters only has to be more than half of one."""
+    for secret in secrets:
+        head, tail = secret[:SHORTEST_PIECE], secret[-SHORTEST_PIECE:]
+        if head in text:
+            text = _without_beginnings(text, secret, head)
+        if tail in text:
+            text = _without_beginnings(text[::-1], secret[::-1], tail[::-1])[::-1]
+    return text
 
 
-def _pieces_of(text: str) -> Iterable[str]:
-    for length in range(SHORTEST_PIECE, len(text)):
-        for piece in (text[:length], text[-length:]):
-            if not piece.isalpha() or length > len(text) // 2:
-                yield piece
+def _without_beginnings(text: str, secret: str, head: str) -> str:
+    kept, done, at = list[str](), 0, text.find(head)
+    while at >= 0:
+        length = len(commonprefix([text[at : at + len(secret)], secret]))
+        piece = secret[:length]
+        if not piece.isalpha() or length > len(secret) // 2:
+            kept += [text[done:at], REDACTED]
+            done = at + length
+        at = text.find(head, at + length)
+    return "".join([*kept, text[done:]])
 
 
 class KnownSecrets:
