@@ -16,13 +16,13 @@ from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.fingerprints import canonical_json, fingerprint
-from eval_pipeline.parsing.redaction import redact
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.argument_errors import argument_error
 from eval_pipeline.scores.boundary import failed_outcome
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD, NOTHING, Finding, Outcome, Score, Subject
+from eval_pipeline.scores.redacted_arguments import comparable
 from eval_pipeline.suites.case_list import evaluators_of
 from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message, Suite
 
@@ -113,8 +113,6 @@ def unresolved_revision(name: str | None, settings: Mapping[str, Any] = NOTHING)
     return name or "default"
 
 
-COMPARING = frozenset({"contains", "contains-any", "contains-all", "equals", "starts-with", "ends-with"})
-"""Evaluators, without `not-` and `i`, that look for their argument in the answer."""
 EVALUATORS: Registry[type[AnyEvaluator]] = Registry(
     "evaluator",
     folder="eval_pipeline.scores.evaluators",
@@ -158,21 +156,13 @@ def bind(
 
 
 def build(spec: EvaluatorSpec) -> AnyEvaluator:
-    """Construct the evaluator of a spec and validate its arguments. Raises InputError.
-
-    What compares texts compares redacted ones: `not-contains: ${{ TOKEN }}` finds the `***` of a leak.
-    """
+    """Construct the evaluator of a spec and validate its arguments. Raises InputError."""
     class_ = EVALUATORS.get(spec.type, SourceLocation(field="type"))
-    config = redact(spec.config) if _compares_texts(spec.type) else spec.config
     try:
-        evaluator: AnyEvaluator = argument_adapter(class_).validate_python(config)
+        evaluator: AnyEvaluator = argument_adapter(class_).validate_python(comparable(spec))
     except ValidationError as error:
         raise argument_error(spec, class_, error) from None
     return evaluator
-
-
-def _compares_texts(type_: str) -> bool:
-    return type_.replace("_", "-").removeprefix("not-").removeprefix("i") in COMPARING
 
 
 def content_of(evaluator: AnyEvaluator, folder: Path) -> Mapping[str, str]:
