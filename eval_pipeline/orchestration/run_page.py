@@ -12,25 +12,21 @@ import dagster as dg
 from dagster._core.events import EngineEventData
 
 from eval_pipeline.executions.workspaces.git import rev_parse
-from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.orchestration.reporter import PairReporter
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, count_plans
 from eval_pipeline.sweeps.progress import SweepProgress
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.sweeps.summaries import FailedCases, failed_cases
+from eval_pipeline.sweeps.summaries import FailedCases, failed_cases, name_list, sweep_summary
 from eval_pipeline.sweeps.sweep import run_recorded
 
 _LOG = logging.getLogger(__name__)
 EVERY_S = 5.0
 """Seconds between two progress events: a run that is shorter has none but the summary."""
 COMMIT_DIGITS = 12
-NAMES_IN_A_TAG = 20
 LISTED = 50
 """How many failed cases the table of the summary has."""
-NAMED = 3
-"""How many of them the message of the summary names."""
 
 
 def run_on_page(
@@ -50,7 +46,7 @@ def run_on_page(
             session, pairs, options, context.run.run_id, _Tagging(context, session, pairs, reporter)
         )
     failed = failed_cases(session.warehouse, outcomes, options.cases, most=LISTED)
-    _report(context, _summary(reporter.progress.overall(), failed), summary_metadata(outcomes, failed))
+    _report(context, sweep_summary(reporter.progress.overall(), failed), summary_metadata(outcomes, failed))
 
 
 class _Tagging(ForwardingObserver):
@@ -66,8 +62,8 @@ class _Tagging(ForwardingObserver):
         super().__init__(onward)
         self._context = context
         self._tags = {
-            "suites": _listed([pair.name.suite for pair in pairs]),
-            "runners": _listed([pair.name.runner for pair in pairs]),
+            "suites": name_list([pair.name.suite for pair in pairs]),
+            "runners": name_list([pair.name.runner for pair in pairs]),
             "commit": (rev_parse(session.project.root, "HEAD") or "")[:COMMIT_DIGITS] or None,
         }
 
@@ -116,18 +112,6 @@ def progress_metadata(progress: SweepProgress) -> dict[str, Any]:
     }
 
 
-def _summary(progress: SweepProgress, failed: FailedCases) -> str:
-    """The end of a sweep as text: counts, and the first failed cases with their reasons."""
-    lines = [f"finished: {progress}"]
-    lines += [
-        f"{case.suite}/{case.case_id} with {case.runner}: {case.label}: {' '.join((case.reason or '').split())}"
-        for case in failed.cases[:NAMED]
-    ]
-    if failed.total > NAMED:
-        lines.append(f"… and {counted(failed.total - NAMED, 'more case')} that did not pass")
-    return "\n".join(lines)
-
-
 def summary_metadata(outcomes: Sequence[PairOutcome], failed: FailedCases) -> dict[str, Any]:
     """Return the failed cases as a table (case, runner, class, reason, command), and counts of finished pairs.
 
@@ -158,10 +142,3 @@ def _failed_table(failed: FailedCases) -> dg.TableMetadataValue:
         records=[dg.TableRecord(dict(zip(columns, row, strict=True))) for row in rows],
         schema=dg.TableSchema([dg.TableColumn(name, "string") for name in columns]),
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names for a tag, each once; of many, the first and how many more."""
-    distinct = list(dict.fromkeys(names))
-    more = len(distinct) - NAMES_IN_A_TAG
-    return ", ".join(distinct[:NAMES_IN_A_TAG]) + (f", and {more} more" if more > 0 else "")

@@ -11,16 +11,20 @@ import polars as pl
 
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.failures import failure_class
-from eval_pipeline.leaderboards.show import BOARD_HEAD, board_rows, markdown_table, percent
+from eval_pipeline.leaderboards.show import BOARD_HEAD, board_rows, counted, markdown_table, percent
 from eval_pipeline.leaderboards.standings import OVERALL
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
+from eval_pipeline.sweeps.progress import SweepProgress
 from eval_pipeline.warehouse import queries
 from eval_pipeline.warehouse.store import Warehouse
 
 FAILED_CASES_SHOWN = 10
 """How many failed cases the end of a sweep shows."""
+FAILED_CASES_NAMED = 3
+"""How many of them its summary in one message names."""
+NAMES_IN_A_LINE = 20
 
 
 def problem_list(ready: ValidatedSuite) -> str:
@@ -139,3 +143,22 @@ def failed_cases(
     frame = queries.failed_cases(warehouse, by_case, cases=selected.ids, tags=selected.tags, most=most)
     cases = tuple(FailedCase(**row) for row in frame.drop("total").iter_rows(named=True))
     return FailedCases(cases=cases, total=frame["total"][0] if cases else 0)
+
+
+def sweep_summary(progress: SweepProgress, failed: FailedCases) -> str:
+    """Return the end of a sweep as text: counts, and the first failed cases with their reasons."""
+    lines = [f"finished: {progress}"]
+    lines += [
+        f"{case.suite}/{case.case_id} with {case.runner}: {case.label}: {' '.join((case.reason or '').split())}"
+        for case in failed.cases[:FAILED_CASES_NAMED]
+    ]
+    if failed.total > FAILED_CASES_NAMED:
+        lines.append(f"… and {counted(failed.total - FAILED_CASES_NAMED, 'more case')} that did not pass")
+    return "\n".join(lines)
+
+
+def name_list(names: Sequence[str]) -> str:
+    """Return names in one line, each once; of many, the first and how many more."""
+    distinct = list(dict.fromkeys(names))
+    more = len(distinct) - NAMES_IN_A_LINE
+    return ", ".join(distinct[:NAMES_IN_A_LINE]) + (f", and {more} more" if more > 0 else "")

@@ -12,6 +12,7 @@ from dagster._core.events.log import EventLogEntry
 from eval_pipeline.orchestration import run_page
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.run import run_sweep
+from eval_pipeline.sweeps.summaries import FAILED_CASES_NAMED
 from eval_pipeline_tests.sweeps.sample_project import (
     ProjectFolder,
     a_runner_entry,
@@ -91,7 +92,7 @@ def test_many_failed_cases_are_counted_and_the_first_named(folder: ProjectFolder
 
     ((text, metadata),) = sweep(folder).reported
 
-    assert text.count("Assertion failure") == run_page.NAMED
+    assert text.count("Assertion failure") == FAILED_CASES_NAMED
     assert text.endswith("… and 5 more cases that did not pass")
     assert metadata["failed_cases_in_all"] == 8
 
@@ -155,9 +156,3 @@ def test_a_run_is_tagged_with_its_sweep_suites_runners_and_commit(folder: Projec
     assert tags["suites"] == "more, sums"
     assert tags["runners"] == "echo, parrot"
     assert len(tags["commit"]) == run_page.COMMIT_DIGITS
-
-
-def test_a_tag_of_many_names_lists_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_page, "NAMES_IN_A_TAG", 2)
-
-    assert run_page._listed(["a", "b", "a", "c", "d"]) == "a, b, and 2 more"

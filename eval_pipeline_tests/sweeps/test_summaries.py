@@ -6,7 +6,7 @@ from typing import Any
 
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.sweeps.outcomes import PairOutcome
-from eval_pipeline.sweeps.summaries import FailedCase, FailedCases, failed_cases
+from eval_pipeline.sweeps.summaries import NAMES_IN_A_LINE, FailedCase, FailedCases, failed_cases, name_list
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_test, contains
 
@@ -97,3 +97,10 @@ def test_a_case_that_passed_by_its_suites_strategy_is_no_failed_case(folder: Pro
 
     assert outcomes[0].counts.failed == 3
     assert [case.case_id for case in failed(folder, outcomes).cases] == ["wrong"]
+
+
+def test_a_line_of_many_names_has_each_once_and_counts_the_rest() -> None:
+    names = [f"s{number}" for number in range(NAMES_IN_A_LINE)]
+
+    assert name_list(["s0", *names]) == ", ".join(names)
+    assert name_list([*names, "t", "u"]) == f"{', '.join(names)}, and 2 more"
