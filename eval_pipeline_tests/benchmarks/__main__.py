@@ -24,6 +24,7 @@ from pathlib import Path
 
 import duckdb
 
+from eval_pipeline_tests.benchmarks.functions import measure_functions
 from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
 from eval_pipeline_tests.benchmarks.outputs import measure_outputs
 from eval_pipeline_tests.benchmarks.pairs import measure_pairs
@@ -206,6 +207,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "faults": faults,
     "outputs": outputs,
     "scoring": measure_scoring,
+    "functions": measure_functions,
     "http": measure_http,
 }
 

@@ -27,7 +27,7 @@ PROJECT = "suites: [suites]\n"
 RUNNERS = """\
 runners:
   - {name: greeter, adapter: command, command: [sh, greet.sh], tags: [local, slow]}
-  - {name: parrot, adapter: python, function: "parrot:say", tags: [local]}
+  - {name: parrot, adapter: python, function: "parrot:say", isolation: in-process, tags: [local]}
   - {name: broken, adapter: command, command: [sh, -c, "exit 7"], tags: [bad]}
 """
 

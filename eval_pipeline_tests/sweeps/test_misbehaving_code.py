@@ -76,7 +76,7 @@ def test_a_target_that_misbehaves_costs_one_execution(folder: ProjectFolder, fun
     ways = {**WAYS, **ENDINGS, **ANSWERS, **({"cancel": "CancelledError: "} if function == "coroutine" else {})}
     (folder.root / "odd.py").write_text(CODE)
     folder.write_suite(*(a_test(way, text=way) for way in ways), a_test("well", text="2"))
-    folder.write_runners(a_runner_entry(function=f"odd:{function}", arguments={}))
+    folder.write_runners(a_runner_entry(function=f"odd:{function}", arguments={}, isolation="process"))
 
     counts = folder.sweep()
 
@@ -105,7 +105,7 @@ def test_an_evaluator_that_misbehaves_costs_one_score(folder: ProjectFolder, fun
 def test_a_target_that_hangs_costs_one_execution(folder: ProjectFolder) -> None:
     (folder.root / "odd.py").write_text(CODE)
     folder.write_suite(*(a_test(id_, text=id_) for id_ in ("stall", "2", "22")))
-    folder.write_runners(a_runner_entry(function="odd:plain", arguments={}, timeout_s=0.5))
+    folder.write_runners(a_runner_entry(function="odd:plain", arguments={}, isolation="process", timeout_s=0.5))
 
     counts = folder.sweep()
 
