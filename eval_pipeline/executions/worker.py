@@ -7,7 +7,8 @@ It imports only what a call needs, so that it starts quickly. Requests and repli
                                                                  before it ("begun", id) if the function was loaded
     ("cancel", id)                                             → none; the call ends with an error
 
-A function that raises gives ("error", id, kind, text, details). What it prints is sent as ("printed", stream, text).
+While a coroutine blocks the event loop, ("blocked", its id) is sent. A function that raises gives
+("error", id, kind, text, details). What it prints is sent as ("printed", stream, text).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from eval_pipeline.errors import error_text
 from eval_pipeline.executions.frames import HEADER, PLAIN_CLASSES, pack
@@ -30,6 +32,8 @@ from eval_pipeline.parsing.module_files import importing_from, run_module
 
 _PR_SET_PDEATHSIG = 1
 _LINE = 8_192
+_BLOCKED_S = 0.25
+"""An event loop that does not answer for so long is blocked by the coroutine that it runs."""
 _PLAIN = (str, int, float, bytes, type(None))
 
 
@@ -65,6 +69,7 @@ class Worker:
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._loop: Any = None
         self._awaited: dict[int, Any] = {}
+        self._tasks: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         sys.stdout, sys.stderr = _Printed(self, "stdout", 1), _Printed(self, "stderr", 2)
 
     def serve(self) -> None:
@@ -144,6 +149,7 @@ class Worker:
         """Await a value on the one event loop of this process."""
         # asyncio takes 40 ms to import, and most functions are synchronous.
         import asyncio  # noqa: PLC0415
+        from concurrent.futures import wait  # noqa: PLC0415
 
         from eval_pipeline.executions.threads import outcome_of  # noqa: PLC0415
 
@@ -151,14 +157,28 @@ class Worker:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=self._loop.run_forever, name="loop", daemon=True).start()
-        self._awaited[id_] = asyncio.run_coroutine_threadsafe(outcome_of(value), self._loop)
+
+        async def outcome() -> Any:
+            self._tasks[asyncio.current_task()] = id_
+            return await outcome_of(value)
+
+        future = self._awaited[id_] = asyncio.run_coroutine_threadsafe(outcome(), self._loop)
         try:
-            values, error = self._awaited[id_].result()
+            while not wait([future], _BLOCKED_S).done:
+                self._report_block(asyncio.current_task(self._loop))
+            values, error = future.result()
         finally:
             del self._awaited[id_]
         if error is not None:
             raise error
         return values[0]
+
+    def _report_block(self, current: Any) -> None:
+        """Report the call whose coroutine does not let the event loop go on."""
+        beat = threading.Event()
+        self._loop.call_soon_threadsafe(beat.set)
+        if not beat.wait(_BLOCKED_S) and current in self._tasks:
+            self.send("blocked", self._tasks[current])
 
 
 def _facts(function: Callable[..., Any]) -> tuple[Any, ...]:

@@ -51,6 +51,7 @@ class WorkerProcess:
         self.calls: dict[int, Any] = {}
         self.loaded: set[object] = set()
         self.retiring = False
+        self.blocked_by: int | None = None
         self._received = received
         self._ended = ended
         self._is_idle = is_idle

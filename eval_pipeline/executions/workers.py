@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -52,6 +52,10 @@ class FunctionError(Exception):
 
 class WorkerDied(Exception):
     """The process of a function ended while it was called."""
+
+
+class BlockedByAnother(Exception):
+    """A call reached its time limit while another one blocked the event loop of its worker."""
 
 
 class FunctionCall(NamedTuple):
@@ -103,10 +107,12 @@ class WorkerPool:
         self._waiting: deque[_Request] = deque()
         self._timer: threading.Timer | None = None
 
-    async def call(self, call: FunctionCall, timeout_s: float | None = None) -> Any:
-        """Return what a function returns. A cancellation ends the call.
+    async def call(
+        self, call: FunctionCall, timeout_s: float | None = None, timed_out: Callable[[], bool] = lambda: False
+    ) -> Any:
+        """Return what a function returns. A cancellation ends the call; `timed_out` is whether it is for a time limit.
 
-        Raises FunctionError, WorkerDied, TimeoutError, and what pickling the arguments raises.
+        Raises FunctionError, WorkerDied, TimeoutError, BlockedByAnother, and what pickling the arguments raises.
         """
         request = self._submit("call", *call)
         future = asyncio.wrap_future(request.future)
@@ -118,6 +124,8 @@ class WorkerPool:
                 left = _left(request, timeout_s)
         except asyncio.CancelledError:
             self._give_up(request)
+            if timed_out() and _is_blocked_by_another(request):
+                raise BlockedByAnother from None
             raise
         self._give_up(request)
         raise TimeoutError
@@ -222,6 +230,11 @@ class WorkerPool:
         kind, id_, *rest = message
         if kind == "printed":
             _print(id_, *rest)
+            return
+        if kind == "blocked":
+            with self._lock:
+                worker.blocked_by, worker.retiring = id_, True
+                self._send_waiting()
             return
         if kind == "begun":
             if id_ in worker.calls:
@@ -365,6 +378,13 @@ def _resolve(future: Future[Any], kind: str, rest: Sequence[Any]) -> None:
         future.set_exception(FunctionError(*rest))
     else:
         future.set_result(ForeignValue(rest[0]) if kind == "text" else rest[0])
+
+
+def _is_blocked_by_another(request: _Request) -> bool:
+    worker = request.worker
+    if worker is None or worker.blocked_by is None or request.id not in worker.calls:
+        return False
+    return worker.blocked_by != request.id and worker.blocked_by in worker.calls
 
 
 def _left(request: _Request, timeout_s: float | None) -> float | None:

@@ -41,7 +41,8 @@ def plain(prompt):
     return misbehave(prompt)
 
 async def coroutine(prompt):
-    await asyncio.sleep(0)
+    await asyncio.sleep(0.01)
+    if prompt == "block": time.sleep(60)
     if prompt == "cancel":
         asyncio.current_task().cancel()
         await asyncio.sleep(60)
@@ -113,6 +114,21 @@ def test_a_target_that_hangs_costs_one_execution(folder: ProjectFolder) -> None:
         ("stall", "timeout")
     ]
     assert (counts.executed, counts.passed, counts.errored) == (3, 2, 1)
+
+
+def test_a_coroutine_that_blocks_its_event_loop_costs_one_execution(folder: ProjectFolder) -> None:
+    (folder.root / "odd.py").write_text(CODE)
+    folder.write_suite(*(a_test(id_, text=id_) for id_ in ("2", "22", "block", "222")))
+    folder.write_runners(
+        a_runner_entry(function="odd:coroutine", arguments={}, isolation="process", timeout_s=1.2, retries=1)
+    )
+
+    counts = folder.sweep()
+
+    assert folder.ask("SELECT case_id, failure_class FROM target_executions WHERE failure_class IS NOT NULL") == [
+        ("block", "timeout")
+    ]
+    assert (counts.executed, counts.passed, counts.errored) == (4, 3, 1)
 
 
 @pytest.fixture

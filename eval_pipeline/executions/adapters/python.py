@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,13 @@ from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.threads import in_own_task, in_thread, is_interruption
 from eval_pipeline.executions.user_functions import UserFunction
-from eval_pipeline.executions.workers import FunctionCall, FunctionError, WorkerDied
-from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, FailureClass, Origin
+from eval_pipeline.executions.workers import BlockedByAnother, FunctionCall, FunctionError, WorkerDied
+from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass, Origin
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
 from eval_pipeline.parsing.user_modules import module_imports
 
+_TICK_S = 0.1
 _ANSWER_KEYS = ("output", "messages", "usage", "cost_usd", "latency_ms", "model", "metadata")
 
 
@@ -84,6 +86,9 @@ class Python:
             raise _failure_of(error) from None
         except WorkerDied as error:
             raise TargetFailure(TARGET_CRASH, str(error)) from None
+        except BlockedByAnother:
+            problem = f"no answer within {call.timeout_s:g} s: another call blocked the event loop"
+            raise TargetFailure(TIMEOUT, problem, retryable=True) from None
         except BaseException as error:
             # The user's function is the system under test: all that it raises, exits included, fails the target.
             if is_interruption(error):
@@ -108,7 +113,9 @@ class Python:
     async def _answer(self, call: Call) -> Any:
         positional, named = _bound_arguments(self._facts, call, self._arguments)
         if self._pool is not None and self._function.reference is not None:
-            return await self._pool.call(FunctionCall(self._function.reference, positional, named))
+            ends = time.monotonic() + call.timeout_s - _TICK_S
+            asked = FunctionCall(self._function.reference, positional, named)
+            return await self._pool.call(asked, timed_out=lambda: time.monotonic() >= ends)
         function = self._function.here
         if inspect.iscoroutinefunction(function):
             return await in_own_task(function(*positional, **named))
