@@ -18,7 +18,7 @@ from eval_pipeline.cli.main import MODULES as MODULES_OF_COMMANDS
 from eval_pipeline.plugins import _REGISTRATION
 
 HOUSE = Path(eval_pipeline.__file__).parent
-GROUND_FLOOR = ("errors", "failures", "fingerprints", "full_disk", "plugins", "processes", "stopping")
+GROUND_FLOOR = ("errors", "failures", "fingerprints", "exhaustion", "plugins", "processes", "stopping")
 ROOMS = (
     "parsing", "llm", "suites", "executions", "reports", "agents", "scores", "statistics", "leaderboards", "warehouse",
     "exports", "sweeps", "formats", "orchestration", "cli",

@@ -7,11 +7,16 @@ from contextlib import suppress
 
 from eval_pipeline.cli.signals import Signals
 
+LEAST_ADDRESS_SPACE = 1_250 * 2**20
+"""Bytes: with 1,200 MB DuckDB fails at its first table, with 700 MB the C library ends the process. A run with a few
+threads needs 2 GB: each thread reserves addresses that it does not use."""
+
 
 def main() -> None:
     """Run the command line with the arguments of the process, which ends here."""
     signals = Signals(end_programs=_end_programs)
     signals.install()
+    _check_memory()
     ended: list[BaseException] = []
 
     def command() -> None:
@@ -24,6 +29,20 @@ def main() -> None:
 
     signals.run(command)
     _leave(ended, signals)
+
+
+def _check_memory() -> None:
+    """Leave with an error where a limit of the shell is so low that libraries end the process while they load."""
+    with suppress(ImportError, AttributeError):  # not on every system
+        import resource  # noqa: PLC0415 — see above
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE:
+            given, least = limit // 2**20, LEAST_ADDRESS_SPACE // 2**20
+            sys.exit(
+                f"error: the limit of memory, {given:,} MB of addresses, is too low to start: at least {least:,} MB are"
+                f" needed; raise it (ulimit -v {2 * LEAST_ADDRESS_SPACE // 2**10}) or remove it (ulimit -v unlimited)"
+            )
 
 
 def _leave(ended: list[BaseException], signals: Signals) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.exhaustion import exhaustion
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.full_disk import full_disk
 from eval_pipeline.parsing.redacted_output import redacted_printing
 from eval_pipeline.parsing.redaction import redact_text
 
@@ -115,7 +115,7 @@ def _run(arguments: list[str] | None, signals: Signals | None = None) -> Any:
         sys.exit(EXIT_USAGE)
     except Exception as error:
         # One boundary for all commands: a user's path that cannot be read or written, and a disk that is full.
-        text = full_disk(error)
+        text = exhaustion(error)
         if text is not None:
             kept = signals.summary().removeprefix(": ") if signals is not None else ""
             _print_error(f"{text}; {kept}" if kept else text, arguments, code=EXIT_FAILED)

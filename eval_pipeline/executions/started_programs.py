@@ -49,7 +49,12 @@ def marked(folder: Path) -> Iterator[None]:
 
 def end_own() -> None:
     """Kill the programs that this process started."""
-    program_watcher.kill_marked(_variable(str(this_process())))
+    program_watcher.kill_marked(own_mark())
+
+
+def own_mark() -> bytes:
+    """Return how the environment of the programs that this process started is recognized."""
+    return _variable(str(this_process()))
 
 
 def end_orphans(folder: Path) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from eval_pipeline.full_disk import full_disk_message
+from eval_pipeline.exhaustion import exhaustion_message
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import suite_materialization
@@ -99,4 +99,4 @@ def _root_message(error: Any) -> str:
         return INTERRUPTED
     if error is None:
         return "a step failed"
-    return full_disk_message(error.message) or str(error.message).strip()
+    return exhaustion_message(error.message) or str(error.message).strip()

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import polars as pl
 
-from eval_pipeline.full_disk import full_disk
+from eval_pipeline.exhaustion import exhaustion
 from eval_pipeline.leaderboards.failure_classes import EXAMPLES, describe_failures
 from eval_pipeline.parsing.redaction import redact_text
 from eval_pipeline.sweeps.decisions import PairRules
@@ -101,7 +101,7 @@ def _store_alone(warehouse: Warehouse, sweep_id: str, pair: FinishedPair, clock:
 
 def failed_outcome(rules: PairRules, ledger: PairLedger, error: Exception) -> PairOutcome:
     """Return the outcome of a pair that we failed to carry out or to store."""
-    text = full_disk(error) or redact_text(f"{type(error).__name__}: {error}", cut=True)
+    text = exhaustion(error) or redact_text(f"{type(error).__name__}: {error}", cut=True)
     return PairOutcome(pair=rules.pair, counts=ledger.counts, error=text)
 
 

@@ -128,7 +128,14 @@ class DuckDBWarehouse:
             except (duckdb.ConversionException, duckdb.InvalidInputException):
                 self._fold(files, exact=False)
             except duckdb.OutOfMemoryException:
+                if self._is_inside():
+                    raise
                 self._fold(files, exact=True, roomy=True)  # many long rows; the failed transaction was rolled back
+
+    def _is_inside(self) -> bool:
+        """Return whether this thread is inside a transaction, which an error has ended."""
+        with self._turn:
+            return self._connection is not None
 
     def _fold(self, journals: Mapping[str, Path], *, exact: bool, roomy: bool = False) -> None:
         """Store all journals in one transaction. Unless `exact`, a number outside its column's range becomes NULL;

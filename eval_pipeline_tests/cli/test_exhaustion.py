@@ -1,10 +1,12 @@
-"""A full disk is one line with the cure, wherever it fills up, and nothing that was executed is lost."""
+"""A full disk, and memory that is used up, are one line with the cure; nothing that was executed is lost."""
 
 from __future__ import annotations
 
 import errno
 import resource
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 import duckdb
 import pytest
 
-from eval_pipeline.full_disk import full_disk, full_disk_message
+from eval_pipeline.exhaustion import MEMORY_CURE, exhaustion, exhaustion_message
 from eval_pipeline_tests.cli.sample_project import CliProject
 
 CURE = "what was stored before is kept: free the disk (or raise the limit of file sizes) and start again"
@@ -48,7 +50,7 @@ def test_a_run_that_fills_the_disk_ends_with_the_cure_and_repeats_nothing(
 
 
 def test_the_file_is_named_where_an_error_names_it() -> None:
-    assert full_disk(OSError(errno.ENOSPC, "No space left on device", "/data/x")) == (
+    assert exhaustion(OSError(errno.ENOSPC, "No space left on device", "/data/x")) == (
         f"the disk is full: /data/x cannot be written; {CURE}"
     )
 
@@ -70,10 +72,34 @@ def test_the_errors_of_every_library_are_recognized_also_as_a_cause(error: Excep
         except Exception as cause:
             raise RuntimeError("a step failed") from cause
     except RuntimeError as caught:
-        assert CURE in (full_disk(caught) or "")
+        assert CURE in (exhaustion(caught) or "")
 
 
-def test_another_error_is_none_of_a_full_disk() -> None:
-    assert full_disk(OSError(errno.EACCES, "Permission denied")) is None
-    assert full_disk_message("Binder Error: no such column") is None
-    assert CURE in (full_disk_message("IO Error: No space left on device") or "")
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        duckdb.OutOfMemoryException("Out of Memory Error: Failed to allocate block of 33554432 bytes (bad allocation)"),
+        RuntimeError("can't start new thread"),
+        ImportError("_duckdb.so: failed to map segment from shared object"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+    ids=["Python", "DuckDB", "thread", "library", "fork"],
+)
+def test_memory_that_is_used_up_is_recognized(error: Exception) -> None:
+    assert (exhaustion(error) or "").endswith(MEMORY_CURE)
+
+
+def test_a_limit_of_memory_that_no_library_survives_is_an_error_at_the_start() -> None:
+    program = "ulimit -v 600000; exec \"$0\" -c 'from eval_pipeline.cli.entry import main; main()' schema suite"
+
+    left = subprocess.run(["sh", "-c", program, sys.executable], capture_output=True, text=True, check=False)
+
+    assert (left.returncode, left.stdout) == (1, "")
+    assert left.stderr.startswith("error: the limit of memory, 585 MB of addresses, is too low to start: at least")
+
+
+def test_another_error_is_none_of_a_exhaustion() -> None:
+    assert exhaustion(OSError(errno.EACCES, "Permission denied")) is None
+    assert exhaustion_message("Binder Error: no such column") is None
+    assert CURE in (exhaustion_message("IO Error: No space left on device") or "")
