@@ -10,9 +10,10 @@ from pathlib import Path
 
 import click
 
-from eval_pipeline.cli import address, dev_services
+from eval_pipeline.cli import address, dev_services, dev_supervisor
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.errors import InputError
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.dagster_databases import prepare_databases
 from eval_pipeline.sweeps.dagster_files import prepare_home, workspace_file
 from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE
@@ -34,8 +35,9 @@ _SUPERSEDED = "ignore:Function `dev_command` is superseded"
     help="Host of a proxy through which browsers reach the UI; repeatable. Requests for other hosts are refused.",
 )
 def dev_command(project: Path | None, data: Path | None, host: str, port: int, allowed_hosts: tuple[str, ...]) -> None:
-    """Start `dagster dev` for this project: UI, schedules, sensors. Prints the address when it answers; Ctrl-C ends it.
+    """Start `dagster dev` for this project: UI, schedules, sensors. Prints the address when it answers.
 
+    Ctrl-C ends it with its runs; what they executed is kept.
     Dagster's runs are kept in `dagster/` of the data folder, unless DAGSTER_HOME names another folder. The UI has no
     password: pages of other sites are refused, but everybody who reaches the address can start runs.
     """
@@ -51,11 +53,13 @@ def dev_command(project: Path | None, data: Path | None, host: str, port: int, a
     environment[dev_services.ALLOWED_HOSTS_VARIABLE] = ",".join(allowed_hosts)
     if data is not None:
         environment[DATA_VARIABLE] = str(opened.data)
-    click.echo(f"starting Dagster for {opened.root} (DAGSTER_HOME={home}) …", err=True)
+    click.echo(f"starting Dagster for {show_path(opened.root)} (DAGSTER_HOME={show_path(home)}) …", err=True)
     _announce(host, port)
     os.chdir(opened.root)
     arguments = ["-w", str(workspace_file(opened.root)), "-h", host, "-p", str(port)]
-    os.execve(sys.executable, [sys.executable, "-m", dev_services.MODULE, "dagster", "dev", *arguments], environment)
+    dagster = [sys.executable, "-m", dev_services.MODULE, "dagster", "dev", *arguments]
+    # Replaced by a small process: what this one has imported takes memory as long as the UI is up.
+    os.execve(sys.executable, [sys.executable, "-m", dev_supervisor.MODULE, *dagster], environment)
 
 
 def _host_names(names: tuple[str, ...]) -> tuple[str, ...]:

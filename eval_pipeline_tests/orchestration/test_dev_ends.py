@@ -1,0 +1,100 @@
+"""`eval-pipeline dev` ends what it started: the services, and the runs that are under way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from eval_pipeline.executions.program_watcher import all_processes, environment_of
+from eval_pipeline_tests.cli.sample_project import make_cli_project
+from eval_pipeline_tests.cli.test_interrupted_run import wait_until
+from eval_pipeline_tests.orchestration.test_ui import LAUNCH, LOCATION, free_port, wait_until_served
+
+CASES = 200
+SLOW = 'read -r who; echo "$who" >> calls.log; sleep 0.3; echo "hello $who"\n'
+RUNNERS = "runners:\n  - {name: slow, adapter: command, command: [sh, greet.sh], concurrency: 2}\n"
+SUITE = "name: waits\nassertions: [{type: contains, value: hello}]\ntests:\n" + "".join(
+    f"  - {{id: c{number}, input: c{number}}}\n" for number in range(CASES)
+)
+FAKE_DAGSTER = """
+import multiprocessing, sys, time
+
+def run():
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("the run ends in order", flush=True)
+
+if __name__ == "__main__":
+    started = multiprocessing.get_context("spawn").Process(target=run)
+    started.start()
+    time.sleep(1.0)
+    print("up", flush=True)
+    try:
+        started.join()
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("the services end", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_runs_end_before_the_services_that_started_them(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    program = tmp_path / "dagster.py"
+    program.write_text(FAKE_DAGSTER)
+    command = [sys.executable, "-m", "eval_pipeline.cli.dev_supervisor", sys.executable, str(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=60)
+
+    assert (process.returncode, out) == (code, "the run ends in order\nthe services end\n")
+
+
+@pytest.mark.slow
+def test_ctrl_c_of_dev_ends_its_runs(tmp_path: Path) -> None:
+    files = {"greet.sh": SLOW, "runners.yaml": RUNNERS, "suites/waits.yaml": SUITE}
+    project = make_cli_project(tmp_path / "p", files)
+    project("run", "suites/waits.yaml", "--case", "c0", "--quiet")  # registers the partition
+    port, log = free_port(), tmp_path / "dev.log"
+    command = [sys.executable, "-c", "from eval_pipeline.cli.entry import main; main()", "dev", "--port", str(port)]
+    environment = {**os.environ, "ATTACKED": str(tmp_path)}
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(
+            command, cwd=project.root, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        ) as process,
+    ):
+        try:
+            wait_until_served(f"http://127.0.0.1:{port}/server_info", process, log)
+            launch(port, "waits@slow")
+            wait_until(lambda: len(project.calls) >= 4)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+
+    calls = len(project.calls)
+    time.sleep(1.0)
+    assert len(project.calls) == calls < CASES
+    assert not [pid for pid in all_processes() if f"ATTACKED={tmp_path}\0".encode() in environment_of(pid)]
+    assert project.ask("SELECT status FROM sweeps ORDER BY sweep_id") == [("finished",), ("interrupted",)]
+
+
+def launch(port: int, partition: str) -> None:
+    """Materialize a partition, as the launchpad does."""
+    selector = {"repositoryLocationName": LOCATION, "repositoryName": "__repository__", "jobName": "sweep"}
+    metadata = {"tags": [{"key": "dagster/partition", "value": partition}]}
+    params = {"selector": selector, "runConfigData": {}, "executionMetadata": metadata}
+    body = {"query": LAUNCH, "variables": {"params": params}}
+    answer = httpx.post(f"http://127.0.0.1:{port}/graphql", json=body, timeout=60).json()
+    assert answer["data"]["launchRun"]["__typename"] == "LaunchRunSuccess", answer
