@@ -1,160 +1,253 @@
-"""Verdicts → standings. Rates and means are over graded plans only; coverage and the bounds of the rate account
-for the ungraded ones."""
+"""Counts of pairs by case → standings: the columns of the table `leaderboards`.
+
+A rate is the mean over cases of the share of each case's answers that passed, so that a case counts once however often
+it was repeated or retried. Coverage and the bounds of the rate account for what is not graded.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 import polars as pl
 
-from eval_pipeline.statistics.intervals import mean_interval, wilson_high, wilson_low
-
-VERDICT_COLUMNS = {
-    "suite": pl.String, "suite_revision": pl.String, "runner": pl.String, "runner_revision": pl.String,
-    "case_id": pl.String, "repetition": pl.Int32, "status": pl.String, "score": pl.Float64, "duration_ms": pl.Float64,
-    "input_tokens": pl.Int64, "output_tokens": pl.Int64, "cost_usd": pl.Float64, "failure_class": pl.String,
-    "reason": pl.String, "executed_at": pl.Datetime,
-}  # fmt: skip
-RANKED_COLUMNS = {name: type_ for name, type_ in VERDICT_COLUMNS.items() if name not in ("failure_class", "reason")}
-"""The part of a verdict that standings are computed from."""
-PAIR_COLUMNS = {"suite": pl.String, "runner": pl.String, "suite_plans": pl.Int64}
+from eval_pipeline.leaderboards.boards import (
+    COVERAGE_FLOOR,
+    Listed,
+    common_suites,
+    list_suite,
+    missing_suites,
+    pairs_of,
+)
+from eval_pipeline.leaderboards.show import counted
+from eval_pipeline.statistics.clusters import case_sums, rate_interval, score_interval
+from eval_pipeline.statistics.ranks import pair_tests, rank_intervals
+from eval_pipeline.statistics.summaries import mean
 
 OVERALL = "(all)"
 _ROUNDING = 9
-_PAIR = ("suite", "suite_revision", "runner", "runner_revision")
+_UNKNOWN = (None, None)
+_COUNTED = ("planned", "graded", "answers", "passed")
+_COPIED = (
+    "suite", "runner", "suite_revision", "runner_revision", "panel_revision", "cases_revision", "statistics_id",
+    "sweep_id", "errored", "expected_failed", "unexpected_passed", "latency_p50_ms", "latency_p95_ms", "input_tokens",
+    "output_tokens", "cost_usd", "cost_known", "oldest_answer_at", "newest_answer_at",
+)  # fmt: skip
+_SUMMED = (
+    "planned", "graded", "answers", "passed", "failed", "expected_failed", "unexpected_passed", "errored", "cost_known",
+)  # fmt: skip
+STANDING_COLUMNS = {
+    "scope": pl.String, "suite": pl.String, "runner": pl.String, "suite_revision": pl.String,
+    "runner_revision": pl.String, "suites": pl.Int64, "rank": pl.Int32, "tied_with_best": pl.Boolean,
+    "planned": pl.Int64, "graded": pl.Int64, "passed": pl.Int64, "failed": pl.Int64, "expected_failed": pl.Int64,
+    "unexpected_passed": pl.Int64, "errored": pl.Int64, "pass_rate": pl.Float64, "pass_rate_low": pl.Float64,
+    "pass_rate_high": pl.Float64, "pass_rate_worst": pl.Float64, "pass_rate_best": pl.Float64,
+    "mean_score": pl.Float64, "mean_score_low": pl.Float64, "mean_score_high": pl.Float64, "coverage": pl.Float64,
+    "latency_p50_ms": pl.Float64, "latency_p95_ms": pl.Float64, "input_tokens": pl.Int64, "output_tokens": pl.Int64,
+    "cost_usd": pl.Float64, "cost_known": pl.Int64, "sweep_id": pl.String, "oldest_answer_at": pl.Datetime,
+    "newest_answer_at": pl.Datetime, "panel_revision": pl.String, "cases_revision": pl.String,
+    "statistics_id": pl.String, "answers": pl.Int64, "apart": pl.String, "note": pl.String, "rank_best": pl.Int32,
+    "rank_worst": pl.Int32,
+}  # fmt: skip
+
+Standing = dict[str, Any]
 
 
-def rank(verdicts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return standings per suite and overall, best first.
+def rank(statistics: pl.DataFrame, floor: float = COVERAGE_FLOOR) -> pl.DataFrame:
+    """Return standings per suite and overall, best first, those apart last.
 
-    `verdicts`: one row per executed plan (RANKED_COLUMNS); `pairs`: how many plans each suite × runner has
-    (PAIR_COLUMNS). One suite revision per suite. The result has the columns of the table `leaderboards`, without
-    board_id, computed_at and sweep_id.
+    `statistics`: one row per pair, as `board_statistics` returns them; `floor`: the least coverage of a ranked runner.
     """
-    # Codes in place of names and hashes: grouping by texts copies them, several times the size of the verdicts.
-    coded = verdicts.with_columns(pl.col(_PAIR).cast(pl.Categorical))
-    ordered = coded.sort("suite", "runner", "case_id", "repetition")  # float sums depend on the order of rows
-    per_suite = _with_ranks(_standings(ordered, pairs), "suite")
-    return pl.concat([per_suite, _with_ranks(_overall(per_suite), None)], how="diagonal_relaxed")
+    listed = [(suite, list_suite(pairs, floor)) for suite, pairs in pairs_of(statistics)]
+    standings = [standing for _, rows in listed for standing in _of_suite(rows)]
+    ranked = [row for _, rows in listed for row in rows if row.apart is None]
+    standings += _overall(standings, ranked)
+    return pl.DataFrame(standings, schema=STANDING_COLUMNS, orient="row")
 
 
-def _standings(verdicts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    counted = verdicts.group_by(_PAIR, maintain_order=True).agg(
-        graded=(pl.col("status") != "error").sum().cast(pl.Int64),
-        passed=pl.col("status").is_in(["passed", "expected-failed"]).sum().cast(pl.Int64),
-        expected_failed=(pl.col("status") == "expected-failed").sum().cast(pl.Int64),
-        unexpected_passed=(pl.col("status") == "unexpected-passed").sum().cast(pl.Int64),
-        errored=(pl.col("status") == "error").sum().cast(pl.Int64),
-        executed=pl.len().cast(pl.Int64),
-        latency_p50_ms=pl.col("duration_ms").filter(pl.col("status") != "error").quantile(0.5, "linear"),
-        latency_p95_ms=pl.col("duration_ms").filter(pl.col("status") != "error").quantile(0.95, "linear"),
-        input_tokens=_known_sum("input_tokens"),
-        output_tokens=_known_sum("output_tokens"),
-        cost_usd=_known_sum("cost_usd"),
-        cost_known=pl.col("cost_usd").count().cast(pl.Int64),
-        oldest_answer_at=pl.col("executed_at").min(),
-        newest_answer_at=pl.col("executed_at").max(),
-    )
-    sized = _with_names(counted).join(pairs, on=["suite", "runner"], how="left")
-    joined = sized.join(_with_names(_means(verdicts)), on=list(_PAIR), how="left")
-    planned = pl.max_horizontal("suite_plans", "executed").alias("planned")
-    return _with_rates(joined.with_columns(planned)).with_columns(
-        scope=pl.lit("suite"), suites=pl.lit(1, dtype=pl.Int64)
-    ).drop("executed", "suite_plans")  # fmt: skip
+def _of_suite(listed: Sequence[Listed]) -> list[Standing]:
+    """Return the standings of one suite, ranked by paired tests on the cases of the board."""
+    standings = {row.pair.runner: _standing(row) for row in listed}
+    ranked = [row for row in listed if row.apart is None and standings[row.pair.runner]["pass_rate"] is not None]
+    if ranked:
+        sides = [row.pair.means("passed", row.cases) for row in ranked]
+        _rank([standings[row.pair.runner] for row in ranked], sides, _clusters(ranked[0]), None)
+    return _in_order(standings.values())
 
 
-def _with_names(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with names in place of their codes."""
-    return frame.with_columns(pl.col(_PAIR).cast(pl.String))
+def _standing(listed: Listed) -> Standing:
+    pair, cases = listed.pair, listed.cases
+    places = [pair.places[case] for case in cases]
+    counts = {name: sum(pair.row[name][place] for place in places) for name in _COUNTED}
+    counts["planned"] += int(pair.row["broken"])
+    return {
+        **dict.fromkeys(STANDING_COLUMNS),
+        **{name: pair.row[name] for name in _COPIED},
+        **counts,
+        **_rates(listed, places),
+        "failed": counts["answers"] - counts["passed"],
+        "coverage": counts["graded"] / counts["planned"] if counts["planned"] else None,
+        "scope": "suite",
+        "suites": 1,
+        "apart": listed.apart,
+        "note": _note(pair.row),
+    }
 
 
-def _known_sum(column: str) -> pl.Expr:
-    """Return the sum of the known values; null, not 0, without any."""
-    return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)
+def _rates(listed: Listed, places: Sequence[int]) -> Standing:
+    """Return pass rate, its bounds, mean score, and the intervals."""
+    row = listed.pair.row
+    graded = [place for place in places if row["answers"][place]]
+    rates = [row["passed"][place] / row["answers"][place] for place in graded]
+    scores = [row["score_sums"][place] / row["answers"][place] for place in graded]
+    counts, clusters = [row["answers"][place] for place in graded], [row["clusters"][place] for place in graded]
+    rate_ends = rate_interval(case_sums(rates, counts, clusters)) or _UNKNOWN
+    score_ends = score_interval(case_sums(scores, counts, clusters)) or _UNKNOWN
+    worst, best = _bounds(row, places)
+    return {
+        "pass_rate": mean(rates), "pass_rate_low": rate_ends[0], "pass_rate_high": rate_ends[1],
+        "pass_rate_worst": worst, "pass_rate_best": best,
+        "mean_score": mean(scores), "mean_score_low": score_ends[0], "mean_score_high": score_ends[1],
+    }  # fmt: skip
 
 
-def _means(verdicts: pl.DataFrame) -> pl.DataFrame:
-    """Return mean score and interval; repetitions are averaged first, since cases are the independent sample."""
-    graded = verdicts.filter(pl.col("status") != "error")
-    by_case = graded.group_by(*_PAIR, "case_id", maintain_order=True).agg(pl.col("score").mean())
-    means = by_case.group_by(_PAIR, maintain_order=True).agg(
-        mean_score=pl.col("score").mean(), deviation=pl.col("score").std(), cases=pl.len()
-    )
-    intervals = [
-        mean_interval(mean, deviation, count) or (None, None)
-        for mean, deviation, count in means.select("mean_score", "deviation", "cases").iter_rows()
+def _bounds(row: Mapping[str, Any], places: Sequence[int]) -> tuple[float | None, float | None]:
+    """Return the rate if every plan that is not graded had failed, and if it had passed; each case counts once, broken
+    cases as many cases as the others have plans on average."""
+    planned = [row["planned"][place] for place in places]
+    if not sum(planned):
+        return _UNKNOWN
+    known = [row["graded"][place] / plans for place, plans in zip(places, planned, strict=True)]
+    passed = [
+        share * row["passed"][place] / row["answers"][place] if row["answers"][place] else 0.0
+        for share, place in zip(known, places, strict=True)
     ]
-    return means.drop("deviation", "cases").with_columns(
-        pl.Series("mean_score_low", [low for low, _ in intervals], dtype=pl.Float64),
-        pl.Series("mean_score_high", [high for _, high in intervals], dtype=pl.Float64),
-    )
+    broken = row["broken"] * len(planned) / sum(planned)
+    total = len(planned) + broken
+    unknown = sum(1 - share for share in known) + broken
+    return sum(passed) / total, (sum(passed) + unknown) / total
 
 
-def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
-    graded, passed, planned = pl.col("graded"), pl.col("passed"), pl.col("planned")
-    return frame.with_columns(
-        failed=graded - passed,
-        pass_rate=pl.when(graded > 0).then(passed / graded),
-        pass_rate_low=wilson_low(passed, graded),
-        pass_rate_high=wilson_high(passed, graded),
-        pass_rate_worst=pl.when(planned > 0).then(passed / planned),
-        pass_rate_best=pl.when(planned > 0).then((planned - (graded - passed)) / planned),
-        coverage=pl.when(planned > 0).then(graded / planned),
-    )
+def _note(row: Mapping[str, Any]) -> str | None:
+    if row["later_plans"] is None:
+        return None
+    plans = counted(row["later_plans"], "plan")
+    return f"a later run carried out {row['later_carried_out']} of {plans}"
 
 
-def _overall(per_suite: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per runner over its suites, equally weighted.
-
-    The intervals take the suites as independent: the distances from each suite's value to the ends of its interval are
-    added in quadrature (Zou and Donner 2008, Statistics in Medicine 27), which for one suite is its own interval.
-    """
-    sums = (
-        "planned",
-        "graded",
-        "passed",
-        "failed",
-        "expected_failed",
-        "unexpected_passed",
-        "errored",
-        "suites",
-        "cost_known",
-    )
-    return per_suite.group_by("runner", maintain_order=True).agg(
-        *(pl.col(name).sum() for name in sums),
-        *(_known_sum(name) for name in ("input_tokens", "output_tokens", "cost_usd")),
-        pass_rate=pl.col("pass_rate").mean(),
-        pass_rate_low=_low_of_mean("pass_rate"),
-        pass_rate_high=_high_of_mean("pass_rate"),
-        pass_rate_worst=pl.col("pass_rate_worst").mean(),
-        pass_rate_best=pl.col("pass_rate_best").mean(),
-        mean_score=pl.col("mean_score").mean(),
-        mean_score_low=_low_of_mean("mean_score"),
-        mean_score_high=_high_of_mean("mean_score"),
-        coverage=pl.col("graded").sum() / pl.col("planned").sum(),
-        oldest_answer_at=pl.col("oldest_answer_at").min(),
-        newest_answer_at=pl.col("newest_answer_at").max(),
-    ).with_columns(scope=pl.lit("overall"), suite=pl.lit(OVERALL))  # fmt: skip
+def _clusters(listed: Listed) -> list[str]:
+    return [listed.pair.row["clusters"][listed.pair.places[case]] for case in listed.cases]
 
 
-def _low_of_mean(name: str) -> pl.Expr:
-    return (pl.col(name).mean() - _quadrature(name, f"{name}_low")).clip(0.0, 1.0)
+def _rank(
+    standings: Sequence[Standing],
+    sides: Sequence[Sequence[float | None]],
+    clusters: Sequence[str],
+    weights: Sequence[float] | None,
+) -> None:
+    """Set the ranks of standings: by rate, then mean score; and the best and worst rank that the data leaves open."""
+    keys = [_key(standing) for standing in standings]
+    intervals = rank_intervals(len(standings), pair_tests(sides, clusters, weights))
+    for standing, key, (best, worst) in zip(standings, keys, intervals, strict=True):
+        standing["rank"] = 1 + sum(other < key for other in keys)
+        standing["rank_best"], standing["rank_worst"] = best, worst
+        standing["tied_with_best"] = best == 1
 
 
-def _high_of_mean(name: str) -> pl.Expr:
-    return (pl.col(name).mean() + _quadrature(name, f"{name}_high")).clip(0.0, 1.0)
+def _key(standing: Standing) -> tuple[float, float]:
+    score = standing["mean_score"]
+    return -round(standing["pass_rate"], _ROUNDING), -round(-1.0 if score is None else score, _ROUNDING)
 
 
-def _quadrature(name: str, end: str) -> pl.Expr:
-    """Return the combined distances of values to one end of their intervals; null when one has no interval."""
-    known = (pl.col(name).count() > 0) & (pl.col(name).count() == pl.col(end).count())
-    return pl.when(known).then(((pl.col(end) - pl.col(name)) ** 2).sum().sqrt() / pl.col(name).count())
+def _in_order(standings: Any) -> list[Standing]:
+    return sorted(standings, key=lambda row: (row["rank"] is None, row["rank"] or 0, row["runner"]))
 
 
-def _with_ranks(frame: pl.DataFrame, within: str | None) -> pl.DataFrame:
-    """Add ranks by pass rate, then mean score; ties share a rank, runners without a rate come last, unranked."""
-    groups = [within] if within else [pl.lit(0)]
-    order = pl.struct(-pl.col("pass_rate").round(_ROUNDING), -pl.col("mean_score").fill_null(-1.0).round(_ROUNDING))
-    known = pl.col("pass_rate").is_not_null()
-    ranked = frame.with_columns(rank=pl.when(known).then(order.rank("min").over(known, *groups)).cast(pl.Int32))
-    best_low = pl.col("pass_rate_low").filter(pl.col("rank") == 1).min().over(groups)
-    tied = (pl.col("pass_rate_high") >= best_low).alias("tied_with_best")
-    return ranked.with_columns(tied).sort([*([within] if within else []), "rank", "runner"], nulls_last=True)
+def _overall(standings: Sequence[Standing], listed: Sequence[Listed]) -> list[Standing]:
+    """Return one standing per runner over the suites that all compared runners are ranked on, equally weighted; the
+    others apart."""
+    by_runner: dict[str, list[Standing]] = {}
+    for standing in standings:
+        by_runner.setdefault(standing["runner"], []).append(standing)
+    ranked = {
+        runner: [standing["suite"] for standing in own if standing["rank"] is not None]
+        for runner, own in by_runner.items()
+    }
+    suites, runners = common_suites(ranked)
+    rows = {runner: _overall_standing(own, suites) for runner, own in by_runner.items()}
+    for runner, row in rows.items():
+        if runner not in runners:
+            row["apart"] = missing_suites(suites, ranked[runner]) if suites else "not ranked on any suite"
+    if runners:
+        _rank([rows[runner] for runner in runners], *_sides(listed, suites, runners))
+    return _in_order(rows.values())
+
+
+def _sides(
+    listed: Sequence[Listed], suites: Sequence[str], runners: Sequence[str]
+) -> tuple[list[list[float | None]], list[str], list[float]]:
+    """Return the case means of each runner over all suites, the clusters of the cases, and weights by which every suite
+    counts the same."""
+    rows = {(row.pair.suite, row.pair.runner): row for row in listed}
+    first = [rows[suite, runners[0]] for suite in suites]
+    size = sum(len(row.cases) for row in first) / len(suites)
+    sides = [
+        [value for suite in suites for value in rows[suite, runner].pair.means("passed", rows[suite, runner].cases)]
+        for runner in runners
+    ]
+    clusters = [f"{row.pair.suite}\x1f{name}" for row in first for name in _clusters(row)]
+    return sides, clusters, [size / len(row.cases) for row in first for _ in row.cases]
+
+
+def _overall_standing(own: Sequence[Standing], suites: Sequence[str]) -> Standing:
+    """Return the mean over suites. The intervals take the suites as independent: the distances from each suite's value
+    to the ends of its interval are added in quadrature (Zou and Donner 2008, Statistics in Medicine 27)."""
+    chosen = [row for row in own if row["suite"] in suites] or list(own)
+    sums = {name: sum(row[name] for row in chosen) for name in _SUMMED}
+    known = {name: _known_sum(chosen, name) for name in ("input_tokens", "output_tokens", "cost_usd")}
+    means = {name: mean(list(_known(chosen, name))) for name in ("pass_rate_worst", "pass_rate_best")}
+    return {
+        **dict.fromkeys(STANDING_COLUMNS),
+        **sums,
+        **known,
+        **means,
+        **_mean_of("pass_rate", chosen),
+        **_mean_of("mean_score", chosen),
+        "scope": "overall",
+        "suite": OVERALL,
+        "runner": chosen[0]["runner"],
+        "suites": len(chosen),
+        "coverage": sums["graded"] / sums["planned"] if sums["planned"] else None,
+        "sweep_id": max(_known(chosen, "sweep_id"), default=None),
+        "oldest_answer_at": min(_known(chosen, "oldest_answer_at"), default=None),
+        "newest_answer_at": max(_known(chosen, "newest_answer_at"), default=None),
+    }
+
+
+def _known(rows: Sequence[Standing], name: str) -> Iterator[Any]:
+    return (row[name] for row in rows if row[name] is not None)
+
+
+def _known_sum(rows: Sequence[Standing], name: str) -> Any:
+    """Return the sum of the known values; None, not 0, without any."""
+    values = list(_known(rows, name))
+    return sum(values) if values else None
+
+
+def _mean_of(name: str, rows: Sequence[Standing]) -> Standing:
+    values = list(_known(rows, name))
+    middle = mean(values)
+    ends = {(end, sign): list(_known(rows, f"{name}_{end}")) for end, sign in (("low", -1), ("high", 1))}
+    return {
+        name: middle,
+        **{f"{name}_{end}": _end_of_mean(middle, values, limits, sign) for (end, sign), limits in ends.items()},
+    }
+
+
+def _end_of_mean(middle: float | None, values: Sequence[float], limits: Sequence[float], sign: int) -> float | None:
+    """Return one end of the interval of a mean; None when a value has no interval."""
+    if middle is None or len(limits) != len(values):
+        return None
+    reach = math.sqrt(sum((limit - value) ** 2 for limit, value in zip(limits, values, strict=True)))
+    return min(1.0, max(0.0, middle + sign * reach / len(values)))

@@ -66,6 +66,10 @@ class PairRules:
     unfinished: Sequence[UnfinishedRefresh] = ()
     runner_named: RunnerNamed | None = None
 
+    def decision_key_of(self, case: Case) -> str:
+        """Return the identity of everything that a case's verdict is decided from today, beside the report."""
+        return decision_key(case, self.evaluators.keys(case), self.threshold)
+
     def has_usable_fallback(self, stored: StoredExecution) -> bool:
         """Return whether the runner still has the fallback that answered, unchanged."""
         name = stored.answered_by
@@ -185,6 +189,15 @@ def execution_reason(stored: StoredExecution, plan: Plan, rules: PairRules) -> R
     return Reason.FAILED if stored.status not in _PASSED else None
 
 
+def first_answer(stored: StoredExecution | None, plan: Plan, rules: PairRules) -> str | None:
+    """Return the first of the answers of a plan that count beside the one that is made now, because it is made as they
+    did not pass; None where the new one replaces them."""
+    reason = execution_reason(stored, plan, rules) if stored is not None else None
+    if stored is None or reason not in (Reason.FAILED, Reason.SUPERSEDED):
+        return None
+    return stored.last_retry_of if reason is Reason.SUPERSEDED else stored.retry_of or stored.execution_id
+
+
 def _keeps_fallback(stored: StoredExecution, rules: PairRules) -> bool:
     return rules.options.keep_fallbacks and rules.has_usable_fallback(stored)
 
@@ -209,7 +222,7 @@ def _is_older(stored: StoredExecution, plan: Plan, rules: PairRules) -> Reason |
 
 def _is_stale(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
     """Whether the stored verdict was decided from something else than what applies now."""
-    changed = stored.decision_key != decision_key(case, rules.evaluators.keys(case), rules.threshold)
+    changed = stored.decision_key != rules.decision_key_of(case)
     return changed or stored.normalizer != rules.normalizer_of(stored.format or "")
 
 

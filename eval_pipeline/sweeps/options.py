@@ -19,6 +19,7 @@ from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Isolation
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
+from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
 
 STAGES = ("target_executions", "session_reports", "evaluator_scores")
 EXECUTE, NORMALIZE, EVALUATE = STAGES
@@ -91,6 +92,12 @@ class Defaults(SharedOptions):
 
     min_pass_rate: Annotated[float | None, Flag("--min-pass-rate")] = Field(
         default=None, ge=0, le=1, description="A run fails only below this pass rate of a runner on a suite"
+    )
+    ranked_coverage: float = Field(
+        default=COVERAGE_FLOOR, ge=0, le=1, description="Runners with a smaller share of graded plans are not ranked"
+    )
+    cluster_by: str | None = Field(
+        default=None, description="A key of the metadata of cases: those of one value count as alike in intervals"
     )
     min_coverage: float = Field(default=1.0, ge=0, le=1, description="The asset check `coverage` fails below it")
     runners: list[str] = Field(default_factory=list, description="The runners of a suite that names none")

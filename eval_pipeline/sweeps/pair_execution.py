@@ -22,6 +22,7 @@ from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import (
     Decision,
     decide_plan,
+    first_answer,
     is_kept_fallback,
     is_settled,
     keeping_fallbacks,
@@ -106,6 +107,9 @@ class PairExecution:
         if executes(self._options):
             if stored is not None and is_kept_fallback(stored, plan, self.rules):
                 self._fallbacks[plan.key] = stored
+            first = first_answer(stored, plan, self.rules)
+            if first is not None:
+                self.recorder.first_answers[plan.key] = first
             return None
         self.ledger.plan()
         return PlanOutcome(completed=False, passed=False)

@@ -42,7 +42,7 @@ class ProjectSession:
     stop: StopRequest = field(default_factory=StopRequest)
 
     def __post_init__(self) -> None:
-        self.store = SweepStore(self.project.open_warehouse(), self.clock)
+        self.store = SweepStore(self.project.open_warehouse(), self.clock, self.project.defaults.ranked_coverage)
         self.registry = RunnerRegistry(self.project)
         set_default_isolation(self.project.defaults.isolation)
 

@@ -30,7 +30,8 @@ ARCHIVE = "workspace.tar.gz"
 
 
 class PairRecorder:
-    """Writes the rows and files of one pair in one sweep."""
+    """Writes the rows and files of one pair in one sweep. `first_answers` are the first answers of plans that are
+    executed because these did not pass, by plan key."""
 
     def __init__(self, pair: Pair, context: SweepContext) -> None:
         self._pair = pair
@@ -38,6 +39,7 @@ class PairRecorder:
         self._plans = PlanIdentity(pair.name.suite, pair.runner_identity, pair.content_of)
         folder = journal_folder(context.warehouse.storage, context.sweep_id, pair.name)
         self.journal = Journal(folder, context.warehouse)
+        self.first_answers: dict[str, str] = {}
 
     def folder_of(self, plan: Plan) -> Path:
         """Return the folder that an execution of a plan may keep files in."""
@@ -49,7 +51,8 @@ class PairRecorder:
         execution = without_secrets(execution, self._context.secrets, folder)
         artifacts, inline = keep_artifacts(execution, self._context.artifacts, folder)
         sweep_id, identity = self._context.sweep_id, self._identity(plan, execution)
-        row = rows.execution_row(execution, artifacts, inline, sweep_id, self._pair.revision, identity)
+        retry_of = self.first_answers.get(plan.key)
+        row = rows.execution_row(execution, artifacts, inline, sweep_id, self._pair.revision, identity, retry_of)
         row["selected_at"] = self._context.clock.of(execution.finished_at)
         self.journal.append("target_executions", row)  # before anything that takes time: it has cost money
         await self._archive(execution, folder() / ARCHIVE)

@@ -18,9 +18,11 @@ from eval_pipeline.sweeps.ledger import PairLedger
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import count_plans, repetitions_of, strategy_of
+from eval_pipeline.sweeps.planned_pairs import planned_pair
 from eval_pipeline.warehouse import queries
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import FOLD_BYTES, Journal, PairKey
+from eval_pipeline.warehouse.pair_statistics import store_pair_statistics, unchanged_statistics
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import Rebind, adopt, displaced_by_later, rebind, select_again
 
@@ -113,7 +115,9 @@ def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], c
         _keep_reused(warehouse, sweep_id, group, clock.now())
         planned = [pair for pair in group if pair.ledger.counts.planned]
         if planned:
-            warehouse.write("sweep_pairs", [_pair_row(sweep_id, pair, clock.now()) for pair in planned])
+            counted = _count_answers(warehouse, sweep_id, planned)
+            rows = [_pair_row(sweep_id, pair, counted[pair.name], clock.now()) for pair in planned]
+            warehouse.write("sweep_pairs", rows)
         failures = _failure_classes(warehouse, planned, clock.now())
     return [
         PairOutcome(pair=pair.rules.pair, counts=pair.ledger.counts, failures=failures.get(pair.name)) for pair in group
@@ -139,7 +143,17 @@ def _keep_reused(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPa
         pair.ledger.counts.moved = len(pair.ledger.rebinds) + len(displaced.intersection(pair.ledger.reused))
 
 
-def _pair_row(sweep_id: str, finished: FinishedPair, now: datetime) -> Row:
+def _count_answers(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair]) -> dict[PairKey, str]:
+    """Count the answers of pairs by case; return the ids of the counts. Those of an unchanged pair are kept."""
+    unranked = queries.unranked_pairs(warehouse)
+    plans = {pair.name: planned_pair(pair.rules, sweep_id) for pair in group}
+    settled = [plans[pair.name] for pair in group if not pair.ledger.counts.changed and pair.name not in unranked]
+    known = unchanged_statistics(warehouse, settled)
+    store_pair_statistics(warehouse, [plan for name, plan in plans.items() if name not in known])
+    return {name: plan.statistics_id for name, plan in plans.items()} | known
+
+
+def _pair_row(sweep_id: str, finished: FinishedPair, statistics_id: str, now: datetime) -> Row:
     pair, options, counts = finished.rules.pair, finished.rules.options, finished.ledger.counts
     suite = pair.ready.suite
     return {name: getattr(counts, name) for name in _COUNTED} | {
@@ -154,6 +168,7 @@ def _pair_row(sweep_id: str, finished: FinishedPair, now: datetime) -> Row:
         "threshold": finished.rules.threshold,
         "invalid_cases": len(pair.ready.errors),
         "finished_at": now,
+        "statistics_id": statistics_id,
     }
 
 

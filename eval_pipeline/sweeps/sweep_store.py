@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 
 from eval_pipeline.executions.started_programs import end_orphans, marked
-from eval_pipeline.leaderboards.standings import PAIR_COLUMNS, RANKED_COLUMNS, rank
+from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
+from eval_pipeline.leaderboards.standings import rank
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
@@ -20,16 +21,18 @@ from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import remove_empty_journals
+from eval_pipeline.warehouse.pair_statistics import board_statistics
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.waiting import held
 
 
 @dataclass(frozen=True, slots=True)
 class SweepStore:
-    """The sweeps and boards in a warehouse; `clock` orders what is stored."""
+    """The sweeps and boards in a warehouse; `clock` orders what is stored, boards rank from `coverage_floor` on."""
 
     warehouse: Warehouse
     clock: OrderClock = field(default_factory=OrderClock)
+    coverage_floor: float = COVERAGE_FLOOR
 
     def store_suites(self, suites: Sequence[ValidatedSuite]) -> None:
         """Store suites and their cases, each at its revision."""
@@ -114,14 +117,12 @@ class SweepStore:
         """Return the newest sweep if it did not finish, else None."""
         return queries.interrupted_sweep(self.warehouse)
 
-    def update_leaderboards(self, sweep_id: str | None = None) -> pl.DataFrame:
-        """Compute all standings from the current verdicts, store them as a new board, and return them."""
+    def update_leaderboards(self) -> pl.DataFrame:
+        """Compute all standings from the counted answers of pairs, store them as a new board, and return them."""
         with self.warehouse.transaction():
             now = self._now()
-            pairs = queries.pair_sizes(self.warehouse)
-            verdicts = queries.newest_verdicts(self.warehouse, RANKED_COLUMNS).cast(RANKED_COLUMNS)  # type: ignore[arg-type]
-            standings = rank(verdicts, pairs.cast(PAIR_COLUMNS)).with_columns(  # type: ignore[arg-type]
-                board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None)), sweep_id=pl.lit(sweep_id)
+            standings = rank(board_statistics(self.warehouse), self.coverage_floor).with_columns(
+                board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None))
             )
             queries.clear_unranked(self.warehouse)
             return queries.append_standings(self.warehouse, standings)

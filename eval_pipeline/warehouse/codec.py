@@ -61,7 +61,13 @@ def _utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC)
 
 
-_DECODERS: Mapping[str, Callable[[Any], Any]] = {"JSON": orjson.loads, "TIMESTAMP": _utc, "VARCHAR[]": tuple}
+_DECODERS: Mapping[str, Callable[[Any], Any]] = {
+    "JSON": orjson.loads,
+    "TIMESTAMP": _utc,
+    "VARCHAR[]": tuple,
+    "INTEGER[]": tuple,
+    "DOUBLE[]": tuple,
+}
 """How a value that the database returns becomes Python, by type of the column; other types need nothing."""
 
 

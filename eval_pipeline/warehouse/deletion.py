@@ -19,6 +19,7 @@ from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import TABLES
 
 Owner = Literal["suite", "runner", "sweep"]
+_BY_PAIR = ("failure_classes", "unranked_pairs")
 _BY_EXECUTION = ("session_reports", "session_events", "evaluator_scores", "member_scores")
 _NAMES = {
     "suite": "SELECT DISTINCT suite FROM suites UNION SELECT DISTINCT suite FROM sweep_pairs ORDER BY 1",
@@ -50,6 +51,13 @@ _READ = """
           AND (r.repetitions IS NULL OR v.repetition <= r.repetitions)
         QUALIFY row_number() OVER (PARTITION BY r.reader, v.suite, v.runner, v.case_id, v.repetition
                                    ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1)"""
+_READ_BESIDE = """
+    INSERT INTO still_read
+    SELECT v.verdict_id, v.execution_id FROM verdicts v JOIN target_executions o USING (execution_id)
+    WHERE coalesce(o.retry_of, o.execution_id) IN (
+        SELECT e.retry_of FROM target_executions e SEMI JOIN still_read USING (execution_id)
+        WHERE e.retry_of IS NOT NULL)"""
+_UNUSED_STATISTICS = "statistics_id NOT IN (SELECT statistics_id FROM sweep_pairs WHERE statistics_id IS NOT NULL)"
 _BOARDS_OF_SWEEPS = """
     DELETE FROM leaderboards WHERE list_contains($names, (
         SELECT max_by(s.sweep_id, s.started_at) FROM sweeps s WHERE s.started_at <= leaderboards.computed_at))"""
@@ -243,6 +251,8 @@ def _delete_sweeps(connection: Connection, names: list[str]) -> dict[str, int]:
     counts["sweep_pairs"] = _delete(connection, "sweep_pairs", "list_contains($names, sweep_id)", values)
     counts["sweeps"] = _delete(connection, "sweeps", "list_contains($names, sweep_id)", values)
     connection.execute(_READ)
+    connection.execute(_READ_BESIDE)
+    counts["pair_statistics"] = _delete(connection, "pair_statistics", _UNUSED_STATISTICS)
     unread = "execution_id NOT IN (SELECT execution_id FROM still_read)"
     counts["target_executions"] = _delete(
         connection, "target_executions", f"list_contains($names, sweep_id) AND {unread}", values
@@ -254,7 +264,7 @@ def _delete_sweeps(connection: Connection, names: list[str]) -> dict[str, int]:
     for table in ("evaluator_scores", "member_scores"):
         counts[table] += _delete(connection, table, f"list_contains($names, sweep_id) AND {_uncounted(table)}", values)
     pairs = "(suite, runner) NOT IN (SELECT (suite, runner) FROM sweep_pairs)"
-    counts |= {table: _delete(connection, table, pairs) for table in ("failure_classes", "unranked_pairs")}
+    counts |= {table: _delete(connection, table, pairs) for table in _BY_PAIR}
     counts |= {table: _delete_unused_revisions(connection, table) for table in ("cases", "suites", "runners")}
     connection.execute("DROP TABLE still_read")
     return counts

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
+from eval_pipeline.warehouse.counted_again import COUNT_STORED
 from eval_pipeline.warehouse.schema import comment_statements, table_statements, view_statements
 from eval_pipeline.warehouse.tables import BY_NAME
 
@@ -72,7 +73,22 @@ _DATED_IN_5 = (
 _ADDED_IN_6: Mapping[str, Mapping[str, str]] = {"suites": {"category": "VARCHAR"}}
 _UNRANKED_IN_7 = """INSERT INTO unranked_pairs
     SELECT suite, runner, false FROM verdicts EXCEPT SELECT suite, runner, false FROM unranked_pairs"""
-_TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in ("member_scores", "unranked_pairs")]
+_LATER_TABLES = ("member_scores", "unranked_pairs", "pair_statistics")
+_ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
+    "sweep_pairs": {"statistics_id": "VARCHAR"},
+    "target_executions": {"retry_of": "VARCHAR"},
+    "leaderboards": {
+        "panel_revision": "VARCHAR",
+        "cases_revision": "VARCHAR",
+        "statistics_id": "VARCHAR",
+        "answers": "BIGINT",
+        "apart": "VARCHAR",
+        "note": "VARCHAR",
+        "rank_best": "INTEGER",
+        "rank_worst": "INTEGER",
+    },
+}
+_TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in _LATER_TABLES]
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
     Migration(
@@ -85,6 +101,11 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(5, "what executions depend on, the age of answers", (*_added(_ADDED_IN_5), _DATED_IN_5)),
     Migration(6, "categories of suites", tuple(_added(_ADDED_IN_6))),
     Migration(7, "pairs that are to be ranked", (*table_statements([BY_NAME["unranked_pairs"]]), _UNRANKED_IN_7)),
+    Migration(
+        8,
+        "answers counted by pair and case, answers that were tried again",
+        (*_added(_ADDED_IN_8), *table_statements([BY_NAME["pair_statistics"]]), *COUNT_STORED),
+    ),
 )
 
 

@@ -154,11 +154,6 @@ def interrupted_sweep(warehouse: Warehouse) -> str | None:
     return frame["sweep_id"][0] if len(frame) and frame["status"][0] != "finished" else None
 
 
-def newest_verdicts(warehouse: Warehouse, columns: Iterable[str]) -> pl.DataFrame:
-    """Return these columns of the current verdicts at each suite's newest revision."""
-    return warehouse.frame(_NEWEST_REVISION.format(columns=", ".join(f'v."{name}"' for name in columns)))
-
-
 def failure_counts(warehouse: Warehouse, pairs: Sequence[PairKey], examples: int) -> pl.DataFrame:
     """Return how many current verdicts of these pairs have each failure class: columns suite, runner, suite_revision,
     failure_class, count, executed, examples (the first case ids), example_reason.

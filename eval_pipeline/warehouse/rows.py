@@ -46,7 +46,7 @@ _EXECUTIONS = encoder(
     Execution,
     given=(
         "sweep_id", "runner_revision", "selected_at", "attempt_count", "exit_code", "format", "raw", "artifacts",
-        "workspace", "identity",
+        "workspace", "identity", "retry_of",
     ),
 )  # fmt: skip
 _REPORTS = encoder(
@@ -134,11 +134,12 @@ def execution_row(
     sweep_id: str,
     runner_revision: str,
     identity: Mapping[str, str] | None = None,
+    retry_of: str | None = None,
 ) -> Row:
     """Return the `target_executions` row.
 
     `inline` is whether it holds the raw payload (else an artifact does); `identity` are the fingerprints of the parts
-    of its plan's content.
+    of its plan's content; `retry_of` is the first of the answers that it was executed beside.
     """
     raw = execution.raw
     stored = {"payload": raw.payload if inline else None, "duration_ms": raw.duration_ms} if raw is not None else None
@@ -154,6 +155,7 @@ def execution_row(
         artifacts=artifacts,
         workspace=_workspace(execution.workspace),
         identity=identity,
+        retry_of=retry_of,
     )
 
 

@@ -30,10 +30,12 @@ WITH pairs AS (SELECT unnest($suites::VARCHAR[]) AS suite, unnest($runners::VARC
 e AS (
     SELECT e.suite, e.runner, e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer,
            r.cost_usd, e.answered_by, e.started_at,
-           e.identity ->> 'fallback' AS fallback_revision, e.identity IS NOT NULL AS identified,
+           e.retry_of, e.identity ->> 'fallback' AS fallback_revision, e.identity IS NOT NULL AS identified,
            if(r.cost_source = 'reported', 'reported', r.prices) AS prices,
            e.completed AND coalesce(r.failure_class, $normalization) = $normalization AS valid,
            max(if(valid, NULL, row(e.sweep_id, e.started_at))) OVER (PARTITION BY e.suite, e.runner, e.key) AS last_try,
+           arg_max(if(valid, NULL, coalesce(e.retry_of, '')), if(valid, NULL, e.started_at))
+               OVER (PARTITION BY e.suite, e.runner, e.key) AS last_retry_of,
            row_number() OVER (PARTITION BY e.suite, e.runner, e.key ORDER BY valid DESC, e.selected_at DESC) AS newest
     FROM target_executions e SEMI JOIN pairs USING (suite, runner) LEFT JOIN session_reports r USING (execution_id)),
 v AS (
@@ -44,7 +46,7 @@ v AS (
 SELECT e.suite, e.runner, e.key, e.execution_id, e.valid, e.format, e.sweep_id, e.report_normalizer,
        v.decision_key, v.normalizer, v.status, v.suite_revision, v.failure_class, e.cost_usd,
        v.tags, e.prices, e.answered_by, coalesce(e.last_try > row(e.sweep_id, e.started_at), false) AS superseded,
-       v.runner_revision, e.fallback_revision, e.identified
+       v.runner_revision, e.fallback_revision, e.identified, e.retry_of, nullif(e.last_retry_of, '')
 FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
 """
 
@@ -55,7 +57,8 @@ class StoredExecution(NamedTuple):
     `valid` is whether the target finished and the session completed; `cost_usd` is the cost of the session, None when
     unknown, and `prices` the identity of the prices that it was computed with (`reported`: of none). `answered_by` is
     the fallback that answered, `fallback_revision` its revision. `superseded` is whether the plan was tried again later
-    and did not complete; `identified` whether this version or a later one stored it. The other fields come from its
+    and did not complete; `identified` whether this version or a later one stored it. `retry_of` is the first answer
+    beside which it counts, `last_retry_of` that of the last try that did not complete. The other fields come from its
     newest verdict; None without one; `tags` as `joined_tags`.
     """
 
@@ -78,6 +81,8 @@ class StoredExecution(NamedTuple):
     runner_revision: str | None = None
     fallback_revision: str | None = None
     identified: bool = False
+    retry_of: str | None = None
+    last_retry_of: str | None = None
 
 
 def joined_tags(tags: Iterable[str]) -> str:
@@ -146,6 +151,7 @@ def _only_executed(key: str, row: Row) -> StoredExecution:
         answered_by=row.get("answered_by"),
         fallback_revision=(row.get("identity") or {}).get("fallback"),
         identified=row.get("identity") is not None,
+        retry_of=row.get("retry_of"),
         report_normalizer=None,
         decision_key=None,
         normalizer=None,

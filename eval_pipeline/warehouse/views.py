@@ -48,13 +48,17 @@ VIEWS: tuple[View, ...] = (
     ),
     View(
         "current_executions",
-        "The current execution of each plan: the one selected last.",
+        "The current execution of each plan of a case that the pair has: the one selected last.",
         """
+    WITH planned AS (
+        SELECT c.suite, c.runner, unnest(s.cases) AS case_id
+        FROM current_pairs c JOIN pair_statistics s USING (statistics_id))
     SELECT * EXCLUDE (newest) FROM (
         SELECT e.*, row_number() OVER (
             PARTITION BY suite, runner, case_id, repetition ORDER BY selected_at DESC, execution_id DESC) AS newest
-        FROM target_executions e)
-    WHERE newest = 1""",
+        FROM target_executions e) e
+    WHERE newest = 1 AND ((suite, runner) NOT IN (SELECT (suite, runner) FROM planned)
+                          OR (suite, runner, case_id) IN (SELECT (suite, runner, case_id) FROM planned))""",
     ),
     View(
         "current_scores",
@@ -71,7 +75,8 @@ VIEWS: tuple[View, ...] = (
     SELECT suite, runner, rank, tied_with_best, planned, graded, passed, failed, errored, pass_rate, pass_rate_low,
            pass_rate_high, pass_rate_worst, pass_rate_best, mean_score, mean_score_low, mean_score_high, coverage,
            latency_p50_ms, latency_p95_ms, input_tokens, output_tokens, cost_usd, expected_failed, unexpected_passed,
-           suite_revision, runner_revision, computed_at, board_id, oldest_answer_at, newest_answer_at
+           suite_revision, runner_revision, computed_at, board_id, oldest_answer_at, newest_answer_at, sweep_id,
+           panel_revision, cases_revision, answers, apart, note, rank_best, rank_worst
     FROM leaderboards WHERE scope = 'suite' AND board_id = (SELECT max(board_id) FROM leaderboards)
     ORDER BY suite, rank, runner""",
     ),
@@ -138,7 +143,9 @@ VIEWS: tuple[View, ...] = (
     SELECT failure_class, any_value(label) AS label, any_value(origin) AS origin, sum(count)::BIGINT AS count,
            count(DISTINCT suite) AS suites, count(DISTINCT runner) AS runners,
            first(example_reason ORDER BY suite, runner) AS example
-    FROM failure_classes GROUP BY failure_class ORDER BY count DESC, failure_class""",
+    FROM failure_classes f
+    SEMI JOIN current_pairs c ON c.suite = f.suite AND c.runner = f.runner AND c.suite_revision = f.suite_revision
+    GROUP BY failure_class ORDER BY count DESC, failure_class""",
     ),
     View(
         "cost_by_runner",
@@ -158,11 +165,11 @@ VIEWS: tuple[View, ...] = (
     View(
         "sweep_cells",
         "Deprecated alias of sweep_pairs; the next version removes it.",
-        "SELECT * EXCLUDE (updated) RENAME (suite_plans AS suite_cells) FROM sweep_pairs",
+        "SELECT * EXCLUDE (updated, statistics_id) RENAME (suite_plans AS suite_cells) FROM sweep_pairs",
     ),
     View(
         "current_cells",
         "Deprecated alias of current_pairs; the next version removes it.",
-        "SELECT * EXCLUDE (updated) RENAME (suite_plans AS suite_cells) FROM current_pairs",
+        "SELECT * EXCLUDE (updated, statistics_id) RENAME (suite_plans AS suite_cells) FROM current_pairs",
     ),
 )

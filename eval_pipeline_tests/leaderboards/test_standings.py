@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
 import pytest
 
 from eval_pipeline.leaderboards.standings import OVERALL
-from eval_pipeline.statistics.intervals import mean_interval, wilson
+from eval_pipeline.statistics.intervals import wilson
 from eval_pipeline.warehouse.tables import BY_NAME
-from eval_pipeline_tests.leaderboards.sample_verdicts import board, frame, many, row_of, verdict
+from eval_pipeline_tests.leaderboards.sample_verdicts import AT, board, many, ranked, row_of, statistics, verdict
 
 
 def ranks(standings: pl.DataFrame, suite: str = "s") -> dict[str, int | None]:
@@ -52,32 +52,10 @@ def test_a_runner_of_which_nothing_could_be_graded_has_no_rank_and_comes_last() 
     assert ranks(standings) == {"bad": 1, "broken": None}
 
 
-def test_a_runner_whose_interval_reaches_the_best_ones_is_tied_with_it() -> None:
-    standings = board(*many("best", 20), *many("near", 18, 2), *many("far", 2, 18))
-
-    tied = {runner: row_of(standings, runner)["tied_with_best"] for runner in ("best", "near", "far")}
-    assert tied == {"best": True, "near": True, "far": False}
-
-
 def test_nothing_is_said_of_a_tie_where_nothing_is_known() -> None:
     standings = board(*many("best", 2), *many("broken", 0, errored=2))
 
     assert row_of(standings, "broken")["tied_with_best"] is None
-
-
-def test_what_could_not_be_graded_enters_no_rate_and_stands_beside_it() -> None:
-    row = row_of(board(*many("a", 3, 1, errored=2), cells={("s", "a"): 10}), "a")
-
-    assert (row["planned"], row["graded"], row["passed"], row["failed"], row["errored"]) == (10, 4, 3, 1, 2)
-    assert (row["pass_rate"], row["mean_score"], row["coverage"]) == (0.75, 0.75, 0.4)
-    assert (row["pass_rate_worst"], row["pass_rate_best"]) == (0.3, 0.9)
-    assert (row["pass_rate_low"], row["pass_rate_high"]) == pytest.approx(wilson(3, 4))
-
-
-def test_more_cells_carried_out_than_the_suite_has_are_all_planned() -> None:
-    row = row_of(board(*many("a", 4), cells={("s", "a"): 2}), "a")
-
-    assert (row["planned"], row["coverage"]) == (4, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -125,22 +103,6 @@ def test_an_error_costs_money_but_its_time_says_nothing() -> None:
     assert (row["cost_usd"], row["latency_p50_ms"], row["latency_p95_ms"]) == (5.0, 300.0, 390.0)
 
 
-def test_repetitions_of_a_case_are_averaged_before_cases_are() -> None:
-    often = [verdict("a", "often", repetition=number) for number in (1, 2, 3)]
-    once = verdict("a", "once", "failed")
-
-    row = row_of(board(*often, once), "a")
-
-    assert (row["mean_score"], row["pass_rate"]) == (0.5, 0.75)
-    assert (row["mean_score_low"], row["mean_score_high"]) == pytest.approx(mean_interval(0.5, math.sqrt(0.5), 2))
-
-
-def test_one_case_has_a_mean_but_no_interval() -> None:
-    row = row_of(board(verdict("a", "c1", repetition=1), verdict("a", "c1", "failed", repetition=2)), "a")
-
-    assert (row["mean_score"], row["mean_score_low"], row["mean_score_high"]) == (0.5, None, None)
-
-
 # Overall.
 
 
@@ -152,24 +114,6 @@ def test_every_suite_counts_the_same_overall() -> None:
     assert (row["planned"], row["graded"], row["passed"], row["failed"]) == (100, 100, 1, 99)
 
 
-def test_over_one_suite_the_overall_standing_is_that_suites() -> None:
-    standings = board(*many("a", 3, 1, errored=1), *many("b", 1, 3))
-
-    same = ("rank", "planned", "graded", "pass_rate", "pass_rate_low", "pass_rate_high", "pass_rate_worst",
-            "pass_rate_best", "mean_score", "mean_score_low", "mean_score_high", "coverage")  # fmt: skip
-    for runner in ("a", "b"):
-        suite, overall = row_of(standings, runner), row_of(standings, runner, OVERALL)
-        assert [overall[name] for name in same] == pytest.approx([suite[name] for name in same])
-
-
-def test_the_overall_rate_lies_inside_its_interval_even_when_everything_passed() -> None:
-    standings = board(*many("a", 1, suite="s1"), *many("a", 2, suite="s2"), *many("b", 0, 3, suite="s1"))
-
-    for runner in ("a", "b"):
-        row = row_of(standings, runner, OVERALL)
-        assert row["pass_rate_low"] - 1e-12 <= row["pass_rate"] <= row["pass_rate_high"] + 1e-12
-
-
 def test_more_suites_make_the_overall_interval_narrower() -> None:
     def width(suites: int) -> float:
         rows = [row for number in range(suites) for row in many("a", 5, 5, suite=f"s{number}")]
@@ -177,20 +121,6 @@ def test_more_suites_make_the_overall_interval_narrower() -> None:
         return float(row["pass_rate_high"] - row["pass_rate_low"])
 
     assert width(4) == pytest.approx(width(1) / 2)
-
-
-def test_a_suite_of_which_nothing_is_known_stays_out_of_the_overall_mean_but_in_its_bounds() -> None:
-    standings = board(*many("a", 2, suite="s1"), *many("a", 0, errored=2, suite="s2"))
-
-    row = row_of(standings, "a", OVERALL)
-    assert (row["pass_rate"], row["pass_rate_worst"], row["pass_rate_best"], row["coverage"]) == (1.0, 0.5, 1.0, 0.5)
-
-
-def test_a_mean_over_suites_has_no_interval_when_one_of_them_has_none() -> None:
-    standings = board(*many("a", 3, 1, suite="s1"), *many("a", 1, suite="s2"))
-
-    row = row_of(standings, "a", OVERALL)
-    assert (row["mean_score"], row["mean_score_low"], row["mean_score_high"]) == (0.875, None, None)
 
 
 def test_overall_sums_of_what_nobody_measured_are_null() -> None:
@@ -201,12 +131,6 @@ def test_overall_sums_of_what_nobody_measured_are_null() -> None:
 
 
 # The frame itself.
-
-
-def test_the_standings_have_the_columns_of_their_table() -> None:
-    table = set(BY_NAME["leaderboards"].column_names) - {"board_id", "computed_at", "sweep_id"}
-
-    assert set(board(*many("a", 1)).columns) == table
 
 
 def test_no_verdicts_give_no_standings() -> None:
@@ -221,20 +145,101 @@ def test_no_number_is_ever_nan() -> None:
     assert not any(nan)
 
 
-def test_the_order_in_which_verdicts_come_changes_no_bit() -> None:
+def test_the_standings_have_the_columns_of_their_table() -> None:
+    table = set(BY_NAME["leaderboards"].column_names) - {"board_id", "computed_at"}
+
+    assert set(board(*many("a", 1)).columns) == table
+
+
+def test_the_same_statistics_in_another_order_change_no_bit() -> None:
+    rows = [statistics(*many(name, number, 9 - number)) for number, name in enumerate("abc", start=3)]
+
+    assert ranked(*reversed(rows)).equals(ranked(*rows))
+
+
+def test_no_worse_is_shown_only_where_paired_answers_leave_it_open() -> None:
+    standings = board(*many("best", 20), *many("near", 18, 2), *many("far", 2, 18))
+
+    found = {runner: row_of(standings, runner) for runner in ("best", "near", "far")}
+    assert {name: row["tied_with_best"] for name, row in found.items()} == {"best": True, "near": True, "far": False}
+    assert [(row["rank_best"], row["rank_worst"]) for row in found.values()] == [(1, 2), (1, 2), (3, 3)]
+
+
+def test_what_could_not_be_graded_enters_no_rate_and_has_its_bounds() -> None:
+    row = row_of(board(*many("a", 3, 1, errored=2), pairs={("s", "a"): {"broken": 4}}), "a")
+
+    assert (row["planned"], row["graded"], row["passed"], row["failed"], row["errored"]) == (10, 4, 3, 1, 2)
+    assert (row["pass_rate"], row["mean_score"], row["coverage"]) == (0.75, 0.75, 0.4)
+    assert (row["pass_rate_worst"], row["pass_rate_best"]) == pytest.approx((0.3, 0.9))
+    assert (row["pass_rate_low"], row["pass_rate_high"]) == pytest.approx(wilson(3, 4), abs=0.1)
+    assert (row["rank"], row["apart"]) == (None, "40.0 % graded, below 90.0 %")
+
+
+def test_a_case_counts_once_however_often_it_was_answered() -> None:
+    often = [verdict("a", "often", repetition=number) for number in (1, 2, 3)]
+
+    row = row_of(board(*often, verdict("a", "once", "failed")), "a")
+
+    assert (row["mean_score"], row["pass_rate"], row["answers"], row["passed"]) == (0.5, 0.5, 4, 3)
+
+
+# Who is compared with whom.
+
+
+def test_a_floor_of_coverage_decides_who_is_ranked() -> None:
+    rows = [*many("a", 9, errored=1), *many("b", 8, errored=2)]
+
+    assert ranks(board(*rows)) == {"a": 1, "b": None}
+    assert ranks(board(*rows, floor=0.5)) == {"a": 1, "b": 1}
+
+
+def apart(*rows: dict[str, Any]) -> dict[str, str | None]:
+    standings = ranked(*rows).filter(scope="suite")
+    return dict(zip(standings["runner"], standings["apart"], strict=True))
+
+
+LATER = AT + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"suite_revision": "2", "finished_at": LATER}, None),
+        ({"decision_keys": ["k", "other"], "finished_at": LATER}, None),
+        ({"complete": False, "missing": 1, "finished_at": LATER}, "unfinished: 1 of 2 plans carried out"),
+    ],
+    ids=["another revision", "other rules", "unfinished"],
+)
+def test_the_newest_complete_pair_decides_what_is_compared(fields: dict[str, Any], reason: str | None) -> None:
+    found = apart(statistics(*many("old", 1, 1)), statistics(*many("new", 1, 1), **fields))
+
+    assert found["new"] == reason
+    assert (found["old"] is None) == (reason is not None)
+
+
+def test_a_runner_with_more_cases_is_compared_on_those_of_the_board_and_one_with_fewer_is_apart() -> None:
+    few = [verdict("few", "c1")]
+    more = [*many("more", 2), verdict("more", "c3", "failed")]
+    rows = [statistics(*each) for each in (many("a", 1, 1), many("b", 2), more, few)]
+
+    standings = ranked(*rows)
+
+    assert ranks(standings) == {"b": 1, "more": 1, "a": 3, "few": None}
+    assert row_of(standings, "more")["planned"] == 2
+    assert row_of(standings, "few")["apart"] == "other cases: has 1 of 2"
+
+
+def test_the_overall_board_is_over_suites_that_all_its_runners_completed() -> None:
     rows = [
-        verdict("a", f"c{case}", score=case / 7, cost_usd=case / 3, repetition=rep)
-        for case in range(50)
-        for rep in (1, 2)
-    ]
+        *many("both", 3, 1, suite="easy"), *many("both", 2, 2, suite="hard"),
+        *many("errs", 4, suite="easy"), *many("errs", 0, errored=4, suite="hard"),
+        *many("new", 4, suite="easy"),
+    ]  # fmt: skip
+    third = [*many("third", 2, 2, suite="easy"), *many("third", 2, 2, suite="hard")]
 
-    assert board(*reversed(rows)).equals(board(*rows))
+    standings = board(*rows, *third)
 
-
-def test_ranking_changes_nothing_of_its_input() -> None:
-    verdicts = frame(*many("a", 2, 1))
-    before = verdicts.clone()
-
-    board(*verdicts.to_dicts())
-
-    assert verdicts.equals(before)
+    assert ranks(standings, "easy") == {"errs": 1, "new": 1, "both": 3, "third": 4}
+    assert ranks(standings, OVERALL) == {"both": 1, "third": 2, "errs": None, "new": None}
+    assert row_of(standings, "errs", OVERALL)["apart"] == "not ranked on hard"
+    assert row_of(standings, "both", OVERALL)["suites"] == 2

@@ -16,7 +16,7 @@ from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS, View
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
-TYPES = {"VARCHAR", "VARCHAR[]", "JSON", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP"}
+TYPES = {"VARCHAR", "VARCHAR[]", "JSON", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "INTEGER[]", "DOUBLE[]"}
 PROMISED = {
     "suites", "cases", "runners", "sweeps", "target_executions", "session_reports", "session_events",
     "evaluator_scores", "verdicts", "leaderboards", "failure_classes", "comparisons", "token_snapshots",
@@ -187,7 +187,9 @@ def test_a_case_is_flaky_when_it_both_passed_and_failed(warehouse: DuckDBWarehou
 def test_failures_are_summed_over_suites_and_runners(warehouse: DuckDBWarehouse) -> None:
     rows = [("s", "a", "gate", 1), ("s", "b", "gate", 2), ("t", "a", "gate", 3), ("s", "a", "timeout", 7)]
     names = ("suite", "runner", "failure_class", "count")
-    warehouse.write("failure_classes", [dict(zip(names, row, strict=True)) for row in rows])
+    pairs = [{"sweep_id": "1", "suite": suite, "runner": runner} for suite in "st" for runner in "ab"]
+    warehouse.write("sweep_pairs", [{**pair, "suite_revision": "1"} for pair in pairs])
+    warehouse.write("failure_classes", [{"suite_revision": "1"} | dict(zip(names, row, strict=True)) for row in rows])
 
     actual = warehouse.frame("SELECT failure_class, count, suites, runners FROM failure_summary")
 

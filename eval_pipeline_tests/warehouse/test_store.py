@@ -37,6 +37,8 @@ MOMENT = datetime(2026, 1, 15, 12, 30, 59, 123_456, tzinfo=UTC)
 VALUES: dict[str, Any] = {
     "VARCHAR": "".join(ODD_TEXTS),
     "VARCHAR[]": ODD_TEXTS,
+    "INTEGER[]": [3, 0],
+    "DOUBLE[]": [0.5, 1e22],
     "JSON": {"deep": [{text: [text, 1, 0.1, None, True]} for text in ODD_TEXTS]},
     "INTEGER": 2**31 - 1,
     "BIGINT": 2**63 - 1,
