@@ -32,6 +32,13 @@ NEW_IN_5 = {
 }  # fmt: skip
 NEW_IN_6 = {"suites": ("category",)}
 NEW_TABLES_IN_7 = ("unranked_pairs",)
+NEW_TABLES_IN_8 = ("pair_statistics",)
+NEW_IN_8 = {
+    "sweep_pairs": ("statistics_id",), "target_executions": ("retry_of",),
+    "leaderboards": (
+        "panel_revision", "cases_revision", "statistics_id", "answers", "apart", "note", "rank_best", "rank_worst",
+    ),
+}  # fmt: skip
 RENAMED = {"sweep_cells": "sweep_pairs"}
 VALUES = {
     "VARCHAR": "x", "VARCHAR[]": ["x", "y"], "JSON": '{"a": 1}', "INTEGER": 3, "BIGINT": 4, "DOUBLE": 0.5,
@@ -83,12 +90,13 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
     """The rows of all tables but `schema_migrations`, by the newest names of tables; columns added later left out."""
     rows = {}
     for table in tables_of(connection):
-        if table not in ("schema_migrations", *NEW_TABLES_IN_7):
-            later = (*NEW_IN_4.get(table, ()), *NEW_IN_5.get(table, ()), *NEW_IN_6.get(table, ()))
+        if table not in ("schema_migrations", *NEW_TABLES_IN_7, *NEW_TABLES_IN_8):
+            name = RENAMED.get(table, table)
+            later = [added for new in (NEW_IN_4, NEW_IN_5, NEW_IN_6, NEW_IN_8) for added in new.get(name, ())]
             frame = connection.execute(f'SELECT * FROM "{table}" ORDER BY ALL')
             names = [column[0] for column in frame.description or ()]
-            rows[RENAMED.get(table, table)] = [
-                tuple(value for name, value in zip(names, row, strict=True) if name not in later)
+            rows[name] = [
+                tuple(value for column, value in zip(names, row, strict=True) if column not in later)
                 for row in frame.fetchall()
             ]
     return rows
@@ -105,7 +113,7 @@ def schema_of(connection: duckdb.DuckDBPyConnection) -> list[Any]:
 def test_a_warehouse_of_version_2_keeps_every_row_under_the_new_names(version_2: duckdb.DuckDBPyConnection) -> None:
     before = rows_of(version_2)
 
-    assert migrate(version_2) == [3, 4, 5, 6, 7]
+    assert migrate(version_2) == [3, 4, 5, 6, 7, 8]
 
     assert rows_of(version_2) == before
     assert all(before.values())
@@ -113,7 +121,7 @@ def test_a_warehouse_of_version_2_keeps_every_row_under_the_new_names(version_2:
 
 
 def test_a_warehouse_of_version_1_gets_what_is_new_and_keeps_its_rows(version_1: duckdb.DuckDBPyConnection) -> None:
-    assert migrate(version_1) == [2, 3, 4, 5, 6, 7]
+    assert migrate(version_1) == [2, 3, 4, 5, 6, 7, 8]
 
     assert version_1.execute("SELECT execution_id, value, passes FROM evaluator_scores").fetchall() == [
         ("x", 0.5, None)
@@ -185,3 +193,35 @@ def test_a_newer_warehouse_is_refused(version_1: duckdb.DuckDBPyConnection) -> N
 
 def test_every_column_of_the_table_of_members_has_a_comment() -> None:
     assert all(column.comment for column in BY_NAME["member_scores"].columns)
+
+
+def test_answers_of_an_older_version_are_counted(tmp_path: Path) -> None:
+    """Two sweeps of one case: it failed, and was tried again with `--refresh failed`."""
+    connection = duckdb.connect(str(tmp_path / "version_7.duckdb"))
+    migrate(connection)
+    connection.execute("DELETE FROM schema_migrations WHERE version = 8")
+    for number, (refresh, status) in enumerate([("missing", "failed"), ("failed", "passed")]):
+        at = f"2026-01-15 12:0{number}:00"
+        for table, row in {
+            "sweeps": {"sweep_id": number, "refresh": refresh},
+            "sweep_pairs": {"sweep_id": number, "suite_plans": 1, "repetitions": 1, "finished_at": at},
+            "target_executions": {"execution_id": number, "key": "k", "completed": True, "started_at": at},
+            "verdicts": {"verdict_id": number, "execution_id": number, "status": status, "score": status == "passed",
+                         "decision_key": "d", "decided_at": at, "repetition": 1, "case_id": "c"},
+        }.items():  # fmt: skip
+            names = [name for name, in connection.execute(
+                "SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()]  # fmt: skip
+            pair = {"sweep_id": number, "suite": "s", "runner": "r", "suite_revision": "1", "runner_revision": "1"}
+            values = {name: value for name, value in {**pair, **row}.items() if name in names}
+            marks = ", ".join("?" * len(values))
+            connection.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values()))
+
+    migrate(connection)
+
+    counted = "SELECT cases, planned, graded, answers, passed, complete FROM pair_statistics"
+    assert connection.execute(counted).fetchall() == [(["c"], [1], [1], [2], [1], True)]
+    assert connection.execute("SELECT execution_id, retry_of FROM target_executions ORDER BY 1").fetchall() == [
+        ("0", None), ("1", "0")
+    ]  # fmt: skip
+    named = "SELECT count(*) FROM sweep_pairs JOIN pair_statistics USING (statistics_id)"
+    assert connection.execute(named).fetchall() == [(2,)]

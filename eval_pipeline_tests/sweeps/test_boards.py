@@ -1,0 +1,253 @@
+"""Boards after edits, partial runs, retries and deletions: only complete answers rank, compared by the same rules."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.sweeps.deletion import delete_stored
+from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
+
+TEXTS = {"pass": "2", "fail": "nothing", "crash": "crash"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ProjectFolder:
+    project = make_project(tmp_path / "project")
+    project.write_runners(a_runner_entry("x"), a_runner_entry("y"))
+    return project
+
+
+def only(*cases: str) -> CaseFilter:
+    return CaseFilter(ids=frozenset(cases))
+
+
+def board(folder: ProjectFolder) -> dict[str, dict[str, Any]]:
+    """The standings of the suite, by runner."""
+    standings = folder.session().store.update_leaderboards().filter(scope="suite")
+    return {row["runner"]: row for row in standings.iter_rows(named=True)}
+
+
+def test_a_part_of_an_edited_suite_changes_no_standing(folder: ProjectFolder) -> None:
+    for runner in ("x", "y"):
+        folder.sweep(runner=runner)
+    before = board(folder)
+
+    folder.write_suite(a_test("a", text="22 pears"), a_test("b"))
+    folder.sweep(runner="x", cases=only("a"))
+
+    after = board(folder)
+    assert after["x"]["note"] == "a later run carried out 1 of 2 plans"
+    assert [_numbers(row) for row in after.values()] == [_numbers(row) for row in before.values()]
+
+
+def _numbers(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in ("board_id", "computed_at", "note")}
+
+
+def test_the_first_runner_of_an_edited_suite_ranks_and_the_others_are_listed_apart(folder: ProjectFolder) -> None:
+    for runner in ("x", "y"):
+        folder.sweep(runner=runner)
+    folder.write_suite(a_test("a", text="22 pears"), a_test("b"))
+    folder.sweep(runner="x")
+
+    rows = board(folder)
+
+    assert {name: (row["rank"], row["apart"]) for name, row in rows.items()} == {
+        "x": (1, None),
+        "y": (None, "another revision of the suite"),
+    }
+    assert rows["y"]["pass_rate"] == 1.0
+
+
+def test_other_thresholds_and_other_evaluators_are_not_compared(folder: ProjectFolder) -> None:
+    folder.sweep(runner="x")
+    folder.sweep(runner="y", threshold=0.95)
+
+    assert [row["apart"] for row in board(folder).values()] == [None, "other evaluators, graders or thresholds"]
+
+
+def test_cases_that_cannot_be_loaded_are_planned_and_not_graded(folder: ProjectFolder) -> None:
+    folder.write_suite(a_test("a"), a_test("b", {"type": "contains"}))
+    folder.sweep(runner="x")
+
+    row = board(folder)["x"]
+
+    assert (row["planned"], row["graded"], row["coverage"], row["rank"]) == (2, 1, 0.5, None)
+
+
+def test_a_runner_that_was_stopped_by_a_budget_keeps_its_last_complete_standing(folder: ProjectFolder) -> None:
+    folder.sweep(runner="x")
+    folder.sweep(runner="x", refresh="all", budget_calls=1)
+
+    row = board(folder)["x"]
+
+    assert (row["pass_rate"], row["coverage"], row["note"]) == (1.0, 1.0, "a later run carried out 1 of 2 plans")
+
+
+def test_a_fair_coin_that_is_thrown_again_until_it_passes_is_still_fair(folder: ProjectFolder) -> None:
+    coin, cases = random.Random(4), [f"c{number}" for number in range(100)]
+    folder.write_suite(*(a_test(case) for case in cases))
+
+    for refresh in ("missing", "failed", "failed", "failed"):
+        folder.write_answers(**{case: coin.choice(["2", "nothing"]) for case in cases})
+        folder.sweep(runner="x", refresh=refresh)
+
+    row = board(folder)["x"]
+    newest = folder.ask("SELECT avg((status = 'passed')::INTEGER) FROM current_verdicts")[0][0]
+    assert newest > 0.9
+    assert row["answers"] > 150
+    assert 0.4 < row["passed"] / row["answers"] < 0.6
+
+
+def test_an_answer_that_replaced_an_error_counts_alone_and_a_refresh_of_all_starts_anew(folder: ProjectFolder) -> None:
+    def after(answer: str, refresh: str) -> tuple[int, int, int]:
+        folder.write_answers(a=TEXTS[answer], b="2")
+        folder.sweep(runner="x", refresh=refresh)
+        row = board(folder)["x"]
+        return row["graded"], row["answers"], row["passed"]
+
+    assert after("crash", "missing") == (1, 1, 1)
+    assert after("fail", "failed") == (2, 2, 1)
+    assert after("crash", "failed") == (2, 2, 1)
+    assert after("pass", "missing") == (2, 3, 2)
+    assert after("fail", "all") == (2, 2, 1)
+
+
+def test_standings_name_the_sweep_that_they_are_from(folder: ProjectFolder) -> None:
+    sweeps = dict(zip("xy", (folder.sweep_cells([PairKey("sums", runner)])[0] for runner in "xy"), strict=True))
+
+    assert {runner: row["sweep_id"] for runner, row in board(folder).items()} == sweeps
+
+
+def _pairs(*runners: str) -> list[Any]:
+    from eval_pipeline.warehouse.journal import PairKey
+
+    return [PairKey("sums", runner) for runner in runners]
+
+
+# Random histories against a board that is computed from what the history did, not from what was stored.
+
+OPERATIONS = st.one_of(
+    st.tuples(st.just("edit"), st.sampled_from("abc")),
+    st.tuples(st.just("remove"), st.sampled_from("bc")),
+    st.tuples(st.just("delete"), st.sampled_from("xy")),
+    st.tuples(
+        st.just("sweep"),
+        st.sampled_from("xy"),
+        st.sampled_from(["missing", "missing", "failed", "all"]),
+        st.sampled_from(["", "", "a", "bc"]),
+        st.tuples(*[st.sampled_from(["pass", "fail", "fail", "crash"])] * 3),
+    ),
+)
+
+
+@dataclass
+class Reference:
+    """What a board has to show, kept naively beside the project: attempts at each case since its last fresh start."""
+
+    cases: dict[str, int] = field(default_factory=lambda: {"a": 0, "b": 0})
+    edits: int = 0
+    attempts: dict[tuple[str, str, int], list[str]] = field(default_factory=dict)
+    reached: dict[tuple[str, int], set[str]] = field(default_factory=dict)
+    standings: dict[str, tuple[int, int, dict[str, list[str]]]] = field(default_factory=dict)
+    sweeps: int = 0
+
+    def sweep(self, runner: str, refresh: str, selected: str, answers: Mapping[str, str]) -> None:
+        self.sweeps += 1
+        chosen = [case for case in self.cases if not selected or case in selected]
+        for case in chosen:
+            self._carry_out(runner, case, refresh, answers[case])
+        reached = self.reached.setdefault((runner, self.edits), set())
+        reached.update(chosen)
+        if reached == set(self.cases):
+            current = {case: list(self.attempts[runner, case, version]) for case, version in self.cases.items()}
+            self.standings[runner] = self.edits, self.sweeps, current
+
+    def _carry_out(self, runner: str, case: str, refresh: str, answer: str) -> None:
+        known = self.attempts.setdefault((runner, case, self.cases[case]), [])
+        valid = [attempt for attempt in known if attempt != "crash"]
+        if refresh == "all" or not valid:
+            known[:] = [answer]
+        elif known[-1] == "crash" or (refresh == "failed" and known[-1] == "fail"):
+            known.append(answer)
+
+    def forget(self, runner: str) -> None:
+        self.standings.pop(runner, None)
+        self.attempts = {key: attempts for key, attempts in self.attempts.items() if key[0] != runner}
+        self.reached = {key: cases for key, cases in self.reached.items() if key[0] != runner}
+
+    def board(self) -> dict[str, tuple[Any, ...]]:
+        newest = max(self.standings.values(), key=lambda standing: standing[1], default=(0, 0, {}))
+        return {
+            runner: self._row(edits == newest[0], current) for runner, (edits, _, current) in self.standings.items()
+        }
+
+    @staticmethod
+    def _row(compared: bool, current: Mapping[str, list[str]]) -> tuple[Any, ...]:
+        valid = {case: [a for a in attempts if a != "crash"] for case, attempts in current.items()}
+        graded = {case: answers for case, answers in valid.items() if answers}
+        rates = [answers.count("pass") / len(answers) for answers in graded.values()]
+        rate = round(sum(rates) / len(rates), 9) if rates else None
+        ranked = compared and len(graded) / len(current) >= 0.9
+        return ranked, len(current), len(graded), sum(map(len, graded.values())), rate
+
+
+def shown(rows: Mapping[str, dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    return {
+        runner: (
+            row["rank"] is not None, row["planned"], row["graded"], row["answers"],
+            None if row["pass_rate"] is None else round(row["pass_rate"], 9),
+        )
+        for runner, row in rows.items()
+        if row["apart"] is None or not row["apart"].startswith("unfinished")
+    }  # fmt: skip
+
+
+def carry_out(folder: ProjectFolder, reference: Reference, operation: tuple[Any, ...]) -> None:
+    kind, name, *more = operation
+    if kind == "sweep":
+        refresh, selected, flips = more
+        answers = dict(zip("abc", flips, strict=True))
+        folder.write_answers(**{case: TEXTS[answer] for case, answer in answers.items()})
+        if any(not selected or case in selected for case in reference.cases):
+            folder.sweep(runner=name, refresh=refresh, cases=only(*selected))
+            reference.sweep(name, refresh, selected, answers)
+        return
+    if kind == "delete":
+        if any(key[0] == name for key in reference.reached):
+            delete_stored(folder.session().store, "runner", [name], dry_run=False)
+            reference.forget(name)
+        return
+    reference.edits += 1
+    if kind == "edit":
+        reference.cases[name] = reference.edits
+    else:
+        reference.cases.pop(name, None)
+    tests = [
+        a_test(case, contains("2"), text=f"2 apples, {version}") for case, version in sorted(reference.cases.items())
+    ]
+    folder.write_suite(*tests, description=f"edit {reference.edits}")
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@given(st.lists(OPERATIONS, min_size=3, max_size=7))
+def test_after_any_history_the_board_is_that_of_a_naive_reference(history: list[tuple[Any, ...]]) -> None:
+    with TemporaryDirectory() as root:
+        folder, reference = make_project(Path(root) / "project"), Reference()
+        folder.write_runners(a_runner_entry("x"), a_runner_entry("y"))
+        folder.write_suite(*(a_test(case, contains("2"), text="2 apples, 0") for case in "ab"), description="edit 0")
+        for operation in history:
+            carry_out(folder, reference, operation)
+
+        assert shown(board(folder)) == reference.board()
