@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from eval_pipeline.leaderboards.show import BOARD_HEAD, UNKNOWN, ages_differ, board_rows, short_period
+from eval_pipeline.leaderboards.show import BOARD_HEAD, UNKNOWN, ages_differ, board_remarks, board_rows, short_period
 
 UNLIMITED = 1_000_000
 """The width of output that no terminal shows."""
@@ -77,6 +77,8 @@ def _print_board(
     layout = Layout(keep=sum(name in keep for name in head), right=frozenset(head) - frozenset(_BOARD_NAMES))
     print_line(console, title, style="bold")
     left_out = print_table(console, head, list(zip(*(cells for _, cells in columns), strict=True)), layout)
+    for remark in board_remarks(standings):
+        print_line(console, remark, style="dim")
     console.print()
     return left_out
 

@@ -122,6 +122,20 @@ def board_rows(standings: pl.DataFrame) -> list[tuple[str, ...]]:
     ]
 
 
+def board_remarks(standings: pl.DataFrame) -> list[str]:
+    """Return why runners are not ranked, what unfinished later runs reached, and what `=` is; one line each."""
+    lines: list[str] = []
+    for row in standings.iter_rows(named=True):
+        if row.get("apart") is not None:
+            answered = period(row.get("oldest_answer_at"), row.get("newest_answer_at"))
+            lines.append(f"{row['runner']} is not ranked: {row['apart']} (answered {answered})")
+        if row.get("note") is not None:
+            lines.append(f"{row['runner']}: {row['note']}; its last complete standing is shown")
+    if any(row["tied_with_best"] and row["rank"] != 1 for row in standings.iter_rows(named=True)):
+        lines.append("=: not shown to be worse than the best (paired tests of all pairs, Holm's adjustment)")
+    return lines
+
+
 def _total(input_tokens: int | None, output_tokens: int | None) -> int | None:
     return None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.failures import failure_class
-from eval_pipeline.leaderboards.show import BOARD_HEAD, board_rows, counted, markdown_table, percent
+from eval_pipeline.leaderboards.show import BOARD_HEAD, board_remarks, board_rows, counted, markdown_table, percent
 from eval_pipeline.leaderboards.standings import OVERALL
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE
 from eval_pipeline.sweeps.outcomes import PairOutcome
@@ -67,7 +67,10 @@ def board_tables(standings: pl.DataFrame) -> str:
     boards = {suite: per_suite.filter(pl.col("suite") == suite) for suite in suites_of(standings)}
     if len(boards) > 1:
         boards = {"Overall (mean over suites)": standings.filter(pl.col("suite") == OVERALL), **boards}
-    tables = [f"### {title}\n\n{markdown_table(BOARD_HEAD, board_rows(board))}" for title, board in boards.items()]
+    tables = [
+        "\n\n".join([f"### {title}", markdown_table(BOARD_HEAD, board_rows(board)), *board_remarks(board)])
+        for title, board in boards.items()
+    ]
     return "\n\n".join(tables) or "nothing graded yet"
 
 

@@ -11,6 +11,7 @@ import pytest
 from eval_pipeline.leaderboards.show import (
     BOARD_HEAD,
     amount,
+    board_remarks,
     board_rows,
     counted,
     interval,
@@ -137,3 +138,12 @@ def test_a_count_agrees_with_a_verb_too() -> None:
     nouns = ("entry is no test", "entries are no tests")
 
     assert [counted(number, *nouns) for number in (1, 2)] == ["1 entry is no test", "2 entries are no tests"]
+
+
+def test_what_is_not_ranked_has_its_reason_and_a_tie_its_legend() -> None:
+    standings = board(*many("best", 20), *many("near", 18, 2), *many("errs", 2, errored=18)).filter(scope="suite")
+
+    assert board_remarks(standings) == [
+        "errs is not ranked: 10.0 % graded, below 90.0 % (answered –)",
+        "=: not shown to be worse than the best (paired tests of all pairs, Holm's adjustment)",
+    ]
