@@ -98,9 +98,9 @@ def compare_command(
 ) -> None:
     """Compare a baseline with candidates, case by case: wins, losses, ties, and the mean change with its interval.
 
-    A side is a runner, sweep:ID (also latest, previous, or the start of an ID; @RUNNER selects one of its runners),
-    board:ID, current, an AgentV run folder or index.jsonl, or a json or jsonl export. A single side with several
-    runners compares those with each other. Ungraded cases are left out and counted.
+    A side is a runner, sweep:ID (or the start of an ID; latest and previous have finished and cover the same; @RUNNER
+    selects one runner), board:ID, current, an AgentV run folder or index.jsonl, or a json or jsonl export. A single
+    side with several runners compares those with each other. Ungraded cases are left out and counted.
 
     The gate is NO-GO when the interval of a candidate's change shows a drop beyond --max-drop or --max-relative-drop,
     GO when it excludes one, else INCONCLUSIVE.

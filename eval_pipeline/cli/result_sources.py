@@ -14,7 +14,8 @@ from eval_pipeline.cli.options import open_project
 from eval_pipeline.errors import InputError, UnknownName, WarehouseError
 from eval_pipeline.exports.result_files import read_result_file
 from eval_pipeline.leaderboards.results import Results
-from eval_pipeline.warehouse.selections import read_results, runner_names, select, sweep_ids
+from eval_pipeline.warehouse.comparable_sweeps import PLACES, comparable_sweep, comparable_sweeps
+from eval_pipeline.warehouse.selections import read_results, runner_names, select
 from eval_pipeline.warehouse.store import Connection
 
 KINDS = ("current", "sweep", "board")
@@ -75,11 +76,11 @@ class ResultSources:
         raise UnknownName("runner", name, known) if known else InputError(f"'{name}' is not {FORMS}")
 
     def newest(self, count: int) -> list[Results]:
-        """Return the newest sweeps with results of the selected suites and runners, oldest first."""
-        ids = sweep_ids(self.connection, self.suites, self.runners)[:count]
+        """Return the newest comparable sweeps of the selected suites and runners, oldest first."""
+        ids = comparable_sweeps(self.connection, self.suites, self.runners)[:count]
         if not ids:
             names = ", ".join([*self.suites, *self.runners]) or "anything"
-            raise InputError(f"no sweep has results of {names}; run a sweep first (eval-pipeline run)")
+            raise InputError(f"no finished sweep has results of {names}; run a sweep first (eval-pipeline run)")
         return [self._stored(f"sweep:{id_}", self.runners, id_) for id_ in reversed(ids)]
 
     def _runners(self) -> list[str]:
@@ -89,6 +90,9 @@ class ResultSources:
             return []
 
     def _stored(self, selector: str, runners: Sequence[str], name: str) -> Results:
+        kind, _, requested = selector.partition(":")
+        if kind == "sweep" and requested in PLACES:
+            selector = f"sweep:{comparable_sweep(self.connection, requested, self.suites, runners)}"
         selection = select(self.connection, selector, suites=self.suites, runners=runners)
         return read_results(self.connection, selection, name)
 

@@ -300,7 +300,7 @@ def test_the_picture_of_a_trend_is_written(cli_project: CliProject, tmp_path: Pa
     [
         (["latest"], "a trend needs at least two sweeps, got 1"),
         (["latest", "previous", "--last", "2"], "not both"),
-        (["--last", "5", "--runner", "nobody"], "no sweep has results of nobody"),
+        (["--last", "5", "--runner", "nobody"], "no finished sweep has results of nobody"),
         (["latest", "latest"], "named twice"),
         (["1999", "latest"], "no sweep '1999'"),
     ],
@@ -310,6 +310,19 @@ def test_sweeps_that_make_no_trend_are_said(cli_project: CliProject, arguments: 
 
     assert answer.code == 2
     assert message in answer.err
+
+
+def test_one_pair_that_was_run_is_no_sweep_to_compare_the_whole_one_with(tmp_path: Path) -> None:
+    project = make_cli_project(tmp_path)
+    project("run", "--quiet")
+    project("run", "--quiet", "--runner", "greeter", "suites/greetings.yaml")
+
+    whole = project("compare", "sweep:previous", "sweep:latest")
+    pair = project("compare", "sweep:previous@greeter", "sweep:latest@greeter", "--suite", "greetings", "--json")
+
+    assert whole.code == 2
+    assert "finished with the same suites, runners, cases and tags; name one: sweep:ID" in whole.err
+    assert pair.document["summary"]["paired"] == 3
 
 
 def test_sides_are_rated_by_their_wins_over_each_other(cli_project: CliProject) -> None:
