@@ -43,8 +43,17 @@ def _binomial_tail(at_least: int, trials: int) -> float:
     """The probability of at least so many heads in fair tosses; exact to 1,000 tosses, beyond that by logarithms."""
     heads = range(at_least, trials + 1)
     if trials <= 1_000:
-        return sum(math.comb(trials, count) for count in heads) / (1 << trials)
+        return _combinations(at_least, trials) / (1 << trials)
     return min(1.0, math.fsum(math.exp(_log_comb(trials, count) - trials * math.log(2)) for count in heads))
+
+
+def _combinations(at_least: int, trials: int) -> int:
+    """The number of outcomes with at least so many heads, each count from the one before."""
+    outcomes, total = math.comb(trials, at_least), 0
+    for heads in range(at_least, trials + 1):
+        total += outcomes
+        outcomes = outcomes * (trials - heads) // (heads + 1)
+    return total
 
 
 def _log_comb(trials: int, heads: int) -> float:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.statistics.clusters import clustered_error, clustered_interval
+from eval_pipeline.statistics.student import t_quantile
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
 from eval_pipeline_tests.conformance.public_verbs import CommandResult, command, new_folder, result_row, write_results
 from eval_pipeline_tests.conformance.recorded_facts import Row
@@ -81,7 +83,33 @@ def _check_grouped(row: Row, seen: Observation) -> None:
 
 
 def _clustered(row: Row) -> Observation:
-    not_offered("errors of clustered cases; cases are taken as independent")
+    """Values of any range go through the functions that the interval of `compare` is computed with."""
+    given = row.data["input"]
+    clusters = [math.nan if name == "NaN" else name for name in given["clusters"]]
+    try:
+        error = clustered_error(given["values"], clusters)
+    except ValueError as refused:
+        return Observation(values={"refused": str(refused)})
+    interval = clustered_interval(given["values"], clusters, given.get("level", 0.95))
+    return Observation(values={"error": error, "interval": interval, "clusters": len(set(clusters))})
+
+
+def _check_error(row: Row, seen: Observation) -> None:
+    expected = row.data["expect"]
+    if isinstance(expected, str):
+        assert "has no cluster" in seen.values["refused"]
+    else:
+        assert seen.values["error"] == near(row, expected)
+
+
+def _check_clustered_interval(row: Row, seen: Observation) -> None:
+    """The row holds a formula: mean ± Student's quantile (clusters - 1) × clustered error."""
+    given, values = row.data["input"], seen.values
+    half = t_quantile(values["clusters"] - 1, given["level"]) * values["error"]
+    middle = statistics.fmean(given["values"])
+
+    assert "t(0.975,g-1)*clustered_stderr" in row.data["expect"]["formula"]
+    assert list(values["interval"]) == near(row, [middle - half, middle + half])
 
 
 # Paired tests
@@ -228,6 +256,8 @@ OBSERVERS: Mapping[str, Callable[[Row], Observation]] = {
 }
 CHECKS: Mapping[str, Callable[[Row, Observation], None]] = {
     "ci_t": _check_student,
+    "ci_t_clustered": _check_clustered_interval,
+    "clustered_stderr": _check_error,
     "t_ppf_0.975": _check_quantile,
     "grouped_mean": _check_grouped,
     "flip_report": _check_flips,
