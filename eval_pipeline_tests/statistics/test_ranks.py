@@ -77,7 +77,7 @@ def _told_apart(sides: Sequence[Sequence[float]]) -> bool:
 
 QUICK = [(30, 1, 0.6, 0.7, 0.0, 250), (30, 5, 0.6, 0.7, 0.5, 150)]
 FULL = [
-    (cases, repetitions, icc, rate, own, 1_000)
+    (cases, repetitions, icc, rate, own, 400)
     for cases in (10, 30, 100)
     for repetitions in (1, 5)
     for icc in (0.3, 0.8)
