@@ -19,6 +19,7 @@ from eval_pipeline.executions.output_guard import OutputGuard
 from eval_pipeline.executions.program_watcher import all_processes, marked_processes
 from eval_pipeline.executions.started_programs import owner_variables
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
+from eval_pipeline.parsing.private_files import umask_of_programs
 
 MARKER = "EVAL_PIPELINE_EXECUTION"
 GRACE_S = 5.0
@@ -93,7 +94,10 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     """Start a program in a process group of its own."""
     with stdout.open("wb") as out, stderr.open("wb") as err, _input_file(stdin, stdout.parent) as source:
-        return subprocess.Popen(command, stdin=source, stdout=out, stderr=err, cwd=cwd, env=env, start_new_session=True)
+        return subprocess.Popen(
+            command, stdin=source, stdout=out, stderr=err, cwd=cwd, env=env, start_new_session=True,
+            umask=umask_of_programs(),
+        )  # fmt: skip
 
 
 def _exit_future(process: subprocess.Popen[bytes]) -> asyncio.Future[tuple[int, float]]:

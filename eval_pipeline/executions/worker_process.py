@@ -20,6 +20,7 @@ from typing import Any
 from eval_pipeline.executions import worker
 from eval_pipeline.executions.frames import FrameBuffer
 from eval_pipeline.executions.started_programs import owner_variables
+from eval_pipeline.parsing.private_files import umask_of_programs
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[4]); "
@@ -130,7 +131,12 @@ class WorkerProcess:
         env = {**os.environ, **owner_variables()}
         command = [sys.executable, "-P", "-c", _START, str(descriptor), str(os.getpid()), mode, path]
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), env=env, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            pass_fds=(descriptor,),
+            env=env,
+            start_new_session=True,
+            umask=umask_of_programs(),
         )
         self._theirs.close()
         if self._killed:

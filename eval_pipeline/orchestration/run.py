@@ -17,6 +17,7 @@ from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import PAIRS, SUITES, partition_key, range_tags
 from eval_pipeline.orchestration.sqlite_storage import events_together
+from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, CollectingObserver, PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -35,6 +36,7 @@ class SweepRun:
     problem: str | None = None
 
 
+@private_files()
 def run_sweep(
     session: ProjectSession, suites: Sequence[ValidatedSuite], pairs: Sequence[PairKey], config: dict[str, Any]
 ) -> SweepRun:

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.sweeps.harmless_names import by_harmless_name
 
 MODULE = "eval_pipeline.orchestration.definitions"
@@ -85,6 +86,7 @@ def describe_home(folder: Path, data: Path) -> str:
     )
 
 
+@private_files()
 def prepare_home(data: Path, root: Path | None = None) -> Path:
     """Return the instance's folder, with settings when it has none yet; settings of a user stay as they are."""
     home = dagster_home(data, root)

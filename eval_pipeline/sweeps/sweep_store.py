@@ -14,6 +14,7 @@ import polars as pl
 from eval_pipeline.executions.started_programs import end_orphans, marked
 from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
 from eval_pipeline.leaderboards.standings import rank
+from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
@@ -68,7 +69,7 @@ class SweepStore:
         def waits(what: str) -> None:
             report(f"another sweep of this data folder is under way: {what}")
 
-        with held(self.warehouse.storage.lock("sweep"), waits, stop or StopRequest()):
+        with private_files(), held(self.warehouse.storage.lock("sweep"), waits, stop or StopRequest()):
             folder = self.warehouse.storage.workspaces
             end_orphans(folder)
             with marked(folder):

@@ -22,6 +22,7 @@ from filelock import FileLock
 
 from eval_pipeline.errors import InputError, WarehouseError
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.columns import Row, Table
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
@@ -71,6 +72,7 @@ class DuckDBWarehouse:
     def is_missing(self) -> bool:
         return self.results.exists() and not self.path.exists()
 
+    @private_files()
     def restore(self) -> None:
         copy = self.path.with_suffix(f".{os.getpid()}.tmp")
         with FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
@@ -88,7 +90,7 @@ class DuckDBWarehouse:
         without polling; a file lock, held for the transaction only, serializes processes.
         """
         # Lock order: thread lock, then file lock. FileLock polls, so threads of one process never compete for it.
-        with self._turn:
+        with self._turn, private_files():
             if self._connection is not None:
                 yield self._connection
                 return
@@ -107,6 +109,7 @@ class DuckDBWarehouse:
                     self._connection.close()
                     self._connection = None
 
+    @private_files()
     def ingest(self, *journals: Mapping[str, Path]) -> None:
         """Store journals (JSON lines, by table) in one transaction; rows replace stored rows of the same key.
 
@@ -147,10 +150,12 @@ class DuckDBWarehouse:
                     _make_room(connection, path.stat().st_size, longest)
                 _replace(connection, BY_NAME[name], _reader(BY_NAME[name], path, longest, exact=exact))
 
+    @private_files()
     def write(self, table: str, rows: Iterable[Row]) -> None:
         with self._spooled(table, rows) as path:
             self.ingest({table: path})
 
+    @private_files()
     def replace(self, table: str, frame: pl.DataFrame, where: Mapping[str, Any]) -> None:
         columns = ", ".join(f'"{name}"' for name in BY_NAME[table].column_names)
         with self._spooled(table, frame.iter_rows(named=True)) as path, self.transaction() as connection:
@@ -173,7 +178,7 @@ class DuckDBWarehouse:
         if not self.path.exists():
             return
         copy = self.path.with_suffix(f".{os.getpid()}.compact")
-        with self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+        with private_files(), self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
             try:
                 _copy_rows(self.path, copy, self._migrations)
                 copy.replace(self.path)
@@ -184,7 +189,7 @@ class DuckDBWarehouse:
         if not self.path.exists():
             return
         # The lock keeps writers out, so the copied file has no open transaction; a rename is atomic for readers.
-        with self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+        with private_files(), self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
             publish_copy(self.path, self.results, CONFIG)
 
     @contextmanager

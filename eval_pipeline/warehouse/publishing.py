@@ -26,6 +26,8 @@ def publish_copy(source: Path, target: Path, config: Config) -> None:
     copy = target.with_suffix(f".{os.getpid()}.tmp")
     try:
         shutil.copyfile(source, copy)
+        if target.exists():  # an analyst of another account may have been let in
+            shutil.copymode(target, copy)
         _check(copy, source)
         copy.replace(target)
     except (duckdb.Error, OSError) as error:

@@ -188,7 +188,6 @@ _ANSWERS = textwrap.dedent("""
         secret = os.environ["PRINTED_SECRET"]
         print("printed", secret)
         print("printed", secret, file=sys.stderr)
-        os.write(1, ("written " + secret + "\\n").encode())
         logging.getLogger("theirs").warning("logged %s", secret)
         if prompt == "fail":
             raise ValueError("no access with " + secret)

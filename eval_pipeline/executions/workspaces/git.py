@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eval_pipeline.executions.started_programs import owner_variables
+from eval_pipeline.parsing.private_files import umask_of_programs
 
 TIME_LIMIT_S = 300.0
 _LOOKUP_LIMIT_S = 30.0
@@ -102,6 +103,7 @@ async def git(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
+            umask=umask_of_programs(),
         )
     except (OSError, ValueError) as error:
         raise GitFailure(f"git cannot be started: {error}") from error
