@@ -121,6 +121,9 @@ def _before_money(session: ProjectSession, suites: Sequence[Suite]) -> Iterator[
     for errors in by_suite.values():
         more = f" (and {counted(len(errors) - 1, 'other runner')} in this suite)" if len(errors) > 1 else ""
         yield Finding(severity="warning", message=f"run refuses it: {errors[0].problem}{more}", place=errors[0].place)
+    ungraded = [error for errors_of in checked.ungraded.values() for error in errors_of.values()]
+    for error in {str(error): error for error in ungraded}.values():
+        yield Finding(severity="warning", message=f"run leaves it out: {error.problem}", place=error.place)
     yield from map(_warning, checked.warnings)
 
 

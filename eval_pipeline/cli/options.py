@@ -24,7 +24,7 @@ from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
 from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
-from eval_pipeline.sweeps.preflight import preflight
+from eval_pipeline.sweeps.preflight import Preflight, preflight
 from eval_pipeline.sweeps.project import Project, load_project, unknown_defaults
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.retention import moment_before
@@ -120,7 +120,8 @@ def selection_options(command: Command) -> Command:
 class Selection:
     """The selection of a command: a project session with loaded suites, selected runners and resolved options.
 
-    `pairs` are the pairs with at least one case to execute, suite by suite; `warnings` are about suites and money.
+    `pairs` are the pairs with at least one case to execute, suite by suite; `warnings` are about suites and money;
+    `checked` is what else is known before money is spent.
     """
 
     session: ProjectSession
@@ -130,6 +131,7 @@ class Selection:
     launch: LaunchOptions
     options: SweepOptions
     warnings: Sequence[str] = ()
+    checked: Preflight | None = None
 
     def require_cases(self) -> None:
         """Raise InputError with the reason when no case can be executed."""
@@ -142,7 +144,8 @@ class Selection:
     @property
     def problems(self) -> list[InputError]:
         """Files and cases that cannot be executed."""
-        return [*self.session.broken, *(error for ready in self.suites for error in ready.errors)]
+        invalid = [*self.session.broken, *(error for ready in self.suites for error in ready.errors)]
+        return [*invalid, *(_ungraded(self.checked) if self.checked is not None else ())]
 
 
 def open_project(project: Path | None, data: Path | None, runners_file: Path | None = None) -> Project:
@@ -207,15 +210,17 @@ def select_in(
         select_runners(session.load_runners(), [launch.grader])  # raises for an unknown one
     resolved = launch.resolve(session.project.defaults)
     read = [*empty, *(each.suite for each in ready)]
-    warnings = _known_before(session, read, list(used), resolved, strict=strict)
+    checked = _checked_before_money(session, list(used), resolved)
+    warnings = _known_before(session, read, list(used), checked, strict=strict)
     return Selection(
         session=session,
         suites=ready,
         runners=list(distinct.values()),
-        pairs=list(used),
+        pairs=[pair for pair in used if pair not in checked.errors],
         launch=launch,
         options=resolved,
         warnings=warnings,
+        checked=checked,
     )
 
 
@@ -246,30 +251,37 @@ _FIELDS = {
 
 
 def _known_before(
-    session: ProjectSession, suites: list[Suite], pairs: list[PairKey], options: SweepOptions, *, strict: bool
+    session: ProjectSession, suites: list[Suite], pairs: list[PairKey], checked: Preflight, *, strict: bool
 ) -> Sequence[str]:
-    """Return the warnings about suites and money. Raises InputErrors; with `strict` for a warning, too."""
-    about_money = [*_check_before_money(session, pairs, options), *_missing_graders(session, pairs)]
+    """Return the warnings about suites and money. Raises InputErrors for a warning with `strict`."""
+    about_money = [*checked.warnings, *_missing_graders(session, pairs, checked)]
     if strict:
         require_no_warnings(suites, about_money)
     return [*grouped_warnings(suites), *about_money]
 
 
-def _missing_graders(session: ProjectSession, pairs: list[PairKey]) -> Iterator[str]:
-    """Yield a warning for each runner whose grader does not exist; no evaluator of these pairs needs it."""
-    runners = {runner.address: runner for runner in map(session.runner_of, pairs)}
+def _missing_graders(session: ProjectSession, pairs: list[PairKey], checked: Preflight) -> Iterator[str]:
+    """Yield a warning for each runner whose grader does not exist; no evaluator of its pairs needs it."""
+    needless = [pair for pair in pairs if pair not in checked.errors and pair not in checked.ungraded]
+    runners = {runner.address: runner for runner in map(session.runner_of, needless)}
     for problem in (runner.missing_grader for runner in runners.values()):
         if problem is not None:
             yield f"{problem}; nothing that is carried out now needs this grader"
 
 
-def _check_before_money(session: ProjectSession, pairs: list[PairKey], options: SweepOptions) -> Sequence[str]:
-    """Return what to know before any execution costs money. Raises InputErrors for pairs that have no usable grader,
-    or whose budget cannot hold."""
+def _checked_before_money(session: ProjectSession, pairs: list[PairKey], options: SweepOptions) -> Preflight:
+    """Return what is known before any execution costs money. Raises InputErrors when no pair has a usable grader, and
+    for a budget that cannot hold."""
     checked = preflight(session, session.pairs(pairs), options)
-    if checked.errors:
+    if checked.unlimited or (checked.errors and len(checked.errors) == len(pairs)):
         raise InputErrors(list({str(error): error for error in checked.errors.values()}.values()))
-    return checked.warnings
+    return checked
+
+
+def _ungraded(checked: Preflight) -> Iterator[InputError]:
+    """Yield the reason of each case that cannot be graded, of pairs without any other case once."""
+    reasons = [*checked.errors.values(), *(error for errors in checked.ungraded.values() for error in errors.values())]
+    yield from {str(reason): reason for reason in reasons}.values()
 
 
 def _check_cases_runners(suites: list[ValidatedSuite], chosen: Collection[str]) -> None:

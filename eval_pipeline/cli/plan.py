@@ -33,7 +33,7 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     selection = select(**selected)
     selection.require_cases()
     print_warnings(Console(stderr=True), selection.warnings)
-    plans = list(plan_sweep(selection.session, selection.pairs, selection.options))
+    plans = list(plan_sweep(selection.session, selection.pairs, selection.options, selection.checked))
     if as_json:
         click.echo(to_json([_as_json(plan) for plan in plans]).decode())
         return

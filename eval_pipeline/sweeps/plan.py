@@ -23,6 +23,7 @@ from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepCounts
 from eval_pipeline.sweeps.pairs import Pair, executes, pair_plans
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
+from eval_pipeline.sweeps.preflight import Preflight
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.reasons import reasons_of_new
 from eval_pipeline.sweeps.sweep import make_graders
@@ -43,12 +44,16 @@ class SweepPlan:
     reasons: Mapping[str, int] = field(default_factory=dict)
 
 
-def plan_sweep(session: ProjectSession, names: Iterable[PairKey], options: SweepOptions) -> Iterator[SweepPlan]:
+def plan_sweep(
+    session: ProjectSession, names: Iterable[PairKey], options: SweepOptions, checked: Preflight | None = None
+) -> Iterator[SweepPlan]:
     """Yield the plan of each pair: how many plans are reused, to execute (`executed`), to score again (`rescored`).
 
-    A case that may end early is counted with all its repetitions, until a stored one settles it.
+    A case that may end early is counted with all its repetitions, until a stored one settles it. Cases that `checked`
+    has no grader for are left out.
     """
     pairs = session.pairs(names)
+    pairs = checked.usable(pairs) if checked is not None else pairs
     history = StoredHistory(session.warehouse, pairs)
     graders = make_graders(options, session.warehouse, session.runner)
     unfinished = unfinished_refreshes(session.warehouse, options)

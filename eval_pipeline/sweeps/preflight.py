@@ -3,21 +3,22 @@ their budgets can hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.planning import pair_cases
 from eval_pipeline.executions.runners import UnusableRunner
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import NOTHING
-from eval_pipeline.suites.case_list import traits_of
+from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.sweeps.budget import unknown_cost
 from eval_pipeline.sweeps.costs import limits_of, reports_cost
 from eval_pipeline.sweeps.grading import Graders, graded_part
 from eval_pipeline.sweeps.options import SweepOptions
-from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import PairKey
@@ -28,34 +29,68 @@ _ENDPOINT = ("wire", "base_url", "api_format")
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """Why pairs cannot be carried out, for those that cannot, and what to know before money is spent."""
+    """What is known before money is spent.
+
+    `errors` are the reasons of pairs that cannot be carried out, of `unlimited` ones that no budget in USD can hold.
+    `ungraded` has the cases that no grader can grade of the other pairs, each with its reason.
+    """
 
     errors: Mapping[PairKey, InputError]
     warnings: Sequence[str]
+    unlimited: frozenset[PairKey] = frozenset()
+    ungraded: Mapping[PairKey, Mapping[str, InputError]] = field(default_factory=dict)
+
+    def usable(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """Return the pairs that can be carried out; their cases without a grader are among their errors."""
+        return [_gradable(pair, self.ungraded.get(pair.name, {})) for pair in pairs if pair.name not in self.errors]
 
 
 def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOptions) -> Preflight:
     """Check pairs before they are carried out."""
     graders = make_graders(options, session.warehouse, session.runner)
     errors: dict[PairKey, InputError] = {}
+    unlimited: set[PairKey] = set()
+    ungraded: dict[PairKey, Mapping[str, InputError]] = {}
     self_graded: dict[tuple[str, str], list[str]] = {}
     for pair in pairs:
-        used, error = graders_of(pair, graders, any_runner=options.any_runner)
-        error = error or _budget_error(session, pair, used, options)
-        if error is not None:
-            errors[pair.name] = error
+        used, without_grader = graders_of(pair, graders, any_runner=options.any_runner)
+        if without_grader and not _has_others(pair, without_grader, options):
+            errors[pair.name] = next(iter(without_grader.values()))
+        elif without_grader:
+            ungraded[pair.name] = without_grader
+        if (error := _budget_error(session, pair, used, options)) is not None:
+            errors.setdefault(pair.name, error)
+            unlimited.add(pair.name)
         for grader in used:
             if grades_itself(pair.runner, grader):
                 self_graded.setdefault((pair.runner.name, grader.name), []).append(pair.name.suite)
-    return Preflight(errors, [self_grading(*names, suites) for names, suites in self_graded.items()])
+    warnings = [self_grading(*names, suites) for names, suites in self_graded.items()]
+    return Preflight(errors, warnings, frozenset(unlimited), ungraded)
 
 
-def graders_of(pair: Pair, graders: Graders, *, any_runner: bool = False) -> tuple[list[Runner], InputError | None]:
-    """Return the runners that grade the answers of a pair, and why they cannot be graded: the first evaluator without
-    a grader, or None."""
+def _has_others(pair: Pair, without_grader: Collection[str], options: SweepOptions) -> bool:
+    """Return whether a pair has a case that can be graded."""
+    cases = pair_cases(pair.ready.suite, pair.runner, any_runner=options.any_runner)
+    return any(case.id not in without_grader for case in cases)
+
+
+def _gradable(pair: Pair, without_grader: Mapping[str, InputError]) -> Pair:
+    if not without_grader:
+        return pair
+    suite = pair.ready.suite
+    cases = case_list(case for case in suite.cases if case.id not in without_grader)
+    errors = (*pair.ready.errors, *without_grader.values())
+    return replace(pair, ready=ValidatedSuite(suite=replace(suite, cases=cases), errors=errors))
+
+
+def graders_of(
+    pair: Pair, graders: Graders, *, any_runner: bool = False
+) -> tuple[list[Runner], Mapping[str, InputError]]:
+    """Return the runners that grade the answers of a pair, and an error for each case with an evaluator that has no
+    grader, by case id."""
     suite = graded_part(pair.ready.suite, pair.runner, any_runner=any_runner)
     if suite is None:
-        return [], None
+        return [], {}
     used: dict[str, Runner] = {}
 
     def note(name: str | None, settings: Mapping[str, Any] = NOTHING) -> str:
@@ -66,7 +101,7 @@ def graders_of(pair: Pair, graders: Graders, *, any_runner: bool = False) -> tup
         return graders.revision(pair.runner, name, settings)
 
     errors = EvaluatorSet(suite, note).check()
-    return list(used.values()), next(iter(errors.values()), None)
+    return list(used.values()), errors
 
 
 def grades_itself(runner: Runner, grader: Runner) -> bool:

@@ -30,11 +30,11 @@ def select_pairs(session: ProjectSession, names: Sequence[PairKey], options: Swe
     """
     pairs, unusable = session.usable_pairs(names)
     checked = preflight(session, pairs, options)
-    errors = checked.errors
-    usable = [pair for pair in pairs if pair.name not in errors]
+    usable = checked.usable(pairs)
     if usable:
         _check_cases(usable, options)
-    return SelectedPairs(usable, unusable | {name: str(error) for name, error in errors.items()}, checked.warnings)
+    refused = {name: str(error) for name, error in checked.errors.items()}
+    return SelectedPairs(usable, unusable | refused, checked.warnings)
 
 
 def _check_cases(pairs: Sequence[Pair], options: SweepOptions) -> None:

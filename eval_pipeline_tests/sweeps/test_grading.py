@@ -104,10 +104,10 @@ def a_pair(suite: Suite, adapter: str) -> Pair:
 def test_a_suite_that_nobody_can_grade_is_found_before_it_runs(tmp_path: Path) -> None:
     suite = a_suite(a_case(evaluators=(EvaluatorSpec(type="llm-grader", name="g", config={"target": "nobody"}),)))
 
-    _, error = graders_of(a_pair(suite, "chat"), graders(tmp_path, a_runner("judge")))
+    _, errors = graders_of(a_pair(suite, "chat"), graders(tmp_path, a_runner("judge")))
 
-    assert "no runner 'nobody'; there are: judge" in str(error)
-    assert graders_of(a_pair(a_suite(), "command"), graders(tmp_path)) == ([], None)
+    assert "no runner 'nobody'; there are: judge" in str(errors["c1"])
+    assert graders_of(a_pair(a_suite(), "command"), graders(tmp_path)) == ([], {})
 
 
 def test_equal_questions_are_asked_once_and_kept(tmp_path: Path, judge: Runner) -> None:

@@ -79,6 +79,21 @@ def test_a_grader_target_that_names_nothing_is_an_error_where_a_test_needs_it(tm
     assert "cannot be graded: .agentv/targets.yaml:5: targets[0].grader_target: no runner 'judge'" in planned.err
 
 
+def test_a_missing_grader_leaves_out_the_tests_that_need_it_and_no_others(tmp_path: Path) -> None:
+    graded = GREETING.replace("assertions: [{type: contains, value: hello}]", "")
+    mixed = GREETING + "  - {id: graded, input: hi, criteria: is polite, execution: {skip_defaults: true}}\n"
+    files = {"evals/graded.yaml": graded, "evals/mixed.yaml": mixed}
+    project = an_agentv_project(tmp_path, {".agentv/targets.yaml": LOST_GRADER, **files})
+
+    ran = project("run", "evals")
+
+    assert ran.code == 2
+    assert project.ask("SELECT suite, case_id, status FROM current_verdicts ORDER BY ALL") == [
+        ("mixed", "kind", "passed"), ("mixed", "rude", "failed"),
+    ]  # fmt: skip
+    assert ran.err.count("cannot be graded: .agentv/targets.yaml:5: targets[0].grader_target: no runner 'judge'") >= 2
+
+
 def test_what_every_suite_inherits_from_the_project_file_is_one_warning(tmp_path: Path) -> None:
     files = {f"evals/{name}.yaml": GREETING.replace(", criteria: greets", "") for name in ("one", "two")}
     files = {
