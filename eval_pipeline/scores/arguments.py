@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from eval_pipeline.errors import NOWHERE, SourceLocation
@@ -103,6 +104,23 @@ def argument_fields(type_: str, place: SourceLocation = NOWHERE) -> FieldTable:
         if not schema["properties"][name].get("deprecated")  # an older spelling of another argument
     )
     return FieldTable(canonical_name(type_), arguments, summary.partition("\n\n")[0])
+
+
+@cache
+def unknown_arguments(type_: str, written: frozenset[str]) -> tuple[str, ...]:
+    """Return which of these names an evaluator has no argument for.
+
+    None where an argument that it needs is missing, which one of them may be meant for, and for an unregistered one.
+    """
+    class_ = EVALUATORS.find(type_)
+    if class_ is None:
+        return ()
+    adapter = argument_adapter(class_)
+    schemas = (adapter.json_schema(by_alias=False), adapter.json_schema())
+    takes_any = any(schema.get("additionalProperties") is not False for schema in schemas)
+    lacks_one = all(not written.issuperset(schema.get("required") or ()) for schema in schemas)
+    known = {name for schema in schemas for name in schema.get("properties", {})}
+    return () if takes_any or lacks_one else tuple(sorted(written - known))
 
 
 def _argument(type_: str, name: str, schema: Mapping[str, Any], summary: str) -> Field:

@@ -43,13 +43,13 @@ class EvaluatorReader:
     """Reader of lists of evaluators; its functions are a format's extensions of the syntax.
 
     `entries` returns the entries of a list with their places (a format may insert those of other files). `arguments`
-    returns an evaluator's arguments as it expects them. `command` returns the program that an unregistered type names,
-    or None.
+    returns the arguments of an evaluator of a type as it expects them. `command` returns the program that an
+    unregistered type names, or None.
     """
 
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     entries: Callable[[Sequence[Any], FieldCursor], Iterable[tuple[Any, FieldCursor]]] = _as_listed
-    arguments: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    arguments: Callable[[dict[str, Any], str, FieldCursor], dict[str, Any]] = lambda config, type_, cursor: config
     command: Callable[[str], list[str] | None] = lambda type_: None
 
     def read_list(self, raw: Any, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
@@ -88,7 +88,8 @@ class EvaluatorReader:
             raise cursor.error(f"expected an evaluator with a type, got {kind(raw)}")
         type_ = self._type(raw, cursor)
         raw = fields.with_snake_case_keys(raw, _CAMEL_CASE_TOO.get(type_, ()))
-        config = self.arguments({key: value for key, value in raw.items() if key not in _COMMON_KEYS})
+        written = {key: value for key, value in raw.items() if key not in _COMMON_KEYS}
+        config = self.arguments(written, type_, cursor)
         name = fields.text(raw, "name", cursor) or automatic_name(type_, config)
         command = self.command(type_)
         if command is not None:

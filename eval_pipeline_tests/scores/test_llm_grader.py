@@ -193,6 +193,16 @@ def test_a_prompt_file_is_found_beside_the_suite_and_above_it(tmp_path: Path) ->
     assert told(client).startswith("By file: <<<BEGIN output")
 
 
+def test_a_prompt_file_without_the_answer_is_an_instruction_that_the_answer_follows(tmp_path: Path) -> None:
+    (tmp_path / "blind.md").write_text("Is it polite?", encoding="utf-8")
+
+    _, client = grade(FINE, prompt="file://blind.md", folder=tmp_path)
+
+    asked = told(client)
+    assert asked.startswith("Is it polite?")
+    assert "<<<BEGIN output" in asked
+
+
 def test_a_bare_file_name_is_a_file_too(tmp_path: Path) -> None:
     (tmp_path / "depth.md").write_text("By file: {{ output }}", encoding="utf-8")
 
@@ -204,7 +214,6 @@ def test_a_bare_file_name_is_a_file_too(tmp_path: Path) -> None:
 BAD_FILES = [
     pytest.param("file://none.md", "prompt: no file 'none.md'; looked at", id="missing"),
     pytest.param("./none.md", "prompt: no file './none.md'", id="bare-and-missing"),
-    pytest.param("file://blind.md", "has no variable for the answer; use one of {{ expected", id="blind"),
     pytest.param("file://bytes.md", "cannot be read", id="no-text"),
     pytest.param("file:///etc/hostname", "outside of", id="outside"),
 ]
@@ -214,7 +223,6 @@ BAD_FILES = [
 def test_a_prompt_file_that_cannot_be_used_is_an_error_before_anything_runs(
     prompt: str, problem: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "blind.md").write_text("Is {{ input }} good by {{ criteria }}?", encoding="utf-8")
     (tmp_path / "bytes.md").write_bytes(b"\xff\xfe{{output}}")
 
     with pytest.raises(InputError) as raised:

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from eval_pipeline.errors import did_you_mean
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.templates import template_entries
 from eval_pipeline.parsing.compatibility import todays_evaluator_name
 from eval_pipeline.parsing.fields import FieldCursor, Interpolated, Map, kind
 from eval_pipeline.parsing.yaml_text import plain_scalar
 from eval_pipeline.plugins import canonical_name
+from eval_pipeline.scores.arguments import argument_fields, unknown_arguments
 from eval_pipeline.suites.evaluator_lists import EvaluatorReader
 from eval_pipeline.suites.model import EvaluatorSpec
 
@@ -29,6 +31,11 @@ BLIND_TO_CRITERIA = frozenset({
     "trajectory:tool-args-match", "trajectory:tool-sequence", "trajectory:step-count",
 })  # fmt: skip
 _GROUPS = ("composite", "assert-set")
+_OF_A_CALL = ("tool", "kind", "args", "args_match", "max_duration_ms")
+_CALL = frozenset({*_OF_A_CALL, "argsMatch", "maxDurationMs"})
+_MEANT = frozenset({"criteria"})
+"""Arguments whose author wants something else graded without them: an error where the evaluator has none."""
+_COMMENTS = frozenset({"description", "comment", "note", "notes"})
 _MEASURE = re.compile(
     r"(max|min)_|threshold|budget|tolerance|ratio|temperature|weight|required|negate|should_trigger|_(ms|usd|s|steps)\Z"
 )
@@ -140,8 +147,40 @@ def _rubric(raw: Map, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
     return (EvaluatorSpec(type="llm-grader", name="rubric", config={"rubrics": rubrics}),)
 
 
-def _arguments(config: dict[str, Any], context: LoadContext) -> dict[str, Any]:
+def _arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:
+    config = _known_arguments(config, type_, cursor, context)
     return {key: _settled(key, value) for key, value in config.items()} if context.has_filled else config
+
+
+def _known_arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:
+    """Return the arguments that an evaluator has; others are warned of, as AgentV passes over them."""
+    for key in set(unknown_arguments(type_, frozenset(config))) - _MEANT:
+        context.diagnostics.add(partial(_ignored, type_, key), partial(cursor.place, key), kind=f"{type_} {key}")
+        config = {name: value for name, value in config.items() if name != key}
+    expected = config.get("expected")
+    if type_ != "tool-trajectory" or not isinstance(expected, list):
+        return config
+    return {
+        **config,
+        "expected": [_known_call(call, cursor.at("expected", at), context) for at, call in enumerate(expected)],
+    }
+
+
+def _ignored(type_: str, key: str) -> str:
+    if key in _COMMENTS:
+        return f"a note on '{type_}', without effect"
+    known = [field.name for field in argument_fields(type_).values()]
+    there_are = f"there are: {', '.join(known)}" if known else "there are none"
+    return f"unknown argument of '{type_}', ignored; {there_are}{did_you_mean(key, known)}"
+
+
+def _known_call(call: Any, cursor: FieldCursor, context: LoadContext) -> Any:
+    """Return an expected call with the fields that are compared."""
+    unknown = [key for key in call if key not in _CALL] if isinstance(call, Mapping) else []
+    for key in unknown:
+        problem = f"of an expected call only {', '.join(_OF_A_CALL)} are compared; ignored"
+        context.diagnostics.add(problem, partial(cursor.place, key), kind=f"expected call {key}")
+    return {key: value for key, value in call.items() if key in _CALL} if unknown else call
 
 
 def _settled(key: str, value: Any) -> Any:

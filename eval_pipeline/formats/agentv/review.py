@@ -73,7 +73,16 @@ def _listed_evaluators(raw: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Any]
 def _is_written_as(spec: EvaluatorSpec, entry: Any) -> bool:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str):
         return False
-    return canonical_name(entry["type"]) == spec.type and all(entry.get(key) == spec.config[key] for key in spec.config)
+    return canonical_name(entry["type"]) == spec.type and _is_part_of(spec.config, entry)
+
+
+def _is_part_of(read: Any, written: Any) -> bool:
+    """Return whether a value is what was written, but for fields that are passed over."""
+    if isinstance(read, Mapping) and isinstance(written, Mapping):
+        return all(_is_part_of(value, written.get(key)) for key, value in read.items())
+    if isinstance(read, list) and isinstance(written, list):
+        return len(read) == len(written) and all(map(_is_part_of, read, written))
+    return bool(read == written)
 
 
 def _written(path: Path, read: ReadRaw) -> RawSuite | None:

@@ -93,15 +93,11 @@ def template_file(prompt: str, folder: Path) -> Path:
 
 
 def read_template(path: Path) -> str:
-    """Read a template file. Raises InputError when it is unreadable or has no variable for the answer."""
+    """Read a template file. Raises InputError when it is unreadable."""
     try:
-        text = path.read_text("utf-8")
+        return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}", _PROMPT) from None
-    if not shows_answer(text):
-        names = ", ".join(f"{{{{ {name} }}}}" for name in sorted(_ANSWER_NAMES))
-        raise InputError(f"{path} has no variable for the answer; use one of {names}", _PROMPT)
-    return text
 
 
 def prompt_program(command: Any, folder: Path) -> tuple[tuple[str, ...], Path]:

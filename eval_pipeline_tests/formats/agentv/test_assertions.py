@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.errors import InputError
 from eval_pipeline.scores.evaluate import build
 from eval_pipeline.scores.evaluators.composite import Composite
 from eval_pipeline.suites.load import LoadOptions, load_suite
@@ -297,3 +298,32 @@ def test_an_older_name_of_the_members_works_with_templates_and_inside_other_comp
     assert isinstance(outer, Composite)
     (inner,) = outer.members
     assert inner.config[key] == [{"type": "equals", "value": "Hello"}]
+
+
+UNKNOWN = {
+    "a note": ("{type: contains, value: a, description: why}", "description: a note on 'contains', without effect"),
+    "a misspelled option": (
+        "{type: regex, value: a, flag: i}",
+        "flag: unknown argument of 'regex', ignored; there are: value, flags; did you mean 'flags'?",
+    ),
+    "a field of an expected call": (
+        "{type: tool-trajectory, name: t, mode: exact, expected: [{tool: a, input: 1}]}",
+        "input: of an expected call only tool, kind, args, args_match, max_duration_ms are compared; ignored",
+    ),
+}
+
+
+@pytest.mark.parametrize(("entry", "problem"), UNKNOWN.values(), ids=UNKNOWN)
+def test_what_an_evaluator_has_no_argument_for_is_a_warning(entry: str, problem: str) -> None:
+    suite = load(f"tests: [{{id: a, criteria: c, input: i, assertions: [{entry}]}}]")
+
+    (spec,) = suite.cases[0].evaluators
+    build(spec)
+    assert any(warning.endswith(problem) for warning in suite.warnings)
+
+
+def test_an_unknown_argument_in_place_of_a_needed_one_is_an_error() -> None:
+    suite = load("tests: [{id: a, criteria: c, input: i, assertions: [{type: contains, valeu: a}]}]")
+
+    with pytest.raises(InputError, match="valeu: unknown argument; there are: value; did you mean 'value'"):
+        build(suite.cases[0].evaluators[0])
