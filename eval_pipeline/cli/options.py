@@ -189,16 +189,15 @@ def select_in(
     """
     ready = session.load_suites(list(suites) or None)
     check_case_ids([each.suite for each in ready], cases)
-    chosen = select_runners(session.load_runners(), runners, runner_tags)
+    chosen = {runner.name for runner in select_runners(session.load_runners(), runners, runner_tags)}
     if not runners:
         ready = _without_unknown_runners(ready, session)
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
     case_filter = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
-    names = {runner.name for runner in chosen}
-    used = _pairs_of(session, ready, names, case_filter, any_runner=bool(runners))
+    used = _pairs_of(session, ready, chosen, case_filter, any_runner=bool(runners))
     if not used and not cases and not tags:
-        _check_cases_runners(ready, names)
+        _check_cases_runners(ready, chosen)
     empty = [each.suite for each in ready if not (each.suite.cases or each.errors)]
     ready = [each for each in ready if each.suite.name in {pair.suite for pair in used} or each.errors]
     distinct = {runner.address: runner for runner in used.values()}
