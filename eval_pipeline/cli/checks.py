@@ -21,7 +21,7 @@ from eval_pipeline.errors import (
 from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import Runner
-from eval_pipeline.executions.runner_files import runner_formats
+from eval_pipeline.executions.runner_files import is_kept_beside_suites, runner_formats
 from eval_pipeline.executions.runners import UnusableRunner, load_runners
 from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.leaderboards.show import counted
@@ -98,6 +98,9 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
     findings += _unknown_defaults(project, runners)
     suites = _Suites(session, runners if runner_files else None, runner_files)
     suites.check(_named_suites(names, folder) if names else find_suite_files(project.suites, project.root))
+    if project.runners is not None and project.runners not in others and is_kept_beside_suites(project.runners):
+        unused = set(_check_runners(project.runners, project.environment, {}, runners.keys() - suites.named))
+        findings = [replace(each, severity="warning") if each in unused else each for each in findings]
     with suppress(EvalPipelineError):  # reported above
         findings += _before_money(session, suites.loaded)
     return Checked(findings=list(dict.fromkeys([*suites.findings, *findings])), suites=suites.counts)
@@ -198,7 +201,8 @@ def findings_of(error: EvalPipelineError) -> Iterator[Finding]:
 
 
 class _Suites:
-    """The suites checked so far; `runners` are those that a suite may name, None when unknown.
+    """The suites checked so far; `runners` are those that a suite may name, None when unknown, `named` those that any
+    suite names.
 
     `runner_files` are checked already. Of a file beside a suite, which the suite uses first, only what the suite names
     is checked.
@@ -210,6 +214,8 @@ class _Suites:
         self.findings: list[Finding] = []
         self.counts: dict[str, int] = {}
         self.loaded: list[Suite] = []
+        self.named: set[str] = set()
+        self._session = session
         self._reading = session.load_options
         self._registry = session.registry
         self._checked_files = frozenset(runner_files)
@@ -232,6 +238,8 @@ class _Suites:
         file = self._registry.file_for(suite.path.parent)
         if file is not None:
             self._add_runners(file, suite)
+        requested = self._session.validate_suite(suite).suite.settings.runners or (self._runners or {}).keys()
+        self.named |= {*requested, *traits_of(suite.cases).runners}
         broken = EvaluatorSet(suite, self._grader).check()
         self.counts[suite.name] = len(suite.cases) - len(broken)
         for refused in suite.errors:
@@ -256,6 +264,7 @@ class _Suites:
         """
         if name is not None and self._runners is not None and name not in self._runners:
             raise UnknownName("runner", name, self._runners, SourceLocation(field="target"))
+        self.named.add(name or "")
         grader = (self._runners or {}).get(name or self._default_grader or "")
         if settings and grader is not None and grader.adapter in ADAPTERS.names():
             accepted_settings(grader, settings).check()

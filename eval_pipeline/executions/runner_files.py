@@ -81,6 +81,12 @@ def nearest_runners_file(folder: Path) -> Path | None:
     return next((parent / name for parent in _up_to_root(folder) for name in names if (parent / name).is_file()), None)
 
 
+def is_kept_beside_suites(path: Path) -> bool:
+    """Return whether a runners file is one of a system that keeps it beside its suites: many suites may share it."""
+    names = [Path(name).name for format_ in runner_formats() if format_.beside_suites for name in format_.file_names]
+    return path.name in names
+
+
 def _up_to_root(folder: Path) -> Sequence[Path]:
     folders = (folder, *folder.parents)
     root = next((index for index, parent in enumerate(folders) if (parent / ".git").exists()), 0)

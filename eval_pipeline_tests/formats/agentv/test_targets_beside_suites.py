@@ -99,3 +99,17 @@ def test_validate_finds_the_targets_beside_a_suite_and_leaves_unused_ones_alone(
             "no runner 'defalt'; there are: broken, default, greeter, parrot; did you mean 'default'?",
         )
     ]
+
+
+def test_an_unusable_target_of_the_project_is_an_error_where_a_suite_names_it_else_a_warning(tmp_path: Path) -> None:
+    project = CliProject(tmp_path)
+    project.write(".agentv/targets.yaml", targets("cat") + "  - {name: editor, provider: vscode}\n")
+    project.write("evals/one.eval.yaml", SUITE)
+
+    unused = project("validate", "evals", "--json")
+    project.write("evals/one.eval.yaml", f"execution: {{target: editor}}{SUITE}")
+    used = project("validate", "evals", "--json")
+
+    problem = "provider 'vscode' is not supported yet"
+    assert {each["severity"] for each in unused.document if problem in each["message"]} == {"warning"}
+    assert {each["severity"] for each in used.document if problem in each["message"]} == {"error"}
