@@ -229,17 +229,18 @@ def test_a_suite_that_was_broken_and_then_deleted_is_no_partition_any_more(ticki
     assert ticking.suites == ["other"]
 
 
-def test_a_second_suite_of_the_same_name_is_said_and_the_first_one_stands(ticking: Ticking) -> None:
+def test_a_second_suite_of_the_same_name_makes_both_partitions_called_by_their_paths(ticking: Ticking) -> None:
     ticking.folder.write_suite(a_test("a"), a_test("b"), name="sums")
+    ticking.tick()
     copy = ticking.folder.root / "suites" / "zcopy.yaml"
     copy.write_text('{"name": "sums", "tests": [{"id": "c", "input": "x", "assertions": ["good"]}]}')
 
     ticking.tick()
 
-    assert ticking.folder.ask("SELECT case_count FROM suites") == [(2,)]
-    message = skipped(ticking.tick())
-    assert "zcopy.yaml" in message
-    assert "'sums' is taken" in message
+    assert ticking.suites == ["suites.sums", "zcopy"]
+    assert ticking.pairs == ["suites.sums@echo", "zcopy@echo"]
+    counts = ticking.folder.ask("SELECT suite, case_count FROM suites WHERE suite <> 'sums' ORDER BY suite")
+    assert counts == [("suites.sums", 2), ("zcopy", 1)]
 
 
 def test_a_suites_folder_that_is_not_there_is_a_skip_that_says_so(ticking: Ticking) -> None:
