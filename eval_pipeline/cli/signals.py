@@ -12,7 +12,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -45,7 +45,6 @@ class Signals:
         self._end_programs = end_programs
         self._orderly = False
         self._deadline: float | None = None
-        self._process = os.getpid()
         self._reads, self._writes = os.pipe()
         self._wakes, self._woken = os.pipe()
         for descriptor in (self._wakes, self._woken):
@@ -57,12 +56,16 @@ class Signals:
         return EXIT_SIGNAL + self.received[0] if self.received else None
 
     def install(self) -> None:
-        """Handle the signals from now on; those that the process was started to ignore (`nohup`) stay ignored."""
-        for number in HANDLED:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._note)
+        """Handle the signals from now on.
+
+        Those that the process was started to ignore stay ignored: SIGHUP by `nohup`, SIGINT by a script's `&`.
+        """
+        handled = [number for number in HANDLED if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in handled:
+            signal.signal(number, self._note)
         # The system may deliver a signal to any thread; only this wakes the main thread, which then calls `_note`.
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+        _leave_to_forked_processes(handled)
 
     def end_in_order(self, summary: Callable[[], str]) -> StopRequest:
         """Let the command end by itself from now on; return the request that it has to follow."""
@@ -83,11 +86,7 @@ class Signals:
             self._take(number)
 
     def _note(self, number: int, frame: object) -> None:
-        """Pass a signal to the main thread; a process that was forked from this one ends of it."""
-        if os.getpid() != self._process:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            return
+        """Pass a signal to the main thread."""
         os.write(self._writes, bytes([number]))
 
     def _next(self) -> int:
@@ -119,6 +118,29 @@ class Signals:
         self._end_programs()
         _print(f"interrupted{self.summary()}", _SHOW_CURSOR if os.isatty(2) else b"")
         os._exit(self.exit_code or EXIT_SIGNAL + signal.SIGINT)
+
+
+def _leave_to_forked_processes(handled: Sequence[int]) -> None:
+    """Let a process that is forked from this one end of the signals.
+
+    They are blocked while it is forked: Python drops what a new process receives before it runs Python code, and that
+    process would write to the pipes of this one.
+    """
+
+    def block() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, handled)
+
+    def unblock() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
+
+    def restore() -> None:
+        signal.set_wakeup_fd(-1)
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
+        unblock()
+
+    if hasattr(os, "register_at_fork"):  # not on every system
+        os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=restore)
 
 
 def _print(text: str, before: bytes = b"") -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
+
+from eval_pipeline.cli.signals import HANDLED
 
 PROGRAM = """
 import signal, sys, time
@@ -15,7 +21,7 @@ from eval_pipeline.cli.signals import Signals
 def command():
     {command}
 
-signal.signal(signal.SIGHUP, {hangup})
+{dispositions}
 signals = Signals(end_programs=lambda: print("programs end", flush=True))
 signals.install()
 signals.run(command)
@@ -27,24 +33,46 @@ IN_ORDER = (
     "stop._requested.wait(60); print('ends', flush=True)"
 )
 STUCK = "signals.end_in_order(lambda: ': 3 are kept'); print('begins', flush=True); time.sleep(60)"
+PATIENCE_S = 30.0
 ASKED = "interrupted: ending what is under way (once more: at once)"
 
 
-def ended(command: str, *numbers: signal.Signals, hangup: str = "signal.SIG_DFL") -> tuple[int, list[str]]:
+def ended(command: str, *numbers: signal.Signals, ignored: signal.Signals | None = None) -> tuple[int, list[str]]:
     """Return the exit code and all lines of a program that gets signals, each after a line of its own."""
-    lines = []
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(command=command, hangup=hangup)],
+    dispositions = {name: "SIG_IGN" if name == ignored else "SIG_DFL" for name in HANDLED}
+    setting = "; ".join(f"signal.signal({int(name)}, signal.{how})" for name, how in dispositions.items())
+    program = PROGRAM.format(command=command, dispositions=setting)
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    ) as process:
+        start_new_session=True,
+    )
+    lines = []
+    with process, killed_after(PATIENCE_S, process.pid):
         assert process.stdout is not None
         for number in numbers:
             lines.append(process.stdout.readline().strip())
             process.send_signal(number)
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate()
     return process.returncode, [*lines, *rest.splitlines()]
+
+
+@contextmanager
+def killed_after(seconds: float, group: int) -> Iterator[None]:
+    """Kill a group of processes when the block takes too long: what reads their output goes on, and the test fails."""
+
+    def kill() -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @pytest.mark.parametrize(
@@ -64,16 +92,20 @@ def test_a_second_signal_ends_the_programs_and_a_third_one_the_process() -> None
     assert (code, lines) == (130, ["begins", ASKED, "programs end", "programs end", "interrupted: 3 are kept"])
 
 
-def test_a_signal_that_the_process_was_started_to_ignore_stays_ignored() -> None:
-    hangs_up = "import os; print('begins'); os.kill(os.getpid(), signal.SIGHUP); time.sleep(0.1)"
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["INT", "HUP"])
+def test_a_signal_that_the_process_was_started_to_ignore_stays_ignored(number: signal.Signals) -> None:
+    is_signaled = f"import os; print('begins'); os.kill(os.getpid(), {number}); time.sleep(0.1)"
 
-    assert ended(hangs_up, hangup="signal.SIG_IGN") == (0, ["begins", "the command ended None"])
+    assert ended(is_signaled, ignored=number) == (0, ["begins", "the command ended None"])
 
 
 def test_a_signal_of_a_forked_process_is_not_one_of_ours() -> None:
     forks = (
-        "import os; child = os.fork() or time.sleep(60); print('begins', flush=True); os.kill(child, signal.SIGTERM); "
-        "print(os.waitpid(child, 0)[1])"
+        "import os\n"
+        "    for _ in range(200):\n"
+        "        child = os.fork() or os.execvp('sleep', ['sleep', '60'])\n"
+        "        os.kill(child, signal.SIGTERM)\n"
+        "        assert os.waitpid(child, 0)[1] == signal.SIGTERM"
     )
 
-    assert ended(forks) == (0, ["begins", "15", "the command ended None"])
+    assert ended(forks) == (0, ["the command ended None"])
