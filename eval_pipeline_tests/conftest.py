@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,8 +67,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Compile our modules once for all processes that tests start, also where PYTHONDONTWRITEBYTECODE is set.
 
     Modules that tests write stay uncompiled: one that is replaced within a second by another of its size would be
-    taken for the same.
+    taken for the same. A script that starts the tests in its background has SIGINT ignored, and the processes that
+    tests start would ignore it, too.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # in the process that starts the workers, before them
         compileall.compile_dir(Path(eval_pipeline.__file__).parent, quiet=2)
     if hasattr(config.option, "loadscopereorder"):

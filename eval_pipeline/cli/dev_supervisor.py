@@ -35,6 +35,8 @@ def supervise(command: Sequence[str]) -> int:
     for number in HANDLED:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, frame: received.append(number))
+        elif number == signal.SIGINT:  # ignored here, as in the background of a script, but it is what ends the runs
+            signal.signal(number, lambda number, frame: None)
     process = subprocess.Popen(command, env={**os.environ, **owner_variables()}, start_new_session=True)
     while process.poll() is None and not received:
         time.sleep(_LOOK_EVERY_S)

@@ -45,12 +45,25 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_runs_end_before_the_services_that_started_them(tmp_path: Path, number: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "begun_with"),
+    [
+        (signal.SIGINT, 130, signal.default_int_handler),
+        (signal.SIGTERM, 143, signal.default_int_handler),
+        (signal.SIGTERM, 143, signal.SIG_IGN),
+    ],
+    ids=["Ctrl-C", "SIGTERM", "SIGTERM in the background of a script, where SIGINT is ignored"],
+)
+def test_runs_end_before_the_services_that_started_them(
+    tmp_path: Path, number: signal.Signals, code: int, begun_with: signal.Handlers
+) -> None:
     program = tmp_path / "dagster.py"
     program.write_text(FAKE_DAGSTER)
     command = [sys.executable, "-m", "eval_pipeline.cli.dev_supervisor", sys.executable, str(program)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, begun_with),
+    ) as process:  # fmt: skip
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
 
