@@ -16,8 +16,8 @@ from rich.console import Console
 from eval_pipeline.cli.options import project_options
 from eval_pipeline.cli.result_sources import ResultSources
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
+from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.errors import InputError, UnknownName
-from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.comparisons import (
     THRESHOLD,
     Comparison,
@@ -123,7 +123,7 @@ def compare_command(
     if as_json:
         rating = {"ratings": strengths} if strengths is not None else {}
         gate = {"gate": details_of(decided)} if decided else {}
-        click.echo(to_json(_document(results, pairs) | gate | rating | {"exit_code": code}).decode())
+        echo_json(_document(results, pairs) | gate | rating | {"exit_code": code})
     else:
         _show(table_console(), results, pairs, most)
         _show_gates(table_console(), decided)

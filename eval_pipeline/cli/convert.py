@@ -13,7 +13,8 @@ from rich.console import Console
 
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.options import EXISTING_FILE
-from eval_pipeline.cli.tables import print_line
+from eval_pipeline.cli.tables import message_console, print_line
+from eval_pipeline.cli.terminal import echo_file
 from eval_pipeline.errors import EvalPipelineError, InputError
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.conversion import SUITE_WRITERS, NewFile, RawSuite, in_line, read_raw
@@ -44,7 +45,7 @@ def convert_command(source: Path, to: str | None, output: str | None, force: boo
     file that it names is not found from there); 2 invalid input.
     """
     path = source.absolute()
-    console = Console(stderr=True)
+    console = message_console()
     format_ = to or _format(path, output)
     writer = SUITE_WRITERS.get(format_)
     suite = in_line(read_raw(path)) if writer.in_line else read_raw(path)
@@ -126,7 +127,7 @@ def _suites_of_project(folder: Path) -> set[Path]:
 
 def _print(files: list[NewFile], console: Console) -> None:
     for piece in files[0].text:
-        click.echo(piece, nl=False)
+        echo_file(piece)
     for file in files[1:]:
         print_line(console, f"not shown: {file.path.name}, with what holds for all tests", style="yellow")
 

@@ -12,8 +12,8 @@ import click
 
 from eval_pipeline.cli.options import open_project, past_moment, project_options
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
+from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import InputError
-from eval_pipeline.fingerprints import to_json
 from eval_pipeline.sweeps.dagster_databases import prepare_databases
 from eval_pipeline.sweeps.deletion import (
     NO_FILES,
@@ -149,7 +149,7 @@ def _delete(
 def _print(reports: Sequence[_Report], document: object) -> None:
     """Print a document as JSON, or without one the reports."""
     if document is not None:
-        click.echo(to_json(document).decode())
+        echo_json(document)
         return
     for report in reports:
         _show(report)
@@ -207,7 +207,7 @@ def _delete_files(store: SweepStore, kind: str, age: Age, *, dry_run: bool) -> _
 
 
 def _wait(text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def _list(store: SweepStore, as_json: bool) -> None:
@@ -221,7 +221,7 @@ def _list(store: SweepStore, as_json: bool) -> None:
     if as_json:
         names = ("kind", "name", "executions", "newest")
         files = {kind: {"files": size.files, "bytes": size.bytes} for kind, size in sizes.items()}
-        click.echo(to_json({"stored": [dict(zip(names, row, strict=True)) for row in rows], "files": files}).decode())
+        echo_json({"stored": [dict(zip(names, row, strict=True)) for row in rows], "files": files})
         return
     console = table_console()
     print_rows(console, ("kind", "name", "executions", "newest (UTC)"), rows, Layout(keep=2))

@@ -12,6 +12,7 @@ import click
 
 from eval_pipeline.cli import address, dev_services, dev_supervisor
 from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.terminal import echo
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.dagster_databases import prepare_databases
@@ -53,7 +54,7 @@ def dev_command(project: Path | None, data: Path | None, host: str, port: int, a
     environment[dev_services.ALLOWED_HOSTS_VARIABLE] = ",".join(allowed_hosts)
     if data is not None:
         environment[DATA_VARIABLE] = str(opened.data)
-    click.echo(f"starting Dagster for {show_path(opened.root)} (DAGSTER_HOME={show_path(home)}) …", err=True)
+    echo(f"starting Dagster for {show_path(opened.root)} (DAGSTER_HOME={show_path(home)}) …", err=True)
     _announce(host, port)
     os.chdir(opened.root)
     arguments = ["-w", str(workspace_file(opened.root)), "-h", host, "-p", str(port)]

@@ -14,6 +14,7 @@ import httpx
 
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.result_sources import selector_of
+from eval_pipeline.cli.terminal import echo, echo_file
 from eval_pipeline.errors import InputError
 from eval_pipeline.exports import EXPORTS, ExportFormat, ExportOptions, FileChunk
 from eval_pipeline.exports.files import write_file, write_folder
@@ -74,7 +75,7 @@ def export_command(
         options = ExportOptions(name=selection.name, at=selection.at or datetime.now(UTC), content=content)
         count = count_plans(connection, selection)
         if not count:
-            click.echo(f"nothing to export: no execution of {selection.name} is selected", err=True)
+            echo(f"nothing to export: no execution of {selection.name} is selected", err=True)
             sys.exit(NOTHING)
         records = read_records(connection, selection)
         if endpoint is not None and isinstance(chosen, OpenTelemetry):
@@ -82,7 +83,7 @@ def export_command(
             where = endpoint
         else:
             where = _write(chosen, records, options, output, opened)
-    click.echo(f"exported {counted(count, 'execution')} of {selection.name} to {where}", err=True)
+    echo(f"exported {counted(count, 'execution')} of {selection.name} to {where}", err=True)
 
 
 def _write(
@@ -103,7 +104,7 @@ def _write(
 
 def _print(chunks: Iterable[FileChunk]) -> None:
     for chunk in chunks:
-        click.echo(chunk.data.decode(), nl=False)
+        echo_file(chunk.data.decode())
 
 
 def _folder_name(at: datetime) -> str:

@@ -19,7 +19,8 @@ from eval_pipeline.agents.transcripts import REPLAYABLE, TRANSCRIPTS
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.imported_suite import SUITE_NAME, SuiteFiles, check_suite_files, plan_suite_files
 from eval_pipeline.cli.options import open_project, past_moment, project_options
-from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
+from eval_pipeline.cli.tables import Layout, message_console, print_line, print_rows, table_console
+from eval_pipeline.cli.terminal import echo_file
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.leaderboards.show import counted
@@ -106,7 +107,7 @@ def import_sessions_command(
     files = plan_suite_files(suite, open_project(project, data)) if suite is not None else None
     target = _target(output, suite or _name(cli, logs), open_project(project, data).root)
     _check_free(target, files, force)
-    console = Console(stderr=True)
+    console = message_console()
     imported = _read(cli, logs, console)
     if not imported:
         raise InputError("nothing was imported")
@@ -268,7 +269,7 @@ def _write(sessions: list[Session], target: Path | None, files: SuiteFiles | Non
     transcript = jsonl_text(map(TRANSCRIPTS.get(REPLAYABLE), sessions))
     if target is None:
         for line in transcript:
-            click.echo(line, nl=False)
+            echo_file(line)
     else:
         write_files([FileText(target, transcript)])
         print_line(console, f"{counted(len(sessions), 'session')} → {show_path(target)}")

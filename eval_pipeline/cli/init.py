@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from eval_pipeline.cli.file_writing import FileText, write_files
+from eval_pipeline.cli.terminal import echo
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.new_projects import PROJECT_KINDS, ProjectKind, template_files
@@ -42,7 +43,7 @@ def init_command(folder: Path, kind: str | None, source: Path | None) -> None:
 
 def _ask_kind() -> str:
     for name, kind in PROJECT_KINDS:
-        click.echo(f"{name:8} {kind.summary}", err=True)
+        echo(f"{name:8} {kind.summary}", err=True)
     names = PROJECT_KINDS.names()
     if not sys.stdin.isatty():
         raise InputError(f"--kind: name one of {', '.join(names)}")
@@ -65,10 +66,10 @@ def _check_free(texts: Mapping[str, str], folder: Path) -> None:
 
 def _report(texts: Mapping[str, str], folder: Path, kind: ProjectKind) -> None:
     for name in texts:
-        click.echo(f"wrote {show_path(folder / name)}", err=True)
-    click.echo("\nnext:", err=True)
+        echo(f"wrote {show_path(folder / name)}", err=True)
+    echo("\nnext:", err=True)
     if folder.resolve() != Path.cwd():
-        click.echo(f"  cd {folder}", err=True)
+        echo(f"  cd {folder}", err=True)
     width = max(len(command) for command, _ in kind.next_steps)
     for command, purpose in kind.next_steps:
-        click.echo(f"  {command:{width}}  # {purpose}", err=True)
+        echo(f"  {command:{width}}  # {purpose}", err=True)

@@ -12,8 +12,8 @@ import polars as pl
 
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.tables import Layout, print_boards, print_rows, table_console
+from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import UnknownName
-from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.board_svg import board_svg
 from eval_pipeline.leaderboards.repetitions import Reliability, reliability
 from eval_pipeline.leaderboards.show import amount, interval, percent
@@ -73,9 +73,9 @@ def leaderboard_command(
     if plot is not None:
         _write_chart(plot, standings)
     if as_json:
-        click.echo(to_json(standings.to_dicts()).decode())
+        echo_json(standings.to_dicts())
     elif standings.is_empty():
-        click.echo("no standings yet: eval-pipeline run", err=True)
+        echo("no standings yet: eval-pipeline run", err=True)
         sys.exit(3)
     else:
         print_boards(table_console(), standings)
@@ -84,7 +84,7 @@ def leaderboard_command(
 def _show_boards(boards: Sequence[tuple[Any, ...]], as_json: bool) -> None:
     if as_json:
         names = ("board_id", "computed_at", "standings")
-        click.echo(to_json([dict(zip(names, board, strict=True)) for board in boards]).decode())
+        echo_json([dict(zip(names, board, strict=True)) for board in boards])
         return
     rows = [(board_id, standings, f"{at:%Y-%m-%d %H:%M:%S}") for board_id, at, standings in boards]
     print_rows(table_console(), ("board", "standings", "computed at (UTC)"), rows)
@@ -92,7 +92,7 @@ def _show_boards(boards: Sequence[tuple[Any, ...]], as_json: bool) -> None:
 
 def _show_reliability(rows: Sequence[Reliability], as_json: bool) -> None:
     if as_json:
-        click.echo(to_json(rows).decode())
+        echo_json(rows)
         return
     lines = [
         (row.suite, row.runner, percent(row.pass_rate), interval(row.low, row.high), percent(row.pass_at_k),
@@ -137,4 +137,4 @@ def _write_chart(path: Path, standings: pl.DataFrame) -> None:
         from eval_pipeline.leaderboards.plots import plot_board  # noqa: PLC0415 — matplotlib is heavy
 
         path.write_bytes(plot_board(per_suite))
-    click.echo(f"wrote {path}", err=True)
+    echo(f"wrote {path}", err=True)

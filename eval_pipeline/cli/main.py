@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from eval_pipeline.cli.terminal import echo, echo_json, show_warnings, visible_usage
 from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.exhaustion import exhaustion
-from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.redacted_output import redacted_printing
 from eval_pipeline.parsing.redaction import redact_text
 
@@ -60,9 +60,14 @@ class _Lazy(click.Group):
         command: click.Command = getattr(module, f"{name}_command")
         return command
 
+    def make_context(self, info_name: str | None, args: list[str], *parent: Any, **extra: Any) -> click.Context:
+        with visible_usage():
+            return super().make_context(info_name, args, *parent, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with visible_usage():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             _leave_interrupted(ctx)
         except RuntimeError as error:
@@ -76,7 +81,7 @@ class _Lazy(click.Group):
 
 
 def _leave_interrupted(ctx: click.Context) -> NoReturn:
-    click.echo("interrupted", err=True)
+    echo("interrupted", err=True)
     ctx.exit(EXIT_INTERRUPTED)
 
 
@@ -103,6 +108,7 @@ def main(arguments: list[str] | None = None) -> Any:
 def run_in_process(signals: Signals) -> Any:
     """Run the command line with the arguments of this process, whose signals a command may handle."""
     gc.set_threshold(*COLLECT_RARELY)
+    show_warnings()
     return _run(None, signals)
 
 
@@ -129,6 +135,6 @@ def _run(arguments: list[str] | None, signals: Signals | None = None) -> Any:
 def _print_error(text: str, arguments: list[str] | None, code: int = EXIT_USAGE) -> None:
     """Print an error on stderr; with `--json` also as JSON on stdout."""
     text = redact_text(text, cut=True)
-    click.echo(f"error: {text}", err=True)
+    echo(f"error: {text}", err=True)
     if "--json" in (sys.argv[1:] if arguments is None else arguments):
-        click.echo(to_json({"exit_code": code, "error": text}).decode())
+        echo_json({"exit_code": code, "error": text})

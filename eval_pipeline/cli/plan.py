@@ -9,8 +9,8 @@ import click
 from rich.console import Console
 
 from eval_pipeline.cli.options import select, selection_options
-from eval_pipeline.cli.tables import Layout, print_line, print_rows, print_warnings, table_console
-from eval_pipeline.fingerprints import to_json
+from eval_pipeline.cli.tables import Layout, message_console, print_line, print_rows, print_warnings, table_console
+from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.leaderboards.show import money
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 from eval_pipeline.sweeps.reasons import NEW_PAIR
@@ -32,14 +32,14 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     """
     selection = select(**selected)
     selection.require_cases()
-    print_warnings(Console(stderr=True), selection.warnings)
+    print_warnings(message_console(), selection.warnings)
     plans = list(plan_sweep(selection.session, selection.pairs, selection.options, selection.checked))
     if as_json:
-        click.echo(to_json([_as_json(plan) for plan in plans]).decode())
+        echo_json([_as_json(plan) for plan in plans])
         return
     console = table_console()
     print_rows(console, _HEAD, list(_rows(plans)), Layout(keep=2))
-    _print_reasons(Console(stderr=True), plans)
+    _print_reasons(message_console(), plans)
     for error in selection.problems:
         print_line(console, str(error), mark="invalid:", style="red")
 

@@ -5,9 +5,9 @@ Calls per case only update counters; drawing happens four times a second, indepe
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
@@ -16,8 +16,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from eval_pipeline.cli.tables import Layout, column_widths, columns_that_fit, print_line
+from eval_pipeline.cli.tables import Layout, column_widths, columns_that_fit, message_console, print_line
+from eval_pipeline.cli.terminal import echo
 from eval_pipeline.leaderboards.show import amount, money
+from eval_pipeline.parsing.visible import visible
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.outcomes import PairOutcome
@@ -40,7 +42,7 @@ class Progress(ProgressCounter):
 
     def waiting(self, text: str) -> None:
         """Print what the sweep waits for, even where nothing else is shown."""
-        print_line(Console(stderr=True), text, style="yellow")
+        print_line(message_console(), text, style="yellow")
 
     def __enter__(self) -> Progress:
         return self
@@ -91,8 +93,8 @@ class LiveProgress(Progress):
     def _cells(self, name: PairKey, row: PairProgress) -> list[str]:
         rate, left = self.rate(row), self.seconds_left(row)
         return [
-            name.suite,
-            name.runner,
+            visible(name.suite),
+            visible(name.runner),
             f"{row.done}/{row.total}",
             str(row.counts.passed),
             str(row.counts.failed),
@@ -124,7 +126,7 @@ class PlainProgress(Progress):
         self, write: Callable[[str], object] | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(clock)
-        self._write = write or (lambda line: print(line, file=sys.stderr, flush=True))
+        self._write = write or partial(echo, err=True)
         self._written_at = clock()
 
     def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:

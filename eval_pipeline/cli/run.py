@@ -25,9 +25,9 @@ from eval_pipeline.cli.missing_warehouse import NEW, RESTORE, settle_missing_war
 from eval_pipeline.cli.options import Selection, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import Progress, choose_progress
 from eval_pipeline.cli.signals import Signals
-from eval_pipeline.cli.tables import print_boards, print_line, print_warnings, table_console
+from eval_pipeline.cli.tables import message_console, print_boards, print_line, print_warnings, table_console
+from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.errors import InputError
-from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.options import Defaults
@@ -63,7 +63,7 @@ def run_command(
     (143 by SIGTERM, 129 by SIGHUP).
     """
     selection = select(**selected)
-    console = Console(stderr=True)
+    console = message_console()
     _show_problems(console, selection.problems)
     print_warnings(console, selection.warnings)
     selection.require_cases()
@@ -191,4 +191,4 @@ def _print_json(
         "invalid_cases": [str(error) for error in selection.problems],
         "leaderboard": standings.to_dicts(),
     }
-    click.echo(to_json(document).decode())
+    echo_json(document)

@@ -10,6 +10,7 @@ import click
 
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.json_schemas import SCHEMAS
+from eval_pipeline.cli.terminal import echo, echo_file
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path
 
@@ -31,10 +32,10 @@ def schema_command(kind: str | None, folder: Path | None) -> None:
     if (kind is None) == (folder is None):
         raise InputError(f"name one of {', '.join(SCHEMAS)}, or a folder for all of them with --write")
     if folder is None:
-        click.echo(_text(str(kind)), nl=False)
+        echo_file(_text(str(kind)))
         return
     write_files(FileText(folder / name, [text]) for name, text in schema_texts().items())
-    click.echo(f"wrote {', '.join(schema_texts())} to {show_path(folder)}", err=True)
+    echo(f"wrote {', '.join(schema_texts())} to {show_path(folder)}", err=True)
 
 
 def schema_texts() -> Mapping[str, str]:

@@ -14,9 +14,9 @@ from eval_pipeline.cli.case_view import show_case
 from eval_pipeline.cli.options import comma_separated, open_project, project_options
 from eval_pipeline.cli.result_sources import selector_of
 from eval_pipeline.cli.tables import Layout, print_rows, table_console
+from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.exports.rows import row_json
-from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import amount, counted
 from eval_pipeline.warehouse.case_details import (
     CaseDetails,
@@ -71,7 +71,7 @@ def show_command(
     if not details:
         _nothing(f"{suite}/{case_id}", selection, failed, as_json)
     elif as_json:
-        click.echo(to_json([_document(each, warehouse.storage.artifacts) for each in details]).decode())
+        echo_json([_document(each, warehouse.storage.artifacts) for each in details])
     else:
         show_case(table_console(), details, warehouse.storage.artifacts, full=full)
 
@@ -102,10 +102,10 @@ def _summaries(connection: Connection, selection: Selection, repetition: int | N
 
 def _list(plans: Sequence[PlanSummary], as_json: bool) -> None:
     if as_json:
-        click.echo(to_json([asdict(plan) for plan in plans]).decode())
+        echo_json([asdict(plan) for plan in plans])
         return
     if not plans:
-        click.echo("no results to show", err=True)
+        echo("no results to show", err=True)
         sys.exit(NOTHING)
     repeated = any(plan.repetition > 1 for plan in plans)
     head = ["status", "case", "runner", *(["repetition"] if repeated else []), "score", "reason"]
@@ -130,11 +130,11 @@ def _details(
 def _nothing(name: str, selection: Selection, failed: bool, as_json: bool) -> None:
     """Report that a known case has no results in the selection, and exit."""
     if as_json:
-        click.echo("[]")
+        echo_json([])
     which = " that did not pass" if failed else ""
     of = f" of {', '.join(selection.runners)}" if selection.runners else ""
     hint = "" if failed else f"; eval-pipeline run --case {name.partition('/')[2]} evaluates it"
-    click.echo(f"{selection.name}: no results of {name}{of}{which}{hint}", err=True)
+    echo(f"{selection.name}: no results of {name}{of}{which}{hint}", err=True)
     sys.exit(NOTHING)
 
 

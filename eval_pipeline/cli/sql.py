@@ -6,12 +6,18 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from eval_pipeline.cli.options import open_project, project_options
-from eval_pipeline.cli.tables import UNLIMITED, Layout, is_too_wide, print_blocks, print_rows, table_console
+from eval_pipeline.cli.tables import (
+    Layout,
+    is_too_wide,
+    print_blocks,
+    print_rows,
+    table_console,
+    unlimited_console,
+)
+from eval_pipeline.cli.terminal import echo_csv, echo_json
 from eval_pipeline.errors import InputError
-from eval_pipeline.fingerprints import to_json
 from eval_pipeline.warehouse.published import answer, describe
 from eval_pipeline.warehouse.store import Connection
 
@@ -20,7 +26,9 @@ from eval_pipeline.warehouse.store import Connection
 @click.argument("query", required=False)
 @project_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
-@click.option("--csv", "as_csv", is_flag=True, help="CSV with a header line.")
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="CSV with a header line; a `'` before texts that look like formulas."
+)
 @click.option(
     "--lines/--table", "in_lines", default=None,
     help="One field a line, or one row a line (default: lines on a terminal that is too narrow for the rows).",
@@ -47,19 +55,15 @@ def _answer(connection: Connection, query: str, as_json: bool, as_csv: bool, in_
     names, rows = answer(connection, query)
     if as_json:
         for row in rows:
-            click.echo(to_json(dict(zip(names, row, strict=True))).decode())
+            echo_json(dict(zip(names, row, strict=True)))
     elif as_csv:
-        import csv  # noqa: PLC0415 — only here
-
-        writer = csv.writer(sys.stdout)
-        writer.writerow(names)
-        writer.writerows(rows)
+        echo_csv(names, rows)
     else:
         _print(names, rows, in_lines)
 
 
 def _print(names: list[str], rows: list[tuple[object, ...]], in_lines: bool | None) -> None:
-    console = table_console() if in_lines is None else Console(width=UNLIMITED)
+    console = table_console() if in_lines is None else unlimited_console()
     if in_lines is None:
         in_lines = is_too_wide(console, names, rows)
     if in_lines:

@@ -11,8 +11,8 @@ import click
 from eval_pipeline.cli.options import project_options
 from eval_pipeline.cli.result_sources import ResultSources
 from eval_pipeline.cli.tables import print_line, print_rows, table_console
+from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import InputError
-from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.comparisons import check_names
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.leaderboards.show import UNKNOWN, counted, percent
@@ -73,7 +73,7 @@ def trend_command(
         _write_chart(plot, line)
     if as_json:
         filters = {"suites": list(suites), "runners": list(runners), "allow_missing": allow_missing}
-        click.echo(to_json(_document(line, filters, fail_on_degrading, triggered)).decode())
+        echo_json(_document(line, filters, fail_on_degrading, triggered))
     else:
         _show(line)
     sys.exit(1 if triggered else NOT_SHOWN if require_go and line.decision != "GO" else 0)
@@ -147,4 +147,4 @@ def _write_chart(path: Path, trend: Trend) -> None:
     from eval_pipeline.leaderboards.plots import plot_trend  # noqa: PLC0415 — matplotlib is heavy
 
     path.write_bytes(plot_trend(trend))
-    click.echo(f"wrote {path}", err=True)
+    echo(f"wrote {path}", err=True)

@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from eval_pipeline.cli.checks import Checked, check_files, findings_of
 from eval_pipeline.cli.options import EXISTING_FILE, open_project, project_options
-from eval_pipeline.cli.tables import print_line
+from eval_pipeline.cli.tables import print_line, table_console
+from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.errors import InputError
-from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.sweeps.project_session import ProjectSession
 
@@ -45,7 +44,7 @@ def validate_command(
     else:
         checked = check_files(session, files, Path.cwd())
     if as_json:
-        click.echo(to_json([finding.as_json() for finding in checked.findings]).decode())
+        echo_json([finding.as_json() for finding in checked.findings])
     else:
         _show(checked)
     severities = [finding.severity for finding in checked.findings]
@@ -54,7 +53,7 @@ def validate_command(
 
 
 def _show(checked: Checked) -> None:
-    console = Console()
+    console = table_console()
     for severity, style in _STYLES.items():
         for finding in checked.findings:
             if finding.severity == severity:

@@ -1,6 +1,6 @@
 """`html`: one self-contained page, for mail or as an artifact of a CI run.
 
-Every text of a suite or a target is escaped; the page has no script.
+Every text of a suite or a target is escaped, its control characters are visible; the page has no script.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import ClassVar
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, interval, milliseconds, money, percent
+from eval_pipeline.parsing.visible import visible
 from eval_pipeline.scores.model import Score, Status
 from eval_pipeline.statistics.intervals import wilson
 from eval_pipeline.suites.model import content_text
@@ -36,19 +37,24 @@ class Html:
     folder: ClassVar[bool] = False
 
     def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
-        title = f"{escape(options.name)} · {options.at:%Y-%m-%d %H:%M} UTC"
+        title = f"{_escaped(options.name)} · {options.at:%Y-%m-%d %H:%M} UTC"
         yield _piece(
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
             f"<h1>{title}</h1>\n"
         )
         for (suite, runner), group in groupby(records, key=lambda record: (record.suite, record.runner)):
-            yield _piece(f"<h2>{escape(suite)} · {escape(runner)}</h2>\n")
+            yield _piece(f"<h2>{_escaped(suite)} · {_escaped(runner)}</h2>\n")
             statuses: Counter[Status] = Counter()
             for record in group:
                 statuses[record.verdict.status] += 1
                 yield _piece(_plan(record))
-            yield _piece(f"<p>{escape(_counted(statuses))}</p>\n")
+            yield _piece(f"<p>{_escaped(_counted(statuses))}</p>\n")
         yield _piece("</html>\n")
+
+
+def _escaped(text: str) -> str:
+    """Return a text without markup; what hides or reorders text is visible."""
+    return escape(visible(text))
 
 
 def _piece(text: str) -> FileChunk:
@@ -71,10 +77,10 @@ def _plan(record: ResultRow) -> str:
     name = record.case_id if record.repetition == 1 else f"{record.case_id} #{record.repetition}"
     prompt = "\n\n".join(content_text(message.get("content")) for message in record.input)
     texts = [("asked", prompt), ("answered", record.output), ("error", record.error)]
-    parts = [f"<p>{escape(what)}</p><pre>{escape(text)}</pre>" for what, text in texts if text]
+    parts = [f"<p>{_escaped(what)}</p><pre>{_escaped(text)}</pre>" for what, text in texts if text]
     return (
-        f'<details class="{verdict.status.value}"><summary><b>{verdict.status.value}</b> {escape(name)} '
-        f"<small>{escape(_measures(record))}</small></summary><p>{escape(verdict.reason)}</p>"
+        f'<details class="{verdict.status.value}"><summary><b>{verdict.status.value}</b> {_escaped(name)} '
+        f"<small>{_escaped(_measures(record))}</small></summary><p>{_escaped(verdict.reason)}</p>"
         f"{_scores(record.scores)}{''.join(parts)}</details>\n"
     )
 
@@ -91,8 +97,6 @@ def _measures(record: ResultRow) -> str:
 
 
 def _scores(scores: Iterable[Score]) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(score.evaluator)}</td><td>{amount(score.value, 3)}</td><td>{escape(score.reason)}</td></tr>"
-        for score in scores
-    )
+    cells = ((_escaped(score.evaluator), amount(score.value, 3), _escaped(score.reason)) for score in scores)
+    rows = "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in cells)
     return f"<table>{rows}</table>" if rows else ""

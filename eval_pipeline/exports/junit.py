@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.parsing.visible import visible_xml
 from eval_pipeline.scores.model import Score, Status
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -133,12 +134,16 @@ def _seconds(value: float | None) -> str | None:
 
 
 def _open(element: str, attributes: dict[str, Any], end: str = "") -> str:
-    pairs = (f" {name}={quoteattr(_clean(str(value)))}" for name, value in attributes.items() if value is not None)
+    pairs = (
+        f" {name}={visible_xml(quoteattr(_clean(str(value))))}"
+        for name, value in attributes.items()
+        if value is not None
+    )
     return f"<{element}{''.join(pairs)}{end}>"
 
 
 def _text(text: str) -> str:
-    return escape(_clean(text))
+    return visible_xml(escape(_clean(text)))
 
 
 def _clean(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.parsing.visible import has_hidden
 from eval_pipeline.parsing.yaml_text import plain_scalar
 
 try:
@@ -61,8 +62,10 @@ for _dumper in (_Slow, _Fast):
 
 def yaml_text(value: Any) -> str:
     """A value of JSON's types as a YAML document."""
-    dumper = _Slow if _BEYOND_BMP.search(to_json(value)) else _Fast
-    written: str = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
+    as_json = to_json(value)
+    dumper = _Slow if _BEYOND_BMP.search(as_json) else _Fast
+    plain = not has_hidden(as_json.decode())  # what reorders or hides text is only written as an escape
+    written: str = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=plain, width=_WIDE)
     return written
 
 

@@ -14,6 +14,7 @@ HARD = [
     "", "~", "null", "yes", "on", "1e3", "0o17", "0x1F", ".5", "1:30", "2025-01-15", "=", "<<", "- a\n- b", "a: b\nc",
     "...\n", "---\na", "a\n\n", "\n a", "a\n ", " a\nb", "a\tb\nc", "# x\ny", "a\r\nb", "\x85", "\u2028\n", "\ufeffa",
     "😀\nb", "é", "'", '"', "${{ NAME }}", "{{ x }}", "@[User]:", "%a", "`a`", "trailing ", ": ", " #",
+    "\u202ea", "a\u2066\nb", "\x9b31m", "é\u200f\n\n",
 ]  # fmt: skip
 TEXTS = st.sampled_from(HARD) | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 VALUES = st.recursive(
@@ -66,3 +67,9 @@ def test_a_suite_without_tests_has_an_empty_list() -> None:
 
 def test_rows_are_lines_of_json() -> None:
     assert "".join(jsonl_text([{"b": "é\n"}, {"a": None}])) == '{"b":"é\\n"}\n{"a":null}\n'
+
+
+def test_what_reorders_text_is_written_as_an_escape() -> None:
+    written = yaml_text({"a": "\u202egpj.exe\u2066"})
+
+    assert written == 'a: "\\u202Egpj.exe\\u2066"\n'
