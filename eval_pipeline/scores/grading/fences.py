@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.scores.grading.disguises import GAP, QUOTE, spelled
 
 LONGEST = 200_000
 """The maximum number of characters of one text. The middle of a longer text is replaced by a note."""
@@ -32,8 +33,16 @@ _ROLE_MARKS = (
     (re.compile(r"<(/?(?:system|human|assistant|developer|grader|judge))>", re.IGNORECASE), r"‹\1›"),
     (re.compile(rf"^([ \t]*)({_ROLE_WORDS}|{_ROLE_WORDS.upper()})[ \t]*:", re.MULTILINE), r"\1[\2]:"),
 )
-_VERDICT_FIELD = re.compile(r"""(["'])(?:score|pass|checks)\1\s*:""")
-_GRADE_LINE = re.compile(r"\b(grade)(\s*:)", re.IGNORECASE)
+_FIELDS = "|".join(map(spelled, ("score", "pass", "checks")))
+_COLON = rf"\s{{0,20}}{GAP}{spelled(':')}"
+_VERDICT_FIELD = re.compile(
+    rf"{QUOTE}{GAP}(?:{_FIELDS}){GAP}{QUOTE}{_COLON}"
+    rf"|(?<=\{{)\s{{0,20}}(?:{_FIELDS}){_COLON}"  # without quotes, as JavaScript and YAML have it
+)
+_DECORATION = "[\\s*_\"'`\u00ad\u200b-\u200d\u2060\ufeff]{0,20}"
+_GRADE_LINE = re.compile(
+    rf"(?<![a-z])((?:{spelled('grade')}|{spelled('GRADE')}|grade))({_DECORATION}{spelled(':')})", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

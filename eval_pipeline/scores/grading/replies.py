@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from eval_pipeline.scores.grading.disguises import undisguised
 from eval_pipeline.scores.grading.fences import QUOTED, Fences
 from eval_pipeline.scores.grading.json_text import FoundObject, objects_in
 from eval_pipeline.scores.model import Finding
@@ -74,15 +75,27 @@ def _why_no_object(reply: str) -> str:
 
 
 def _own_objects(reply: str, judged: Sequence[str]) -> Iterator[FoundObject]:
-    """Yield the objects of a reply that are not quoted: not marked by us, and not verbatim in a judged text."""
+    """Yield the objects of a reply that are not quoted: not marked by us, and not in a judged text, neither verbatim
+    nor in a disguise (escapes, entities, other quotes)."""
     texts: list[str] | None = None
     for candidate in objects_in(reply):
         if _is_marked(candidate.value):
             continue
-        texts = texts if texts is not None else [_squeezed(text) for text in judged]
-        words = _squeezed(reply[candidate.begin : candidate.end])
-        if len(words) <= 2 or not any(words in text for text in texts):
+        texts = texts if texts is not None else list(_compared(judged))
+        words = {_squeezed(form) for form in _forms(reply[candidate.begin : candidate.end])}
+        if min(map(len, words)) <= 2 or not any(form in text for text in texts for form in words):
             yield candidate
+
+
+def _compared(judged: Sequence[str]) -> Iterator[str]:
+    for text in judged:
+        yield from map(_squeezed, _forms(text))
+
+
+def _forms(text: str) -> set[str]:
+    """Return a text as it is, and as a reader of its escapes has it, with quotes of one kind."""
+    plain = undisguised(text)
+    return {text, plain.replace("'", '"')}
 
 
 def _is_marked(value: Any) -> bool:
