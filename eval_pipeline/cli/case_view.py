@@ -18,7 +18,7 @@ from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.show import amount, counted, milliseconds, money
 from eval_pipeline.llm.messages import plain_text
 from eval_pipeline.parsing.source import show_path
-from eval_pipeline.parsing.visible import visible
+from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.reports.events import ErrorEvent, MessageEvent, RetryEvent, is_spoken
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.moments import iso
@@ -195,7 +195,9 @@ class _View:
     def _print(self, text: str, indent: int, lead: Text | None = None) -> None:
         """Print an indented text, `lead` before its first line; on a terminal wrapped lines keep the indent."""
         room = max(20, self.console.width - indent)
-        first, *more = (part for line in map(visible, text.splitlines() or [""]) for part in _wrapped(line, room))
+        first, *more = (
+            part for line in map(escape_controls, text.splitlines() or [""]) for part in _wrapped(line, room)
+        )
         margin = " " * indent
         body = "\n".join([first, *(margin + line for line in more)])
         self.console.print(Text.assemble(lead or margin, body), soft_wrap=True)

@@ -15,7 +15,7 @@ from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.tables import print_line, print_one_line
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted, percent
-from eval_pipeline.parsing.visible import visible
+from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
 
@@ -130,8 +130,8 @@ def show_failed_cases(console: Console, failed: FailedCases, options: str) -> No
 
 def _show_case(console: Console, case: FailedCase) -> None:
     repetitions = f"  ({case.failed} of {counted(case.repetitions, 'repetition')})" if case.repetitions > 1 else ""
-    name = visible(f"{case.suite}/{case.case_id}")
-    which = visible(f"  {case.runner}  {case.label}{repetitions}")
+    name = escape_controls(f"{case.suite}/{case.case_id}")
+    which = escape_controls(f"  {case.runner}  {case.label}{repetitions}")
     console.print(Text.assemble((name, "red"), which), soft_wrap=True)
     print_one_line(console, f"    {' '.join((case.reason or 'no reason is stored').split())}")
 

@@ -19,7 +19,7 @@ from rich.text import Text
 from eval_pipeline.cli.tables import Layout, column_widths, columns_that_fit, message_console, print_line
 from eval_pipeline.cli.terminal import echo
 from eval_pipeline.leaderboards.show import amount, money
-from eval_pipeline.parsing.visible import visible
+from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.outcomes import PairOutcome
@@ -93,8 +93,8 @@ class LiveProgress(Progress):
     def _cells(self, name: PairKey, row: PairProgress) -> list[str]:
         rate, left = self.rate(row), self.seconds_left(row)
         return [
-            visible(name.suite),
-            visible(name.runner),
+            escape_controls(name.suite),
+            escape_controls(name.runner),
             f"{row.done}/{row.total}",
             str(row.counts.passed),
             str(row.counts.failed),

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eval_pipeline.leaderboards.show import BOARD_HEAD, UNKNOWN, ages_differ, board_remarks, board_rows, short_period
-from eval_pipeline.parsing.visible import visible
+from eval_pipeline.parsing.visible import escape_controls
 
 UNLIMITED = 1_000_000
 """The width of output that no terminal shows."""
@@ -50,7 +50,7 @@ class VisibleConsole(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=visible(segment.text))
+            yield segment if segment.control else segment._replace(text=escape_controls(segment.text))
 
 
 def table_console() -> Console:
@@ -149,7 +149,7 @@ def print_table(
 
 def _text(cell: object) -> str:
     """Return a cell as one line."""
-    return UNKNOWN if cell is None else visible("↵".join(str(cell).splitlines()))
+    return UNKNOWN if cell is None else escape_controls("↵".join(str(cell).splitlines()))
 
 
 def column_widths(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[int]:
@@ -194,7 +194,7 @@ def print_blocks(console: Console, head: Sequence[str], rows: Sequence[Sequence[
 
 def print_field(console: Console, name: str, text: str, width: int) -> None:
     """Print a field: its name in `width` cells and its text beside it, further lines below the first."""
-    first, *more = map(visible, text.splitlines() or [""])
+    first, *more = map(escape_controls, text.splitlines() or [""])
     indent = " " * (width + GAP)
     value = "\n".join([first, *(indent + each for each in more)])
     console.print(Text.assemble((name.ljust(width), "dim"), " " * GAP, value), soft_wrap=True)
@@ -205,7 +205,7 @@ def print_line(console: Console, text: str, *, mark: str = "", style: str = "") 
 
     `mark` is a leading word in `style`; without it, `style` applies to the whole line.
     """
-    text = visible(text)
+    text = escape_controls(text)
     if not console.is_terminal:  # a third of the time of 100,000 findings
         print(f"{mark} {text}" if mark else text, file=console.file)
         return
@@ -216,7 +216,7 @@ def print_line(console: Console, text: str, *, mark: str = "", style: str = "") 
 def print_one_line(console: Console, text: str) -> None:
     """Print a text as one line, cut where the terminal ends; uncut without one."""
     if console.file.isatty():
-        console.print(Text(visible(text)), no_wrap=True, overflow="ellipsis", crop=False)
+        console.print(Text(escape_controls(text)), no_wrap=True, overflow="ellipsis", crop=False)
     else:
         print_line(console, text)
 

@@ -14,12 +14,12 @@ from contextlib import contextmanager
 import click
 
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.parsing.visible import visible, visible_cell, visible_json
+from eval_pipeline.parsing.visible import escape_controls, visible_cell, visible_json
 
 
 def echo(text: str, *, err: bool = False) -> None:
     """Print a text for people, and a line end."""
-    click.echo(visible(text), err=err)
+    click.echo(escape_controls(text), err=err)
 
 
 def echo_json(value: object) -> None:
@@ -42,7 +42,7 @@ def echo_file(text: str) -> None:
 
 class _VisibleFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record))
+        return escape_controls(super().format(record))
 
 
 def show_warnings() -> None:
@@ -57,5 +57,5 @@ def visible_usage() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.message = visible(error.message)  # type: ignore[misc]  # click shows it later
+        error.message = escape_controls(error.message)  # type: ignore[misc]  # click shows it later
         raise

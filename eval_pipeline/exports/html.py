@@ -14,7 +14,7 @@ from typing import ClassVar
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, interval, milliseconds, money, percent
-from eval_pipeline.parsing.visible import visible
+from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.scores.model import Score, Status
 from eval_pipeline.statistics.intervals import wilson
 from eval_pipeline.suites.model import content_text
@@ -54,7 +54,7 @@ class Html:
 
 def _escaped(text: str) -> str:
     """Return a text without markup; what hides or reorders text is visible."""
-    return escape(visible(text))
+    return escape(escape_controls(text))
 
 
 def _piece(text: str) -> FileChunk:

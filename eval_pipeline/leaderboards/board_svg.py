@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from eval_pipeline.leaderboards.show import percent, short_name
-from eval_pipeline.parsing.visible import visible
+from eval_pipeline.parsing.visible import escape_controls
 
 _WIDTH = 760
 _LEFT = 270
@@ -72,4 +72,4 @@ def _line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
 
 
 def _text(x: float, y: float, text: str, style: str) -> str:
-    return f'<text x="{x}" y="{y}" fill="#333333" {style}>{escape(visible(text))}</text>'
+    return f'<text x="{x}" y="{y}" fill="#333333" {style}>{escape(escape_controls(text))}</text>'

@@ -30,7 +30,7 @@ from eval_pipeline.orchestration.run_processes import tag_process
 from eval_pipeline.orchestration.sqlite_storage import newest_storage_id
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
 from eval_pipeline.parsing.redaction import redact_text
-from eval_pipeline.parsing.visible import visible
+from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.stopping import Stopped
 from eval_pipeline.sweeps.deletion import remove_what_was_under_way
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
@@ -111,7 +111,7 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         options = _or_fail(lambda: config.options(session.project, stages))
         selected = _or_fail(lambda: select_pairs(session, [pair_key(key) for key in keys], options))
         for warning in selected.warnings:
-            context.log.warning(visible(warning))
+            context.log.warning(escape_controls(warning))
         report_inputs(context.instance, selected.pairs)
         reporter = PairReporter(context, session, keys, _still_requested(context, session, selected.unusable))
         if selected.pairs:
@@ -159,7 +159,7 @@ def _still_requested(
     for pair, reason in unusable.items():
         if session.is_gone(pair):
             text = f"{partition_key(pair)} is skipped, no suite requests it any more: {reason}"
-            context.log.warning(visible(text))
+            context.log.warning(escape_controls(text))
         else:
             requested[pair] = reason
     return requested
@@ -200,4 +200,4 @@ def _or_fail(load: Callable[[], Loaded]) -> Loaded:
     try:
         return load()
     except EvalPipelineError as error:
-        raise dg.Failure(visible(redact_text(str(error), cut=True)), allow_retries=False) from None
+        raise dg.Failure(escape_controls(redact_text(str(error), cut=True)), allow_retries=False) from None

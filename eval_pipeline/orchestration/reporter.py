@@ -12,7 +12,7 @@ from eval_pipeline.orchestration.metadata import pair_metadata
 from eval_pipeline.orchestration.partitions import partition_key
 from eval_pipeline.orchestration.sqlite_storage import events_together
 from eval_pipeline.orchestration.versions import NewestEvents, provenance
-from eval_pipeline.parsing.visible import visible
+from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE, STAGES, Defaults
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome
 from eval_pipeline.sweeps.progress import ProgressCounter
@@ -58,7 +58,9 @@ class PairReporter(ForwardingObserver):
         if not self.failed:
             return
         raise dg.Failure(
-            visible(f"{len(self.failed)} of {counted(self._total, 'partition')} failed\n{by_reason(self.failed)}"),
+            escape_controls(
+                f"{len(self.failed)} of {counted(self._total, 'partition')} failed\n{by_reason(self.failed)}"
+            ),
             metadata={"failed": self.failed},
             allow_retries=False,
         )

@@ -12,7 +12,7 @@ from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import SUITES, partition_requests
 from eval_pipeline.orchestration.run_processes import end_dead_runs
 from eval_pipeline.orchestration.versions import input_events
-from eval_pipeline.parsing.visible import visible
+from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.project_contents import read_project, usable_pairs
 from eval_pipeline.sweeps.project_session import ProjectSession
 
@@ -34,7 +34,7 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
         except EvalPipelineError as error:
             return dg.SkipReason(str(error))
         for problem in contents.problems:
-            context.log.warning(visible(problem))
+            context.log.warning(escape_controls(problem))
         known: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
         revisions = {name: ready.suite.revision for name, ready in contents.suites.items()}
         there = set(context.instance.get_dynamic_partitions(SUITES))

@@ -18,13 +18,13 @@ _FORMULA = re.compile(r"\s*[=+\-@\uff0b\uff0d\uff1d\uff20]")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return the text with control characters as visible escapes; a text without any is returned unchanged."""
     return _HIDDEN.sub(lambda match: "\n" if match[0] == "\r\n" else _escape(ord(match[0])), text)
 
 
 def has_hidden(text: str) -> bool:
-    """Return whether a text has a character that `visible` replaces."""
+    """Return whether a text has a character that `escape_controls` replaces."""
     return _HIDDEN.search(text) is not None
 
 
@@ -43,7 +43,7 @@ def visible_cell(value: object) -> object:
     would take the text for a formula (`=`, `+`, `-`, `@`); numbers and texts that are numbers stay."""
     if value is None or isinstance(value, bool | int | float):
         return value
-    text = visible(str(value))
+    text = escape_controls(str(value))
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.match(text) else text
 
 

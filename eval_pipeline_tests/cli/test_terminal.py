@@ -18,7 +18,7 @@ import yaml
 
 import eval_pipeline.cli
 from eval_pipeline.cli.main import COMMANDS, main
-from eval_pipeline.parsing.visible import visible, visible_cell, visible_json
+from eval_pipeline.parsing.visible import escape_controls, visible_cell, visible_json
 from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 
 HOSTILE = "\x1b[31m\x1b]52;c;ZXZpbA==\x07\x9b5m\x85\x08\x7f\u202ex\u2066y\u200f\U000e0041"
@@ -124,7 +124,7 @@ def test_every_command_is_called() -> None:
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [(command, arguments) for command, calls in CALLS.items() for arguments in calls],
-    ids=lambda value: value if isinstance(value, str) else " ".join(map(visible, value)) or "plain",
+    ids=lambda value: value if isinstance(value, str) else " ".join(map(escape_controls, value)) or "plain",
 )
 def test_nothing_that_a_command_prints_is_obeyed_by_a_terminal(
     evil: CliProject, command: str, arguments: list[str]
@@ -205,8 +205,8 @@ def test_a_spreadsheet_takes_no_text_for_a_formula(evil: CliProject) -> None:
     ],
 )
 def test_control_characters_become_visible_and_nothing_else_changes(text: str, shown: str) -> None:
-    assert visible(text) == shown
-    assert visible(shown) == shown
+    assert escape_controls(text) == shown
+    assert escape_controls(shown) == shown
 
 
 @pytest.mark.parametrize("value", [HOSTILE, {"a" + HOSTILE: [HOSTILE, 1, None]}, "a\r\nb", "\U000e0041"])
@@ -228,8 +228,8 @@ def test_a_formula_is_quoted(text: str) -> None:
 
 
 PRINTING = {"print", "secho", "echo", "Console"}
-ALLOWED = {"terminal.py": PRINTING, "tables.py": {"print"}, "address.py": {"print"}}
-"""`address.py` runs as a program of its own and prints an address."""
+ALLOWED = {"terminal.py": PRINTING, "tables.py": {"print"}, "address.py": {"print"}, "dev_supervisor.py": {"print"}}
+"""`address.py` and `dev_supervisor.py` run as programs of their own and print texts of their own."""
 
 
 def test_commands_print_through_the_functions_of_the_terminal_only() -> None:
