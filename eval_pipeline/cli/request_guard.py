@@ -33,6 +33,7 @@ PROTECTION = (
 )
 """Headers of every answer: pages of other sites neither frame nor embed it."""
 
+_MORE_THAN_A_HOST = frozenset("@\\/?# ")
 _FRAMES = frozenset({"iframe", "frame", "embed", "object", "fencedframe"})
 _OURS = frozenset({"", "same-origin", "none"})
 """Values of `Sec-Fetch-Site`; a program that is no browser sends none."""
@@ -106,7 +107,9 @@ def refusal(scope: Scope, hosts: AllowedHosts) -> str | None:
 
 
 def _host(authority: str) -> str:
-    """The host of `host:port`, in lower case, IPv6 without brackets; empty where there is none."""
+    """The host of `host:port`, in lower case, IPv6 without brackets; empty where there is none, or more than that."""
+    if not _MORE_THAN_A_HOST.isdisjoint(authority):
+        return ""
     try:
         return urlsplit(f"//{authority}").hostname or ""
     except ValueError:
