@@ -21,6 +21,7 @@ from eval_pipeline.executions import worker
 from eval_pipeline.executions.frames import FrameBuffer
 from eval_pipeline.executions.started_programs import owner_variables
 from eval_pipeline.parsing.private_files import umask_of_programs
+from eval_pipeline.parsing.redacted_output import pass_on
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[4]); "
@@ -30,6 +31,8 @@ _START = (
 _READ = 1 << 16
 _TICK_S = 1
 _ENDING_S = 2.0
+_OUTPUT_S = 0.5
+"""How long the last lines of a process that has ended may take; a program that left its group may hold its output."""
 IDLE_S = 60.0
 """A worker without a call for so long is ended; the next call starts another one."""
 
@@ -62,6 +65,7 @@ class WorkerProcess:
         self._sending = threading.Lock()
         self._backlog: deque[memoryview] = deque()
         self._process: subprocess.Popen[bytes] | None = None
+        self._outputs: list[threading.Thread] = []
         self._killed = False
         self._thread = threading.Thread(target=self._run, args=(shared,), name="worker", daemon=True)
         self._thread.start()
@@ -133,12 +137,16 @@ class WorkerProcess:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
+            stdout=_output_beside(sys.__stdout__),
+            stderr=_output_beside(sys.__stderr__),
+            bufsize=0,
             pass_fds=(descriptor,),
             env=env,
             start_new_session=True,
             umask=umask_of_programs(),
         )
         self._theirs.close()
+        self._outputs = [pass_on(pipe, number) for number, pipe in ((1, process.stdout), (2, process.stderr)) if pipe]
         if self._killed:
             self._process = process
             self.kill()
@@ -178,9 +186,16 @@ class WorkerProcess:
         if self._process is not None:
             self.kill()
             self._process.wait()
+        for output in self._outputs:
+            output.join(_OUTPUT_S)
         self._ours.close()
         self._theirs.close()
         self._ended(self, how)
+
+
+def _output_beside(ours: object) -> int:
+    """Return where a worker's output goes: into a pipe, nowhere when this process was started without that output."""
+    return subprocess.DEVNULL if ours is None else subprocess.PIPE
 
 
 def exit_text(code: int) -> str:

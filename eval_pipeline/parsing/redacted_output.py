@@ -1,7 +1,8 @@
 """What this process prints and logs, without the secrets that it knows.
 
 `redacted_printing` covers `sys.stdout`, `sys.stderr` and log records; `redacted_descriptors` also what programs and
-native code write to the descriptors below them, such as processes that inherit them.
+native code write to the descriptors below them, such as processes that inherit them. `pass_on` covers the output of a
+process that has pipes of its own.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, Any
 
-from eval_pipeline.parsing.redaction import KNOWN, redact_text
+from eval_pipeline.parsing.redaction import KNOWN, Redactor, redact_text
 
 _CHUNK = 65_536
 _WAIT_S, _HURRY_S = 2.0, 0.2
@@ -113,19 +114,43 @@ def restore_descriptors() -> None:
         _DIVERSIONS.pop().end(_HURRY_S)
 
 
+def pass_on(stream: IO[bytes], descriptor: int) -> threading.Thread:
+    """Copy the lines of a process's output, without secrets, to where a descriptor of this process leads when each is
+    copied. Return the thread that copies until the last writer is gone."""
+
+    def copy() -> None:
+        with stream:
+            _copy(stream.fileno(), lambda content: _write(descriptor, content))
+
+    thread = threading.Thread(target=copy, name="worker output", daemon=True)
+    thread.start()
+    return thread
+
+
 def _pump(reading: int, target: int) -> None:
-    """Copy lines until the writing end is closed. An unfinished line waits for its end, up to a limit."""
-    rest = b""
-    while chunk := os.read(reading, _CHUNK):
-        rest += chunk
-        end = rest.rfind(b"\n") + 1
-        if not end and len(rest) > _CHUNK:
-            end = max(0, len(rest) - KNOWN.redactor().longest)
-        _write(target, KNOWN.redactor().content(rest[:end]))
-        rest = rest[end:]
-    _write(target, KNOWN.redactor().content(rest))
+    """Copy lines until the writing end is closed."""
+    _copy(reading, lambda content: _write(target, content))
     os.close(reading)
     os.close(target)
+
+
+def _copy(reading: int, write: Callable[[bytes], None]) -> None:
+    """Write the lines that arrive, redacted. An unfinished line waits for its end, up to a limit."""
+    rest = b""
+    while chunk := os.read(reading, _CHUNK):
+        redactor = KNOWN.redactor()
+        rest = redactor.content(rest + chunk)
+        end = _complete(rest, redactor)
+        write(rest[:end])
+        rest = rest[end:]
+    write(rest)
+
+
+def _complete(content: bytes, redactor: Redactor) -> int:
+    """Return how much of redacted bytes can be written: whole lines, but for those that may begin a longer secret."""
+    end = content.rfind(b"\n") + 1
+    end -= redactor.lines_begun(content[:end])
+    return end if end or len(content) <= _CHUNK else max(0, len(content) - redactor.longest)
 
 
 def _write(descriptor: int, content: bytes) -> None:

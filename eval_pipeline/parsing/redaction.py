@@ -42,6 +42,8 @@ class Redactor:
         encoded = {form.encode("utf-8", "surrogatepass") for form in forms}
         encoded |= {to_json(form)[1:-1] for form in forms}  # a form within the JSON that is searched
         self._bytes = sorted(encoded, key=lambda form: (-len(form), form))
+        ends = ((form, match.end()) for form in self._bytes for match in re.finditer(b"\n", form))
+        self._first_lines = [form[:end] for form, end in ends if end < len(form)]
 
     def __bool__(self) -> bool:
         return bool(self.secrets)
@@ -80,6 +82,10 @@ class Redactor:
                 if content.endswith(secret[:length]):
                     return content[:-length] + REDACTED.encode()
         return content
+
+    def lines_begun(self, content: bytes) -> int:
+        """Return the length of the end of some bytes that may be the first lines of a secret of several."""
+        return max((len(lines) for lines in self._first_lines if content.endswith(lines)), default=0)
 
     def value(self, value: Any) -> Any:
         """Return a JSON value without secrets, also in keys; the same object when it contains none."""

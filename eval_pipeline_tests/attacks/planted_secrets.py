@@ -32,7 +32,7 @@ PLACES: Mapping[str, str] = {
     "EVALUATOR_KEY": "`${{ }}` in the arguments of an evaluator",
     "HOOK_SECRET": "output of a hook, and the warning of one that fails",
     "WORKSPACE_TOKEN": "content and names of files in a kept workspace",
-    "PRINTED_SECRET": "printed and logged by a python function; in the message of its exception",
+    "PRINTED_SECRET": "printed, logged and written by a function and its program; in the message of its exception",
     "AMBIENT_CREDENTIAL": "in the environment only; an agent prints all of it",
     "CUT_TOKEN": "cut by the limit of an output",
     "LISTED": "a harmless name that the project file lists under `secrets`",
@@ -182,12 +182,14 @@ _AGENT = textwrap.dedent('''
         sys.exit(3)
 ''')
 _ANSWERS = textwrap.dedent("""
-    import logging, os, sys
+    import logging, os, subprocess, sys
 
     def answer(prompt):
         secret = os.environ["PRINTED_SECRET"]
         print("printed", secret)
         print("printed", secret, file=sys.stderr)
+        os.write(1, ("written " + secret + "\\n").encode())
+        subprocess.run(["sh", "-c", "printf %s $PRINTED_SECRET; echo program $PRINTED_SECRET >&2"])
         logging.getLogger("theirs").warning("logged %s", secret)
         if prompt == "fail":
             raise ValueError("no access with " + secret)

@@ -18,6 +18,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.executions.adapters.python import Python
 from eval_pipeline.executions.model import TargetFailure
 from eval_pipeline.executions.workers import end_workers
+from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
 
 MODULE = """
@@ -45,6 +46,11 @@ MODULE = """
     def prints(prompt):
         print("a line"); print("half", end=""); print("an error", file=sys.stderr)
         return prompt
+    def writes(prompt):
+        import subprocess
+        os.write(1, b"written " + prompt.encode() + b"\\n")
+        os.write(2, b"x" * 66_000 + prompt.encode() + b"y" * 7 + b" half")
+        subprocess.run(["sh", "-c", 'echo "a program: $0"', prompt])
     def odd(prompt): return {"output": [{1, 2}, (1, 2), os.environ.__class__, float]}
     def large(prompt): return "x" * 3_000_000
     def own_child(prompt):
@@ -165,6 +171,21 @@ def test_what_a_function_prints_is_printed(tmp_path: Path, capsys: pytest.Captur
     outcomes(adapter_of(tmp_path, "prints"), tmp_path, ["a"])
 
     assert capsys.readouterr() == ("a line\nhalf", "an error\n")
+
+
+@pytest.mark.parametrize("secret", ["sk-1234567890", "first line\nsecond line"])
+def test_what_a_function_and_its_programs_write_past_print_is_redacted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], secret: str
+) -> None:
+    adapter = adapter_of(tmp_path, "writes")
+    KNOWN.add([secret])
+
+    outcomes(adapter, tmp_path, [secret])
+    end_workers()
+
+    out, err = capfd.readouterr()
+    assert out == "written ***\na program: ***\n"
+    assert err == "x" * 66_000 + "***" + "y" * 7 + " half"
 
 
 def test_values_that_only_the_worker_has_come_back_as_they_are_stored(tmp_path: Path) -> None:
