@@ -26,7 +26,7 @@ from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.columns import Row, Table
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
-from eval_pipeline.warehouse.publishing import damaged, publish_copy
+from eval_pipeline.warehouse.publishing import STORAGE_VERSION, damaged, is_readable_by_all, publish_copy
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.scraps import remove_scraps, scratch_path
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
@@ -34,7 +34,9 @@ from eval_pipeline.warehouse.tables import BY_NAME
 
 MEMORY_LIMIT = "128MB"
 THREADS = 2
-CONFIG: Mapping[str, str | int] = {"memory_limit": MEMORY_LIMIT, "threads": THREADS}
+CONFIG: Mapping[str, str | int] = {
+    "memory_limit": MEMORY_LIMIT, "threads": THREADS, "storage_compatibility_version": STORAGE_VERSION,
+}  # fmt: skip
 LOCK_TIMEOUT_S = 600.0
 _UNUSABLE = frozenset("?\\")
 """DuckDB looks for its log before the first `?` of a path, and takes a backslash for a slash."""
@@ -188,6 +190,10 @@ class DuckDBWarehouse:
     def publish(self) -> None:
         if not self.path.exists():
             return
+        if not is_readable_by_all(self.path):
+            with self.transaction():  # migrates: compact() copies tables of the newest schema
+                pass
+            self.compact()
         # The lock keeps writers out, so the copied file has no open transaction; a rename is atomic for readers.
         with private_files(), self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
             publish_copy(self.path, self.results, CONFIG)
@@ -269,7 +275,7 @@ class DuckDBWarehouse:
 def _copy_rows(source: Path, target: Path, migrations: Sequence[Migration]) -> None:
     """Write all rows of a database into a new one of the same schema."""
     target.unlink(missing_ok=True)
-    connection = duckdb.connect(str(target), config={"memory_limit": MEMORY_LIMIT, "threads": THREADS})
+    connection = duckdb.connect(str(target), config={**CONFIG})
     try:
         connection.execute("SET preserve_insertion_order = false")
         migrate(connection, migrations)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,8 +14,17 @@ from eval_pipeline.errors import WarehouseError
 
 _HEADERS = 3 * 4_096
 """Bytes before the first block of a DuckDB file."""
+STORAGE_VERSION = "v1.0.0"
+"""What new files are written for: the published copy opens in every DuckDB since then. A file keeps its version."""
+_MAGIC_AND_VERSION = struct.Struct("<8x4sQ")
+"""The start of a DuckDB file: a checksum, `DUCK`, the number of its storage version."""
+_STORAGE_NUMBER = 64
+"""The number of STORAGE_VERSION in a file."""
 _READER: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "memory_limit": "64MB"}
 _DAMAGE = ("Corrupt database", "Could not read enough bytes", "not a valid DuckDB database", "Failed to load metadata")
+_USED = """SELECT greatest(block_id, coalesce(list_max(additional_block_ids), -1)) AS block_id
+           FROM pragma_storage_info('{}') WHERE persistent"""
+"""The blocks of a table's rows, those of its long texts included."""
 Config = Mapping[str, str | int]
 
 
@@ -34,6 +44,16 @@ def publish_copy(source: Path, target: Path, config: Config) -> None:
         raise _unpublished(source, first_line(error)) from error
     finally:
         copy.unlink(missing_ok=True)
+
+
+def is_readable_by_all(path: Path) -> bool:
+    """Return whether a file is not written for newer clients only. A damaged one is: opening it names the damage."""
+    with path.open("rb") as file:
+        start = file.read(_MAGIC_AND_VERSION.size)
+    if len(start) < _MAGIC_AND_VERSION.size:
+        return True
+    magic, number = _MAGIC_AND_VERSION.unpack(start)
+    return bool(magic != b"DUCK" or number <= _STORAGE_NUMBER)
 
 
 def damaged(path: Path, results: Path, error: duckdb.Error) -> WarehouseError | None:
@@ -66,15 +86,29 @@ def _checkpoint(path: Path, config: Config) -> None:
 
 
 def _check(copy: Path, source: Path) -> None:
-    """Raise WarehouseError for a copy of another size, or without all blocks that are in use.
+    """Raise WarehouseError for a copy of another size, or without all blocks that are in use: those at its end may
+    be free, and then are not part of the file.
 
     A copy of the same bytes has the same rows: counting them in both files takes ten times as long.
     """
     size = copy.stat().st_size
     with duckdb.connect(str(copy), read_only=True, config=_READER) as connection:
-        row = connection.execute("SELECT used_blocks * block_size FROM pragma_database_size()").fetchone()
-    if size != source.stat().st_size or row is None or row[0] + _HEADERS > size:
+        whole = size == source.stat().st_size and _has_its_blocks(connection, size)
+    if not whole:
         raise _unpublished(source, "it, or its copy, is shorter than its content")
+
+
+def _has_its_blocks(connection: duckdb.DuckDBPyConnection, size: int) -> bool:
+    """Return whether a database of this size has all blocks that are in use. Raises duckdb.Error when it has not."""
+    ((total, block),) = connection.execute("SELECT total_blocks, block_size FROM pragma_database_size()").fetchall()
+    if total * block + _HEADERS <= size:
+        return True
+    tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    used = " UNION ALL ".join(
+        ["SELECT block_id FROM pragma_metadata_info()", *(_USED.format(name) for (name,) in tables)]
+    )
+    ((last,),) = connection.execute(f"SELECT coalesce(max(block_id), -1) FROM ({used})").fetchall()
+    return bool((last + 1) * block + _HEADERS <= size)
 
 
 def _unpublished(path: Path, reason: str) -> WarehouseError:

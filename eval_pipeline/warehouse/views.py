@@ -1,4 +1,8 @@
-"""The views that analysts and the other rooms read, as data."""
+"""The views that analysts and the other rooms read, as data.
+
+Readers may have any DuckDB from 1.0: queries use no newer syntax (`if(…)`, `RENAME`), which an
+older client cannot open the file with.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from dataclasses import dataclass
 
 from eval_pipeline.statistics.student import t_quantile
 from eval_pipeline.warehouse.agreement_views import AGREEMENT_VIEWS
+from eval_pipeline.warehouse.tables import BY_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,13 @@ def _student(degrees: str) -> str:
     """The SQL for Student's t of an SQL expression of degrees of freedom."""
     return f"coalesce({list(_STUDENT_95)}[{degrees}], 1.96)"
 
+
+_OLD_NAMES = ", ".join(
+    "suite_plans AS suite_cells" if name == "suite_plans" else name
+    for name in BY_NAME["sweep_pairs"].column_names
+    if name not in ("updated", "statistics_id")
+)
+"""Columns of sweep_pairs as an older version named them; without RENAME, which DuckDB 1.1 cannot read."""
 
 VIEWS: tuple[View, ...] = (
     View("current_pairs", "The newest sweep's row of each pair (suite × runner).", _CURRENT_PAIRS),
@@ -116,11 +128,12 @@ VIEWS: tuple[View, ...] = (
     SELECT *, CASE strategy WHEN 'pass_at_k' THEN best WHEN 'pass_all' THEN worst
                             WHEN 'confidence_interval' THEN interval_low ELSE mean_score END AS score,
            CASE WHEN graded = 0 THEN 'error'
-                WHEN strategy = 'pass_at_k' THEN if(passed > 0, 'passed', 'failed')
+                WHEN strategy = 'pass_at_k' THEN CASE WHEN passed > 0 THEN 'passed' ELSE 'failed' END
                 WHEN strategy = 'pass_all' OR repetitions = 1 THEN
                     CASE WHEN passed < graded THEN 'failed' WHEN graded < repetitions THEN 'error' ELSE 'passed' END
-                WHEN strategy = 'confidence_interval' THEN if(interval_low >= threshold - 1e-9, 'passed', 'failed')
-                ELSE if(mean_score >= threshold - 1e-9, 'passed', 'failed') END AS status
+                WHEN CASE WHEN strategy = 'confidence_interval' THEN interval_low ELSE mean_score END
+                     >= threshold - 1e-9 THEN 'passed'
+                ELSE 'failed' END AS status
     FROM (
         SELECT v.suite, v.runner, v.case_id, coalesce(k.strategy, c.strategy, 'mean') AS strategy,
                count(*) AS repetitions,
@@ -165,11 +178,11 @@ VIEWS: tuple[View, ...] = (
     View(
         "sweep_cells",
         "Deprecated alias of sweep_pairs; the next version removes it.",
-        "SELECT * EXCLUDE (updated, statistics_id) RENAME (suite_plans AS suite_cells) FROM sweep_pairs",
+        f"SELECT {_OLD_NAMES} FROM sweep_pairs",
     ),
     View(
         "current_cells",
         "Deprecated alias of current_pairs; the next version removes it.",
-        "SELECT * EXCLUDE (updated, statistics_id) RENAME (suite_plans AS suite_cells) FROM current_pairs",
+        f"SELECT {_OLD_NAMES} FROM current_pairs",
     ),
 )

@@ -1,0 +1,79 @@
+"""Analysts' clients: the published file opens in any DuckDB from 1.0 on, and each view answers there."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+from eval_pipeline.warehouse.schema import SCHEMA_VERSION
+from eval_pipeline.warehouse.tables import TABLES
+from eval_pipeline.warehouse.views import VIEWS
+
+FIRST_FORMAT = 64
+"""The number in the files of DuckDB 0.10 to 1.1; later ones can read it."""
+READ_ALL = """
+import sys
+import duckdb
+connection = duckdb.connect(sys.argv[1], read_only=True)
+for name in sys.argv[2:]:
+    connection.execute(f'SELECT * FROM "{name}"').fetchall()
+print(duckdb.__version__, connection.execute("SELECT count(*), any_value(sweep_id) FROM sweeps").fetchone())
+"""
+
+
+def format_of(path: Path) -> int:
+    magic, number = struct.unpack("<8x4sQ", path.read_bytes()[:20])
+    assert magic == b"DUCK"
+    return int(number)
+
+
+def test_what_is_published_has_the_format_of_the_first_stable_version(warehouse: DuckDBWarehouse) -> None:
+    warehouse.write("sweeps", [{"sweep_id": "1"}])
+    warehouse.compact()
+    warehouse.publish()
+
+    assert format_of(warehouse.results) == FIRST_FORMAT
+
+
+def test_a_warehouse_in_a_newer_format_is_written_anew_with_its_rows(warehouse: DuckDBWarehouse) -> None:
+    warehouse.write("sweeps", [{"sweep_id": "1"}, {"sweep_id": "2"}])
+    newer = warehouse.folder / "newer.duckdb"
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{warehouse.path}' AS old (READ_ONLY)")
+        connection.execute(f"ATTACH '{newer}' AS new (STORAGE_VERSION 'latest')")
+        connection.execute("COPY FROM DATABASE old TO new")
+    newer.replace(warehouse.path)
+    assert format_of(warehouse.path) > FIRST_FORMAT
+
+    DuckDBWarehouse(warehouse.folder).publish()
+
+    assert format_of(warehouse.results) == format_of(warehouse.path) == FIRST_FORMAT
+    with warehouse.published() as connection:
+        assert connection.execute("SELECT sweep_id FROM sweeps ORDER BY 1").fetchall() == [("1",), ("2",)]
+        assert connection.execute("SELECT max(version) FROM schema_migrations").fetchall() == [(SCHEMA_VERSION,)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["1.0.0", "1.1.3", "1.2.2", "1.4.1", "1.5.0"])
+def test_older_clients_read_every_table_and_view(version: str, warehouse: DuckDBWarehouse, tmp_path: Path) -> None:
+    client = tmp_path / "client"
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--only-binary", ":all:"]
+    installed = subprocess.run([*command, "--target", str(client), f"duckdb=={version}"], capture_output=True)
+    if installed.returncode:
+        pytest.skip(f"duckdb {version} cannot be installed here")
+    warehouse.write("sweeps", [{"sweep_id": "1"}])
+    warehouse.publish()
+
+    names = [*(table.name for table in TABLES), *(view.name for view in VIEWS)]
+    read = subprocess.run(
+        [sys.executable, "-c", READ_ALL, str(warehouse.results), *names],
+        capture_output=True, text=True, env={"PYTHONPATH": str(client)}, check=False,
+    )  # fmt: skip
+
+    assert (read.stdout, read.stderr) == (f"{version} (1, '1')\n", "")
