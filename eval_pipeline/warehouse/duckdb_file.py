@@ -7,11 +7,12 @@ one by a rename: an open connection keeps reading the file that it opened.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,17 @@ from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.scraps import remove_scraps, scratch_path
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
 from eval_pipeline.warehouse.tables import BY_NAME
+from eval_pipeline.warehouse.waiting import held
 
+_LOG = logging.getLogger(__name__)
 MEMORY_LIMIT = "128MB"
 THREADS = 2
 CONFIG: Mapping[str, str | int] = {
     "memory_limit": MEMORY_LIMIT, "threads": THREADS, "storage_compatibility_version": STORAGE_VERSION,
 }  # fmt: skip
 LOCK_TIMEOUT_S = 600.0
+LOCK_SILENT_S = 1.0
+"""How long another process may write before a wait for it is reported: most waits are over by then."""
 _UNUSABLE = frozenset("?\\")
 """DuckDB looks for its log before the first `?` of a path, and takes a backslash for a slash."""
 LONG_LINE_BYTES = 2**20
@@ -77,9 +82,14 @@ class DuckDBWarehouse:
     @private_files()
     def restore(self) -> None:
         copy = self.path.with_suffix(f".{os.getpid()}.tmp")
-        with FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+        with self._locked():
             shutil.copyfile(self.results, copy)
             copy.replace(self.path)
+
+    def _locked(self) -> AbstractContextManager[None]:
+        """Keep other processes out. A wait is reported with what holds the lock; a long one raises WarehouseError."""
+        lock = FileLock(self.folder / "warehouse.lock")
+        return held(lock, _report_wait, silent_s=LOCK_SILENT_S, timeout_s=LOCK_TIMEOUT_S)
 
     def set_results_aside(self) -> None:
         self.results.replace(self.results.with_name(f"results-until-{datetime.now(UTC):%Y%m%dT%H%M%S}.duckdb"))
@@ -97,7 +107,7 @@ class DuckDBWarehouse:
                 yield self._connection
                 return
             self.folder.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+            with self._locked():
                 self._connection = self._open()
                 try:
                     self._check(self._connection)
@@ -180,7 +190,7 @@ class DuckDBWarehouse:
         if not self.path.exists():
             return
         copy = self.path.with_suffix(f".{os.getpid()}.compact")
-        with private_files(), self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+        with private_files(), self._turn, self._locked():
             try:
                 _copy_rows(self.path, copy, self._migrations)
                 copy.replace(self.path)
@@ -195,7 +205,7 @@ class DuckDBWarehouse:
                 pass
             self.compact()
         # The lock keeps writers out, so the copied file has no open transaction; a rename is atomic for readers.
-        with private_files(), self._turn, FileLock(self.folder / "warehouse.lock", timeout=LOCK_TIMEOUT_S):
+        with private_files(), self._turn, self._locked():
             publish_copy(self.path, self.results, CONFIG)
 
     @contextmanager
@@ -270,6 +280,10 @@ class DuckDBWarehouse:
             migrate(connection, self._migrations)
         remove_scraps(self.folder)
         self._checked = True
+
+
+def _report_wait(text: str) -> None:
+    _LOG.warning("the warehouse is locked: %s", text)
 
 
 def _copy_rows(source: Path, target: Path, migrations: Sequence[Migration]) -> None:

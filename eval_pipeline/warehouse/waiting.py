@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -14,6 +16,7 @@ from pathlib import Path
 import orjson
 from filelock import BaseFileLock, Timeout
 
+from eval_pipeline.errors import WarehouseError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.stopping import StopRequest
 
@@ -22,17 +25,25 @@ _COMMAND_CHARS = 100
 
 
 @contextmanager
-def held(lock: BaseFileLock, report: Callable[[str], object], stop: StopRequest) -> Iterator[None]:
-    """Hold a lock inside the block. Before a wait `report` is called with what holds it; raises Stopped while waiting.
+def held(
+    lock: BaseFileLock,
+    report: Callable[[str], object],
+    stop: StopRequest | None = None,
+    *,
+    silent_s: float = 0.0,
+    timeout_s: float = math.inf,
+) -> Iterator[None]:
+    """Hold a lock inside the block. A wait of more than `silent_s` calls `report` with what holds it.
 
-    A process writes beside the lock who it is. Without that the text does not name the holder.
+    A process writes beside the lock who it is. Without that the text does not name the holder. Raises Stopped while
+    waiting, and WarehouseError after `timeout_s`.
     """
     record = Path(lock.lock_file).with_suffix(".holder")
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=silent_s, poll_interval=_LOOK_EVERY_S / 2)
     except Timeout:
         report(f"waiting for {_holder(record)}")
-        _wait(lock, stop)
+        _wait(lock, stop or StopRequest(), record, timeout_s)
     try:
         with suppress(OSError):  # a full disk must not keep a sweep from going on
             record.write_bytes(to_json({"pid": os.getpid(), "command": _own_command(), "since": datetime.now()}))
@@ -42,9 +53,12 @@ def held(lock: BaseFileLock, report: Callable[[str], object], stop: StopRequest)
         lock.release()
 
 
-def _wait(lock: BaseFileLock, stop: StopRequest) -> None:
+def _wait(lock: BaseFileLock, stop: StopRequest, record: Path, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
     while not lock.is_locked:
         stop.check()
+        if time.monotonic() > deadline:
+            raise WarehouseError(f"{lock.lock_file} is held by {_holder(record)}: waited {timeout_s:g} s; end it first")
         with suppress(Timeout):
             lock.acquire(timeout=_LOOK_EVERY_S, poll_interval=_LOOK_EVERY_S / 2)
 
