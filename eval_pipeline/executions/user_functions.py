@@ -20,12 +20,12 @@ class UserFunction:
     A function that only this process has (of a notebook, or of a module that was made at run time) is called here.
     """
 
-    def __init__(self, name: str, folder: Path, field: str, isolation: Isolation | None = None) -> None:
+    def __init__(self, name: str, folder: Path, field: str, isolation: Isolation) -> None:
         self.name = name
         self._folder = folder
         self._field = field
         self.reference = function_reference(name, folder, field)
-        self.isolated = self.reference is not None and (isolation or _default) == "process"
+        self.isolated = self.reference is not None and isolation == "process"
 
     @cached_property
     def here(self) -> Callable[..., Any]:
@@ -58,12 +58,3 @@ def installed(name: str) -> FunctionReference:
     """Return the reference of a function of ours, or of an installed package."""
     module, _, attribute = name.partition(":")
     return FunctionReference(module, attribute, "")
-
-
-_default: Isolation = "process"
-
-
-def set_default_isolation(isolation: Isolation) -> None:
-    """Set where functions run whose runner or evaluator does not say: what the project file has under `defaults`."""
-    global _default
-    _default = isolation

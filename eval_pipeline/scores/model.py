@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from eval_pipeline.executions.model import Isolation
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.suites.model import Case
 
@@ -26,7 +27,8 @@ class Subject:
     """The input of an evaluator: the case, the session report, and the folder of the suite's file.
 
     `workspace` is the target's working directory as the target left it; None without a workspace or after its removal.
-    `threshold` is the least score that passes where the case sets none.
+    `threshold` is the least score that passes where the case sets none, `isolation` where functions of the user run
+    whose evaluator does not say.
     """
 
     case: Case
@@ -34,6 +36,7 @@ class Subject:
     folder: Path = Path()
     workspace: Path | None = None
     threshold: float = DEFAULT_THRESHOLD
+    isolation: Isolation = "process"
 
     @property
     def pass_mark(self) -> float:

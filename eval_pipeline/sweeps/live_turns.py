@@ -40,7 +40,8 @@ class LiveTurns:
         folder = suite_folder(pair.ready.suite)
         report = self._scorer.normalize(_unfinished(plan, so_far), plan.case)
         bound = bind(spec, plan.case, folder, client.revision_of, self._rules.threshold)
-        subject = Subject(plan.case, report, folder, workspace, self._rules.threshold)
+        isolation = self._context.options.defaults.isolation
+        subject = Subject(plan.case, report, folder, workspace, self._rules.threshold, isolation)
         (score,) = await evaluate_with(client, subject, [bound])
         self._context.budget.spend(plan, client.spent)
         return score.passed(self._rules.threshold) is not False

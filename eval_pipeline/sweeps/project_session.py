@@ -12,7 +12,6 @@ from eval_pipeline.errors import EvalPipelineError, InputError, InputErrors, Unk
 from eval_pipeline.executions.identity import RunnerIdentity, runner_identity
 from eval_pipeline.executions.model import Runner, RunnerAddress
 from eval_pipeline.executions.runners import require_environment
-from eval_pipeline.executions.user_functions import set_default_isolation
 from eval_pipeline.executions.workspaces.contents import WorkspaceContents
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.stopping import StopRequest
@@ -44,7 +43,6 @@ class ProjectSession:
     def __post_init__(self) -> None:
         self.store = SweepStore(self.project.open_warehouse(), self.clock, self.project.defaults.ranked_coverage)
         self.registry = RunnerRegistry(self.project)
-        set_default_isolation(self.project.defaults.isolation)
 
     @property
     def warehouse(self) -> Warehouse:

@@ -69,12 +69,19 @@ class RunnerRegistry:
         key = (path, nearest_environment_file(folder) if folder is not None else None)
         if key not in self._read:
             environment = self.project.environment if folder is None else self.environment(folder)
-            usual_mb = self.project.defaults.max_output_mb
             self._read[key] = {
-                runner.name: replace(runner, max_output_mb=runner.max_output_mb or usual_mb)
+                runner.name: self._with_defaults(runner)
                 for runner in load_runners(path, environment, self.project.secret_rules)
             }
         return self._read[key]
+
+    def _with_defaults(self, runner: Runner) -> Runner:
+        usual = self.project.defaults
+        return replace(
+            runner,
+            max_output_mb=runner.max_output_mb or usual.max_output_mb,
+            isolation=runner.isolation or usual.isolation,
+        )
 
     def environment(self, folder: Path) -> Mapping[str, str]:
         """Return the environment for suites in a folder: the nearest `.env` over the project's, and under what is

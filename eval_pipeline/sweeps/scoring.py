@@ -101,7 +101,7 @@ class PairScorer:
         client = self._context.graders.client(self._rules.pair.runner)
         workspace = nullcontext() if item.case.workspace is None else _in_thread(self._workspace(item))
         async with workspace as folder:
-            subject = Subject(item.case, item.report, self._suite_folder, folder, self._rules.threshold)
+            subject = self._subject(item, folder)
             scores = await evaluate_with(client, subject, missing)
         return self._decide(item, [self._recorder.redacted(score) for score in scores]), client.spent
 
@@ -110,8 +110,12 @@ class PairScorer:
         missing = self._missing(item)
         looks = item.case.workspace is not None and any(sees_workspace(bound.evaluator) for bound in missing)
         with self._workspace(item) if looks else nullcontext() as folder:
-            subject = Subject(item.case, item.report, self._suite_folder, folder, self._rules.threshold)
+            subject = self._subject(item, folder)
             return self._decide(item, evaluate(subject, missing))
+
+    def _subject(self, item: ScoringInput, workspace: Path | None) -> Subject:
+        isolation = self._context.options.defaults.isolation
+        return Subject(item.case, item.report, self._suite_folder, workspace, self._rules.threshold, isolation)
 
     def _workspace(self, item: ScoringInput) -> AbstractContextManager[Path | None]:
         left = item.execution.workspace

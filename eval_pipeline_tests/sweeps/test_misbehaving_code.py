@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import pytest
 
-from eval_pipeline.executions.user_functions import set_default_isolation
-from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, make_project
 
 CODE = """
 import asyncio, ctypes, os, sys, time
@@ -131,19 +129,17 @@ def test_a_coroutine_that_blocks_its_event_loop_costs_one_execution(folder: Proj
     assert (counts.executed, counts.passed, counts.errored) == (4, 3, 1)
 
 
-@pytest.fixture
-def usual_isolation() -> Iterator[None]:
-    yield
-    set_default_isolation("process")
-
-
-@pytest.mark.usefixtures("usual_isolation")
 def test_the_project_file_may_have_functions_run_in_the_process_of_the_sweep(folder: ProjectFolder) -> None:
     (folder.root / "suites" / "place.py").write_text("import os\ndef check(ours): return os.getpid() == ours")
+    (folder.root / "place.py").write_text("import os\ndef answer(prompt): return str(os.getpid())")
     evaluator = {"type": "python", "function": "place:check", "arguments": {"ours": os.getpid()}}
     folder.write_suite(a_test("default", evaluator), a_test("apart", {**evaluator, "isolation": "process"}))
+    folder.write_runners({"name": "echo", "adapter": "python", "function": "place:answer"})
     (folder.root / "eval-pipeline.yaml").write_text("defaults: {isolation: in-process}")
+    defaults = folder.session().project.defaults
+    make_project(folder.root / "other").session()  # of a project with another default
 
-    folder.sweep()
+    folder.sweep(defaults=defaults)
 
     assert dict(folder.ask("SELECT case_id, value FROM evaluator_scores")) == {"default": 1.0, "apart": 0.0}
+    assert folder.ask("SELECT DISTINCT final_output FROM session_reports") == [(str(os.getpid()),)]

@@ -59,7 +59,7 @@ class Python:
         self._arguments = dict(settings.mapping(runner.settings, "arguments"))
         self._folder = runner.folder
         self._max_bytes = runner.max_output_bytes
-        self._function = UserFunction(self._name, runner.folder, "function", runner.isolation)
+        self._function = UserFunction(self._name, runner.folder, "function", runner.isolation or "process")
         self._pool = self._function.pool(shared=True, anew=True) if self._function.isolated else None
         self._facts = self._function.facts(self._pool)
 

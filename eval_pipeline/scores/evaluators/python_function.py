@@ -75,7 +75,7 @@ class PythonFunction:
             return {}
         function, home = self._named(folder)
         imported = module_imports(function, home, import_roots(folder))
-        called = self._function(folder)
+        called = self._function(folder, "process")
         file = called.facts(called.pool(shared=False, anew=True) if called.isolated else None).file
         return {**imported, name: cached_fingerprint(Path(file))} if file else imported
 
@@ -83,7 +83,7 @@ class PythonFunction:
         try:
             pool, call = self._call(subject)
             if pool is None:
-                return self._outcome(_call_here(self._function(subject.folder), call))
+                return self._outcome(_call_here(self._function_for(subject), call))
             return self._outcome(pool.call_and_wait(call, self._limit_s(subject)))
         except Exception as error:  # noqa: BLE001 — the boundary to the author's code
             return self._failed(error, subject)
@@ -93,7 +93,7 @@ class PythonFunction:
         try:
             pool, call = self._call(subject)
             if pool is None:
-                return self._outcome(_call_here(self._function(subject.folder), call))
+                return self._outcome(_call_here(self._function_for(subject), call))
             return self._outcome(await pool.call(call, self._limit_s(subject)))
         except Exception as error:  # noqa: BLE001 — the boundary to the author's code
             return self._failed(error, subject)
@@ -111,7 +111,7 @@ class PythonFunction:
             return Outcome(0.0, message or "assertion failed")
         if isinstance(error, FunctionError):
             text = error.text
-        elif isinstance(error, TimeoutError) and self._function(subject.folder).isolated:
+        elif isinstance(error, TimeoutError) and self._function_for(subject).isolated:
             text = f"it took longer than {self._limit_s(subject):g} s and was ended"
         elif isinstance(error, WorkerDied):
             text = str(error)
@@ -131,11 +131,15 @@ class PythonFunction:
             return as_outcome(value)
         return value_outcome(value, self.threshold)
 
-    def _function(self, folder: Path) -> UserFunction:
+    def _function_for(self, subject: Subject) -> UserFunction:
+        return self._function(subject.folder, subject.isolation)
+
+    def _function(self, folder: Path, default: Isolation) -> UserFunction:
+        isolation = self.isolation or default
         if self.value is not None and not self.value.startswith(FILE_PREFIX):
-            return UserFunction(_CODE, Path(), "value", self.isolation)
+            return UserFunction(_CODE, Path(), "value", isolation)
         name, home = self._named(folder)
-        return UserFunction(name, home, "value" if self.function is None else "function", self.isolation)
+        return UserFunction(name, home, "value" if self.function is None else "function", isolation)
 
     def _named(self, folder: Path) -> tuple[str, Path]:
         """The function as `module:function`, and the folder that its module is looked for in."""
@@ -146,7 +150,7 @@ class PythonFunction:
 
     def _call(self, subject: Subject) -> tuple[WorkerPool | None, FunctionCall]:
         """The workers that call the function, None where it is called here, and its arguments."""
-        function = self._function(subject.folder)
+        function = self._function_for(subject)
         pool = function.pool(shared=False) if function.isolated else None
         reference = function.reference
         if self.value is not None and not self.value.startswith(FILE_PREFIX):
