@@ -27,6 +27,8 @@ HURRY_S = 5.0
 """How long after a second signal."""
 _ENDED = 0
 _BYTES_AT_ONCE = 4_096
+_STDERR = 2
+_PRINT_S = 0.5
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -144,6 +146,11 @@ def _leave_to_forked_processes(handled: Sequence[int]) -> None:
 
 
 def _print(text: str, before: bytes = b"") -> None:
-    """Write a line to stderr, whose buffer another thread may hold; a terminal that is gone is no error."""
+    """Write a line to stderr, whose buffer another thread may hold; a terminal that is gone is no error.
+
+    A pipe that is full, or a terminal that is stopped, gets no line: writing would wait for its reader for ever.
+    """
     with suppress(OSError):
-        os.write(2, before + text.encode() + b"\n")
+        _, writable, _ = select.select([], [_STDERR], [], _PRINT_S)
+        if writable:
+            os.write(_STDERR, before + text.encode() + b"\n")

@@ -82,6 +82,25 @@ def test_a_command_ends_at_once(number: signal.Signals, code: int) -> None:
     assert ended(BUSY, number) == (code, ["begins", "programs end", "interrupted"])
 
 
+@pytest.mark.parametrize("begin", ["pass", "signals.end_in_order(lambda: '')"], ids=["at once", "in order"])
+def test_a_command_ends_although_nobody_reads_what_it_prints(begin: str) -> None:
+    fills = (
+        f"{begin}; import os; reading, writing = os.pipe(); os.set_blocking(writing, False)\n"
+        "    try:\n"
+        "        while True:\n"
+        "            os.write(writing, b'x' * 4096)\n"
+        "    except BlockingIOError:\n"
+        "        os.set_blocking(writing, True)\n"
+        "    os.dup2(writing, 2)\n"
+        "    for _ in range(3):\n"
+        "        print('begins', flush=True)\n"
+        "        time.sleep(0.05)\n"
+        "    time.sleep(60)"
+    )
+
+    assert ended(fills, *[signal.SIGTERM] * (1 if begin == "pass" else 3))[0] == 143
+
+
 def test_a_command_that_keeps_something_ends_by_itself() -> None:
     assert ended(IN_ORDER, signal.SIGTERM) == (0, ["begins", ASKED, "ends", "the command ended 143"])
 
