@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import polars as pl
 import pytest
 
 from eval_pipeline.statistics.clusters import clustered_interval
-from eval_pipeline.statistics.intervals import mean_interval, wilson, wilson_high, wilson_low
+from eval_pipeline.statistics.intervals import wilson
 from eval_pipeline.statistics.lines import fit_line
 from eval_pipeline.statistics.paired_tests import sign_test, signs
 from eval_pipeline.statistics.student import t_quantile
@@ -35,19 +34,6 @@ def test_the_interval_of_a_rate_is_wilsons(successes: int, trials: int, low: flo
 
 def test_a_rate_of_nothing_has_no_interval() -> None:
     assert wilson(0, 0) is None
-
-
-def test_the_expressions_agree_with_the_function_for_every_count() -> None:
-    counts = [(successes, trials) for trials in range(41) for successes in range(trials + 1)]
-    frame = pl.DataFrame(counts, schema=["successes", "trials"], orient="row")
-
-    result = frame.select(
-        low=wilson_low(pl.col("successes"), pl.col("trials")), high=wilson_high(pl.col("successes"), pl.col("trials"))
-    )
-
-    expected = [wilson(successes, trials) or (None, None) for successes, trials in counts]
-    assert result["low"].to_list() == pytest.approx([low for low, _ in expected])
-    assert result["high"].to_list() == pytest.approx([high for _, high in expected])
 
 
 def test_a_rate_lies_inside_its_interval_and_the_interval_inside_zero_and_one() -> None:
@@ -77,22 +63,6 @@ def test_quantiles_fall_with_every_degree_of_freedom() -> None:
 def test_student_needs_a_degree_of_freedom() -> None:
     with pytest.raises(ValueError, match="at least one degree"):
         t_quantile(0)
-
-
-@pytest.mark.parametrize(
-    ("mean", "deviation", "count", "interval"),
-    [
-        pytest.param(0.5, 0.1, 4, (0.3409, 0.6591), id="by-hand"),
-        pytest.param(0.5, 0.0, 9, (0.5, 0.5), id="all-the-same"),
-        pytest.param(0.9, 0.4, 3, (0.0, 1.0), id="kept-within-zero-and-one"),
-        pytest.param(0.5, None, 1, None, id="one-case"),
-        pytest.param(None, None, 0, None, id="nothing"),
-    ],
-)
-def test_the_interval_of_a_mean_is_students(
-    mean: float | None, deviation: float | None, count: int, interval: tuple[float, float] | None
-) -> None:
-    assert mean_interval(mean, deviation, count) == (interval and pytest.approx(interval, abs=5e-5))
 
 
 @pytest.mark.parametrize(
