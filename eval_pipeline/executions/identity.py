@@ -40,7 +40,8 @@ class RunnerIdentity:
 
 def runner_identity(runner: Runner) -> RunnerIdentity:
     """Return the identity of a runner: adapter, adapter version, public settings, the files that its answers depend on,
-    and what the adapter finds them to depend on (`dependencies`: imported modules, versions of programs).
+    and what the adapter finds them to depend on (`dependencies`: imported modules, versions of programs); then the hash
+    of headers of unknown names.
 
     An adapter that converts its runner to another adapter's (`equivalent`) has that one's identity. Raises InputError
     for an unusable runner.
@@ -55,6 +56,8 @@ def runner_identity(runner: Runner) -> RunnerIdentity:
     content = adapter.content()
     known = [runner.adapter, factory.version, runner.public_settings, content]
     more = adapter.dependencies() if hasattr(adapter, "dependencies") else {}
+    if runner.headers_digest is not None:
+        more = {**more, "headers": runner.headers_digest}
     return RunnerIdentity(
         revision=fingerprint([*known, more] if more else known),
         earlier=fingerprint(known) if more else None,

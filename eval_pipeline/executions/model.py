@@ -50,7 +50,7 @@ class Runner:
     has the name. That matters only where an evaluator needs it. `max_output_mb` is the most that is read of one
     answer (None: the default). `place` is the folder of the suite that it answers: the runners that it names are those
     of that suite. With `runs_in_place` its programs run there. `isolation` is where a function of the user is called
-    (None: the default).
+    (None: the default). `headers_digest` is a keyed hash of headers that are hidden, but tell one system from another.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Runner:
     place: Path | None = None
     runs_in_place: bool = False
     isolation: Isolation | None = None
+    headers_digest: str | None = None
 
     @property
     def address(self) -> RunnerAddress:

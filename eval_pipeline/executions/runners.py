@@ -18,7 +18,7 @@ from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each, problems_of
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.interpolation import interpolate, names_in
-from eval_pipeline.parsing.public_settings import redacted, secrets_in
+from eval_pipeline.parsing.public_settings import redacted, secrets_in, unknown_headers
 from eval_pipeline.parsing.redaction import KNOWN, REDACTED, Redactor
 from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules, is_secret
 from eval_pipeline.parsing.source import FieldPath, Source, dotted, show_path, yaml_source
@@ -37,6 +37,10 @@ class UnusableRunner(Runner):
     problem: InputError
 
 
+Digest = Callable[[object], str]
+"""Returns a hash that nobody can guess the value of."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     """A runners file being read: its entries by name, where `${{ NAME }}` has its value, and what is a secret."""
@@ -46,20 +50,23 @@ class _File:
     environment: Mapping[str, str]
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rules: SecretRules = NO_RULES
+    digest: Digest | None = None
 
 
-def load_runners(path: Path, environment: Mapping[str, str], rules: SecretRules = NO_RULES) -> list[Runner]:
+def load_runners(
+    path: Path, environment: Mapping[str, str], rules: SecretRules = NO_RULES, digest: Digest | None = None
+) -> list[Runner]:
     """The runners of a file, in its order. Raises InputErrors for entries that have no name.
 
     What is wrong with an entry (`UnusableRunner`) and an unset `${{ NAME }}` (`Runner.unset`) matter when the runner
-    is used, see `require_environment`.
+    is used, see `require_environment`. `digest` hashes headers of unknown names (None: they tell no runners apart).
     """
     source, entries, format_ = _read(path)
     key = format_.key
     errors = {i: error for i, raw in enumerate(entries) if (error := _name_error(raw, i, source, format_))}
     named = {i: raw for i, raw in enumerate(entries) if i not in errors}
     by_name = {raw["name"]: raw for raw in named.values()}
-    file = _File(source=source, format=format_, environment=environment, entries=by_name, rules=rules)
+    file = _File(source=source, format=format_, environment=environment, entries=by_name, rules=rules, digest=digest)
     if errors:
         read = [_runner_or_problem(raw, (key, index), file) for index, raw in named.items()]
         raise InputErrors([*errors.values(), *(each.problem for each in read if isinstance(each, UnusableRunner))])
@@ -213,6 +220,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
     shown = {key: public[key] for key in settings if key not in incidental}
     secrets = list(dict.fromkeys([*secrets_in(settings, file.rules), *filter(None, hidden.values())]))
     KNOWN.add(secrets)
+    unknown = unknown_headers({key: raw[key] for key in shown}, file.rules) if file.digest is not None else []
     return Runner(
         name=raw["name"],
         adapter=raw["adapter"].replace("_", "-"),
@@ -231,6 +239,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
         missing_grader=missing,
         fallbacks=_others(filled, raw, "fallbacks", at, file),
         isolation=runner_fields.isolation(filled, cursor),
+        headers_digest=file.digest(unknown) if file.digest is not None and unknown else None,
     )
 
 

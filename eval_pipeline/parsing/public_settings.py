@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
+from eval_pipeline.parsing.interpolation import names_in
 from eval_pipeline.parsing.redaction import KNOWN, REDACTED
 from eval_pipeline.parsing.secret_names import (
     NO_RULES,
@@ -20,6 +21,7 @@ from eval_pipeline.parsing.secret_names import (
     is_random,
     is_secret,
     is_secret_header,
+    is_unknown_header,
     is_unreadable,
 )
 
@@ -40,6 +42,7 @@ class _Search:
 
     rules: SecretRules
     found: list[str] = field(default_factory=list)
+    unknown: list[tuple[str, str]] = field(default_factory=list)
 
     def value(self, value: Any, name: str = "", within: str | None = None) -> Any:
         """Return a value without secrets. `within` is the secret name or `headers` that it is below."""
@@ -68,6 +71,8 @@ class _Search:
 
     def _is_secret(self, name: str, value: str | int, within: str | None) -> bool:
         if within == "headers":
+            if is_unknown_header(name, value, self.rules):
+                self.unknown.append((name, str(value)))
             return is_secret_header(name, value, self.rules)
         if within is not None and self.rules.listed(name) is not False and isinstance(value, str):
             return not is_about_secret(name)
@@ -137,3 +142,11 @@ def secrets_in(value: Any, rules: SecretRules = NO_RULES) -> list[str]:
     search = _Search(rules)
     search.value(value)
     return list(dict.fromkeys(text for text in search.found if text))
+
+
+def unknown_headers(value: Any, rules: SecretRules = NO_RULES) -> list[tuple[str, str]]:
+    """Return name and value of the headers in settings that are secrets only because nothing is known of their names,
+    sorted. In settings as they are written, those that the environment fills in are left out."""
+    search = _Search(rules)
+    search.value(value)
+    return sorted(header for header in search.unknown if not names_in(header[1]))

@@ -112,6 +112,12 @@ def is_secret_header(name: str, value: str | int, rules: SecretRules = NO_RULES)
     return len(str(value)) >= SHORTEST_SECRET or is_secret(name, value)
 
 
+def is_unknown_header(name: str, value: str | int, rules: SecretRules = NO_RULES) -> bool:
+    """Return whether the value of a header is a secret only because nothing is known of its name."""
+    unlisted = rules.listed(name) is None and is_secret_header(name, value, rules)
+    return unlisted and not is_secret(name, value, rules)
+
+
 def is_about_secret(name: str) -> bool:
     """Return whether a name within a secret mapping is harmless: `type`, `url`, `user` of `auth`."""
     words = _words(name)

@@ -12,6 +12,7 @@ from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runner_files import nearest_runners_file
 from eval_pipeline.executions.runners import load_runners
 from eval_pipeline.parsing.interpolation import nearest_environment_file, read_environment
+from eval_pipeline.sweeps.data_key import DataKey
 from eval_pipeline.sweeps.project import Project
 
 _Key = tuple[Path, Path | None]
@@ -69,9 +70,10 @@ class RunnerRegistry:
         key = (path, nearest_environment_file(folder) if folder is not None else None)
         if key not in self._read:
             environment = self.project.environment if folder is None else self.environment(folder)
+            rules = self.project.secret_rules
             self._read[key] = {
                 runner.name: self._with_defaults(runner)
-                for runner in load_runners(path, environment, self.project.secret_rules)
+                for runner in load_runners(path, environment, rules, DataKey(self.project.data).digest)
             }
         return self._read[key]
 

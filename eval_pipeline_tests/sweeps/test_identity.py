@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,8 @@ from eval_pipeline.sweeps.pairs import pair_plans
 from eval_pipeline.sweeps.plan import plan_sweep
 from eval_pipeline.sweeps.sweep import run_recorded
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains
+from eval_pipeline_tests.local_server import chat_reply, serve
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
 
 PAIR = PairKey("sums", "echo")
 CURRENT = "SELECT case_id, status FROM current_verdicts ORDER BY case_id"
@@ -74,6 +76,62 @@ def test_editing_a_module_that_a_grader_imports_scores_again_with_the_new_code(
     assert before == [("a", "passed"), ("b", "passed")]
     assert (counts.rescored, counts.reused, counts.executed, folder.take_calls()) == (1, 1, 0, [])
     assert folder.ask(CURRENT) == [("a", "failed"), ("b", "passed")]
+
+
+# Headers whose names say nothing
+
+MODE = {"X-Mode": "thorough"}
+HEADERS: dict[str, tuple[dict[str, str], dict[str, str], bool]] = {
+    "another value of an unknown name": (MODE, {"X-Mode": "superficial"}, True),
+    "a rotated key": ({"X-Api-Key": "a1b2c3d4e5f6"}, {"X-Api-Key": "f6e5d4c3b2a1"}, False),
+    "an unknown name that the environment fills in": ({"X-Mode": "${{ ONE }}"}, {"X-Mode": "${{ OTHER }}"}, False),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "again"), HEADERS.values(), ids=HEADERS)
+def test_a_hidden_header_of_unknown_name_tells_runners_apart(
+    folder: ProjectFolder, monkeypatch: pytest.MonkeyPatch, first: dict[str, str], second: dict[str, str], again: bool
+) -> None:
+    monkeypatch.setenv("ONE", "superficial")
+    monkeypatch.setenv("OTHER", "thoroughly")
+    revisions = [revision_with(folder, headers) for headers in (first, second, first)]
+
+    assert (revisions[0] != revisions[1]) is again
+    assert revisions[0] == revisions[2]
+
+
+def test_a_header_that_the_project_lists_as_a_secret_does_not(tmp_path: Path) -> None:
+    folder = make_project(tmp_path / "listed", secrets=["X-Mode"])
+
+    assert revision_with(folder, MODE) == revision_with(folder, {"X-Mode": "superficial"})
+
+
+def revision_with(folder: ProjectFolder, headers: dict[str, str]) -> str:
+    """The revision of a chat runner with these headers, as a new process finds it."""
+    folder.write_runners(
+        {"name": "echo", "adapter": "chat", "base_url": "http://127.0.0.1:9/v1", "model": "m", "headers": headers}
+    )
+    (pair,) = folder.session().pairs([PAIR])
+    return pair.runner_identity.revision
+
+
+def test_the_value_of_a_hidden_header_executes_anew_and_is_neither_stored_nor_hashed_without_a_key(
+    folder: ProjectFolder,
+) -> None:
+    folder.write_suite(a_test("a"))
+    with serve(lambda request: chat_reply("2")) as server:
+        counts = []
+        for mode in ("superficial", "thorough"):
+            entry = {"name": "echo", "adapter": "chat", "base_url": server.url, "model": "m"}
+            folder.write_runners({**entry, "headers": {"X-Mode": mode}})
+            counts.append(folder.sweep().executed)
+    other = make_project(folder.root / "other")
+
+    assert counts == [1, 1]
+    assert b"superficial" not in folder.all_bytes()
+    assert stat.S_IMODE((folder.data / "identity.key").stat().st_mode) == 0o600
+    assert revision_with(folder, MODE) != revision_with(other, MODE)
+    assert not (make_project(folder.root / "third").data / "identity.key").exists()
 
 
 # What a target receives
