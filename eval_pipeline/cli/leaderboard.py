@@ -20,7 +20,7 @@ from eval_pipeline.leaderboards.show import amount, interval, percent
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.statistics.repetitions import REDUCERS
 from eval_pipeline.warehouse.queries import published_boards, published_standings
-from eval_pipeline.warehouse.selections import read_results, select
+from eval_pipeline.warehouse.selections import read_attempts, select
 from eval_pipeline.warehouse.store import Connection
 
 
@@ -60,7 +60,7 @@ def leaderboard_command(
     """Show the standings: pass rate with its 95 % interval, mean score, coverage, latency, tokens, cost."""
     with open_project(project, data).open_warehouse().published() as connection:
         if repetitions:
-            results = read_results(connection, select(connection, suites=suites))
+            results = read_attempts(connection, select(connection, suites=suites))
             _show_reliability(reliability(results, k=tries, reducer=reducer, mark=mark), as_json)
             return
         boards = published_boards(connection)

@@ -5,8 +5,8 @@ Every text of a suite or a target is escaped, its control characters are visible
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 from typing import ClassVar
@@ -16,7 +16,8 @@ from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, interval, milliseconds, money, percent
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.scores.model import Score, Status
-from eval_pipeline.statistics.intervals import wilson
+from eval_pipeline.statistics.clusters import case_sums, rate_interval
+from eval_pipeline.statistics.summaries import mean
 from eval_pipeline.suites.model import content_text
 
 _STYLE = """
@@ -44,11 +45,13 @@ class Html:
         )
         for (suite, runner), group in groupby(records, key=lambda record: (record.suite, record.runner)):
             yield _piece(f"<h2>{_escaped(suite)} · {_escaped(runner)}</h2>\n")
-            statuses: Counter[Status] = Counter()
+            statuses: dict[str, Counter[Status]] = defaultdict(Counter)
+            again = 0
             for record in group:
-                statuses[record.verdict.status] += 1
+                statuses[record.case_id][record.verdict.status] += 1
+                again += record.retry_of is not None
                 yield _piece(_plan(record))
-            yield _piece(f"<p>{_escaped(_counted(statuses))}</p>\n")
+            yield _piece(f"<p>{_escaped(_counted(list(statuses.values()), again))}</p>\n")
         yield _piece("</html>\n")
 
 
@@ -61,15 +64,21 @@ def _piece(text: str) -> FileChunk:
     return FileChunk("", text.encode("utf-8", "replace"))
 
 
-def _counted(statuses: Counter[Status]) -> str:
-    passed = sum(count for status, count in statuses.items() if status.as_expected)
-    graded = sum(count for status, count in statuses.items() if status.graded)
-    low, high = wilson(passed, graded) or (None, None)
-    rate = percent(passed / graded) if graded else UNKNOWN
+def _counted(cases: Sequence[Counter[Status]], again: int) -> str:
+    """Return the rate, the mean over cases, with its interval; `again` plans were tried again because they failed."""
+    counts = [(_number(case, "as_expected"), _number(case, "graded")) for case in cases]
+    passed, graded = (sum(column) for column in zip(*counts, strict=True))
+    rates = [passes / plans for passes, plans in counts if plans]
+    low, high = rate_interval(case_sums(rates, [plans for _, plans in counts if plans])) or (None, None)
+    retried = f"; {again} tried again because they failed: the rate of first answers, on the board, is lower"
     return (
-        f"{passed} of {graded} graded plans passed: {rate} (95 %: {interval(low, high)}); "
-        f"{statuses.total() - graded} could not be graded"
+        f"{passed} of {graded} graded plans passed: {percent(mean(rates))} (95 %: {interval(low, high)}); "
+        f"{sum(case.total() for case in cases) - graded} could not be graded{retried if again else ''}"
     )
+
+
+def _number(statuses: Counter[Status], kind: str) -> int:
+    return sum(count for status, count in statuses.items() if getattr(status, kind))
 
 
 def _plan(record: ResultRow) -> str:

@@ -69,10 +69,10 @@ class PairStatistics:
         return [self.row["decision_keys"][self.places[case]] for case in cases]
 
     def means(self, name: str, cases: Sequence[str]) -> list[float | None]:
-        """Return the mean of `passed` or `score_sums` over the answers to each case, None without an answer."""
-        sums, answers, places = self.row[name], self.row["answers"], self.places
+        """Return the mean of `passed` or `score_sums` over the graded plans of each case, None without one."""
+        sums, graded, places = self.row[name], self.row["graded"], self.places
         return [
-            sums[places[case]] / answers[places[case]] if case in places and answers[places[case]] else None
+            sums[places[case]] / graded[places[case]] if case in places and graded[places[case]] else None
             for case in cases
         ]
 

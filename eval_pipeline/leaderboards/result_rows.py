@@ -19,7 +19,8 @@ class ResultRow:
 
     `report` is None when the target never ran. `input` and `expected_output` are messages
     as the suite specifies them; `hooks` is the output of the workspace's hooks, by name; `workspace_path` is the
-    folder of its workspace if that still exists. Times are UTC; unknown is None.
+    folder of its workspace if that still exists. `retry_of` is the first answer to the plan where that did not pass and
+    the target was called again. Times are UTC; unknown is None.
     """
 
     suite: str
@@ -41,6 +42,7 @@ class ResultRow:
     error: str | None = None
     attempts: int | None = None
     answered_by: str | None = None
+    retry_of: str | None = None
     input: Sequence[JsonMap] = ()
     expected_output: Sequence[JsonMap] = ()
     criteria: str | None = None

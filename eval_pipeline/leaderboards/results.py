@@ -15,6 +15,8 @@ RESULT_COLUMNS = {
     "score": pl.Float64, "content": pl.String,
 }  # fmt: skip
 """`status` as in `verdicts`; `content` is a hash of what the case is, None where the source has none."""
+ATTEMPT = "attempt"
+"""Column of results that have every graded answer to each plan: 1 is the first, greater ones were tried again."""
 
 CASE = ("suite", "case_id")
 RUNNER_CASE = ("suite", "runner", "case_id")

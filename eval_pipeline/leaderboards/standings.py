@@ -1,7 +1,8 @@
 """Counts of pairs by case → standings: the columns of the table `leaderboards`.
 
-A rate is the mean over cases of the share of each case's answers that passed, so that a case counts once however often
-it was repeated or retried. Coverage and the bounds of the rate account for what is not graded.
+A rate is the mean over cases of the share of each case's plans whose first graded answer passed: a case counts once
+however often it was repeated, and what was tried again because it failed is no better for it. Coverage and the bounds
+of the rate account for what is not graded.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _standing(listed: Listed) -> Standing:
         **{name: pair.row[name] for name in _COPIED},
         **counts,
         **_rates(listed, places),
-        "failed": counts["answers"] - counts["passed"],
+        "failed": counts["graded"] - counts["passed"],
         "coverage": counts["graded"] / counts["planned"] if counts["planned"] else None,
         "scope": "suite",
         "suites": 1,
@@ -98,10 +99,10 @@ def _standing(listed: Listed) -> Standing:
 def _rates(listed: Listed, places: Sequence[int]) -> Standing:
     """Return pass rate, its bounds, mean score, and the intervals."""
     row = listed.pair.row
-    graded = [place for place in places if row["answers"][place]]
-    rates = [row["passed"][place] / row["answers"][place] for place in graded]
-    scores = [row["score_sums"][place] / row["answers"][place] for place in graded]
-    counts, clusters = [row["answers"][place] for place in graded], [row["clusters"][place] for place in graded]
+    graded = [place for place in places if row["graded"][place]]
+    rates = [row["passed"][place] / row["graded"][place] for place in graded]
+    scores = [row["score_sums"][place] / row["graded"][place] for place in graded]
+    counts, clusters = [row["graded"][place] for place in graded], [row["clusters"][place] for place in graded]
     rate_ends = rate_interval(case_sums(rates, counts, clusters)) or _UNKNOWN
     score_ends = score_interval(case_sums(scores, counts, clusters)) or _UNKNOWN
     worst, best = _bounds(row, places)
@@ -119,10 +120,7 @@ def _bounds(row: Mapping[str, Any], places: Sequence[int]) -> tuple[float | None
     if not sum(planned):
         return _UNKNOWN
     known = [row["graded"][place] / plans for place, plans in zip(places, planned, strict=True)]
-    passed = [
-        share * row["passed"][place] / row["answers"][place] if row["answers"][place] else 0.0
-        for share, place in zip(known, places, strict=True)
-    ]
+    passed = [row["passed"][place] / plans for place, plans in zip(places, planned, strict=True)]
     broken = row["broken"] * len(planned) / sum(planned)
     total = len(planned) + broken
     unknown = sum(1 - share for share in known) + broken

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eval_pipeline.statistics.clusters import clustered_interval
@@ -40,6 +40,18 @@ def _check_counts(count: int, passed: int, k: int) -> None:
 def mean_pass_at_k(cases: Sequence[tuple[int, int]], k: int) -> float | None:
     """Return the mean of pass@k over cases, each (repetitions, passed); None without cases."""
     return mean([pass_at_k(count, passed, k) for count, passed in cases])
+
+
+def mean_pass_within_k(cases: Iterable[Sequence[tuple[int, int | None]]], k: int) -> tuple[int, float | None]:
+    """Return the number of cases, and the mean over them of the share of plans that passed within k tries, where a plan
+    is tried again until it passes.
+
+    Each plan is (tries, the first that passed); a case with a plan that neither passed nor was tried k times is left
+    out. The estimator of pass@k from `passed` of `count` (Chen et al. 2021) takes tries as a number fixed beforehand.
+    """
+    known = [plans for plans in cases if all(first is not None or count >= k for count, first in plans)]
+    shares = [sum(first is not None and first <= k for _, first in plans) / len(plans) for plans in known]
+    return len(known), mean(shares)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,19 +26,22 @@ STATISTICS = f"""
         JOIN verdicts v ON v.execution_id = o.execution_id AND v.decision_key = k.decision_key
         QUALIFY row_number() OVER (PARTITION BY k.statistics_id, v.execution_id {_NEWEST}) = 1),
     answers AS (
-        SELECT statistics_id, position, repetition, execution_id, {_MEASURES}, true AS current FROM known
-        UNION ALL BY NAME
-        SELECT *, false AS current FROM earlier WHERE status <> 'error'),
+        SELECT *, status <> 'error' AND row_number() OVER (
+                   PARTITION BY statistics_id, position, repetition
+                   ORDER BY status = 'error', executed_at, execution_id) = 1 AS first
+        FROM (
+            SELECT statistics_id, position, repetition, execution_id, {_MEASURES}, true AS current FROM known
+            UNION ALL BY NAME
+            SELECT *, false AS current FROM earlier WHERE status <> 'error')),
     by_case AS (
         SELECT statistics_id, position,
                count(DISTINCT repetition) FILTER (current) AS executed,
                count(DISTINCT repetition) FILTER (coalesce(failure_class, '') NOT IN {{refused}}) AS carried_out,
                count(DISTINCT repetition) FILTER (status <> 'error') AS graded,
                count(*) FILTER (status <> 'error') AS answers,
-               count(*) FILTER (status IN ('passed', 'expected-failed')) AS passed,
-               sum(score ORDER BY repetition, executed_at, execution_id) FILTER (status <> 'error') AS score_sum,
-               sum(score * score ORDER BY repetition, executed_at, execution_id)
-                   FILTER (status <> 'error') AS score_squares
+               count(*) FILTER (first AND status IN ('passed', 'expected-failed')) AS passed,
+               sum(score ORDER BY repetition) FILTER (first) AS score_sum,
+               sum(score * score ORDER BY repetition) FILTER (first) AS score_squares
         FROM answers GROUP BY statistics_id, position),
     plans AS (
         SELECT c.statistics_id, c.position, c.case_id, coalesce(c.cluster, c.case_id) AS cluster, c.decision_key,
@@ -59,8 +62,8 @@ STATISTICS = f"""
         FROM plans GROUP BY statistics_id),
     totals AS (
         SELECT statistics_id,
-               count(*) FILTER (status = 'expected-failed') AS expected_failed,
-               count(*) FILTER (status = 'unexpected-passed') AS unexpected_passed,
+               count(*) FILTER (first AND status = 'expected-failed') AS expected_failed,
+               count(*) FILTER (first AND status = 'unexpected-passed') AS unexpected_passed,
                quantile_cont(duration_ms, 0.5) FILTER (status <> 'error') AS latency_p50_ms,
                quantile_cont(duration_ms, 0.95) FILTER (status <> 'error') AS latency_p95_ms,
                sum(input_tokens)::BIGINT AS input_tokens, sum(output_tokens)::BIGINT AS output_tokens,

@@ -1,8 +1,8 @@
 """What boards need of each pair: its answers counted by case, stored with the pair, so that no board reads verdicts.
 
-A plan's answers are its current one and, where it was executed again because it had not passed, the earlier ones: a
-retry adds an answer. An answer counts when its verdict was decided by the evaluators, graders and threshold that the
-pair has now.
+A plan's answers are its current one and, where it was executed again because it had not passed, the earlier ones. All
+are `answers`; what passed is counted of the first graded one of each plan, because whether there is a later one depends
+on it. An answer counts when its verdict was decided by the evaluators, graders and threshold of the pair now.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import polars as pl
 
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.leaderboards.result_rows import ResultRow
-from eval_pipeline.leaderboards.results import RESULT_COLUMNS, Results
+from eval_pipeline.leaderboards.results import ATTEMPT, RESULT_COLUMNS, Results
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score
 from eval_pipeline.warehouse import rows
@@ -52,6 +52,23 @@ _CHOSEN = """
       AND (len($runners) = 0 OR list_contains($runners, v.runner))
     QUALIFY row_number() OVER (
         PARTITION BY v.suite, v.runner, v.case_id, v.repetition ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1"""
+_ATTEMPTS = """
+    WITH chosen AS ({chosen}),
+    earlier AS (
+        SELECT c.suite, c.runner, c.suite_revision, c.case_id, c.repetition, v.status, v.score, v.executed_at,
+               v.execution_id
+        FROM chosen c JOIN target_executions e USING (execution_id)
+        JOIN target_executions o ON coalesce(o.retry_of, o.execution_id) = e.retry_of AND o.started_at < e.started_at
+        JOIN verdicts v ON v.execution_id = o.execution_id AND v.decision_key = c.decision_key
+        WHERE v.status <> 'error'
+        QUALIFY row_number() OVER (PARTITION BY c.verdict_id, v.execution_id ORDER BY v.decided_at DESC) = 1),
+    answers AS (
+        SELECT suite, runner, suite_revision, case_id, repetition, status, score, executed_at, execution_id FROM chosen
+        UNION ALL SELECT * FROM earlier)
+    SELECT *, row_number() OVER (
+        PARTITION BY suite, runner, case_id, repetition
+        ORDER BY status = 'error', executed_at, execution_id)::INTEGER AS attempt
+    FROM answers QUALIFY attempt = 1 OR status <> 'error'"""
 _CONTENT = """
     SELECT suite, suite_revision, case_id,
            md5(concat_ws(chr(30), input::VARCHAR, coalesce(criteria, ''), coalesce(expected_output::VARCHAR, ''),
@@ -169,11 +186,24 @@ def _check_names(connection: Connection, selection: Selection, suites: Sequence[
 
 
 def read_results(connection: Connection, selection: Selection, name: str | None = None) -> Results:
-    """Return the selected plans as rows to compare."""
-    columns = "v.suite, v.runner, v.case_id, v.repetition, v.status, v.score, t.content"
+    """Return the selected plans as rows to compare, each with the first of its graded answers: what was tried again
+    because it failed is no better for it."""
+    results = read_attempts(connection, selection, name)
+    frame = results.frame.filter(pl.col(ATTEMPT) == 1).drop(ATTEMPT)
+    return Results(results.name, frame, results.at)
+
+
+def read_attempts(connection: Connection, selection: Selection, name: str | None = None) -> Results:
+    """Return every graded answer to the selected plans, with the column ATTEMPT; one row of a plan without any."""
+    query = selection.query("v.*")
+    if "retry_of" in _columns(connection, "target_executions"):
+        query = _ATTEMPTS.format(chosen=query)
+    else:  # results of an older version
+        query = f"SELECT *, 1 AS {ATTEMPT} FROM ({query})"
+    columns = f"v.suite, v.runner, v.case_id, v.repetition, v.status, v.score, t.content, v.{ATTEMPT}"
     joins = f"LEFT JOIN ({_CONTENT}) t USING (suite, suite_revision, case_id)"
-    plans = connection.execute(selection.query(columns, joins), selection.values).fetchall()
-    frame = pl.DataFrame(plans, schema=RESULT_COLUMNS, orient="row")
+    answers = connection.execute(f"SELECT {columns} FROM ({query}) v {joins}", selection.values).fetchall()
+    frame = pl.DataFrame(answers, schema={**RESULT_COLUMNS, ATTEMPT: pl.Int32}, orient="row")
     return Results(name or selection.name, frame, selection.at)
 
 
@@ -255,7 +285,7 @@ def _record(verdict: Row, execution: Row, report: SessionReport | None, scores: 
     )
 
 
-_EXECUTION_FIELDS = ("started_at", "finished_at", "error", "answered_by")
+_EXECUTION_FIELDS = ("started_at", "finished_at", "error", "answered_by", "retry_of")
 
 
 def _score(row: Row, members: Sequence[Row]) -> Score:

@@ -44,7 +44,14 @@ def test_cells_open_to_question_answer_and_reasons() -> None:
 def test_rates_stand_beside_what_could_not_be_graded() -> None:
     shown = page(a_record("a"), a_record("b", status=Status.FAILED), a_record("c", status=Status.ERROR))
 
-    assert "1 of 2 graded plans passed: 50.0 % (95 %: 9.5–90.5); 1 could not be graded" in shown.text
+    assert "1 of 2 graded plans passed: 50.0 % (95 %: 2.6–97.4); 1 could not be graded" in shown.text
+
+
+def test_the_interval_of_repetitions_goes_by_cases_and_retries_are_named() -> None:
+    shown = page(*(a_record(case, repetition=n) for case in "abc" for n in (1, 2, 3)), a_record("d", retry_of="first"))
+
+    assert "10 of 10 graded plans passed: 100.0 % (95 %: 51.0–100.0)" in shown.text
+    assert "1 tried again because they failed" in shown.text
 
 
 def test_nothing_that_is_said_becomes_part_of_the_page() -> None:

@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.leaderboards.repetitions import reliability
 from eval_pipeline.sweeps.deletion import delete_stored
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.selections import read_attempts, read_results, select
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
 
 TEXTS = {"pass": "2", "fail": "nothing", "crash": "crash"}
@@ -107,7 +109,27 @@ def test_a_fair_coin_that_is_thrown_again_until_it_passes_is_still_fair(folder: 
     newest = folder.ask("SELECT avg((status = 'passed')::INTEGER) FROM current_verdicts")[0][0]
     assert newest > 0.9
     assert row["answers"] > 150
-    assert 0.4 < row["passed"] / row["answers"] < 0.6
+    assert 0.4 < row["pass_rate"] < 0.6
+    assert row["passed"] / row["graded"] == pytest.approx(row["pass_rate"])
+
+
+def test_comparisons_take_the_first_answers_and_pass_at_k_all_of_them(folder: ProjectFolder) -> None:
+    folder.write_suite(*(a_test(case) for case in "abcd"))
+    for answers in ({"a": "2"}, {"b": "2"}, {"c": "crash"}):
+        folder.write_answers(**dict.fromkeys("abcd", "nothing") | answers)
+        folder.sweep(runner="x", refresh="failed")
+    folder.session().warehouse.publish()
+
+    with folder.session().warehouse.published() as connection:
+        selection = select(connection, "current")
+        compared = read_results(connection, selection).frame.sort("case_id")
+        (row,) = reliability(read_attempts(connection, selection))
+        (two,) = reliability(read_attempts(connection, selection), k=2)
+
+    assert compared["status"].to_list() == ["passed", "failed", "failed", "failed"]
+    assert (row.pass_rate, row.tries, row.k, row.cases) == (0.25, 3, 3, 3)
+    assert row.pass_at_k == pytest.approx(2 / 3)
+    assert (two.cases, two.pass_at_k) == (4, 0.5)
 
 
 def test_an_answer_that_replaced_an_error_counts_alone_and_a_refresh_of_all_starts_anew(folder: ProjectFolder) -> None:
@@ -120,7 +142,7 @@ def test_an_answer_that_replaced_an_error_counts_alone_and_a_refresh_of_all_star
     assert after("crash", "missing") == (1, 1, 1)
     assert after("fail", "failed") == (2, 2, 1)
     assert after("crash", "failed") == (2, 2, 1)
-    assert after("pass", "missing") == (2, 3, 2)
+    assert after("pass", "missing") == (2, 3, 1)
     assert after("fail", "all") == (2, 2, 1)
 
 
@@ -197,7 +219,7 @@ class Reference:
     def _row(compared: bool, current: Mapping[str, list[str]]) -> tuple[Any, ...]:
         valid = {case: [a for a in attempts if a != "crash"] for case, attempts in current.items()}
         graded = {case: answers for case, answers in valid.items() if answers}
-        rates = [answers.count("pass") / len(answers) for answers in graded.values()]
+        rates = [answers[0] == "pass" for answers in graded.values()]
         rate = round(sum(rates) / len(rates), 9) if rates else None
         ranked = compared and len(graded) / len(current) >= 0.9
         return ranked, len(current), len(graded), sum(map(len, graded.values())), rate

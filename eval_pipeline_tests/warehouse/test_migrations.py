@@ -219,7 +219,7 @@ def test_answers_of_an_older_version_are_counted(tmp_path: Path) -> None:
     migrate(connection)
 
     counted = "SELECT cases, planned, graded, answers, passed, complete FROM pair_statistics"
-    assert connection.execute(counted).fetchall() == [(["c"], [1], [1], [2], [1], True)]
+    assert connection.execute(counted).fetchall() == [(["c"], [1], [1], [2], [0], True)]
     assert connection.execute("SELECT execution_id, retry_of FROM target_executions ORDER BY 1").fetchall() == [
         ("0", None), ("1", "0")
     ]  # fmt: skip
