@@ -116,6 +116,7 @@ class WorkerPool:
         """
         request = self._submit("call", *call)
         future = asyncio.wrap_future(request.future)
+        future.add_done_callback(_retrieve)
         try:
             left = timeout_s
             while left is None or left > 0:
@@ -371,6 +372,12 @@ def _print(stream: str, text: str) -> None:
         target.write(text.encode("ascii", "backslashreplace").decode())
     except (AttributeError, ValueError, OSError):
         return  # there is none, or it is closed: the call goes on
+
+
+def _retrieve(future: asyncio.Future[Any]) -> None:
+    """Mark the exception of a future as seen: asyncio prints those of calls that were cancelled meanwhile."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _resolve(future: Future[Any], kind: str, rest: Sequence[Any]) -> None:

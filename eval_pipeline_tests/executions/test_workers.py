@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -165,6 +166,26 @@ def test_environment_and_current_folder_are_those_of_the_pipeline(
         assert isinstance(found, list)
         assert found[:2] == [place, str(tmp_path / place)]
         assert found[2] != os.getpid()
+
+
+def test_a_call_that_is_cancelled_as_its_process_ends_prints_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    adapter = adapter_of(tmp_path, "target")
+
+    async def cancelled_too_late() -> None:
+        call = asyncio.create_task(adapter.execute(a_call(tmp_path, a_plan(a_case(text="exit")))))
+        await asyncio.sleep(0)  # the call is sent
+        await asyncio.sleep(0)
+        time.sleep(0.5)  # meanwhile the process ends
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await asyncio.sleep(0)
+        gc.collect()  # asyncio reports a lost exception when its future goes
+
+    asyncio.run(cancelled_too_late())
+
+    assert "never retrieved" not in caplog.text
 
 
 def test_what_a_function_prints_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
