@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from eval_pipeline.reports.moments import parse_time
 from eval_pipeline.warehouse.columns import Row, Table
 
 Value = TypeVar("Value")
@@ -57,13 +58,16 @@ def _compiled(name: str, positional: Sequence[str], keywords: Sequence[str], val
     return function
 
 
-def _utc(value: datetime) -> datetime:
-    return value.replace(tzinfo=UTC)
+def utc(value: datetime | str) -> datetime | None:
+    """Return a stored time in UTC. Results of an older version have times without a zone, which are UTC, or as text."""
+    if isinstance(value, str):
+        return parse_time(value)
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 _DECODERS: Mapping[str, Callable[[Any], Any]] = {
     "JSON": orjson.loads,
-    "TIMESTAMP": _utc,
+    "TIMESTAMPTZ": utc,
     "VARCHAR[]": tuple,
     "INTEGER[]": tuple,
     "DOUBLE[]": tuple,

@@ -124,11 +124,11 @@ def expired_sweeps(warehouse: Warehouse, before: datetime | None, keep_last: int
     """
     frame = warehouse.frame(
         """SELECT sweep_id FROM sweeps
-           WHERE ($1::TIMESTAMP IS NULL OR started_at < $1::TIMESTAMP)
+           WHERE ($1::TIMESTAMPTZ IS NULL OR started_at < $1::TIMESTAMPTZ)
              AND sweep_id NOT IN (SELECT sweep_id FROM sweeps ORDER BY sweep_id DESC LIMIT coalesce($2::BIGINT, 0))
              AND sweep_id NOT IN (SELECT sweep_id FROM current_pairs)
            ORDER BY sweep_id""",
-        [before.replace(tzinfo=None) if before is not None else None, keep_last],
+        [before, keep_last],
     )
     return frame["sweep_id"].to_list()
 

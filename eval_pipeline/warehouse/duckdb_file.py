@@ -20,13 +20,14 @@ from typing import Any
 import duckdb
 import polars as pl
 from filelock import FileLock
+from polars import selectors
 
 from eval_pipeline.errors import InputError, WarehouseError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.columns import Row, Table
-from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration, migrate, schema_version
+from eval_pipeline.warehouse.migrations import IN_UTC, MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.publishing import STORAGE_VERSION, damaged, is_readable_by_all, publish_copy
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.scraps import remove_scraps, scratch_path
@@ -181,7 +182,7 @@ class DuckDBWarehouse:
         try:
             with self.transaction() as connection:
                 _write_answer(connection, query, values, path)
-            return pl.read_parquet(path, memory_map=False, glob=False)
+            return pl.read_parquet(path, memory_map=False, glob=False).with_columns(_times_without_zone())
         finally:
             path.unlink(missing_ok=True)
 
@@ -217,6 +218,7 @@ class DuckDBWarehouse:
         except duckdb.Error as error:
             raise WarehouseError(f"{self.results} cannot be read: {error}") from None
         try:
+            connection.execute(IN_UTC)
             connection.execute("SET enable_external_access = false")  # a user's query must not read or write files
             _name_as_now(connection)
             yield connection
@@ -271,6 +273,7 @@ class DuckDBWarehouse:
             damage = damaged(self.path, self.results, error)
             raise damage or WarehouseError(f"{self.path} cannot be opened: {error}") from None
         connection.execute("SET preserve_insertion_order = false")
+        connection.execute(IN_UTC)
         return connection
 
     def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -286,12 +289,18 @@ def _report_wait(text: str) -> None:
     _LOG.warning("the warehouse is locked: %s", text)
 
 
+def _times_without_zone() -> pl.Expr:
+    """Return the times of a frame, which are in UTC, without their zone."""
+    return selectors.datetime(time_zone="*").dt.replace_time_zone(None)
+
+
 def _copy_rows(source: Path, target: Path, migrations: Sequence[Migration]) -> None:
     """Write all rows of a database into a new one of the same schema."""
     target.unlink(missing_ok=True)
     connection = duckdb.connect(str(target), config={**CONFIG})
     try:
         connection.execute("SET preserve_insertion_order = false")
+        connection.execute(IN_UTC)
         migrate(connection, migrations)
         connection.execute(f"ATTACH {sql_text(str(source))} AS source (READ_ONLY)")
         for table in BY_NAME.values():

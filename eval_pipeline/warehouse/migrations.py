@@ -88,6 +88,29 @@ _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
         "rank_worst": "INTEGER",
     },
 }
+IN_UTC = "SET TimeZone = 'UTC'"
+"""Times without a zone, which older versions stored and frames have, are UTC."""
+_ADDED_IN_9: Mapping[str, Mapping[str, str]] = {"session_reports": {"reported_times": "JSON"}}
+_TEXTS_IN_9 = (
+    """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
+       WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
+    *(
+        f"""ALTER TABLE session_reports ALTER COLUMN {name} TYPE TIMESTAMPTZ
+            USING TRY_CAST({name} AS TIMESTAMPTZ)"""
+        for name in ("started_at", "ended_at")
+    ),
+)
+
+
+def _zoned() -> Iterator[str]:
+    """Yield the statements that give every time a zone."""
+    for table in BY_NAME.values():
+        for column in table.columns:
+            if column.type == "TIMESTAMPTZ" and (table.name, column.name) not in _TEXTS:
+                yield f'ALTER TABLE "{table.name}" ALTER COLUMN "{column.name}" TYPE TIMESTAMPTZ'
+
+
+_TEXTS = {("session_reports", "started_at"), ("session_reports", "ended_at")}
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in _LATER_TABLES]
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
@@ -106,11 +129,13 @@ MIGRATIONS: tuple[Migration, ...] = (
         "answers counted by pair and case, answers that were tried again",
         (*_added(_ADDED_IN_8), *table_statements([BY_NAME["pair_statistics"]]), *COUNT_STORED),
     ),
+    Migration(9, "times with a zone, times of sessions as times", (*_added(_ADDED_IN_9), *_TEXTS_IN_9, *_zoned())),
 )
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration] = MIGRATIONS) -> list[int]:
     """Upgrade a database to the newest version; return the versions applied. Raises WarehouseError for a newer one."""
+    connection.execute(IN_UTC)
     current = schema_version(connection)
     newest = max(migration.version for migration in migrations)
     if current > newest:
@@ -138,7 +163,7 @@ def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration, closing:
         for statement in (*migration.statements, *closing):
             connection.execute(statement)
         connection.execute(
-            "INSERT INTO schema_migrations VALUES (?, ?, now() AT TIME ZONE 'UTC')",
+            "INSERT INTO schema_migrations VALUES (?, ?, now())",
             [migration.version, migration.description],
         )
         connection.execute("COMMIT")

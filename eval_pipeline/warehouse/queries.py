@@ -90,7 +90,7 @@ def newest_moment(warehouse: Warehouse) -> datetime | None:
         return None
     with warehouse.transaction() as connection:
         (newest,) = connection.execute(_NEWEST_MOMENT).fetchone()
-    return newest.replace(tzinfo=UTC) if newest is not None else None
+    return newest.astimezone(UTC) if newest is not None else None
 
 
 def interrupt_running_sweeps(warehouse: Warehouse) -> list[str]:
@@ -116,7 +116,7 @@ def end_sweep(warehouse: Warehouse, sweep_id: str, status: str, now: datetime) -
     with warehouse.transaction() as connection:
         connection.execute(
             "UPDATE sweeps SET finished_at = $now, status = $status WHERE sweep_id = $id",
-            {"now": now.replace(tzinfo=None), "status": status, "id": sweep_id},
+            {"now": now, "status": status, "id": sweep_id},
         )
         if status == "finished":
             connection.execute(_FINISHED, {"id": sweep_id})

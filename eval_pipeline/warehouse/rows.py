@@ -24,6 +24,7 @@ from eval_pipeline.reports.model import (
     turn_positions,
     turn_start_from_json,
 )
+from eval_pipeline.reports.moments import iso, parse_time
 from eval_pipeline.scores.model import Finding, Score, Status, SubScore, Verdict
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 from eval_pipeline.warehouse.codec import encoder, value_of
@@ -54,7 +55,18 @@ _REPORTS = encoder(
     SessionReport,
     Usage,
     Execution,
-    given=("normalizer", "tool_calls", "commands", "event_count", "selected_at", "turns", "prices"),
+    given=(
+        "normalizer",
+        "tool_calls",
+        "commands",
+        "event_count",
+        "selected_at",
+        "turns",
+        "prices",
+        "started_at",
+        "ended_at",
+        "reported_times",
+    ),
 )
 _EVENTS = encoder(
     BY_NAME["session_events"], Execution, given=("position", "kind", "text", "tool", "ok", "event", "turn")
@@ -200,6 +212,9 @@ def report_row(
         selected_at=now,
         turns=report.turn_starts or None,
         prices=prices,
+        started_at=parse_time(report.started_at),
+        ended_at=parse_time(report.ended_at),
+        reported_times=[report.started_at, report.ended_at],
     )
 
 
@@ -255,12 +270,15 @@ _EVENT_FACTS = {cls: _facts(cls) for cls in EVENT_KINDS.values()}
 def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> SessionReport:
     """Return the report of a decoded `session_reports` row and the decoded `session_events` rows.
 
-    A row of an older version has no `turns`; its events show them.
+    A row of an older version has no `turns`; its events show them. Times are the session's own texts.
     """
+    started_at, ended_at = row.get("reported_times") or [iso(row.get(name)) for name in ("started_at", "ended_at")]
     return value_of(
         SessionReport,
         row,
         usage=value_of(Usage, row),
+        started_at=started_at,
+        ended_at=ended_at,
         turn_starts=tuple(map(turn_start_from_json, row["turns"] or ())),
         events=tuple(event_from_json(event["event"]) for event in events),
         skills=tuple(

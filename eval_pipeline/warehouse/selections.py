@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from eval_pipeline.leaderboards.results import ATTEMPT, RESULT_COLUMNS, Results
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score
 from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.codec import decoder, value_of
+from eval_pipeline.warehouse.codec import decoder, utc, value_of
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.store import Connection
 from eval_pipeline.warehouse.stored_pairs import grouped
@@ -30,7 +30,7 @@ _RECENT = {"latest": 0, "previous": 1}
 
 _PAIRS = {
     "current": """
-        SELECT suite, runner, suite_revision, runner_revision, NULL::TIMESTAMP AS until, NULL::INTEGER AS repetitions
+        SELECT suite, runner, suite_revision, runner_revision, NULL::TIMESTAMPTZ AS until, NULL::INTEGER AS repetitions
         FROM current_pairs SEMI JOIN (
             SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_pairs GROUP BY suite)
             USING (suite, suite_revision)""",
@@ -143,7 +143,7 @@ def _board(connection: Connection, requested: str) -> Selection:
     query = "SELECT board_id, max(computed_at) FROM leaderboards GROUP BY board_id ORDER BY board_id DESC"
     boards = dict(connection.execute(query).fetchall())
     id_ = _named("board", requested, list(boards))
-    return Selection(kind="board", id=id_, at=_utc(boards[id_]))
+    return Selection(kind="board", id=id_, at=utc(boards[id_]) if boards[id_] is not None else None)
 
 
 _FIND = {"sweep": _sweep, "board": _board}
@@ -290,7 +290,3 @@ _EXECUTION_FIELDS = ("started_at", "finished_at", "error", "answered_by", "retry
 
 def _score(row: Row, members: Sequence[Row]) -> Score:
     return rows.stored_score(row, [member for member in members if member["spec_key"] == row["spec_key"]])
-
-
-def _utc(value: datetime | None) -> datetime | None:
-    return value.replace(tzinfo=UTC) if value is not None else None

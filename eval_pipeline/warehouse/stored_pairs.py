@@ -289,7 +289,7 @@ def rebind(warehouse: Warehouse, rebinds: Sequence[Rebind], sweep_id: str, now: 
            "sweep_id": "$sweep", "decided_at": "$now",
            "verdict_id": "v.execution_id || '-' || $suffix"}  # fmt: skip
     chosen = ", ".join(f"{new[name]} AS {name}" if name in new else f'v."{name}"' for name in columns)
-    values = {"sweep": sweep_id, "now": now.replace(tzinfo=None), "suffix": f"{int(now.timestamp() * 1_000_000):x}",
+    values = {"sweep": sweep_id, "now": now, "suffix": f"{int(now.timestamp() * 1_000_000):x}",
               "ids": [each.execution_id for each in rebinds],
               "revisions": [each.suite_revision for each in rebinds],
               "tags": [each.tags for each in rebinds], "keys": [each.key for each in rebinds],
@@ -333,5 +333,5 @@ def select_again(warehouse: Warehouse, execution_ids: Sequence[str], now: dateti
                    SELECT max(o.selected_at) FROM target_executions o
                    WHERE o.suite = target_executions.suite AND o.runner = target_executions.runner
                      AND o.case_id = target_executions.case_id AND o.repetition = target_executions.repetition)""",
-            {"now": now.replace(tzinfo=None)},
+            {"now": now},
         )

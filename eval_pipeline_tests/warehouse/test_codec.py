@@ -35,7 +35,7 @@ class Named(NamedTuple):
 
 
 def test_a_column_takes_the_attribute_of_the_first_source_that_has_it() -> None:
-    encode = encoder(table("x INTEGER", "total INTEGER", "name VARCHAR", "at TIMESTAMP"), Point, Named, given=["at"])
+    encode = encoder(table("x INTEGER", "total INTEGER", "name VARCHAR", "at TIMESTAMPTZ"), Point, Named, given=["at"])
 
     assert encode(Point(x=1, y=2), Named("n", 9), at="now") == {"x": 1, "total": 3, "name": "n", "at": "now"}
 
@@ -46,7 +46,7 @@ def test_a_column_without_a_source_is_found_when_the_encoder_is_made() -> None:
 
 
 def test_a_given_column_is_required_for_each_row() -> None:
-    encode = encoder(table("x INTEGER", "at TIMESTAMP"), Point, given=["at"])
+    encode = encoder(table("x INTEGER", "at TIMESTAMPTZ"), Point, given=["at"])
 
     with pytest.raises(TypeError, match=r"encode_t\(\) missing .*'at'"):
         encode(Point(x=1))
@@ -63,8 +63,9 @@ def test_a_given_column_that_the_table_lacks_is_refused() -> None:
         ("JSON", '{"a": [1]}', {"a": [1]}),
         ("JSON", "null", None),
         ("JSON", None, None),
-        ("TIMESTAMP", datetime(2026, 1, 2), datetime(2026, 1, 2, tzinfo=UTC)),
-        ("TIMESTAMP", None, None),
+        ("TIMESTAMPTZ", datetime(2026, 1, 2), datetime(2026, 1, 2, tzinfo=UTC)),
+        ("TIMESTAMPTZ", "2026-01-02T01:00:00+01:00", datetime(2026, 1, 2, tzinfo=UTC)),
+        ("TIMESTAMPTZ", None, None),
         ("VARCHAR[]", ["a"], ("a",)),
         ("VARCHAR", "{}", "{}"),
         ("DOUBLE", 0.5, 0.5),

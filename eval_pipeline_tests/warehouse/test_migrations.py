@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +41,15 @@ NEW_IN_8 = {
         "panel_revision", "cases_revision", "statistics_id", "answers", "apart", "note", "rank_best", "rank_worst",
     ),
 }  # fmt: skip
+NEW_IN_9 = {"session_reports": ("reported_times",)}
 RENAMED = {"sweep_cells": "sweep_pairs"}
 VALUES = {
     "VARCHAR": "x", "VARCHAR[]": ["x", "y"], "JSON": '{"a": 1}', "INTEGER": 3, "BIGINT": 4, "DOUBLE": 0.5,
     "BOOLEAN": True, "TIMESTAMP": "2026-01-15 12:00:00",
 }  # fmt: skip
+
+SESSION_TIMES = ["2026-01-15T12:00:00.123456Z", "2026-01-15T14:30:00+02:00"]
+TEXTS_BEFORE_9 = {"session_reports": ("started_at", "ended_at")}
 
 
 def make_version_2(path: Path) -> duckdb.DuckDBPyConnection:
@@ -57,6 +63,7 @@ def make_version_2(path: Path) -> duckdb.DuckDBPyConnection:
         values = [VALUES[type_] for (type_,) in types]
         if table != "schema_migrations":
             connection.execute(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(values))})', values)
+    connection.execute("UPDATE session_reports SET started_at = ?, ended_at = ?", SESSION_TIMES)
     connection.execute("INSERT INTO schema_migrations VALUES (1, '1', now()::TIMESTAMP), (2, '2', now()::TIMESTAMP)")
     return connection
 
@@ -92,14 +99,23 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
     for table in tables_of(connection):
         if table not in ("schema_migrations", *NEW_TABLES_IN_7, *NEW_TABLES_IN_8):
             name = RENAMED.get(table, table)
-            later = [added for new in (NEW_IN_4, NEW_IN_5, NEW_IN_6, NEW_IN_8) for added in new.get(name, ())]
+            later = [
+                added
+                for new in (NEW_IN_4, NEW_IN_5, NEW_IN_6, NEW_IN_8, NEW_IN_9, TEXTS_BEFORE_9)
+                for added in new.get(name, ())
+            ]
             frame = connection.execute(f'SELECT * FROM "{table}" ORDER BY ALL')
             names = [column[0] for column in frame.description or ()]
             rows[name] = [
-                tuple(value for column, value in zip(names, row, strict=True) if column not in later)
+                tuple(without_zone(value) for column, value in zip(names, row, strict=True) if column not in later)
                 for row in frame.fetchall()
             ]
     return rows
+
+
+def without_zone(value: Any) -> Any:
+    """Return a time with a zone as the one in UTC without it, as older versions stored it."""
+    return value.astimezone(UTC).replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value
 
 
 def schema_of(connection: duckdb.DuckDBPyConnection) -> list[Any]:
@@ -113,7 +129,7 @@ def schema_of(connection: duckdb.DuckDBPyConnection) -> list[Any]:
 def test_a_warehouse_of_version_2_keeps_every_row_under_the_new_names(version_2: duckdb.DuckDBPyConnection) -> None:
     before = rows_of(version_2)
 
-    assert migrate(version_2) == [3, 4, 5, 6, 7, 8]
+    assert migrate(version_2) == [3, 4, 5, 6, 7, 8, 9]
 
     assert rows_of(version_2) == before
     assert all(before.values())
@@ -121,7 +137,7 @@ def test_a_warehouse_of_version_2_keeps_every_row_under_the_new_names(version_2:
 
 
 def test_a_warehouse_of_version_1_gets_what_is_new_and_keeps_its_rows(version_1: duckdb.DuckDBPyConnection) -> None:
-    assert migrate(version_1) == [2, 3, 4, 5, 6, 7, 8]
+    assert migrate(version_1) == [2, 3, 4, 5, 6, 7, 8, 9]
 
     assert version_1.execute("SELECT execution_id, value, passes FROM evaluator_scores").fetchall() == [
         ("x", 0.5, None)
@@ -154,7 +170,7 @@ def test_the_old_names_answer_for_one_version_and_say_so(version_2: duckdb.DuckD
 
     cursor = version_2.execute("SELECT * FROM sweep_cells")
 
-    assert cursor.fetchall() == before
+    assert [tuple(map(without_zone, row)) for row in cursor.fetchall()] == before
     assert "suite_cells" in [column[0] for column in cursor.description or ()]
     assert version_2.execute("SELECT suite_cells FROM current_cells").fetchall() == [(3,)]
     comments = version_2.execute(
@@ -178,6 +194,31 @@ def test_results_that_an_older_version_published_are_read_as_they_are(tmp_path: 
     assert (tmp_path / "results.duckdb").read_bytes() == before
 
 
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+def test_times_of_an_older_version_are_the_same_moments_in_every_zone(
+    version_2: duckdb.DuckDBPyConnection, zone: str
+) -> None:
+    version_2.execute(f"SET TimeZone = '{zone}'")
+    migrate(version_2)
+    version_2.execute(f"SET TimeZone = '{zone}'")
+
+    query = "SELECT v.decided_at, r.started_at, r.ended_at, r.reported_times FROM verdicts v, session_reports r"
+    ((*times, texts),) = version_2.execute(query).fetchall()
+
+    moments = [(12, 0, 0, 0), (12, 0, 0, 123_456), (12, 30, 0, 0)]
+    assert [each.astimezone(UTC) for each in times] == [datetime(2026, 1, 15, *at, tzinfo=UTC) for at in moments]
+    assert json.loads(texts) == SESSION_TIMES
+
+
+def test_a_time_of_a_session_that_is_no_time_is_kept_as_its_text(version_2: duckdb.DuckDBPyConnection) -> None:
+    version_2.execute("UPDATE session_reports SET started_at = 'yesterday', ended_at = NULL")
+
+    migrate(version_2)
+
+    rows = version_2.execute("SELECT started_at, ended_at, reported_times::VARCHAR FROM session_reports").fetchall()
+    assert rows == [(None, None, '["yesterday",null]')]
+
+
 def test_a_migrated_warehouse_is_not_migrated_again(version_1: duckdb.DuckDBPyConnection) -> None:
     migrate(version_1)
 
@@ -199,7 +240,7 @@ def test_answers_of_an_older_version_are_counted(tmp_path: Path) -> None:
     """Two sweeps of one case: it failed, and was tried again with `--refresh failed`."""
     connection = duckdb.connect(str(tmp_path / "version_7.duckdb"))
     migrate(connection)
-    connection.execute("DELETE FROM schema_migrations WHERE version = 8")
+    connection.execute("DELETE FROM schema_migrations WHERE version >= 8")
     for number, (refresh, status) in enumerate([("missing", "failed"), ("failed", "passed")]):
         at = f"2026-01-15 12:0{number}:00"
         for table, row in {

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+from eval_pipeline.warehouse.queries import newest_moment
+from eval_pipeline.warehouse.rows import report_row, stored_report
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS
+from eval_pipeline_tests.builders import NOON, an_execution
 
 FIRST_FORMAT = 64
 """The number in the files of DuckDB 0.10 to 1.1; later ones can read it."""
@@ -57,6 +63,37 @@ def test_a_warehouse_in_a_newer_format_is_written_anew_with_its_rows(warehouse: 
     with warehouse.published() as connection:
         assert connection.execute("SELECT sweep_id FROM sweeps ORDER BY 1").fetchall() == [("1",), ("2",)]
         assert connection.execute("SELECT max(version) FROM schema_migrations").fetchall() == [(SCHEMA_VERSION,)]
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_the_last_hour_is_the_last_hour_in_every_time_zone(
+    zone: str, warehouse: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    now = datetime.now(UTC)
+    rows = [{"verdict_id": str(minutes), "decided_at": now - timedelta(minutes=minutes)} for minutes in (30, 90, 500)]
+    warehouse.write("verdicts", rows)
+    warehouse.publish()
+
+    with duckdb.connect(str(warehouse.results), read_only=True) as connection:
+        connection.execute(f"SET TimeZone = '{zone}'")
+        query = "SELECT verdict_id, decided_at FROM verdicts WHERE decided_at > now() - INTERVAL 1 HOUR"
+        ((recent, at),) = connection.execute(query).fetchall()
+
+    assert recent == "30"
+    assert at == rows[0]["decided_at"]
+    assert newest_moment(warehouse) == rows[0]["decided_at"]
+
+
+def test_the_times_of_a_session_are_times_and_its_texts_are_as_reported(warehouse: DuckDBWarehouse) -> None:
+    report = SessionReport(execution_id="e", started_at="2026-01-15T14:00:00.5+02:00", ended_at="soon")
+
+    row = report_row(report, an_execution(execution_id="e"), "answer/1", NOON)
+    warehouse.write("session_reports", [row])
+    stored = warehouse.frame("SELECT started_at, ended_at, reported_times FROM session_reports").row(0)
+
+    assert stored[:2] == (datetime(2026, 1, 15, 12, 0, 0, 500_000), None)
+    assert stored_report({**row, "reported_times": json.loads(stored[2])}, []).started_at == report.started_at
 
 
 @pytest.mark.slow

@@ -16,7 +16,20 @@ from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS, View
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
-TYPES = {"VARCHAR", "VARCHAR[]", "JSON", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "INTEGER[]", "DOUBLE[]"}
+TYPES = {
+    "VARCHAR",
+    "VARCHAR[]",
+    "JSON",
+    "INTEGER",
+    "BIGINT",
+    "DOUBLE",
+    "BOOLEAN",
+    "TIMESTAMPTZ",
+    "INTEGER[]",
+    "DOUBLE[]",
+}
+NAMES = {"TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}
+"""How the database names a type."""
 PROMISED = {
     "suites", "cases", "runners", "sweeps", "target_executions", "session_reports", "session_events",
     "evaluator_scores", "verdicts", "leaderboards", "failure_classes", "comparisons", "token_snapshots",
@@ -50,7 +63,9 @@ def test_a_database_has_the_tables_that_the_schema_says_with_their_types(empty: 
            WHERE table_name IN (SELECT table_name FROM duckdb_tables()) ORDER BY table_name, column_index"""
     ).fetchall()
 
-    expected = [(table.name, column.name, column.type) for table in TABLES for column in table.columns]
+    expected = [
+        (table.name, column.name, NAMES.get(column.type, column.type)) for table in TABLES for column in table.columns
+    ]
     assert rows == sorted(expected, key=lambda row: row[0])
 
 

@@ -44,7 +44,7 @@ VALUES: dict[str, Any] = {
     "BIGINT": 2**63 - 1,
     "DOUBLE": 0.1 + 0.2,
     "BOOLEAN": False,
-    "TIMESTAMP": MOMENT,
+    "TIMESTAMPTZ": MOMENT,
 }
 
 
