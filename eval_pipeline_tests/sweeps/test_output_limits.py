@@ -172,6 +172,16 @@ def test_a_text_that_a_function_returns_has_the_limit_too(folder: ProjectFolder)
     assert artifacts(folder) == {"output": MB}
 
 
+def test_other_answers_of_a_function_have_the_limit_too(folder: ProjectFolder) -> None:
+    code = "def answer(prompt):\n    return {'output': ['x' * 1000] * 2_000, 'model': 'm'}\n"
+    (folder.root / "large_values.py").write_text(code)
+
+    row = sweep_one(folder, {"adapter": "python", "function": "large_values:answer"})
+
+    assert row[1] == "output-limit"
+    assert artifacts(folder) == {"output": MB}
+
+
 def test_the_project_sets_the_limit_of_runners_that_set_none(folder: ProjectFolder) -> None:
     (folder.root / "eval-pipeline.yaml").write_text(
         json.dumps({"suites": ["suites"], "defaults": {"max_output_mb": 0.5}})

@@ -79,7 +79,7 @@ class Python:
     async def execute(self, call: Call) -> RawExecution:
         try:
             payload = _payload(await self._answer(call))
-            _check_encodable(payload)
+            text = _text_of(payload)
         except TargetFailure:
             raise
         except FunctionError as error:
@@ -94,16 +94,17 @@ class Python:
             if is_interruption(error):
                 raise
             raise TargetFailure(TARGET_CRASH, error_text(error)) from error
-        self._check_size(payload.get("output"), call)
+        self._check_size(text, call)
         return RawExecution(format="python", payload=payload)
 
-    def _check_size(self, output: Any, call: Call) -> None:
-        """Raise TargetFailure for a text above the limit; its beginning is kept as a file."""
-        if not isinstance(output, str) or len(output) <= self._max_bytes:
+    def _check_size(self, text: str | bytes, call: Call) -> None:
+        """Raise TargetFailure for an answer above the limit; its beginning is kept as a file."""
+        if len(text) <= self._max_bytes:
             return
         call.folder.mkdir(parents=True, exist_ok=True)
         path = call.folder / "output"
-        path.write_text(output[: self._max_bytes], "utf-8", "replace")
+        kept = text[: self._max_bytes]
+        path.write_bytes(kept if isinstance(kept, bytes) else kept.encode("utf-8", "replace"))
         problem = f"the answer exceeds the limit of {self._max_bytes / 1e6:g} MB (max_output_mb); the rest was cut"
         raise TargetFailure(OUTPUT_LIMIT, problem, raw=RawExecution(format="python", files={"output": path}))
 
@@ -146,10 +147,11 @@ def _bound_arguments(
     return [], {**keywords, **arguments}
 
 
-def _check_encodable(payload: Mapping[str, Any]) -> None:
-    """Raise what the answer raises when it is stored, for example by its `__str__`."""
-    if not isinstance(payload.get("output"), str) or len(payload) > 1:
-        to_json(payload)
+def _text_of(payload: Mapping[str, Any]) -> str | bytes:
+    """Return the text of an answer, as JSON if there is more than it. Raises what the answer raises when it is stored,
+    for example by its `__str__`."""
+    output = payload.get("output")
+    return output if isinstance(output, str) and len(payload) == 1 else to_json(payload)
 
 
 def _failure_of(error: FunctionError) -> TargetFailure:
