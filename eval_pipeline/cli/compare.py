@@ -111,8 +111,7 @@ def compare_command(
     with ResultSources(project, data, suites, runners) as sources:
         results = _sides([sources.find(name) for name in sides])
     reference = _baseline(results, baseline, named=len(sides) > 1)
-    if most_losses is not None and reference is None:
-        raise InputError("--fail-on-regression needs a baseline: --baseline NAME")
+    _check_baseline(reference, {"--fail-on-regression": most_losses is not None, "--require-go": require_go})
     pairs = [_pair(a, b, reference, threshold, allow_changed) for a, b in _pairs(results, reference)]
     decided = gates(
         [pair for pair in pairs if pair.baseline == reference],
@@ -148,6 +147,13 @@ def _baseline(sides: Sequence[Results], requested: str | None, *, named: bool) -
     return requested or (names[0] if named else None)
 
 
+def _check_baseline(baseline: str | None, options: Mapping[str, bool]) -> None:
+    """Raise InputError for a given option that needs a baseline where there is none."""
+    option = next((name for name, given in options.items() if given), None)
+    if baseline is None and option is not None:
+        raise InputError(f"{option} needs a baseline: --baseline NAME")
+
+
 def _pairs(sides: Sequence[Results], baseline: str | None) -> list[tuple[Results, Results]]:
     """Return all pairs of sides, the baseline first."""
     ordered = sorted(sides, key=lambda side: side.name != baseline)
@@ -179,7 +185,7 @@ def _exit_code(
 def _show_gates(console: Console, decided: Sequence[Gate]) -> None:
     for gate in decided:
         named = f"{gate.candidate}: " if len(decided) > 1 else ""
-        rules = "; ".join(map(_rule_text, gate.rules))
+        rules = "; ".join(map(_rule_text, gate.rules)) or "no case in common"
         text = f"{named}{_MEANINGS[gate.decision]} ({rules})"
         print_line(console, text, mark=gate.decision, style=_STYLES[gate.decision])
 

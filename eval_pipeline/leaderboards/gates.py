@@ -37,7 +37,8 @@ class GateRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """The decision about a candidate: NO-GO if a rule decides so, GO if all do, else INCONCLUSIVE."""
+    """The decision about a candidate: NO-GO if a rule decides so, GO if all do, else INCONCLUSIVE. Without a case in
+    common with the baseline it has no rules."""
 
     candidate: str
     decision: Decision
@@ -47,11 +48,11 @@ class Gate:
 def gates(comparisons: Sequence[Comparison], policy: Policy) -> list[Gate]:
     """Return the gate of each candidate. All intervals hold together at 95 %: more candidates, wider intervals.
 
-    Comparisons without a paired case have no gate.
+    A candidate without a paired case is INCONCLUSIVE; where there is none at all, nothing is decided.
     """
-    paired = [comparison for comparison in comparisons if comparison.summary.paired]
-    level = level_for(len(paired) * policy.rules)
-    return [_gate(comparison, policy, level) for comparison in paired]
+    paired = sum(comparison.summary.paired > 0 for comparison in comparisons)
+    level = level_for(paired * policy.rules)
+    return [_gate(comparison, policy, level) for comparison in comparisons] if paired else []
 
 
 def worst(decisions: Sequence[Decision]) -> Decision:
@@ -66,10 +67,9 @@ def details_of(gates: Sequence[Gate]) -> dict[str, Any]:
 
 
 def _gate(comparison: Comparison, policy: Policy, level: float) -> Gate:
-    rules = tuple(_rules(comparison, policy, level))
-    return Gate(
-        candidate=comparison.candidate, decision=worst([rule.decision for rule in rules]), rules=rules
-    )  # fmt: skip
+    rules = tuple(_rules(comparison, policy, level)) if comparison.summary.paired else ()
+    decision = worst([rule.decision for rule in rules]) if rules else "INCONCLUSIVE"
+    return Gate(candidate=comparison.candidate, decision=decision, rules=rules)
 
 
 def _rules(comparison: Comparison, policy: Policy, level: float) -> Iterator[GateRule]:

@@ -127,6 +127,18 @@ def test_several_sides_have_ranks_that_differ_where_all_pairs_show_it(tmp_path: 
     assert ["1–2", sides[1]] in [line.split() for line in shown.splitlines()]
 
 
+def test_a_candidate_without_a_common_case_is_not_go(tmp_path: Path) -> None:
+    same = {f"c{number}": float(number % 2) for number in range(20)}
+    sides = [run_folder(tmp_path, name, rows) for name, rows in (("old", same), ("new", same), ("other", {"x": 1.0}))]
+    cli_project = CliProject(tmp_path)
+
+    required = cli_project("compare", *sides, "--max-drop", "0.9", "--require-go", "--json")
+
+    assert required.code == 4
+    assert [gate["decision"] for gate in required.document["gate"]["candidates"]] == ["GO", "INCONCLUSIVE"]
+    assert "no case in common" in cli_project("compare", *sides).out
+
+
 def test_a_lost_case_is_found_behind_a_better_mean(tmp_path: Path) -> None:
     before = run_folder(tmp_path, "before", {"a": 0.0, "b": 0.0, "c": 1.0})
     after = run_folder(tmp_path, "after", {"a": 1.0, "b": 1.0, "c": 0.0})
@@ -176,6 +188,8 @@ def test_the_runners_of_one_sweep_are_compared_with_each_other_and_nobody_is_the
     assert "INCONCLUSIVE" not in answer.out
     named = cli_project("compare", "sweep:previous", "--suite", "greetings", "--baseline", "parrot")
     assert "INCONCLUSIVE" in named.out
+    required = cli_project("compare", "sweep:previous", "--suite", "greetings", "--require-go")
+    assert (required.code, required.err) == (2, "error: --require-go needs a baseline: --baseline NAME\n")
 
 
 def test_a_case_that_was_edited_is_not_compared_unless_asked(cli_project: CliProject) -> None:
