@@ -45,10 +45,10 @@ class RunnerRegistry:
 
     def everywhere(self, folders: Iterable[Path]) -> dict[str, Runner]:
         """Return the runners of the project and of suites in these folders; of one name, the first."""
-        found = dict(self._of_project()) if self.project.runners is not None else {}
+        runners = dict(self._of_project()) if self.project.runners is not None else {}
         for folder in folders:
-            found = {**self.at(folder), **found}
-        return found
+            runners = {**self.at(folder), **runners}
+        return runners
 
     def file_for(self, folder: Path) -> Path | None:
         """Return the file beside suites in a folder whose runners go first; None when there is only the project's."""
@@ -62,9 +62,9 @@ class RunnerRegistry:
 
     def _of_suites_in(self, folder: Path) -> dict[str, Runner]:
         nearest = self.file_for(folder)
-        own = self._load(nearest, folder) if nearest is not None else {}
+        beside = self._load(nearest, folder) if nearest is not None else {}
         of_project = self._of_project() if nearest is None or self.project.runners is not None else {}
-        return {name: replace(runner, place=folder) for name, runner in {**of_project, **own}.items()}
+        return {name: replace(runner, place=folder) for name, runner in {**of_project, **beside}.items()}
 
     def _load(self, path: Path, folder: Path | None) -> dict[str, Runner]:
         key = (path, nearest_environment_file(folder) if folder is not None else None)

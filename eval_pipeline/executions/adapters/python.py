@@ -24,6 +24,7 @@ from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
 from eval_pipeline.parsing.user_modules import module_imports
 
 _TICK_S = 0.1
+"""A cancellation that comes so shortly before the limit of a call counts as its time limit."""
 _ANSWER_KEYS = ("output", "messages", "usage", "cost_usd", "latency_ms", "model", "metadata")
 
 
@@ -115,8 +116,8 @@ class Python:
         positional, named = _bound_arguments(self._facts, call, self._arguments)
         if self._pool is not None and self._function.reference is not None:
             ends = time.monotonic() + call.timeout_s - _TICK_S
-            asked = FunctionCall(self._function.reference, positional, named)
-            return await self._pool.call(asked, timed_out=lambda: time.monotonic() >= ends)
+            request = FunctionCall(self._function.reference, positional, named)
+            return await self._pool.call(request, timed_out=lambda: time.monotonic() >= ends)
         function = self._function.here
         if inspect.iscoroutinefunction(function):
             return await in_own_task(function(*positional, **named))
