@@ -78,7 +78,7 @@ def signal_a_reader(folder: Path, rng: random.Random) -> str | None:
 
 
 def kill_a_run(folder: Path, rng: random.Random) -> str | None:
-    """Kill a run: its programs end within seconds, and the next run repeats nothing that was kept."""
+    """Kill a run: its programs end within seconds, and the next run completes it."""
     write_files(folder, {**FILES, "greet.sh": FILES["greet.sh"].replace("sleep 0.05", "setsid sleep 0.5 & sleep 0.5")})
     process = started(folder, "run")
     time.sleep(rng.uniform(0.5, 6.0))
@@ -93,7 +93,7 @@ def kill_a_run(folder: Path, rng: random.Random) -> str | None:
 
 
 def fill_the_disk(folder: Path, rng: random.Random) -> str | None:
-    """Let no file grow beyond a random size: one line with the cure, and nothing is executed twice."""
+    """Let no file grow beyond a random size: one line with the cure, and the next run completes it."""
     write_files(folder, FILES)
     most = int(2 ** rng.uniform(10, 23))
     process = started(folder, "run", before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
