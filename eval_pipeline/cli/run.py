@@ -32,6 +32,7 @@ from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
+from eval_pipeline.sweeps.retirement import retire_vanished
 from eval_pipeline.sweeps.summaries import FailedCases, failed_cases
 from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
 from eval_pipeline.warehouse.stored_pairs import case_results
@@ -68,6 +69,8 @@ def run_command(
     print_warnings(console, selection.warnings)
     selection.require_cases()
     settle_missing_warehouse(selection.session.warehouse, missing_warehouse)
+    if not (selected["suites"] or selected["runners_file"] or selection.session.broken):
+        retire_vanished(selection.session)
     from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
 
     with choose_progress(console, quiet or as_json) as progress:

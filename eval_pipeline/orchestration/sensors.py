@@ -15,6 +15,7 @@ from eval_pipeline.orchestration.versions import input_events
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.project_contents import read_project, usable_pairs
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.retirement import retire_vanished
 
 INTERVAL_S = 15
 
@@ -41,6 +42,9 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
         changed = [
             ready for name, ready in contents.suites.items() if known.get(name) != revisions[name] or name not in there
         ]
+        if not contents.problems and retire_vanished(session):
+            session.store.update_leaderboards()
+            session.warehouse.publish()
         requests = partition_requests(context.instance, contents)
         reported = list(input_events(context.instance, usable_pairs(session, contents)))
         if not (changed or requests or reported):

@@ -21,7 +21,7 @@ from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.columns import Row
-from eval_pipeline.warehouse.journal import remove_empty_journals
+from eval_pipeline.warehouse.journal import PairKey, remove_empty_journals
 from eval_pipeline.warehouse.pair_statistics import board_statistics
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.waiting import held
@@ -127,6 +127,11 @@ class SweepStore:
             )
             queries.clear_unranked(self.warehouse)
             return queries.append_standings(self.warehouse, standings)
+
+    def retire(self, pairs: Sequence[PairKey]) -> None:
+        """Take pairs out of what is current; the next board is without them."""
+        with self.warehouse.transaction():
+            queries.retire_pairs(self.warehouse, pairs, self._now())
 
     def _now(self) -> datetime:
         """Return a moment after everything that is stored, by this process or by others."""

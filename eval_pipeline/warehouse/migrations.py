@@ -73,7 +73,7 @@ _DATED_IN_5 = (
 _ADDED_IN_6: Mapping[str, Mapping[str, str]] = {"suites": {"category": "VARCHAR"}}
 _UNRANKED_IN_7 = """INSERT INTO unranked_pairs
     SELECT suite, runner, false FROM verdicts EXCEPT SELECT suite, runner, false FROM unranked_pairs"""
-_LATER_TABLES = ("member_scores", "unranked_pairs", "pair_statistics")
+_LATER_TABLES = ("member_scores", "unranked_pairs", "pair_statistics", "retired_pairs")
 _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
     "sweep_pairs": {"statistics_id": "VARCHAR"},
     "target_executions": {"retry_of": "VARCHAR"},
@@ -104,13 +104,14 @@ _TEXTS_IN_9 = (
 
 def _zoned() -> Iterator[str]:
     """Yield the statements that give every time a zone."""
-    for table in BY_NAME.values():
+    for table in _TABLES_OF_9:
         for column in table.columns:
             if column.type == "TIMESTAMPTZ" and (table.name, column.name) not in _TEXTS:
                 yield f'ALTER TABLE "{table.name}" ALTER COLUMN "{column.name}" TYPE TIMESTAMPTZ'
 
 
 _TEXTS = {("session_reports", "started_at"), ("session_reports", "ended_at")}
+_TABLES_OF_9 = [table for table in BY_NAME.values() if table.name != "retired_pairs"]
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in _LATER_TABLES]
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
@@ -130,6 +131,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         (*_added(_ADDED_IN_8), *table_statements([BY_NAME["pair_statistics"]]), *COUNT_STORED),
     ),
     Migration(9, "times with a zone, times of sessions as times", (*_added(_ADDED_IN_9), *_TEXTS_IN_9, *_zoned())),
+    Migration(10, "pairs that the project has no more", tuple(table_statements([BY_NAME["retired_pairs"]]))),
 )
 
 

@@ -65,6 +65,7 @@ _FAILURE_COUNTS = """
 _ORDERED_BY = (
     ("sweeps", "started_at"), ("sweeps", "finished_at"), ("sweep_pairs", "finished_at"), ("suites", "loaded_at"),
     ("target_executions", "selected_at"), ("verdicts", "decided_at"), ("leaderboards", "computed_at"),
+    ("retired_pairs", "retired_at"),
 )  # fmt: skip
 _NEWEST_MOMENT = f"SELECT greatest({', '.join(f'(SELECT max({time}) FROM {table})' for table, time in _ORDERED_BY)})"
 
@@ -244,6 +245,23 @@ def mark_unranked(warehouse: Warehouse, pairs: Sequence[PairKey]) -> None:
         connection.execute(
             "INSERT INTO unranked_pairs SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]), false", _pair_values(pairs)
         )
+
+
+def current_paths(warehouse: Warehouse) -> list[tuple[PairKey, str | None]]:
+    """Return the current pairs, each with the file that its suite was loaded from."""
+    frame = warehouse.frame(
+        """SELECT c.suite, c.runner, s.path FROM current_pairs c LEFT JOIN suites s USING (suite, suite_revision)
+           ORDER BY c.suite, c.runner"""
+    )
+    return [(PairKey(suite, runner), path) for suite, runner, path in frame.iter_rows()]
+
+
+def retire_pairs(warehouse: Warehouse, pairs: Sequence[PairKey], now: datetime) -> None:
+    """Note that pairs are not current any more, and that no board knows it yet."""
+    rows: list[dict[str, Any]] = [{"suite": pair.suite, "runner": pair.runner} for pair in pairs]
+    with warehouse.transaction():
+        warehouse.write("retired_pairs", [row | {"retired_at": now} for row in rows])
+        warehouse.write("unranked_pairs", [row | {"finished": True} for row in rows])
 
 
 def clear_unranked(warehouse: Warehouse) -> None:

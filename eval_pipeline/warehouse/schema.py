@@ -8,7 +8,7 @@ from eval_pipeline.warehouse.columns import Table
 from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 
 
 def table_statements(tables: Iterable[Table] = TABLES) -> list[str]:

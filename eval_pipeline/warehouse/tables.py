@@ -324,6 +324,12 @@ TABLES: tuple[Table, ...] = (
         ("finished", "BOOLEAN", "Whether the sweep that stored them came to its end"),
     ),
     _table(
+        "retired_pairs", "Pairs whose suite or runner the project has no more: on no board, in no current view.",
+        ("suite", "runner"),
+        _SUITE, _RUNNER,
+        ("retired_at", "TIMESTAMPTZ", "When that was noticed; a later sweep makes the pair current again"),
+    ),
+    _table(
         "comparisons", "Two runners or two sweeps, paired by case.", ("comparison_id",),
         ("comparison_id", "VARCHAR", "Id of the comparison"),
         _SUITE,

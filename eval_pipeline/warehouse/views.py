@@ -26,7 +26,11 @@ _CURRENT_PAIRS = """
     SELECT * EXCLUDE (newest) FROM (
         SELECT c.*, row_number() OVER (PARTITION BY suite, runner ORDER BY finished_at DESC, sweep_id DESC) AS newest
         FROM sweep_pairs c)
-    WHERE newest = 1"""
+    WHERE newest = 1 AND (suite, runner) NOT IN (
+        SELECT (r.suite, r.runner) FROM retired_pairs r JOIN (
+            SELECT suite, runner, max(finished_at) AS finished_at FROM sweep_pairs GROUP BY suite, runner) s
+            ON s.suite = r.suite AND s.runner = r.runner
+        WHERE r.retired_at >= s.finished_at)"""
 
 _STUDENT_95 = tuple(round(t_quantile(degrees), 3) for degrees in range(1, 30))
 """Student's t, two-sided 95 %, for 1 to 29 degrees of freedom; above, the view uses the normal quantile."""
@@ -45,7 +49,7 @@ _OLD_NAMES = ", ".join(
 """Columns of sweep_pairs as an older version named them; without RENAME, which DuckDB 1.1 cannot read."""
 
 VIEWS: tuple[View, ...] = (
-    View("current_pairs", "The newest sweep's row of each pair (suite × runner).", _CURRENT_PAIRS),
+    View("current_pairs", "The newest sweep's row of each pair (suite × runner) that the project has.", _CURRENT_PAIRS),
     View(
         "current_verdicts",
         "The newest verdict of each plan, at the suite and runner revision of the newest sweep.",
@@ -69,7 +73,9 @@ VIEWS: tuple[View, ...] = (
         SELECT e.*, row_number() OVER (
             PARTITION BY suite, runner, case_id, repetition ORDER BY selected_at DESC, execution_id DESC) AS newest
         FROM target_executions e) e
-    WHERE newest = 1 AND ((suite, runner) NOT IN (SELECT (suite, runner) FROM planned)
+    WHERE newest = 1 AND (suite, runner) NOT IN (
+              SELECT (r.suite, r.runner) FROM retired_pairs r ANTI JOIN current_pairs c USING (suite, runner))
+          AND ((suite, runner) NOT IN (SELECT (suite, runner) FROM planned)
                           OR (suite, runner, case_id) IN (SELECT (suite, runner, case_id) FROM planned))""",
     ),
     View(

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.cli.main import main
+from eval_pipeline_tests.cli.sample_project import CliProject
 
 PATIENCE_S = 60.0
+BOARD = "SELECT DISTINCT suite FROM leaderboard ORDER BY suite"
 SUITE = "tests:\n  - {id: a, input: x, assertions: [{type: contains, value: hi}]}\n"
 
 
@@ -207,3 +209,17 @@ def test_a_pipe_among_the_suites_is_reported(suites: Path, capsys: pytest.Captur
 
     assert code == 2
     assert "suites/pipe.yaml: cannot be read: it is a pipe, socket or device, not a file" in text
+
+
+@pytest.mark.slow
+def test_a_deleted_suite_leaves_the_board_when_the_whole_project_runs(cli_project: CliProject) -> None:
+    cli_project("run", "--quiet")
+    (cli_project.root / "suites" / "more" / "sums.jsonl").unlink()
+
+    cli_project("run", "--quiet", "suites/greetings.yaml")
+    after_one_suite = cli_project.ask(BOARD)
+    cli_project("run", "--quiet")
+
+    assert after_one_suite == [("greetings",), ("sums",)]
+    assert cli_project.ask(BOARD) == [("greetings",)]
+    assert cli_project.ask("SELECT count(*) > 0 FROM verdicts WHERE suite = 'sums'") == [(True,)]

@@ -124,6 +124,19 @@ def test_a_vanished_suite_is_no_partition_any_more(ticking: Ticking) -> None:
     assert skipped(ticking.tick()) == "suites unchanged"
 
 
+def test_a_vanished_suite_leaves_the_board_at_the_next_tick(ticking: Ticking) -> None:
+    ticking.folder.write_suite(a_test("x"), name="more")
+    for suite in ("sums", "more"):
+        ticking.folder.sweep(suite)
+    ticking.tick()
+    ticking.folder.session().store.update_leaderboards()
+    (ticking.folder.root / "suites" / "more.yaml").unlink()
+
+    ticking.tick()
+
+    assert ticking.folder.ask("SELECT suite FROM leaderboard") == [("sums",)]
+
+
 def test_partitions_that_someone_added_by_hand_are_removed(ticking: Ticking) -> None:
     ticking.instance.add_dynamic_partitions(SUITES, ["elsewhere"])
     ticking.instance.add_dynamic_partitions(PAIRS, ["elsewhere@echo", "sums@nobody", "neither"])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.leaderboards.repetitions import reliability
 from eval_pipeline.sweeps.deletion import delete_stored
+from eval_pipeline.sweeps.retirement import retire_vanished
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.selections import read_attempts, read_results, select
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
@@ -144,6 +145,60 @@ def test_an_answer_that_replaced_an_error_counts_alone_and_a_refresh_of_all_star
     assert after("crash", "failed") == (2, 2, 1)
     assert after("pass", "missing") == (2, 3, 1)
     assert after("fail", "all") == (2, 2, 1)
+
+
+def test_what_the_project_has_no_more_leaves_boards_and_views_until_it_runs_again(
+    folder: ProjectFolder,
+) -> None:
+    folder.write_suite(a_test("a"), a_test("b"), name="more")
+    folder.write_answers(a="nothing")
+    store_suites(folder)
+    for suite, runner in (("sums", "x"), ("sums", "y"), ("more", "x")):
+        folder.sweep(suite, runner)
+    (folder.root / "suites" / "more.yaml").unlink()
+    folder.write_runners(a_runner_entry("x"))
+
+    assert retired(folder) == [PairKey("more", "x"), PairKey("sums", "y")]
+    assert retired(folder) == []
+    assert list(board(folder)) == ["x"]
+    assert folder.ask("SELECT DISTINCT suite, runner FROM current_executions") == [("sums", "x")]
+    assert folder.ask("SELECT count::INTEGER, suites FROM failure_summary") == [(1, 1)]
+    assert folder.ask("SELECT count(*) FROM verdicts") == [(6,)]
+    folder.write_runners(a_runner_entry("x"), a_runner_entry("y"))
+    folder.sweep("sums", "y")
+    assert list(board(folder)) == ["x", "y"]
+
+
+def test_a_suite_from_outside_of_the_project_stays_on_the_board(folder: ProjectFolder, tmp_path: Path) -> None:
+    folder.sweep("sums", "x")
+    store_suites(folder)
+    moved = tmp_path / "elsewhere" / "sums.yaml"
+    moved.parent.mkdir()
+    (folder.root / "suites" / "sums.yaml").rename(moved)
+    folder.write_suite(a_test("a"), name="other")
+    store_suites(folder, str(moved))
+
+    assert retired(folder) == []
+
+
+def test_a_renamed_suite_leaves_its_old_name(folder: ProjectFolder) -> None:
+    folder.sweep("sums", "x")
+    store_suites(folder)
+    file = folder.root / "suites" / "sums.yaml"
+    file.write_text(file.read_text().replace('"sums"', '"totals"'))
+
+    assert retired(folder) == [PairKey("sums", "x")]
+
+
+def store_suites(folder: ProjectFolder, *files: str) -> None:
+    session = folder.session()
+    session.store.store_suites(session.load_suites(files or None))
+
+
+def retired(folder: ProjectFolder) -> list[PairKey]:
+    session = folder.session()
+    session.load_suites()
+    return retire_vanished(session)
 
 
 def test_standings_name_the_sweep_that_they_are_from(folder: ProjectFolder) -> None:
