@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 Interval = tuple[float, float]
 
 Z95 = 1.959963984540054
@@ -17,7 +19,13 @@ def wilson(successes: int, trials: int, z: float = Z95) -> Interval | None:
 
 def wilson_at(share: float, trials: float, z: float = Z95) -> Interval:
     """Return Wilson's interval of a share of (an effective number of) trials above 0."""
+    middle, half = wilson_parts(share, trials, z)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def wilson_parts(share: Any, trials: Any, z: float = Z95) -> tuple[Any, Any]:
+    """Return middle and half width of Wilson's interval, for numbers or SQL expressions."""
     squared = z * z
     middle = (share + squared / (2 * trials)) / (1 + squared / trials)
     half = z / (1 + squared / trials) * (share * (1 - share) / trials + squared / (4 * trials * trials)) ** 0.5
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return middle, half

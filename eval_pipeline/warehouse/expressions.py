@@ -14,6 +14,24 @@ class Sql:
     def __str__(self) -> str:
         return self.text
 
+    def __add__(self, other: Sql | float) -> Sql:
+        return Sql(f"({self} + {other})")
+
+    def __radd__(self, other: float) -> Sql:
+        return Sql(f"({other} + {self})")
+
+    def __mul__(self, other: Sql | float) -> Sql:
+        return Sql(f"({self} * {other})")
+
+    def __rmul__(self, other: float) -> Sql:
+        return Sql(f"({other} * {self})")
+
+    def __pow__(self, power: float) -> Sql:
+        return Sql(f"pow({self}, {power})")
+
+    def __rtruediv__(self, other: float) -> Sql:
+        return Sql(f"({other} / {self})")
+
     def __sub__(self, other: Sql | float) -> Sql:
         return Sql(f"({self} - {other})")
 

@@ -15,7 +15,13 @@ import duckdb
 
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse.counted_again import COUNT_STORED
-from eval_pipeline.warehouse.schema import comment_statements, table_statements, view_statements
+from eval_pipeline.warehouse.schema import (
+    comment_statements,
+    macro_statements,
+    table_statements,
+    view_comment_statements,
+    view_statements,
+)
 from eval_pipeline.warehouse.tables import BY_NAME
 
 
@@ -132,7 +138,12 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     Migration(9, "times with a zone, times of sessions as times", (*_added(_ADDED_IN_9), *_TEXTS_IN_9, *_zoned())),
     Migration(10, "pairs that the project has no more", tuple(table_statements([BY_NAME["retired_pairs"]]))),
+    Migration(11, "comments of the columns of views, macros", ()),
 )
+
+
+_VIEW_COLUMNS = """SELECT table_name, column_name FROM duckdb_columns()
+    WHERE NOT internal AND table_name IN (SELECT view_name FROM duckdb_views() WHERE NOT internal)"""
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration] = MIGRATIONS) -> list[int]:
@@ -145,8 +156,8 @@ def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migratio
     steps = sorted((step for step in migrations if step.version > current), key=lambda step: step.version)
     for step in steps:
         # Views and comments name the newest columns, which exist only after the last step.
-        closing = [*comment_statements(), *view_statements()] if step is steps[-1] else []
-        _apply(connection, step, closing)
+        closing = [*comment_statements(), *view_statements(), *macro_statements()] if step is steps[-1] else []
+        _apply(connection, step, closing, last=step is steps[-1])
     return [step.version for step in steps]
 
 
@@ -159,10 +170,12 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0]) if row else 0
 
 
-def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration, closing: Sequence[str]) -> None:
+def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration, closing: Sequence[str], *, last: bool) -> None:
     connection.execute("BEGIN")
     try:
         for statement in (*migration.statements, *closing):
+            connection.execute(statement)
+        for statement in view_comment_statements(connection.execute(_VIEW_COLUMNS).fetchall()) if last else ():
             connection.execute(statement)
         connection.execute(
             "INSERT INTO schema_migrations VALUES (?, ?, now())",

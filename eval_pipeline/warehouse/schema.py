@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eval_pipeline.warehouse.columns import Table
+from eval_pipeline.warehouse.macros import MACROS
 from eval_pipeline.warehouse.tables import TABLES
+from eval_pipeline.warehouse.view_comments import column_comment
 from eval_pipeline.warehouse.views import VIEWS
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 
 
 def table_statements(tables: Iterable[Table] = TABLES) -> list[str]:
@@ -38,6 +40,22 @@ def view_statements() -> list[str]:
         statements.append(f'CREATE OR REPLACE VIEW "{view.name}" AS {view.query}')
         statements.append(f'COMMENT ON VIEW "{view.name}" IS {_quoted(view.comment)}')
     return statements
+
+
+def macro_statements() -> list[str]:
+    """Return the statements that create or replace all macros."""
+    kinds = {True: "TABLE", False: ""}
+    return [
+        f"CREATE OR REPLACE MACRO {each.name}({each.parameters}) AS {kinds[each.is_table]} {each.definition}"
+        for each in MACROS
+    ]
+
+
+def view_comment_statements(columns: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the statements that store the comments of columns of views, named (view, column)."""
+    return [
+        f'COMMENT ON COLUMN "{view}"."{column}" IS {_quoted(column_comment(view, column))}' for view, column in columns
+    ]
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,100 @@
+"""The comments of the columns of views: computed columns have their own, others that of the column they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eval_pipeline.warehouse.tables import BY_NAME
+
+_SOURCES: Mapping[str, str] = {
+    "current_pairs": "sweep_pairs",
+    "current_verdicts": "verdicts",
+    "current_executions": "target_executions",
+    "current_scores": "evaluator_scores",
+    "leaderboard": "leaderboards",
+    "leaderboard_overall": "leaderboards",
+    "leaderboard_history": "leaderboards",
+    "grader_agreement": "member_scores",
+    "grader_pairs": "member_scores",
+    "case_matrix": "verdicts",
+    "flaky_cases": "verdicts",
+    "case_results": "sweep_pairs",
+    "failure_summary": "failure_classes",
+    "cost_by_runner": "session_reports",
+    "sweep_cells": "sweep_pairs",
+    "current_cells": "sweep_pairs",
+}
+_COMPUTED: Mapping[str, Mapping[str, str]] = {
+    "grader_agreement": {
+        "graders": "Graders of the panel that gave ratings",
+        "units": "Scores that at least two graders rated",
+        "ratings": "Ratings of these scores",
+        "agreement": "Mean share of pairs of graders that agree on passing",
+        "unanimous": "Share of the scores that all graders passed, or none",
+        "krippendorffs_alpha": "Krippendorff's alpha of the values: 1 full agreement, 0 as by chance",
+        "krippendorffs_alpha_passed": "The same of passing and failing",
+    },
+    "grader_pairs": {
+        "grader_a": "Name of the first grader",
+        "grader_b": "Name of the second grader",
+        "units": "Scores that both rated",
+        "agreement": "Share of these on which both pass, or both fail",
+        "cohens_kappa": "Cohen's kappa: 1 full agreement, 0 as by chance",
+        "pass_rate_a": "Share that the first grader passed",
+        "pass_rate_b": "Share that the second grader passed",
+        "mean_difference": "Mean of first minus second value; above 0: the second is stricter",
+        "correlation": "Pearson's correlation of the values; NULL where one grader gave a single value",
+    },
+    "case_matrix": {
+        "case_id": "Id of the case within its suite",
+        "graded": "Repetitions with a graded answer",
+        "pass_rate": "Share of the graded repetitions that passed, or failed as expected; NULL: none graded",
+        "mean_score": "Mean score of the graded repetitions; NULL: none graded",
+        "statuses": "The different statuses of its repetitions",
+    },
+    "flaky_cases": {
+        "repetitions": "Repetitions carried out",
+        "passed": "Repetitions that passed, or failed as expected",
+        "failed": "Repetitions that failed, or passed unexpectedly",
+        "errored": "Repetitions that could not be graded",
+    },
+    "case_results": {
+        "case_id": "Id of the case within its suite",
+        "strategy": "How its repetitions become one result: pass_at_k, pass_all, mean, confidence_interval",
+        "repetitions": "Repetitions carried out",
+        "graded": "Repetitions with a graded answer",
+        "passed": "Repetitions that passed, or failed as expected",
+        "mean_score": "Mean score of the graded repetitions",
+        "worst": "Lowest score of its repetitions",
+        "best": "Highest score of its repetitions",
+        "interval_low": "95 % interval of the mean score by Student's t, low end",
+        "threshold": "Lowest passing score",
+        "score": "Score by the strategy",
+        "status": "Result by the strategy: passed, failed or error",
+    },
+    "failure_summary": {
+        "count": "Plans of this class",
+        "suites": "Suites where it occurs",
+        "runners": "Runners where it occurs",
+        "example": "Reason of the first example",
+    },
+    "cost_by_runner": {
+        "executions": "Executions with a session report, of all sweeps",
+        "cost_known": "Part of them whose cost is known",
+        "cost_usd": "Sum of the known costs, USD; NULL: none is known",
+        "input_tokens": "Sum over executions that report it; NULL when none does",
+        "cached_input_tokens": "Sum over executions that report it",
+        "output_tokens": "Sum over executions that report it",
+        "cost_per_execution_usd": "Mean of the known costs, USD",
+    },
+    "sweep_cells": {"suite_cells": "Plans of the whole suite for this runner: cases × repetitions"},
+    "current_cells": {"suite_cells": "Plans of the whole suite for this runner: cases × repetitions"},
+}
+
+
+def column_comment(view: str, column: str) -> str:
+    """Return the comment of a column of a view. Raises KeyError for one without."""
+    computed = _COMPUTED.get(view, {})
+    if column in computed:
+        return computed[column]
+    return {each.name: each.comment for each in BY_NAME[_SOURCES[view]].columns}[column]
