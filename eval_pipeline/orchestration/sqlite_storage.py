@@ -109,11 +109,10 @@ class PooledEventLogStorage(SqliteEventLogStorage):
             try:
                 yield
                 self._store_newest_of_assets()
-            except BaseException:
+                self._end_all(commit=True)
+            except BaseException:  # a commit that fails, as on a full disk, leaves its transaction and those after it
                 self._end_all(commit=False)
                 raise
-            else:
-                self._end_all(commit=True)
             finally:
                 self._newest_of_assets.clear()
                 self._held = False

@@ -14,12 +14,14 @@ from dagster._core.events.log import EventLogEntry
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import OperationalError
 
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import SUITES
 from eval_pipeline.orchestration.run import run_sweep
 from eval_pipeline.orchestration.sqlite_storage import PooledEventLogStorage, events_together
 from eval_pipeline.sweeps.dagster_files import dagster_home
+from eval_pipeline_tests.cli.test_exhaustion import files_at_most
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, every_cell
 
 KEY = dg.AssetKey("thing")
@@ -63,6 +65,15 @@ def test_events_reported_together_are_committed_once_at_the_end(pooled: dg.Dagst
 
         assert inside == ({"a", "b"}, set())
         assert other.get_materialized_partitions(KEY) == {"a", "b"}
+
+
+def test_events_can_be_stored_after_a_disk_was_full(pooled: dg.DagsterInstance) -> None:
+    report(pooled, "before")
+    with files_at_most(1_000), pytest.raises(OperationalError), events_together(pooled):
+        report(pooled, "a")
+
+    report(pooled, "b")
+    assert pooled.get_materialized_partitions(KEY) == {"before", "b"}
 
 
 def test_events_of_a_block_that_breaks_are_not_stored(pooled: dg.DagsterInstance) -> None:
