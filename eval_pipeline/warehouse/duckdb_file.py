@@ -28,7 +28,7 @@ from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.columns import Row, Table
 from eval_pipeline.warehouse.migrations import IN_UTC, MIGRATIONS, Migration, migrate, schema_version
-from eval_pipeline.warehouse.publishing import STORAGE_VERSION, damaged, is_readable_by_all, publish_copy
+from eval_pipeline.warehouse.publishing import STORAGE_VERSION, damaged, is_readable_by_all, merge_log, publish_copy
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.scraps import remove_scraps, scratch_path
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
@@ -192,11 +192,13 @@ class DuckDBWarehouse:
             return
         copy = self.path.with_suffix(f".{os.getpid()}.compact")
         with private_files(), self._turn, self._locked():
+            merge_log(self.path, CONFIG)  # a log that is left would belong to the file that is replaced
             try:
                 _copy_rows(self.path, copy, self._migrations)
                 copy.replace(self.path)
             finally:
                 copy.unlink(missing_ok=True)
+                copy.with_name(f"{copy.name}.wal").unlink(missing_ok=True)
 
     def publish(self) -> None:
         if not self.path.exists():

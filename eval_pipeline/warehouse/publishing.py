@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
+from eval_pipeline.exhaustion import CURE, exhaustion
 
 _HEADERS = 3 * 4_096
 """Bytes before the first block of a DuckDB file."""
@@ -31,8 +32,7 @@ Config = Mapping[str, str | int]
 def publish_copy(source: Path, target: Path, config: Config) -> None:
     """Replace `target` by a copy of a warehouse that no one has open. Raises WarehouseError, and leaves `target` as it
     is, when the warehouse is damaged or could not be written completely, or when the copy is not whole."""
-    if _log_of(source).exists():  # closing the file writes the log into it, unless that failed
-        _checkpoint(source, config)
+    merge_log(source, config)
     copy = target.with_suffix(f".{os.getpid()}.tmp")
     try:
         shutil.copyfile(source, copy)
@@ -41,7 +41,7 @@ def publish_copy(source: Path, target: Path, config: Config) -> None:
         _check(copy, source)
         copy.replace(target)
     except (duckdb.Error, OSError) as error:
-        raise _unpublished(source, first_line(error)) from error
+        raise _unpublished(source, exhaustion(error) or first_line(error)) from error
     finally:
         copy.unlink(missing_ok=True)
 
@@ -74,15 +74,20 @@ def _log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.wal")
 
 
-def _checkpoint(path: Path, config: Config) -> None:
-    """Write everything that is in the write-ahead log into the file."""
+def merge_log(path: Path, config: Config) -> None:
+    """Write everything that is in the write-ahead log into the file. Raises WarehouseError when that fails.
+
+    Closing a file does so, unless the disk is full: a copy of the file then lacks rows, and the log fits no other file.
+    """
+    if not _log_of(path).exists():
+        return
     try:
         with duckdb.connect(str(path), config={**config}) as connection:
             connection.execute("CHECKPOINT")
     except duckdb.Error as error:
-        raise _unpublished(path, first_line(error)) from None
+        raise _unpublished(path, exhaustion(error) or first_line(error)) from None
     if _log_of(path).exists():
-        raise _unpublished(path, "its write-ahead log cannot be written into it: is the disk full?")
+        raise _unpublished(path, f"its write-ahead log cannot be written into it: the disk is full; {CURE}")
 
 
 def _check(copy: Path, source: Path) -> None:

@@ -66,6 +66,18 @@ def test_a_copy_that_is_cut_is_not_published(filled: DuckDBWarehouse, monkeypatc
     assert published_sweeps(filled) == 20_000
 
 
+def test_rows_that_are_only_in_the_log_survive_a_compaction(filled: DuckDBWarehouse) -> None:
+    with duckdb.connect(str(filled.path)) as connection:
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")  # what a full disk does
+        connection.execute("INSERT INTO sweeps (sweep_id) VALUES ('new')")
+    assert filled.path.with_name("warehouse.duckdb.wal").exists()
+
+    filled.compact()
+    filled.publish()
+
+    assert published_sweeps(filled) == 20_001
+
+
 LIMITED = """
 import resource, sys
 from pathlib import Path
