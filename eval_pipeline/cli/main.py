@@ -117,8 +117,9 @@ def _run(arguments: list[str] | None, signals: Signals | None = None) -> Any:
         with redacted_printing():
             return cli.main(args=arguments, prog_name="eval-pipeline", standalone_mode=True, obj=signals)
     except EvalPipelineError as error:
-        _print_error(str(error), arguments)
-        sys.exit(EXIT_USAGE)
+        code = EXIT_USAGE if exhaustion(error) is None else EXIT_FAILED
+        _print_error(str(error), arguments, code)
+        sys.exit(code)
     except Exception as error:
         # One boundary for all commands: a user's path that cannot be read or written, and a disk that is full.
         text = exhaustion(error)

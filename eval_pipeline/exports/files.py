@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from eval_pipeline.errors import InputError
@@ -18,7 +19,7 @@ def write_file(pieces: Iterable[FileChunk], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
-        with beside.open("wb") as file:
+        with _named(path), beside.open("wb") as file:
             file.writelines(piece.data for piece in pieces)
         beside.replace(path)
     finally:
@@ -34,13 +35,24 @@ def write_folder(pieces: Iterable[FileChunk], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
-        beside.mkdir()
-        for piece in pieces:
-            _append(beside, piece)
+        with _named(path):
+            beside.mkdir()
+            for piece in pieces:
+                _append(beside, piece)
         _check_free(path)
         beside.replace(path)  # a rename: atomic, and it replaces an empty folder
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Make errors of writing name the export: those of a full disk name no file, others the temporary one."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _check_free(path: Path) -> None:

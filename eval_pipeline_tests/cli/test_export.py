@@ -17,6 +17,7 @@ import duckdb
 import pytest
 
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
+from eval_pipeline_tests.cli.test_exhaustion import CURE, files_at_most
 
 
 @pytest.fixture(scope="module")
@@ -209,3 +210,14 @@ def test_nothing_to_export_writes_nothing_and_exits_3(copy: CliProject) -> None:
 
     assert (answer.code, (copy.root / "none.json").exists()) == (3, False)
     assert "nothing to export" in answer.err
+
+
+@pytest.mark.parametrize(("format_", "name"), [("json", "x.json"), ("agentv", "x")])
+def test_an_export_that_fills_the_disk_names_itself_and_the_cure(copy: CliProject, format_: str, name: str) -> None:
+    with files_at_most(500):
+        full = copy("export", "-f", format_, "-o", name)
+
+    assert (full.code, full.out) == (1, "")
+    assert full.err.startswith(f"error: the disk is full: {name} cannot be written; ")
+    assert CURE in full.err
+    assert not (copy.root / name).exists()
