@@ -78,9 +78,11 @@ class ProjectFile(BaseModel):
         default=list(DEFAULT_OWNERS), description="Who owns the assets in Dagster: e-mail addresses, or team:NAME"
     )
 
-    @field_validator("data")
+    @field_validator("data", "warehouse")
     @classmethod
-    def _check_data(cls, value: str) -> str:
+    def _check_path(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
         names = [part.encode("utf-8", "surrogatepass") for part in Path(value).parts]
         if "\0" in value or any(len(name) > _LONGEST_NAME for name in names):
             raise PydanticCustomError("path", "a path whose names have at most 255 bytes")

@@ -59,7 +59,8 @@ def test_the_grader_and_its_words_are_shown(cli_project: CliProject) -> None:
 
     lines = [line.strip() for line in shown.out.splitlines()]
     at = lines.index("✗ tone  0.250  llm-grader")
-    assert lines[at + 1 : at + 3] == ["it is curt", "grader judge replied:"]
+    assert lines[at + 1] == "it is curt"
+    assert lines[at + 2] in ("grader judge replied:", "grader judge (a stored reply) replied:")  # one of two was asked
     assert '"score": 0.25' in lines[at + 3]
 
 

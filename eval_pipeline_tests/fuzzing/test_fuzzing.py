@@ -25,6 +25,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "runners in a file of no name": {"eval-pipeline.yaml": 'suites: [suites]\nrunners: "\\0"\n'},
     "suites in a file of no name": {"eval-pipeline.yaml": 'suites: ["\\0"]\n'},
     "suites in a file of a long name": {"eval-pipeline.yaml": f"suites: [{'a' * 300}]\n"},
+    "a warehouse of a long name": {"eval-pipeline.yaml": f"warehouse: {'a' * 300}\n", **suite()},
     "data in a folder of a long name": {"eval-pipeline.yaml": f"data: {'a' * 300}\n", **suite()},
     "a recording of a long name": {
         "runners.yaml": f"runners: [{{name: r, adapter: replay, recording: {'a' * 300}}}]\n"
