@@ -72,6 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if not hasattr(config, "workerinput"):  # in the process that starts the workers, before them
         compileall.compile_dir(Path(eval_pipeline.__file__).parent, quiet=2)
     if hasattr(config.option, "loadscopereorder"):
