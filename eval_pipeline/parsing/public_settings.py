@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 from eval_pipeline.parsing.interpolation import names_in
-from eval_pipeline.parsing.redaction import KNOWN, REDACTED
+from eval_pipeline.parsing.redaction import REDACTED
 from eval_pipeline.parsing.secret_names import (
     NO_RULES,
     SecretRules,
@@ -132,9 +132,9 @@ def _is_query_key(name: str, rules: SecretRules) -> bool:
     return name.lower() in ("key", "sig", "signature", "auth", "code", "pass", "k") and rules.listed(name) is not False
 
 
-def redacted(value: Any, rules: SecretRules | None = None) -> Any:
-    """Return settings with their secrets replaced by `***`."""
-    return _Search(KNOWN.rules if rules is None else rules).value(value)
+def redacted(value: Any, rules: SecretRules = NO_RULES) -> Any:
+    """Return settings with their secrets, by the rules of their project, replaced by `***`."""
+    return _Search(rules).value(value)
 
 
 def secrets_in(value: Any, rules: SecretRules = NO_RULES) -> list[str]:

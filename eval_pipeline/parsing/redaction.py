@@ -21,7 +21,7 @@ import orjson
 
 from eval_pipeline.fingerprints import hide_in_fingerprints, to_json
 from eval_pipeline.parsing.escapes import forms_of
-from eval_pipeline.parsing.secret_names import NO_RULES, SHORTEST_SECRET, SecretRules, is_secret, secret_variables
+from eval_pipeline.parsing.secret_names import SHORTEST_SECRET, SecretRules, is_secret, secret_variables
 
 REDACTED = "***"
 SHORTEST_PIECE = 8
@@ -146,14 +146,13 @@ def _common_length(one: str, other: str) -> int:
 
 
 class KnownSecrets:
-    """The secrets that this process knows, and what the project lists. `clear` is for tests."""
+    """The secrets that this process knows, of every project that it loaded. `clear` is for tests."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
-        self.rules = NO_RULES
         self._values: frozenset[str] = frozenset()
         self._redactor: tuple[frozenset[str], Redactor] | None = None
         hide_in_fingerprints.clear()
@@ -166,15 +165,14 @@ class KnownSecrets:
 
     def add_environment(self, environment: Mapping[str, str], rules: SecretRules) -> None:
         """Learn the secrets of an environment, by the rules of a project."""
-        self.rules = rules
         self.add(value for _, value in secret_variables(environment, rules))
 
-    def add_filled(self, names: Iterable[str], environment: Mapping[str, str]) -> None:
-        """Learn the secrets among the variables that a suite takes from the environment: fingerprints have the name of
-        each in its place."""
+    def add_filled(self, names: Iterable[str], environment: Mapping[str, str], rules: SecretRules) -> None:
+        """Learn the secrets, by the rules of a project, among the variables that its suite takes from the environment:
+        fingerprints have the name of each in its place."""
         for name in names:
             value = environment.get(name, "")
-            if len(value) >= SHORTEST_SECRET and is_secret(name, value, self.rules):
+            if len(value) >= SHORTEST_SECRET and is_secret(name, value, rules):
                 self.add([value])
                 hide_in_fingerprints.add(value, f"${{{{ {name} }}}}")
 

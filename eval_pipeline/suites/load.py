@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation
 from eval_pipeline.fingerprints import require_regular_file
+from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.suites.model import Suite
@@ -38,13 +39,14 @@ class LoadOptions:
     `environment` has the values of `${{ NAME }}`. `evaluators` are the types of the registered evaluators: a format may
     search an author's own script for a type that is not among them; without any it never searches. `configurations` are
     the configuration files of other systems that already apply to the whole run. `environment_in` returns the values
-    for suites of a folder, where those are not the same everywhere.
+    for suites of a folder, where those are not the same everywhere. `secret_rules` are which of the values are secret.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     evaluators: Container[str] = frozenset()
     configurations: frozenset[Path] = frozenset()
     environment_in: Callable[[Path], Mapping[str, str]] | None = None
+    secret_rules: SecretRules = NO_RULES
 
     def for_file(self, path: Path) -> LoadOptions:
         """Return the options for a suite in this file."""

@@ -41,7 +41,10 @@ class ProjectSession:
     stop: StopRequest = field(default_factory=StopRequest)
 
     def __post_init__(self) -> None:
-        self.store = SweepStore(self.project.open_warehouse(), self.clock, self.project.defaults.ranked_coverage)
+        project = self.project
+        self.store = SweepStore(
+            project.open_warehouse(), self.clock, project.defaults.ranked_coverage, project.secret_rules
+        )
         self.registry = RunnerRegistry(self.project)
 
     @property
@@ -51,7 +54,10 @@ class ProjectSession:
 
     @property
     def load_options(self) -> LoadOptions:
-        return LoadOptions(self.project.environment, EVALUATORS, self.project.configurations, self.registry.environment)
+        project, environment_in = self.project, self.registry.environment
+        return LoadOptions(
+            project.environment, EVALUATORS, project.configurations, environment_in, project.secret_rules
+        )
 
     def load_suites(self, patterns: Sequence[str] | None = None) -> list[ValidatedSuite]:
         """Return the suites of these patterns (None: the project's); files that cannot be read join `broken`.

@@ -15,6 +15,7 @@ from eval_pipeline.executions.started_programs import end_orphans, marked
 from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
 from eval_pipeline.leaderboards.standings import rank
 from eval_pipeline.parsing.private_files import private_files
+from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
@@ -29,20 +30,23 @@ from eval_pipeline.warehouse.waiting import held
 
 @dataclass(frozen=True, slots=True)
 class SweepStore:
-    """The sweeps and boards in a warehouse; `clock` orders what is stored, boards rank from `coverage_floor` on."""
+    """The sweeps and boards in a warehouse; `clock` orders what is stored, boards rank from `coverage_floor` on, and
+    `secret_rules` are what the project lists as secret."""
 
     warehouse: Warehouse
     clock: OrderClock = field(default_factory=OrderClock)
     coverage_floor: float = COVERAGE_FLOOR
+    secret_rules: SecretRules = NO_RULES
 
     def store_suites(self, suites: Sequence[ValidatedSuite]) -> None:
         """Store suites and their cases, each at its revision."""
         if not suites:
             return
         with self.warehouse.transaction():
-            now = self._now()
-            self.warehouse.write("suites", [rows.suite_row(each.suite, list(each.errors), now) for each in suites])
-            self.warehouse.write("cases", (row for each in suites for row in rows.case_rows(each.suite)))
+            now, secret = self._now(), self.secret_rules
+            suite_rows = [rows.suite_row(each.suite, list(each.errors), now, secret) for each in suites]
+            self.warehouse.write("suites", suite_rows)
+            self.warehouse.write("cases", (row for each in suites for row in rows.case_rows(each.suite, secret)))
 
     def store_new_suites(self, suites: Sequence[ValidatedSuite], known: Container[str]) -> list[ValidatedSuite]:
         """Store and return the suites that are not `known` by name, or whose revision is not stored."""

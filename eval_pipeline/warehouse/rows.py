@@ -12,6 +12,7 @@ from typing import Any
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Artifact, Attempt, Execution, RawExecution, Runner, WorkspaceTrace
 from eval_pipeline.parsing.public_settings import redacted
+from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules
 from eval_pipeline.reports.model import (
     EVENT_KINDS,
     CommandEvent,
@@ -92,14 +93,14 @@ _VERDICTS = encoder(
 )  # fmt: skip
 
 
-def suite_row(suite: Suite, errors: Sequence[InputError], now: datetime) -> Row:
-    """Return the `suites` row of a suite; `errors` are those of its cases."""
+def suite_row(suite: Suite, errors: Sequence[InputError], now: datetime, rules: SecretRules = NO_RULES) -> Row:
+    """Return the `suites` row of a suite; `errors` are those of its cases, `rules` what its project lists as secret."""
     return _SUITES(
         suite,
         suite=suite.name,
         suite_revision=suite.revision,
         path=str(suite.path),
-        metadata=redacted(suite.metadata),
+        metadata=redacted(suite.metadata, rules),
         case_count=len(suite.cases),
         invalid_cases=len(errors),
         errors=[str(error) for error in errors],
@@ -107,8 +108,8 @@ def suite_row(suite: Suite, errors: Sequence[InputError], now: datetime) -> Row:
     )
 
 
-def case_rows(suite: Suite) -> Iterator[Row]:
-    """Yield the `cases` rows of a suite."""
+def case_rows(suite: Suite, rules: SecretRules = NO_RULES) -> Iterator[Row]:
+    """Yield the `cases` rows of a suite; `rules` are what its project lists as secret."""
     for position, case in enumerate(suite.cases):
         yield _CASES(
             case,
@@ -116,15 +117,15 @@ def case_rows(suite: Suite) -> Iterator[Row]:
             suite_revision=suite.revision,
             case_id=case.id,
             position=position,
-            metadata=redacted(case.metadata),
-            evaluators=[_evaluator(spec) for spec in case.evaluators],
+            metadata=redacted(case.metadata, rules),
+            evaluators=[_evaluator(spec, rules) for spec in case.evaluators],
             workspace=case.workspace.fingerprint_fields() if case.workspace is not None else None,
             case_group=case.group,
         )
 
 
-def _evaluator(spec: EvaluatorSpec) -> Row:
-    return {name: getattr(spec, name) for name in spec.__dataclass_fields__} | {"config": redacted(spec.config)}
+def _evaluator(spec: EvaluatorSpec, rules: SecretRules) -> Row:
+    return {name: getattr(spec, name) for name in spec.__dataclass_fields__} | {"config": redacted(spec.config, rules)}
 
 
 def runner_row(runner: Runner, revision: str, now: datetime, content: Mapping[str, str] | None = None) -> Row:

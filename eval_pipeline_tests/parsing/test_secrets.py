@@ -158,7 +158,7 @@ def test_a_rotated_secret_of_a_suite_changes_no_fingerprint() -> None:
     prints = []
     for value in ("old-key-1234", 'new"key-5678'):
         KNOWN.clear()
-        KNOWN.add_filled(["MY_TOKEN"], {"MY_TOKEN": value})
+        KNOWN.add_filled(["MY_TOKEN"], {"MY_TOKEN": value}, SecretRules())
         prints.append(fingerprint(["say it:", f"key={value}"]))
 
     assert prints[0] == prints[1] == fingerprint(["say it:", "key=${{ MY_TOKEN }}"])

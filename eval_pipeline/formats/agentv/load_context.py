@@ -58,7 +58,10 @@ class LoadContext:
 
     def __post_init__(self) -> None:
         self.workspaces = WorkspaceLoading(
-            roots=self.roots, environment=self.load_options.environment, diagnostics=self.diagnostics
+            roots=self.roots,
+            environment=self.load_options.environment,
+            secret_rules=self.load_options.secret_rules,
+            diagnostics=self.diagnostics,
         )
 
     def fill(self, value: Any, text: str, source: Source) -> Any:
@@ -88,7 +91,7 @@ class LoadContext:
         if new == text:
             return text
         self.has_filled = True
-        KNOWN.add_filled(names_in(text), self.load_options.environment)
+        KNOWN.add_filled(names_in(text), self.load_options.environment, self.load_options.secret_rules)
         return Interpolated(new) if is_placeholder(text) else new
 
     def warn_of_unknown(self, key: str, known: Collection[str], cursor: FieldCursor, what: str) -> None:

@@ -16,6 +16,7 @@ from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.file_search import SearchRoots
 from eval_pipeline.parsing.interpolation import interpolate, names_in, unset_names
 from eval_pipeline.parsing.redaction import KNOWN
+from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules
 from eval_pipeline.parsing.source import Source, show_path
 from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.parsing.yaml_text import read_yaml
@@ -26,11 +27,12 @@ _LONGEST_NAME = 255
 
 @dataclass(slots=True, kw_only=True)
 class WorkspaceLoading:
-    """Shared state of reading one suite's workspaces: search roots, the environment for `${{ NAME }}`, diagnostics, and
-    a cache of files. `pooled` is whether a workspace without a mode may be of the pool."""
+    """Shared state of reading one suite's workspaces: search roots, the environment for `${{ NAME }}` and which of it
+    is secret, diagnostics, and a cache of files. `pooled` is whether a workspace without a mode may be of the pool."""
 
     roots: SearchRoots
     environment: Mapping[str, str] = field(default_factory=dict)
+    secret_rules: SecretRules = NO_RULES
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     pooled: bool = True
     _contents: dict[Path, Mapping[str, str]] = field(default_factory=dict)
@@ -63,7 +65,7 @@ class WorkspaceLoading:
             source = Source(path, show_path(path), lines.of)
             for name in unset_names(text, self.environment):
                 self.diagnostics.add(f"{name} is not set in the environment; it became an empty text", source.place(()))
-            KNOWN.add_filled(names_in(text), self.environment)
+            KNOWN.add_filled(names_in(text), self.environment, self.secret_rules)
             self._documents[path] = interpolate(raw, self.environment), source
         return self._documents[path]
 
