@@ -186,7 +186,8 @@ class Attempts:
         return await converse(call, self._execute_timed, self._environment.conversations, self._clock.monotonic)
 
     async def _execute_timed(self, call: Call) -> RawExecution | TargetFailure:
-        limit = asyncio.timeout(call.timeout_s)
+        keeps_time = getattr(self._adapter, "keeps_time", False)
+        limit = asyncio.timeout(None if keeps_time else call.timeout_s)
         try:
             async with limit:
                 return await self._execute(call)

@@ -22,6 +22,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -34,6 +35,8 @@ _PR_SET_PDEATHSIG = 1
 _LINE = 8_192
 _BLOCKED_S = 0.25
 """An event loop that does not answer for so long is blocked by the coroutine that it runs."""
+_COROUTINE = 0x80
+"""The flag of the code of an `async def` function: `inspect.CO_COROUTINE`, but inspect takes 15 ms to import."""
 _PLAIN = (str, int, float, bytes, type(None))
 
 
@@ -69,6 +72,7 @@ class Worker:
         self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._loop: Any = None
         self._awaited: dict[int, Any] = {}
+        self._awaiting = threading.Event()
         self._tasks: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         sys.stdout, sys.stderr = _Printed(self, "stdout", 1), _Printed(self, "stderr", 2)
 
@@ -98,6 +102,11 @@ class Worker:
         self._carry_out(id_, lambda: tuple(_facts(self._function(reference))), as_text=False)
 
     def _call(self, id_: int, reference: tuple[Any, ...], args: Any, keywords: Any, as_text: bool) -> None:
+        function: Any = self._functions.get(reference)
+        if self._shared and self._loop is not None and _is_coroutine_function(function):
+            self._loop.call_soon_threadsafe(self._begin_task, id_, lambda: function(*args, **keywords), as_text)
+            return
+
         def call() -> Any:
             value = self._loaded(id_, reference)(*args, **keywords)
             return self._result_of(id_, value) if hasattr(value, "__await__") else value
@@ -113,7 +122,7 @@ class Worker:
     def _cancel(self, id_: int) -> None:
         awaited = self._awaited.get(id_)
         if awaited is not None:
-            awaited.cancel()
+            self._loop.call_soon_threadsafe(awaited.cancel)
 
     def _reply(self, id_: int, call: Callable[[], Any], as_text: bool) -> None:
         """Send what a call returns, or what it raises, an exit included."""
@@ -149,36 +158,71 @@ class Worker:
         """Await a value on the one event loop of this process."""
         # asyncio takes 40 ms to import, and most functions are synchronous.
         import asyncio  # noqa: PLC0415
-        from concurrent.futures import wait  # noqa: PLC0415
-
-        from eval_pipeline.executions.threads import outcome_of  # noqa: PLC0415
 
         with self._loading:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="loop", daemon=True).start()
-
-        async def outcome() -> Any:
-            self._tasks[asyncio.current_task()] = id_
-            return await outcome_of(value)
-
-        future = self._awaited[id_] = asyncio.run_coroutine_threadsafe(outcome(), self._loop)
+                for target in (self._loop.run_forever, self._watch):
+                    threading.Thread(target=target, name="loop", daemon=True).start()
+        future = self._awaited[id_] = asyncio.run_coroutine_threadsafe(self._outcome(id_, lambda: value), self._loop)
+        self._awaiting.set()
         try:
-            while not wait([future], _BLOCKED_S).done:
-                self._report_block(asyncio.current_task(self._loop))
-            values, error = future.result()
+            return _value_of(*future.result())
         finally:
             del self._awaited[id_]
-        if error is not None:
-            raise error
-        return values[0]
 
-    def _report_block(self, current: Any) -> None:
+    def _begin_task(self, id_: int, call: Callable[[], Any], as_text: bool) -> None:
+        """Call a coroutine function in the thread of the event loop, and reply from there: a thread for each call takes
+        twice the time."""
+
+        def reply(task: Any) -> None:
+            del self._awaited[id_]
+            self._reply(id_, lambda: _value_of(*task.result()), as_text)
+
+        task = self._awaited[id_] = self._loop.create_task(self._outcome(id_, call))
+        task.add_done_callback(reply)
+        self._awaiting.set()
+
+    async def _outcome(self, id_: int, call: Callable[[], Any]) -> tuple[list[Any], BaseException | None]:
+        """Return what a call's awaitable returns, or what it raises."""
+        from asyncio import current_task  # noqa: PLC0415
+
+        from eval_pipeline.executions.threads import outcome_of  # noqa: PLC0415
+
+        async def awaited() -> Any:
+            return await call()
+
+        self._tasks[current_task()] = id_
+        return await outcome_of(awaited())
+
+    def _watch(self) -> None:
+        """While coroutines run, look whether one of them blocks the event loop."""
+        while self._awaiting.wait():
+            time.sleep(_BLOCKED_S)
+            self._awaiting.clear()
+            if self._awaited:
+                self._awaiting.set()
+                self._report_block()
+
+    def _report_block(self) -> None:
         """Report the call whose coroutine does not let the event loop go on."""
+        from asyncio import current_task  # noqa: PLC0415
+
+        current = current_task(self._loop)
         beat = threading.Event()
         self._loop.call_soon_threadsafe(beat.set)
         if not beat.wait(_BLOCKED_S) and current in self._tasks:
             self.send("blocked", self._tasks[current])
+
+
+def _is_coroutine_function(function: Any) -> bool:
+    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & _COROUTINE)
+
+
+def _value_of(values: list[Any], error: BaseException | None) -> Any:
+    if error is not None:
+        raise error
+    return values[0]
 
 
 def _facts(function: Callable[..., Any]) -> tuple[Any, ...]:

@@ -2,7 +2,8 @@
 
 A pool serves the functions of one folder. A *shared* pool sends several calls to one worker at once, as targets need
 it; a function that brings its worker down with several calls in it runs alone from then on, and those calls are made
-again, each by itself: only the one that is at fault ends its worker again. Other pools send one call at a time.
+again, each by itself: only the one that is at fault ends its worker again. Other pools send one call at a time. Every
+pool has a limit of workers; a call that finds all of them busy waits, and its time limit begins when it is sent.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -36,7 +37,9 @@ IMPORT_LIMIT_S = 120.0
 PATIENCE_S = 0.1
 """How long a call waits for a busy worker before another one is started."""
 MOST_ALONE = 2
-"""How many workers an unshared pool has at most; a shared one whose functions run alone has no limit of its own."""
+"""How many workers an unshared pool has at most."""
+MOST_SHARED = 4
+"""How many workers a shared pool has at most: one takes all calls, until it is blocked or its functions run alone."""
 
 
 class FunctionError(Exception):
@@ -54,7 +57,7 @@ class WorkerDied(Exception):
     """The process of a function ended while it was called."""
 
 
-class BlockedByAnother(Exception):
+class BlockedByAnother(TimeoutError):
     """A call reached its time limit while another one blocked the event loop of its worker."""
 
 
@@ -101,16 +104,14 @@ class WorkerPool:
         self._facts: dict[FunctionReference, FunctionFacts] = {}
         self.versions: dict[str, frozenset[tuple[Path, int, int]]] = {}
         self._shared = shared
-        self._most = sys.maxsize if shared else MOST_ALONE
+        self._most = MOST_SHARED if shared else MOST_ALONE
         self._lock = threading.RLock()
         self._workers: list[WorkerProcess] = []
         self._waiting: deque[_Request] = deque()
         self._timer: threading.Timer | None = None
 
-    async def call(
-        self, call: FunctionCall, timeout_s: float | None = None, timed_out: Callable[[], bool] = lambda: False
-    ) -> Any:
-        """Return what a function returns. A cancellation ends the call; `timed_out` is whether it is for a time limit.
+    async def call(self, call: FunctionCall, timeout_s: float) -> Any:
+        """Return what a function returns within `timeout_s` seconds of its own. A cancellation ends the call.
 
         Raises FunctionError, WorkerDied, TimeoutError, BlockedByAnother, and what pickling the arguments raises.
         """
@@ -119,17 +120,16 @@ class WorkerPool:
         future.add_done_callback(_retrieve)
         try:
             left = timeout_s
-            while left is None or left > 0:
+            while left > 0:
                 if (await asyncio.wait([future], timeout=left))[0]:
                     return future.result()
                 left = _left(request, timeout_s)
         except asyncio.CancelledError:
             self._give_up(request)
-            if timed_out() and _is_blocked_by_another(request):
-                raise BlockedByAnother from None
             raise
+        blocked = _is_blocked_by_another(request)
         self._give_up(request)
-        raise TimeoutError
+        raise BlockedByAnother if blocked else TimeoutError
 
     def call_and_wait(self, call: FunctionCall, timeout_s: float) -> Any:
         """Return what `call` returns, in a thread without an event loop."""
@@ -148,7 +148,7 @@ class WorkerPool:
         while left > 0:
             with suppress(TimeoutError):
                 return request.future.result(left)
-            left = _left(request, timeout_s) or 0
+            left = _left(request, timeout_s)
         self._give_up(request)
         raise TimeoutError
 
@@ -164,7 +164,8 @@ class WorkerPool:
             worker.join()
 
     def _submit(self, kind: str, reference: FunctionReference | None, *arguments: Any) -> _Request:
-        assert reference is not None  # a function that only this process has is called here
+        if reference is None:
+            raise ValueError("a function that only this process has cannot be called in a worker")
         id_ = next(_IDS)
         frame = pack((kind, id_, tuple(reference), *arguments))
         request = _Request(id_, reference, frame, Future())
@@ -198,7 +199,7 @@ class WorkerPool:
             if not worker.calls or (not alone and not any(other.alone for other in worker.calls.values())):
                 return worker
         waited = time.monotonic() - request.since
-        if usable and not request.alone and (len(usable) >= self._most or waited < PATIENCE_S):
+        if len(self._workers) >= self._most or (usable and not request.alone and waited < PATIENCE_S):
             return None
         return self._start()
 
@@ -261,6 +262,7 @@ class WorkerPool:
                 self._shared = False  # which of them did it is found out by repeating each by itself
                 for request in lost:
                     request.alone, request.since = True, time.monotonic()
+                    request.worker = request.begun = None
                 self._waiting.extendleft(reversed(lost))
             self._send_waiting()
 
@@ -394,10 +396,8 @@ def _is_blocked_by_another(request: _Request) -> bool:
     return worker.blocked_by != request.id and worker.blocked_by in worker.calls
 
 
-def _left(request: _Request, timeout_s: float | None) -> float | None:
+def _left(request: _Request, timeout_s: float) -> float:
     """Return how long a call may still take; its limit counts from when its function is loaded."""
-    if timeout_s is None:
-        return None
     now = time.monotonic()
     if request.begun is not None:
         return request.begun + timeout_s - now

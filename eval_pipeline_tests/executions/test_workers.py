@@ -16,8 +16,11 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.executions import workers
 from eval_pipeline.executions.adapters.python import Python
-from eval_pipeline.executions.model import TargetFailure
+from eval_pipeline.executions.attempts import AttemptEnvironment
+from eval_pipeline.executions.model import Execution, TargetFailure
+from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline.executions.workers import end_workers
 from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
@@ -53,6 +56,11 @@ MODULE = """
         os.write(2, b"x" * 66_000 + prompt.encode() + b"y" * 7 + b" half")
         subprocess.run(["sh", "-c", 'echo "a program: $0"', prompt])
     def odd(prompt): return {"output": [{1, 2}, (1, 2), os.environ.__class__, float]}
+    def slow(prompt):
+        if prompt == "exit": os._exit(3)
+        begun = time.time()
+        time.sleep(0.4)
+        return [os.getpid(), begun, time.time()]
     def large(prompt): return "x" * 3_000_000
     def own_child(prompt):
         import subprocess
@@ -137,6 +145,30 @@ def test_a_call_that_hangs_costs_itself_and_the_next_has_a_fresh_process(tmp_pat
     assert gone(hung)
     (after,) = outcomes(adapter, tmp_path, ["b"])
     assert int(str(after).split()[0]) != hung
+
+
+def test_after_a_crash_calls_wait_for_a_few_workers_and_each_has_its_whole_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "MOST_SHARED", 2)
+    adapter = adapter_of(tmp_path, "slow")
+    runner = a_runner(adapter="python", timeout_s=1.2, concurrency=9)
+    prompts = ["exit", *(str(number) for number in range(8))]
+
+    async def executed() -> list[Execution]:
+        on_demand = OnDemand(runner, adapter, AttemptEnvironment(folder_of=lambda plan: tmp_path))
+        return await asyncio.gather(*(on_demand.execute(a_plan(a_case(text=prompt), runner)) for prompt in prompts))
+
+    crash, *others = asyncio.run(executed())
+
+    assert crash.failure_class == "target-crash"
+    assert [other.failure_class for other in others] == [None] * 8
+    assert most_at_once([other.raw.payload["output"] for other in others if other.raw is not None]) == 2
+
+
+def most_at_once(calls: list[tuple[int, float, float]]) -> int:
+    """How many calls ran at the same time."""
+    return max(sum(begun <= moment < ended for _, begun, ended in calls) for _, moment, _ in calls)
 
 
 def test_calls_share_a_process_and_what_their_module_keeps(tmp_path: Path) -> None:

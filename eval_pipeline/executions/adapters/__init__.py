@@ -46,7 +46,7 @@ class Adapter(Protocol):
     cost is free, False when no cost is ever reported. Without it, that turns out when the target answers. It may have
     `dependencies()`, which returns fingerprints of what answers depend on beside `content`, by name (imported modules,
     versions of programs), and `reads`, the names of the fields of a case, beyond its input, that the target receives.
-    Both are part of a plan's identity.
+    Both are part of a plan's identity. One whose `keeps_time` is true ends a call by its `timeout_s` itself.
     """
 
     version: ClassVar[str]

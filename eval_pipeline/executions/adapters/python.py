@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +16,12 @@ from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.threads import in_own_task, in_thread, is_interruption
 from eval_pipeline.executions.user_functions import UserFunction
-from eval_pipeline.executions.workers import BlockedByAnother, FunctionCall, FunctionError, WorkerDied
+from eval_pipeline.executions.workers import BlockedByAnother, FunctionCall, FunctionError, WorkerDied, WorkerPool
 from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass, Origin
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
 from eval_pipeline.parsing.user_modules import module_imports
 
-_TICK_S = 0.1
-"""A cancellation that comes so shortly before the limit of a call counts as its time limit."""
 _ANSWER_KEYS = ("output", "messages", "usage", "cost_usd", "latency_ms", "model", "metadata")
 
 
@@ -64,6 +61,11 @@ class Python:
         self._pool = self._function.pool(shared=True, anew=True) if self._function.isolated else None
         self._facts = self._function.facts(self._pool)
 
+    @property
+    def keeps_time(self) -> bool:
+        """Whether calls end by their time limit here: while one waits for a worker, its time does not run."""
+        return self._pool is not None
+
     def content(self) -> Mapping[str, str]:
         file = self._facts.file
         return {self._name: file_fingerprint(Path(file))} if file else {}
@@ -87,9 +89,6 @@ class Python:
             raise _failure_of(error) from None
         except WorkerDied as error:
             raise TargetFailure(TARGET_CRASH, str(error)) from None
-        except BlockedByAnother:
-            problem = f"no answer within {call.timeout_s:g} s: another call blocked the event loop"
-            raise TargetFailure(TIMEOUT, problem, retryable=True) from None
         except BaseException as error:
             # The user's function is the system under test: all that it raises, exits included, fails the target.
             if is_interruption(error):
@@ -115,14 +114,23 @@ class Python:
     async def _answer(self, call: Call) -> Any:
         positional, named = _bound_arguments(self._facts, call, self._arguments)
         if self._pool is not None and self._function.reference is not None:
-            ends = time.monotonic() + call.timeout_s - _TICK_S
             request = FunctionCall(self._function.reference, positional, named)
-            return await self._pool.call(request, timed_out=lambda: time.monotonic() >= ends)
+            return await _called_in_worker(self._pool, request, call.timeout_s)
         function = self._function.here
         if inspect.iscoroutinefunction(function):
             return await in_own_task(function(*positional, **named))
         answer = await in_thread(function, *positional, **named)
         return await in_own_task(answer) if inspect.isawaitable(answer) else answer
+
+
+async def _called_in_worker(pool: WorkerPool, call: FunctionCall, timeout_s: float) -> Any:
+    try:
+        return await pool.call(call, timeout_s)
+    except BlockedByAnother:
+        problem = f"no answer within {timeout_s:g} s: another call blocked the event loop"
+        raise TargetFailure(TIMEOUT, problem, retryable=True) from None
+    except TimeoutError:
+        raise TargetFailure(TIMEOUT, f"no answer within {timeout_s:g} s") from None
 
 
 def _bound_arguments(
