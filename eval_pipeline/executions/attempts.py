@@ -181,7 +181,7 @@ class Attempts:
             files=lambda: self._environment.folder_of(state.plan),
             workspace=state.lease.folder if state.lease is not None else None,
         )
-        if case.conversation is None or self._environment.conversations is None:
+        if not case.is_conversation or self._environment.conversations is None:
             return await self._execute_timed(call)
         return await converse(call, self._execute_timed, self._environment.conversations, self._clock.monotonic)
 

@@ -342,7 +342,7 @@ def _files(engine: Engine, state: PlanState) -> Callable[[], Path]:
 
 
 def _is_batchable(plan: Plan) -> bool:
-    return plan.case.workspace is None and plan.case.conversation is None
+    return plan.case.workspace is None and not plan.case.is_conversation
 
 
 def _batches(plans: Iterable[Plan]) -> Iterable[list[Plan]]:

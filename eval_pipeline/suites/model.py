@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import canonical_json, fingerprint, to_json
+from eval_pipeline.suites.simulation import SimulatedUser, ToolMock
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 JsonMap = Mapping[str, Any]
@@ -90,7 +91,9 @@ class Case:
     `repetitions`, `strategy`, `early_exit`, `repeat_budget_usd` and `stop_on_error` override the suite's (see
     `SuiteSettings`).
     `budget_usd` is the cost of the case in one sweep, with one runner, after which nothing more of it is executed.
-    `origin` is the file of `line`, when that is not the suite's.
+    `origin` is the file of `line`, when that is not the suite's. A case with a simulated `user` is a conversation whose
+    turns are made up while it is held. `mocks` are canned answers of tools that the target calls. `status` is where the
+    case is in its life: by default only active cases are carried out.
     """
 
     id: str
@@ -117,6 +120,10 @@ class Case:
     repeat_budget_usd: float | None = None
     stop_on_error: bool | None = None
     budget_usd: float | None = None
+    user: SimulatedUser | None = None
+    mocks: tuple[ToolMock, ...] = ()
+    difficulty: str | None = None
+    status: Literal["draft", "active", "archived"] = "active"
     line: int | None = None
     origin: Path | None = None
 
@@ -126,10 +133,19 @@ class Case:
         if self.conversation is not None:
             turns = [[_as_sent(message) for message in turn] for turn in self.conversation.turns]
             fields.append(["conversation", turns, self.conversation.window, self.conversation.on_failure])
+        if self.user is not None:
+            fields.append(["user", self.user.fingerprint_fields()])
+        if self.mocks:
+            fields.append(["mocks", self.mocks])
         if self.workspace is not None:
             payload = [self.id, self.metadata] if self.workspace.tells_of_case else None  # hooks receive it
             fields.append(["workspace", self.workspace.fingerprint_fields(), payload])
         return fields
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether the case takes several turns: those of the suite, or those of a simulated user."""
+        return self.conversation is not None or self.user is not None
 
     @property
     def files(self) -> tuple[str, ...]:

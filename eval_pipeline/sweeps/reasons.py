@@ -18,6 +18,7 @@ OLDER = "changed since an older version stored it"
 _PARTS = {
     "input": "changed input",
     "conversation": "changed conversation",
+    "user": "changed simulated user or canned answers of tools",
     "case": "changed fields of the case that the target reads",
     "workspace": "changed workspace",
     "metadata": "changed metadata, which hooks receive",

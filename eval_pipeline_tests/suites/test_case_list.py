@@ -14,6 +14,7 @@ from eval_pipeline.parsing.fields import Interpolated
 from eval_pipeline.suites.case_list import PACKED_FROM, PackedCases, case_list, traits_of
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message
+from eval_pipeline.suites.simulation import SimulatedUser, ToolMock
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 SHARED = EvaluatorSpec(type="is-json", name="is-json")
@@ -25,6 +26,7 @@ UNUSUAL = [
     Case(id="tools", input=(Message(role="assistant", content=None, tool_calls=({"name": "f"},)),)),
     Case(id="place", input=(), origin=Path("/x.yaml"), line=3, workspace=WorkspaceSpec(folder=Path("/x"))),
     Case(id="talk", input=(), conversation=Conversation(turns=((Message(role="user", content="hi"),),))),
+    Case(id="user", input=(), user=SimulatedUser(script=("hi",)), mocks=(ToolMock(tool="t", response={"ok": True}),)),
     Case(id="surrogate \ud800", input=(Message(role="user", content="\ud800"),), criteria="c", tags=("a", "b")),
     Case(id="expected", input=(), expected_output=(Message(role="assistant", content="yes", name="n"),)),
     Case(id="settings", input=(), threshold=0.5, runners=("r",), repetitions=3, early_exit=True, cache=False),

@@ -1,0 +1,49 @@
+"""The simulated user of a conversation, and canned answers of tools. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedUser:
+    """The user of a conversation, played by a simulator or by a script.
+
+    `persona` describes the user: a text, or an object with `type`, `description` and `instructions`; None is any user.
+    `context` holds what the user knows. `first_turn` is the side that speaks first; `opener` holds its first words
+    (None: that side words them). The lines of `script` are said in order, in place of a simulator. `max_turns` limits
+    the agent's rounds; None ends the conversation by a signal of either side, under the caps of the run.
+    `simulator` is the name of the runner that plays the user (None: the choice of the suite, the runner or the run),
+    `prompt` the text of its instructions (None: the built-in ones), `temperature` its sampling temperature.
+    """
+
+    persona: Mapping[str, Any] | str | None = None
+    context: Mapping[str, Any] | None = None
+    first_turn: Literal["user", "agent"] = "user"
+    opener: str | None = None
+    script: tuple[str, ...] = ()
+    max_turns: int | None = None
+    simulator: str | None = None
+    prompt: str | None = None
+    temperature: float | None = None
+
+    def fingerprint_fields(self) -> dict[str, Any]:
+        """The fields that are set, for fingerprints: a field added later changes no key."""
+        defaults = SimulatedUser()
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) != getattr(defaults, name)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMock:
+    """One canned answer of a tool.
+
+    `params` are the arguments that a call must have for this answer, a subset of them (None: any); `match` compares
+    their values, or their names only. Answers of one tool are given in order, each once.
+    """
+
+    tool: str
+    response: Mapping[str, Any]
+    params: Mapping[str, Any] | None = None
+    match: Literal["values", "keys"] = "values"
