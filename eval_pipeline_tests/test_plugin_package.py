@@ -10,7 +10,6 @@ import ast
 import os
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from eval_pipeline_tests.forks import run_command
 from eval_pipeline_tests.local_server import LocalServer, Received, Reply, json_reply, serve
 
 SOURCE = Path(__file__).parent / "plugin_package"
@@ -63,11 +63,7 @@ class Project:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command line with the package on the path."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("EVAL_", "DAGSTER"))}
-        path = os.pathsep.join([str(self.installed), *sys.path])
-        command = [sys.executable, "-m", "eval_pipeline_tests.benchmarks.command", *arguments]
-        return subprocess.run(
-            command, cwd=self.root, env={**environment, "PYTHONPATH": path}, capture_output=True, text=True, check=False
-        )
+        return run_command(*arguments, cwd=self.root, env={**environment, "PYTHONPATH": str(self.installed)})
 
 
 def make_project(root: Path, installed: Path, url: str = "http://127.0.0.1:9") -> Project:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from eval_pipeline_tests.forks import run_command
 
 PLUG_IN = '''
 """The agent CLI `scribe`."""
@@ -113,8 +114,7 @@ def eval_pipeline(project: Path, *arguments: str) -> subprocess.CompletedProcess
         "PYTHONPATH": str(project.parent / "packages"),
         "SCRIBE_HOME": str(project.parent / "sessions"),
     }
-    command = [sys.executable, "-c", "from eval_pipeline.cli.main import main; main()", *arguments]
-    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    return run_command(*arguments, cwd=project, env=environment)
 
 
 def asked(project: Path, question: str) -> list[dict[str, Any]]:

@@ -10,9 +10,7 @@ import contextlib
 import io
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import duckdb
 import pytest
 
 from eval_pipeline.cli.main import main
+from eval_pipeline_tests.forks import Forked, start_command
 
 PROJECT = "suites: [suites]\n"
 
@@ -133,25 +132,9 @@ class CliProject:
                 code = ended.code if isinstance(ended.code, int) else 0
         return Answer(code, out.getvalue(), err.getvalue())
 
-    @contextlib.contextmanager
-    def process(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """The command in a process of its own, to be killed or interrupted; whatever is left of it is ended."""
-        program = (
-            "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-            "from eval_pipeline.cli.entry import main; main()"
-        )
-        with subprocess.Popen(
-            [sys.executable, "-c", program, *arguments],
-            cwd=self.root,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+    def process(self, *arguments: str) -> Forked:
+        """The command in a process of its own, to be killed or interrupted."""
+        return start_command(*arguments, cwd=self.root)
 
     def write(self, name: str, text: str) -> None:
         path = self.root / name

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline_tests.cli.sample_project import CliProject
+from eval_pipeline_tests.forks import run_command
 from eval_pipeline_tests.test_plugin_package import install
 
 jsonschema = pytest.importorskip("jsonschema", reason="comes with the extra 'test'")
@@ -177,11 +176,8 @@ def test_every_evaluator_and_adapter_is_offered() -> None:
 )
 def test_an_installed_plug_in_is_included(tmp_path: Path, kind: str, definition: str, field: str, plug_in: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(install(tmp_path))}
-    program = "import sys; from eval_pipeline.cli.main import main; main(sys.argv[1:])"
 
-    printed = subprocess.run(
-        [sys.executable, "-c", program, "schema", kind], env=environment, capture_output=True, text=True, check=True
-    )
+    printed = run_command("schema", kind, env=environment)
 
     assert f'"{plug_in}"' in json.dumps(json.loads(printed.stdout)["$defs"][definition]["properties"][field])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline.executions.workers import end_workers
 from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
+from eval_pipeline_tests.forks import run_python
 
 MODULE = """
     import asyncio, ctypes, os, sys, time
@@ -312,6 +312,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_a_worker_ends_with_a_pipeline_that_is_killed(tmp_path: Path) -> None:
     root = str(Path(__file__).parents[2])
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), root], capture_output=True, text=True)
+    ended = run_python(KILLED, str(tmp_path), root)
 
     assert gone(int(ended.stdout))

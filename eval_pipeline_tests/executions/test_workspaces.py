@@ -32,6 +32,7 @@ from eval_pipeline_tests.executions.sample_workspaces import (
     run_git,
     worked,
 )
+from eval_pipeline_tests.forks import run_python
 
 
 @pytest.fixture
@@ -622,7 +623,7 @@ asyncio.run(sweep(SampleWorkspaces(Path(sys.argv[1]))))
 
 
 def test_what_a_killed_sweep_left_is_removed_by_the_next(samples: SampleWorkspaces) -> None:
-    subprocess.run([sys.executable, "-c", KILLED, samples.folder], check=False)
+    run_python(KILLED, str(samples.folder))
     left = files_in(samples.root)
 
     one_case(samples.workspaces(sweep_id="sweep-2"), plan_for(samples.spec()))

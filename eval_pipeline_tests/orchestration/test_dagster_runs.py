@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import base64
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +26,7 @@ from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run import SweepRun, run_sweep
 from eval_pipeline.sweeps.options import STAGES, SweepOptions
 from eval_pipeline.sweeps.outcomes import INTERRUPTED
+from eval_pipeline_tests.forks import Forked, start_python
 from eval_pipeline_tests.sweeps.sample_project import (
     ProjectFolder,
     a_runner_entry,
@@ -419,30 +418,27 @@ print(run_sweep(session, *every_cell(session, "echo"), {}).problem)
 """
 
 
-def hanging_sweep(folder: ProjectFolder) -> subprocess.Popen[str]:
+def hanging_sweep(folder: ProjectFolder) -> Forked:
     """The command line's sweep in another process, hanging in `b`."""
     folder.write_answers(b="hang")
-    command = [sys.executable, "-c", RUNS_ON_ITS_OWN, str(folder.root)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = start_python(RUNS_ON_ITS_OWN, str(folder.root))
     calls = folder.root / "calls.txt"
     wait_until(lambda: "echo/b" in calls.read_text(), calls)
     return process
 
 
 def test_an_interrupted_sweep_says_so_and_ends_at_once(folder: ProjectFolder) -> None:
-    process = hanging_sweep(folder)
-
-    process.send_signal(signal.SIGINT)
-    printed, _ = process.communicate(timeout=60)
+    with hanging_sweep(folder) as process:
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=60)
 
     assert printed.strip() == INTERRUPTED
     assert folder.ask("SELECT status FROM sweeps") == [("interrupted",)]
 
 
 def test_a_sweep_after_a_killed_one_does_not_wait_for_it_and_says_that_it_failed(folder: ProjectFolder) -> None:
-    process = hanging_sweep(folder)
-    process.kill()
-    process.communicate()
+    with hanging_sweep(folder) as process:
+        process.kill()
     folder.write_answers()
 
     session = folder.session()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +22,7 @@ from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import load_stored
+from eval_pipeline_tests.forks import start_python
 from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains
 
@@ -674,10 +674,9 @@ ProjectFolder(pathlib.Path(sys.argv[1])).sweep(concurrency=1)
 def test_what_a_killed_sweep_had_executed_is_taken_in_by_the_next(folder: ProjectFolder) -> None:
     folder.write_suite(a_test("a"), a_test("b"), a_test("c", text="2 pears"), a_test("d"))
     folder.write_answers(c="hang")
-    process = subprocess.Popen([sys.executable, "-c", SWEEPS_ON_ITS_OWN, str(folder.root)])
-    wait_until(lambda: "echo/c" in (folder.root / "calls.txt").read_text(), folder.root / "calls.txt")
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
+    with start_python(SWEEPS_ON_ITS_OWN, str(folder.root)) as process:
+        wait_until(lambda: "echo/c" in (folder.root / "calls.txt").read_text(), folder.root / "calls.txt")
+    assert process.returncode == -signal.SIGKILL
     folder.take_calls()
     folder.write_answers()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +18,7 @@ from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration
 from eval_pipeline.warehouse.published import open_results, rows_frame
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION, table_statements
 from eval_pipeline.warehouse.tables import BY_NAME, TABLES
+from eval_pipeline_tests.forks import start_python
 
 ODD_TEXTS = [
     "",
@@ -358,6 +357,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+from eval_pipeline_tests.forks import start_python
 
 warehouse = DuckDBWarehouse(Path(sys.argv[1]))
 for number in range(5):
@@ -367,14 +367,11 @@ for number in range(5):
 
 
 def test_two_processes_that_write_at_once_both_succeed(warehouse: DuckDBWarehouse) -> None:
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(warehouse.folder), name], stderr=subprocess.PIPE)
-        for name in ("a", "b")
-    ]
+    folder = str(warehouse.folder)
+    with start_python(WRITER, folder, "a") as first, start_python(WRITER, folder, "b") as second:
+        ended = [(writer.communicate(), writer.wait()) for writer in (first, second)]
 
-    ended = [(writer.communicate()[1].decode(), writer.returncode) for writer in writers]
-
-    assert ended == [("", 0), ("", 0)]
+    assert ended == [(("", ""), 0)] * 2
     assert sweeps(warehouse) == [f"{name}{number}" for name in ("a", "b") for number in range(5)]
     assert len(published(warehouse)) == 10
 
