@@ -143,10 +143,15 @@ def decide_plan(stored: StoredExecution | None, plan: Plan, rules: PairRules) ->
         return Decision.EXECUTE
     if not judges(rules.options):
         return Decision.REUSE
-    if _is_stale(stored, case, rules) or _is_ungraded(stored, case, rules):
+    if needs_verdict(stored, case, rules):
         return Decision.RESCORE
     repriced = EVALUATE in rules.options.stages and rules.has_other_prices(stored)
     return Decision.UPDATE if repriced or has_other_tags(stored, case) else Decision.REUSE
+
+
+def needs_verdict(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
+    """Return whether the stored verdict was decided otherwise than today, or is an error of a grader."""
+    return _is_stale(stored, case, rules) or _is_ungraded(stored, case, rules)
 
 
 def stored_outcome(stored: StoredExecution) -> PlanOutcome:

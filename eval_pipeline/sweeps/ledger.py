@@ -19,7 +19,8 @@ class PairLedger:
     """The counts of a pair, passed on to the observer as they change.
 
     `reused` are the ids of stored executions that count; `rebinds` those of them whose verdict belongs to an older
-    revision of the suite or the runner, or has other tags; `adoptions` those that an older version stored.
+    revision of the suite or the runner, or has other tags; `adoptions` those that an older version stored. `retried`
+    are the ids of new executions that count beside earlier ones.
     """
 
     pair: Pair
@@ -29,6 +30,12 @@ class PairLedger:
     reused: list[str] = field(default_factory=list)
     rebinds: list[Rebind] = field(default_factory=list)
     adoptions: list[Adoption] = field(default_factory=list)
+    retried: list[str] = field(default_factory=list)
+
+    @property
+    def current(self) -> list[str]:
+        """The executions that are current, and may not have the newest verdict of their plan."""
+        return [*self.reused, *self.retried] if self.counts.earlier else self.reused
 
     def adopt(self, plan: Plan, stored: StoredExecution, identity: Mapping[str, str]) -> None:
         """Note a stored execution of an older version: it gets today's key."""

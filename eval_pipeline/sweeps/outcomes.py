@@ -23,6 +23,7 @@ class SweepCounts:
     `refused` are plans whose target was not called: the budget was spent, or a dependency failed. `skipped` are
     repetitions left out because an earlier one settled their case; they are not `planned`. `moved` are verdicts
     bound to a new revision of their suite; `updated` are those that got new tags or a new cost, without any call.
+    `earlier` are answers with a new verdict that count beside a later one to the same plan, which is the one counted.
     `recovered` is 1 when a sweep that was killed stored verdicts of the pair: they are summarized and ranked now.
     """
 
@@ -34,6 +35,7 @@ class SweepCounts:
     refused: int = 0
     skipped: int = 0
     moved: int = 0
+    earlier: int = 0
     recovered: int = 0
     passed: int = 0
     failed: int = 0
@@ -76,7 +78,8 @@ class SweepCounts:
     @property
     def changed(self) -> bool:
         """Whether anything was written."""
-        return bool(self.executed or self.refused or self.rescored or self.updated or self.moved or self.recovered)
+        written = self.executed + self.refused + self.rescored + self.updated + self.moved + self.earlier
+        return bool(written or self.recovered)
 
 
 def _sum(total: Any, more: Any) -> Any:

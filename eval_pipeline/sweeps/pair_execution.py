@@ -4,7 +4,7 @@ only; deciding, recording, scoring, rescoring and storing are modules of their o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from eval_pipeline.executions.adapters import Call
@@ -26,6 +26,7 @@ from eval_pipeline.sweeps.decisions import (
     is_kept_fallback,
     is_settled,
     keeping_fallbacks,
+    needs_verdict,
     pair_rules,
     stored_outcome,
 )
@@ -43,7 +44,8 @@ from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored
 
 class PairExecution:
     """One pair while it is carried out. `fault` is our own error that ended it; `under_way` counts its executions, of
-    which there are at most `most_under_way` at the same time."""
+    which there are at most `most_under_way` at the same time. `retried` are the plans that were executed again because
+    they had not passed, by the id of their first answer."""
 
     def __init__(self, pair: Pair, context: SweepContext, history: StoredHistory) -> None:
         self.pair = pair
@@ -62,6 +64,7 @@ class PairExecution:
         self._stored: Mapping[str, StoredExecution] = {}
         self._stopped = False
         self._fallbacks: dict[str, StoredExecution] = {}
+        self.retried: dict[str, Plan] = {}
         self._queue: PlanQueue | None = None
 
     @property
@@ -77,6 +80,18 @@ class PairExecution:
                 await self.rescorer.run(sessions)
         except Exception as error:  # noqa: BLE001 — one pair's stored sessions must not stop the other pairs
             self.fault = error
+
+    def rescore_earlier(self, answers: Sequence[StoredExecution]) -> None:
+        """Note which of the answers to retried plans need a new verdict; they are scored before the current ones."""
+        current = {*self.ledger.reused, *self.ledger.retried}
+        current.update(rescore.stored.execution_id for rescore in self.rescorer.pending)
+        self.rescorer.pending[:0] = [
+            Rescore(plan, stored, is_earlier=True)
+            for stored in answers
+            if stored.execution_id not in current
+            and (plan := self.retried.get(stored.retry_of or stored.execution_id)) is not None
+            and (needs_verdict(stored, plan.case, self.rules) or self.rules.has_other_prices(stored))
+        ]
 
     def next_plan(self) -> Plan | None:
         """Return the next plan that needs the target, None while there is no such plan; settle those that do not."""
@@ -110,12 +125,15 @@ class PairExecution:
             first = first_answer(stored, plan, self.rules)
             if first is not None:
                 self.recorder.first_answers[plan.key] = first
+                self.retried[first] = plan
             return None
         self.ledger.plan()
         return PlanOutcome(completed=False, passed=False)
 
     def _reuse_stored(self, plan: Plan, stored: StoredExecution, decision: Decision) -> PlanOutcome:
         self.ledger.plan()
+        if stored.retry_of is not None:
+            self.retried[stored.retry_of] = plan
         if stored.key != plan.key:
             self.ledger.adopt(plan, stored, self.recorder.parts(plan))
         if decision is Decision.RESCORE or (decision is Decision.UPDATE and self.rules.has_other_prices(stored)):
@@ -152,6 +170,8 @@ class PairExecution:
             return self._keep_fallback(plan, execution, fallback)
         self.ledger.execute(execution)
         execution = await self.recorder.record(plan, execution)
+        if plan.key in self.recorder.first_answers:
+            self.ledger.retried.append(execution.execution_id)
         self._context.observer.execution_stored(plan)
         stages = self._options.stages
         report = self._scorer.report(execution, plan.case) if NORMALIZE in stages else None

@@ -25,11 +25,12 @@ GRADED_AT_ONCE = 16
 @dataclass(frozen=True, slots=True)
 class Rescore:
     """A plan whose stored execution is valid, and whose verdict was decided otherwise; `updates`: only its cost is
-    new."""
+    new; `is_earlier`: a later answer to the plan counts beside it, and is the current one."""
 
     plan: Plan
     stored: StoredExecution
     updates: bool = False
+    is_earlier: bool = False
 
 
 _Loaded = tuple[Rescore, Execution, SessionReport | None, Mapping[str, Score]]
@@ -112,19 +113,26 @@ class Rescorer:
         for loaded in batch:
             item = self._input(loaded)
             status = self.scorer.score_offline(item) if self._scores else None
-            self.ledger.rescore(loaded[0].stored, status, updated=loaded[0].updates)
+            self._count(loaded[0], status)
 
     async def _score_graded(self, places: asyncio.Semaphore, loaded: _Loaded) -> None:
         rescore = loaded[0]
         async with places:
             if self.context.budget.grading_refusal(rescore.plan.suite) is not None:
-                self.ledger.reuse(rescore.plan, rescore.stored)
+                if not rescore.is_earlier:
+                    self.ledger.reuse(rescore.plan, rescore.stored)
                 return
             item = self._input(loaded)
             status: Status | None = None
             if self._scores:
                 status, spent = await self.scorer.score(item)
                 self.context.budget.spend(rescore.plan, spent)
+            self._count(rescore, status)
+
+    def _count(self, rescore: Rescore, status: Status | None) -> None:
+        if rescore.is_earlier:
+            self.ledger.counts.earlier += 1
+        else:
             self.ledger.rescore(rescore.stored, status, updated=rescore.updates)
 
     @property

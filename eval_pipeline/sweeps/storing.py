@@ -135,9 +135,10 @@ def _keep_reused(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPa
     reused = [id_ for pair in group for id_ in pair.ledger.reused]
     if reused:
         select_again(warehouse, reused, now)
-    displaced = set(displaced_by_later(warehouse, reused)) if reused else set()
+    current = [id_ for pair in group for id_ in pair.ledger.current]
+    displaced = set(displaced_by_later(warehouse, current)) if current else set()
     if displaced:
-        chosen = [Rebind(id_, pair.revision) for pair in group for id_ in pair.ledger.reused if id_ in displaced]
+        chosen = [Rebind(id_, pair.revision) for pair in group for id_ in pair.ledger.current if id_ in displaced]
         rebind(warehouse, chosen, sweep_id, now)
     for pair in group:
         pair.ledger.counts.moved = len(pair.ledger.rebinds) + len(displaced.intersection(pair.ledger.reused))

@@ -31,7 +31,7 @@ from eval_pipeline.sweeps.costs import open_budget
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.lane_plans import LanePlans
-from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pair_execution import PairExecution
@@ -45,6 +45,7 @@ from eval_pipeline.warehouse.journal_lines import UnwritableJournal
 from eval_pipeline.warehouse.queries import mean_cost, pairs_with_answers_before
 from eval_pipeline.warehouse.replies import Replies
 from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.stored_pairs import retried_answers
 
 _LOG = logging.getLogger(__name__)
 
@@ -312,8 +313,23 @@ class _Sweep:
             while not self._done.empty():
                 done.append(self._done.get_nowait())
             stored += len(done)
+            await asyncio.to_thread(self._find_earlier, done)
             await self._store([execution for execution in done if not execution.rescorer.pending])
             await self._store([execution for execution in done if execution.rescorer.pending])
+
+    def _find_earlier(self, executions: Sequence[PairExecution]) -> None:
+        """Find the earlier answers to retried plans: boards count them, so they need a verdict of today."""
+        retried = [execution for execution in executions if execution.retried and execution.fault is None]
+        if not retried or EVALUATE not in self._options.stages:
+            return
+        firsts = [first for execution in retried for first in execution.retried]
+        try:
+            answers = retried_answers(self._context.warehouse, [execution.pair.name for execution in retried], firsts)
+            for execution in retried:
+                execution.rescore_earlier(answers[execution.pair.name])
+        except Exception as error:  # noqa: BLE001 — the rest of the sweep is stored all the same
+            for execution in retried:
+                execution.fault = error
 
     async def _store(self, executions: list[PairExecution]) -> None:
         batches = [batch for execution in executions for batch in execution.rescorer.batches()]

@@ -47,8 +47,10 @@ SELECT e.suite, e.runner, e.key, e.execution_id, e.valid, e.format, e.sweep_id, 
        v.decision_key, v.normalizer, v.status, v.suite_revision, v.failure_class, e.cost_usd,
        v.tags, e.prices, e.answered_by, coalesce(e.last_try > row(e.sweep_id, e.started_at), false) AS superseded,
        v.runner_revision, e.fallback_revision, e.identified, e.retry_of, nullif(e.last_retry_of, '')
-FROM (SELECT * FROM e WHERE newest = 1) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
+FROM (SELECT * FROM e WHERE {chosen}) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
 """
+_OF_PLANS = _STORED.format(chosen="newest = 1")
+_OF_RETRIES = _STORED.format(chosen="valid AND coalesce(retry_of, execution_id) IN (SELECT unnest($firsts::VARCHAR[]))")
 
 
 class StoredExecution(NamedTuple):
@@ -108,23 +110,41 @@ def has_other_tags(stored: StoredExecution, case: Case) -> bool:
 def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
     """Return the stored executions of these pairs, by plan key."""
     known: dict[PairKey, dict[str, StoredExecution]] = {pair: {} for pair in pairs}
-    if not pairs or not warehouse.exists():
-        return known
+    if pairs and warehouse.exists():
+        for pair, stored in _stored(warehouse, _OF_PLANS, pairs):
+            known[pair][stored.key] = stored
+    return known
+
+
+def retried_answers(
+    warehouse: Warehouse, pairs: Sequence[PairKey], firsts: Sequence[str]
+) -> dict[PairKey, list[StoredExecution]]:
+    """Return the valid answers to plans that were executed again because they did not pass: each of `firsts`, and
+    those that count beside it."""
+    answers: dict[PairKey, list[StoredExecution]] = {pair: [] for pair in pairs}
+    for pair, stored in _stored(warehouse, _OF_RETRIES, pairs, firsts=list(firsts)):
+        answers[pair].append(stored)
+    return answers
+
+
+def _stored(
+    warehouse: Warehouse, query: str, pairs: Sequence[PairKey], **more: Any
+) -> Iterator[tuple[PairKey, StoredExecution]]:
     values = {
         "suites": [pair.suite for pair in pairs],
         "runners": [pair.runner for pair in pairs],
         "normalization": NORMALIZATION.id,
+        **more,
     }
-    by_name = {(pair.suite, pair.runner): executions for pair, executions in known.items()}
+    by_name = {(pair.suite, pair.runner): pair for pair in pairs}
     # Each column has values of its own: 1.0 and True are equal
     shared: tuple[dict[Any, Any], ...] = tuple({} for _ in StoredExecution._fields)
     with warehouse.transaction() as connection:
-        cursor = connection.execute(_STORED, values)
+        cursor = connection.execute(query, values)
         while batch := cursor.fetchmany(BATCH):
             for suite, runner, key, execution_id, *rest in batch:
                 fields = (key, execution_id, *map(dict.setdefault, shared, rest, rest))
-                by_name[suite, runner][key] = StoredExecution._make(fields)
-    return known
+                yield by_name[suite, runner], StoredExecution._make(fields)
 
 
 def pending_executions(warehouse: Warehouse, pair: PairKey) -> dict[str, StoredExecution]:

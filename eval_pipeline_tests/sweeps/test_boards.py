@@ -22,6 +22,7 @@ from eval_pipeline.warehouse.selections import read_attempts, read_results, sele
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
 
 TEXTS = {"pass": "2", "fail": "nothing", "crash": "crash"}
+ANY_TEXT = {"type": "regex", "value": "."}
 
 
 @pytest.fixture
@@ -145,6 +146,45 @@ def test_an_answer_that_replaced_an_error_counts_alone_and_a_refresh_of_all_star
     assert after("crash", "failed") == (2, 2, 1)
     assert after("pass", "missing") == (2, 3, 1)
     assert after("fail", "all") == (2, 2, 1)
+
+
+def test_an_edited_evaluator_scores_every_answer_that_counts_again_without_a_call(folder: ProjectFolder) -> None:
+    """A retried plan has several answers; the first of them is the rate, whichever evaluators decide."""
+    folder.write_suite(a_test("a", contains("2")), a_test("b", contains("2")))
+    for answers in ({"a": "nothing", "b": "2"}, {"a": "2 and nothing", "b": "2"}):
+        folder.write_answers(**answers)
+        folder.sweep(runner="x", refresh="failed")
+    before = board(folder)["x"]
+    folder.take_calls()
+    folder.write_suite(a_test("a", contains("2"), ANY_TEXT), a_test("b", contains("2"), ANY_TEXT))
+
+    counts = folder.sweep(runner="x")
+
+    after = board(folder)["x"]
+    assert (counts.rescored, counts.reused, counts.passed, folder.take_calls()) == (2, 0, 2, [])
+    assert [(row["answers"], row["pass_rate"]) for row in (before, after)] == [(3, 0.5), (3, 0.5)]
+    assert folder.ask("SELECT case_id, status FROM current_verdicts ORDER BY 1") == [("a", "passed"), ("b", "passed")]
+    again = folder.sweep(runner="x")
+    assert (counts.earlier, again.earlier, again.rescored, again.reused) == (1, 0, 0, 2)
+
+
+def test_an_answer_that_is_tried_again_under_edited_evaluators_counts_beside_its_earlier_ones(
+    folder: ProjectFolder,
+) -> None:
+    for text in ("nothing", "none"):
+        folder.write_answers(a=text, b="2")
+        folder.sweep(runner="x", refresh="failed")
+    folder.write_suite(a_test("a", contains("2"), ANY_TEXT), a_test("b"))
+    folder.write_answers(a="2", b="2")
+    folder.sweep(runner="x", refresh="failed")
+
+    row = board(folder)["x"]
+
+    assert (row["graded"], row["answers"], row["pass_rate"]) == (2, 4, 0.5)
+    assert folder.ask("SELECT case_id, status FROM current_verdicts ORDER BY 1") == [("a", "passed"), ("b", "passed")]
+    folder.write_suite(a_test("a", contains("n")), a_test("b"))
+    folder.sweep(runner="x")
+    assert (board(folder)["x"]["answers"], board(folder)["x"]["pass_rate"]) == (4, 1.0)
 
 
 def test_what_the_project_has_no_more_leaves_boards_and_views_until_it_runs_again(
