@@ -29,6 +29,7 @@ from eval_pipeline.suites.load import FORMATS
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.project import ProjectFile
 from eval_pipeline.sweeps.retention import Retention, SweepLimit
+from eval_pipeline.warehouse.macros import MACROS
 from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS
 
@@ -250,6 +251,11 @@ def views() -> Iterator[str]:
     yield from table(("view", "answers"), ((f"`{view.name}`", view.comment) for view in VIEWS))
 
 
+def macros() -> Iterator[str]:
+    """Yield every macro."""
+    yield from table(("macro", "answers"), ((f"`{macro.signature}`", macro.comment) for macro in MACROS))
+
+
 def failure_classes() -> Iterator[str]:
     """Yield every failure class."""
     rows = ((f"`{each.id}`", each.label, each.origin.value) for each in FAILURE_CLASSES.values())
@@ -284,6 +290,7 @@ GENERATORS: Mapping[str, Callable[[], Iterable[str]]] = {
     "commands": commands,
     "tables": tables,
     "views": views,
+    "macros": macros,
     "failure-classes": failure_classes,
     "public-names": public_names,
     "formats": parts_of(FORMATS),

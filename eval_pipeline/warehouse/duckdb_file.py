@@ -26,12 +26,14 @@ from eval_pipeline.errors import InputError, WarehouseError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.redaction import redact_line
+from eval_pipeline.warehouse.attached import attached
 from eval_pipeline.warehouse.columns import Row, Table
 from eval_pipeline.warehouse.migrations import IN_UTC, MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.publishing import STORAGE_VERSION, damaged, is_readable_by_all, merge_log, publish_copy
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.scraps import remove_scraps, scratch_path
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
+from eval_pipeline.warehouse.store import Connection
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline.warehouse.waiting import held
 
@@ -212,13 +214,10 @@ class DuckDBWarehouse:
             publish_copy(self.path, self.results, CONFIG)
 
     @contextmanager
-    def published(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def published(self) -> Iterator[Connection]:
         if not self.results.is_file():
             raise WarehouseError(f"no results at {self.results}: run a sweep first (eval-pipeline run), or name --data")
-        try:
-            connection = duckdb.connect(str(self.results), read_only=True)
-        except duckdb.Error as error:
-            raise WarehouseError(f"{self.results} cannot be read: {error}") from None
+        connection = attached(self.results)
         try:
             connection.execute(IN_UTC)
             connection.execute("SET enable_external_access = false")  # a user's query must not read or write files
@@ -398,7 +397,7 @@ def _equals(where: Mapping[str, Any]) -> str:
     return " AND ".join(f'"{name}" IS NOT DISTINCT FROM ?' for name in where) or "true"
 
 
-def _name_as_now(connection: duckdb.DuckDBPyConnection) -> None:
+def _name_as_now(connection: Connection) -> None:
     """Create temporary views with the current table names in results of an older version."""
     names = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
     if ("sweep_cells",) in names:

@@ -18,6 +18,11 @@ class Macro:
     definition: str
     is_table: bool = True
 
+    @property
+    def signature(self) -> str:
+        """The macro as it is called."""
+        return f"{self.name}({self.parameters})"
+
 
 _MIDDLE, _HALF = wilson_parts(Sql("(k / n)"), Sql("n"))
 
@@ -38,6 +43,32 @@ MACROS: tuple[Macro, ...] = (
            OR list_has_any(v.tags, json_extract_string(s.selection, '$.tags[*]')))
     QUALIFY row_number() OVER (
         PARTITION BY v.suite, v.runner, v.case_id, v.repetition ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1""",
+    ),
+    Macro(
+        "changes_between",
+        "before, after",
+        "What became of the plans of two sweeps: regression, fixed, error, graded, score, new, gone, same.",
+        """
+    SELECT suite, runner, case_id, repetition,
+           CASE WHEN b.status IS NULL THEN 'gone' WHEN a.status IS NULL THEN 'new'
+                WHEN b.status = 'error' AND a.status <> 'error' THEN 'error'
+                WHEN a.status = 'error' AND b.status <> 'error' THEN 'graded'
+                WHEN a.status IN ('passed', 'expected-failed') AND b.status IN ('failed', 'unexpected-passed')
+                    THEN 'regression'
+                WHEN b.status IN ('passed', 'expected-failed') AND a.status IN ('failed', 'unexpected-passed')
+                    THEN 'fixed'
+                WHEN abs(a.score - b.score) > 1e-9 THEN 'score' ELSE 'same' END AS change,
+           a.status AS status_before, b.status AS status_after, a.score AS score_before, b.score AS score_after,
+           b.failure_class, b.reason, a.execution_id AS execution_before, b.execution_id AS execution_after
+    FROM verdicts_of(before) a FULL JOIN verdicts_of(after) b USING (suite, runner, case_id, repetition)""",
+    ),
+    Macro(
+        "regressions",
+        "before, after",
+        "What passed in one sweep and fails in a later one, with the later reason.",
+        """
+    SELECT * EXCLUDE (change) FROM changes_between(before, after) WHERE change = 'regression'
+    ORDER BY suite, runner, case_id, repetition""",
     ),
     Macro(
         "board_as_of",

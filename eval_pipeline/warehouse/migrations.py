@@ -139,6 +139,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(9, "times with a zone, times of sessions as times", (*_added(_ADDED_IN_9), *_TEXTS_IN_9, *_zoned())),
     Migration(10, "pairs that the project has no more", tuple(table_statements([BY_NAME["retired_pairs"]]))),
     Migration(11, "comments of the columns of views, macros", ()),
+    Migration(12, "changes between two sweeps", ()),
 )
 
 

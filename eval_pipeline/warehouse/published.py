@@ -11,13 +11,15 @@ import duckdb
 import polars as pl
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.warehouse.macros import MACROS
 from eval_pipeline.warehouse.store import Connection, open_warehouse
 
 
 def open_results(where: str | Path) -> AbstractContextManager[Connection]:
     """Yield a read-only connection to the published results of a data folder or a warehouse URL.
 
-    The connection keeps reading the same results while a sweep publishes newer ones.
+    The connection keeps reading the same results while a sweep publishes newer ones; one that is opened afterwards
+    reads the newer ones, also while the first is open.
     Raises WarehouseError when nothing was published.
     """
     return open_warehouse(where).published()
@@ -40,9 +42,12 @@ def rows_frame(connection: Connection, query: str, values: Sequence[Any]) -> pl.
 
 
 def describe(connection: Connection) -> list[tuple[str, str, str]]:
-    """Every table and view with its kind and comment, views first."""
+    """Every table, view and macro with its kind and comment: views first, then tables, then macros."""
     rows = connection.execute(
         """SELECT view_name, 'view', comment FROM duckdb_views() WHERE NOT internal
            UNION ALL SELECT table_name, 'table', comment FROM duckdb_tables() ORDER BY 2 DESC, 1"""
     ).fetchall()
-    return [(str(name), str(kind), str(comment or "")) for name, kind, comment in rows]
+    functions = connection.execute("SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal")
+    stored = {name for (name,) in functions.fetchall()}
+    macros = [(macro.signature, "macro", macro.comment) for macro in MACROS if macro.name in stored]
+    return [*((str(name), str(kind), str(comment or "")) for name, kind, comment in rows), *macros]

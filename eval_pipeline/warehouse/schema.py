@@ -10,7 +10,7 @@ from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.view_comments import column_comment
 from eval_pipeline.warehouse.views import VIEWS
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 
 
 def table_statements(tables: Iterable[Table] = TABLES) -> list[str]:
@@ -45,10 +45,7 @@ def view_statements() -> list[str]:
 def macro_statements() -> list[str]:
     """Return the statements that create or replace all macros."""
     kinds = {True: "TABLE", False: ""}
-    return [
-        f"CREATE OR REPLACE MACRO {each.name}({each.parameters}) AS {kinds[each.is_table]} {each.definition}"
-        for each in MACROS
-    ]
+    return [f"CREATE OR REPLACE MACRO {each.signature} AS {kinds[each.is_table]} {each.definition}" for each in MACROS]
 
 
 def view_comment_statements(columns: Iterable[tuple[str, str]]) -> list[str]:

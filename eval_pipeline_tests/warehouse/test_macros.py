@@ -81,6 +81,20 @@ def test_the_regressions_of_the_page_are_one_select(two_sweeps: DuckDBWarehouse)
     assert rows == [("s", "r", "c2", 1, "failed", "c2 failed")]
 
 
+def test_everything_that_changed_between_two_sweeps_has_a_name(warehouse: DuckDBWarehouse) -> None:
+    before = {"a": "passed", "b": "failed", "c": "passed", "d": "error", "e": "expected-failed", "f": "passed"}
+    after = {"a": "failed", "b": "passed", "c": "error", "d": "failed", "e": "unexpected-passed", "g": "passed"}
+    sweep(warehouse, "1", 0, before)
+    sweep(warehouse, "2", 1, after)
+
+    changes = answers(warehouse, "SELECT case_id, change FROM changes_between('1', '2') ORDER BY case_id")
+
+    assert changes == [
+        ("a", "regression"), ("b", "fixed"), ("c", "error"), ("d", "graded"), ("e", "regression"), ("f", "same"),
+        ("g", "new"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("minutes", "ranks"), [(-1, []), (0, [1]), (59, [1]), (61, [2])])
 def test_a_board_is_shown_as_it_was(warehouse: DuckDBWarehouse, minutes: int, ranks: list[int]) -> None:
     warehouse.write(

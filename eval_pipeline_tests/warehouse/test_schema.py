@@ -11,6 +11,7 @@ import pytest
 
 from eval_pipeline.warehouse.columns import Table
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+from eval_pipeline.warehouse.macros import MACROS
 from eval_pipeline.warehouse.published import describe
 from eval_pipeline.warehouse.tables import TABLES
 from eval_pipeline.warehouse.views import VIEWS, View
@@ -85,7 +86,11 @@ def test_a_computed_column_of_a_view_has_a_comment_of_its_own(empty: duckdb.Duck
 def test_everything_is_described_with_its_kind(empty: duckdb.DuckDBPyConnection) -> None:
     kinds = {name: kind for name, kind, comment in describe(empty) if comment}
 
-    assert kinds == {**{table.name: "table" for table in TABLES}, **{view.name: "view" for view in VIEWS}}
+    assert kinds == {
+        **{table.name: "table" for table in TABLES},
+        **{view.name: "view" for view in VIEWS},
+        **{macro.signature: "macro" for macro in MACROS},
+    }
 
 
 def test_the_promised_tables_are_there() -> None:

@@ -305,6 +305,18 @@ def test_an_open_reader_neither_blocks_a_later_publication_nor_sees_it(warehouse
     assert published(warehouse) == [("a",), ("b",)]
 
 
+def test_reconnecting_sees_the_newest_results_while_an_older_connection_is_open(warehouse: DuckDBWarehouse) -> None:
+    warehouse.write("sweeps", [{"sweep_id": "a"}])
+    warehouse.publish()
+    with open_results(warehouse.folder) as older:
+        warehouse.write("sweeps", [{"sweep_id": "b"}])
+        warehouse.publish()
+
+        seen = published(warehouse), older.execute("SELECT sweep_id FROM sweeps").fetchall()
+
+    assert seen == ([("a",), ("b",)], [("a",)])
+
+
 def test_what_is_not_published_is_not_seen(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweeps", [{"sweep_id": "a"}])
     warehouse.publish()

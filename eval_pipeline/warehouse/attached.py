@@ -1,0 +1,43 @@
+"""A connection to the published file as it is now, whatever other connections of this process have open.
+
+DuckDB shares one instance between the connections of a process to the same path: while one is open, another reads its
+copy, which may have been replaced. An in-memory database attaches the file of today instead.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from eval_pipeline.errors import WarehouseError
+
+_USE = "USE results"
+
+
+class AttachedConnection:
+    """A DuckDB connection whose cursors use the attached file as well; a cursor of DuckDB begins in memory."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        connection.execute(_USE)
+
+    def cursor(self) -> AttachedConnection:
+        """Return a connection to the same results."""
+        return AttachedConnection(self._connection.cursor())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def attached(path: Path) -> AttachedConnection:
+    """Return a connection that reads the file at this path as it is. Raises WarehouseError for an unreadable one."""
+    literal = "'" + str(path).replace("'", "''") + "'"
+    connection = duckdb.connect()
+    try:
+        connection.execute(f"ATTACH {literal} AS results (READ_ONLY)")
+        return AttachedConnection(connection)
+    except duckdb.Error as error:
+        connection.close()
+        raise WarehouseError(f"{path} cannot be read: {error}") from None
