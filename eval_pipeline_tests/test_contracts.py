@@ -100,6 +100,7 @@ SUITES: dict[str, str] = {
     "agentv-yaml": "name: small\ntests:\n  - id: c1\n    input: hi\n    assertions: [{type: contains, value: hi}]\n",
     "agentv-jsonl": '{"id": "c1", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}\n',
     "agent-skills": '{"skill_name": "small", "evals": [{"id": "c1", "prompt": "hi", "expected_output": "hi"}]}\n',
+    "connexity": '{"id": "c1", "name": "small", "initial_message": "hi", "expected_outcomes": {"greeted": true}}\n',
 }
 USER_FILES = {
     "checks.py": "def check(output, limit, words): return len(output) <= limit\n",

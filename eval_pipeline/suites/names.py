@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 
 from eval_pipeline.errors import SourceLocation
 from eval_pipeline.parsing.diagnostics import Diagnostic
@@ -20,12 +20,19 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.model import Suite
 
 _EVAL_ENDING = re.compile(r"\.eval\Z", re.IGNORECASE)
+UNCATEGORIZED = "Uncategorized"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def default_name(path: PurePath) -> str:
     """Return a suite's default name: the file name without `.yaml`, `.jsonl` and a trailing `.eval`."""
     return _EVAL_ENDING.sub("", path.stem) or path.stem
+
+
+def category_of(shown: str) -> str:
+    """The category of a suite: the folders of its path as shown, without those named `evals`."""
+    folders = [part for part in PurePosixPath(shown).parts[:-1] if part not in ("evals", "..", ".", "/")]
+    return "/".join(folders) or UNCATEGORIZED
 
 
 def shared_names(files: Iterable[PurePath]) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError
@@ -30,11 +30,10 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list
 from eval_pipeline.suites.fields import SUITE
 from eval_pipeline.suites.model import Case, ContentHash, Message, Suite, content_revision
-from eval_pipeline.suites.names import default_name
+from eval_pipeline.suites.names import category_of, default_name
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 TEST_KEYS = ("tests", "eval_cases", "evalcases")
-UNCATEGORIZED = "Uncategorized"
 MOST_WRONG_TESTS = 20
 """How many wrong tests are reported of a suite whose own fields are wrong."""
 _SUITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
@@ -212,12 +211,6 @@ def _suite_name(document: Map, cursor: FieldCursor, context: LoadContext) -> str
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "suite"
     context.diagnostics.add(f"'{name}' is kept as '{plain}' (letters, digits, . _ -)", cursor.place("name"))
     return plain
-
-
-def category_of(shown: str) -> str:
-    """The category of a suite: the folders of its path as shown, without those named `evals`."""
-    folders = [part for part in PurePosixPath(shown).parts[:-1] if part not in ("evals", "..", ".", "/")]
-    return "/".join(folders) or UNCATEGORIZED
 
 
 _Reader = Callable[[Map, FieldCursor, LoadContext], Any]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.formats.agentv.suite import category_of
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, SuiteSettings
+from eval_pipeline.suites.names import category_of
 from eval_pipeline_tests.formats.agentv.sample_suites import document, error_of, load, load_test, user_messages
 
 pytestmark = pytest.mark.usefixtures("in_the_folder")

@@ -1,0 +1,147 @@
+"""The fields of Connexity's test cases, in the three generations of the format.
+
+Source: the test case schema page (generation 1); later generations renamed and split some of its fields.
+"""
+
+from __future__ import annotations
+
+from eval_pipeline.parsing.fields import FieldCursor, Map, kind
+from eval_pipeline.parsing.tables import (
+    ANY,
+    COUNT,
+    LIST,
+    MAPPING,
+    TEXT,
+    Field,
+    FieldTable,
+    Kind,
+    list_of,
+    mapping_of,
+    one_of,
+)
+
+MOST_NAME_CHARACTERS = 255
+DIFFICULTIES = ("normal", "hard")
+STATUSES = ("draft", "active", "archived")
+FIRST_TURNS = ("user", "agent")
+
+
+def _name(raw: Map, key: str, cursor: FieldCursor) -> str | None:
+    value = raw.get(key)
+    if value is not None and not isinstance(value, str):
+        raise cursor.error(f"expected a text, got {kind(value)}", key)
+    if value is not None and len(value) > MOST_NAME_CHARACTERS:
+        raise cursor.error(
+            f"expected at most {MOST_NAME_CHARACTERS} characters, got {len(value)}; shorten it and put the rest into "
+            "'description'",
+            key,
+        )
+    return value
+
+
+def _texts(raw: Map, key: str, cursor: FieldCursor) -> tuple[str, ...] | None:
+    if key not in raw:
+        return None
+    value = raw[key]
+    if not isinstance(value, list):
+        raise cursor.error(f"expected a list of texts, got {kind(value)}", key)
+    for index, item in enumerate(value):
+        if not isinstance(item, str):
+            raise cursor.error(f"expected a text, got {kind(item)}", key, index)
+    return tuple(value)
+
+
+def _mapping(raw: Map, key: str, cursor: FieldCursor) -> Map | None:
+    value = raw.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise cursor.error(f"expected an object, got {kind(value)}", key)
+    return value
+
+
+NAME = Kind("a text of at most 255 characters", {"type": "string", "maxLength": MOST_NAME_CHARACTERS}, _name)
+TEXTS = Kind("a list of texts", {"type": "array", "items": {"type": "string"}}, _texts)
+OBJECT = Kind("an object", {"type": ["object", "null"]}, _mapping)
+
+PERSONA = FieldTable(
+    "persona",
+    (
+        Field("type", TEXT, "A short label of the user's kind.", required=True),
+        Field("description", TEXT, "Who the user is.", required=True),
+        Field("instructions", TEXT, "How the user behaves.", required=True),
+    ),
+    "Who the simulated user is.",
+)
+MOCK_RESPONSE = FieldTable(
+    "mock response",
+    (
+        Field("expected_params", OBJECT, "The arguments that a call must have for this answer (null: any)."),
+        Field("response", OBJECT, "What the tool answers.", required=True),
+    ),
+    "One canned answer of a tool.",
+)
+_CALL = (
+    Field("tool", TEXT, "The name of the tool that the agent is expected to call.", required=True),
+    Field("expected_params", OBJECT, "The arguments that the call is expected to have (null: any)."),
+)
+CALL_WITH_ANSWERS = FieldTable(
+    "expected tool call",
+    (*_CALL, Field("mock_responses", list_of(MOCK_RESPONSE), "Canned answers of the tool, in order.")),
+)
+CALL_WITH_ANSWER = FieldTable(
+    "expected tool call",
+    (*_CALL, Field("mock_response", OBJECT, "The canned answer of the tool to this call.")),
+)
+ANY_CALL = CALL_WITH_ANSWERS.joined(CALL_WITH_ANSWER.without("tool", "expected_params"))
+
+_SHARED = (
+    Field("name", NAME, "A short name for people.", required=True),
+    Field("description", TEXT, "What the case exercises."),
+    Field("difficulty", one_of(*DIFFICULTIES), "How hard the case is.", "normal"),
+    Field("tags", TEXTS, "Labels to filter and group by."),
+    Field("status", one_of(*STATUSES), "Only active cases are carried out by default.", "active"),
+    Field("user_context", OBJECT, "What the user knows."),
+    Field("expected_tool_calls", list_of(ANY_CALL), "The calls that the agent is expected to make ([]: none)."),
+    Field("evaluation_criteria_override", TEXT, "The criteria of the judge, in place of its own."),
+    Field("id", TEXT, "The identity of the case in its store."),
+    Field("agent_id", TEXT, "The agent that the case was written for."),
+    Field("created_at", TEXT, "When the case was created."),
+    Field("updated_at", TEXT, "When the case was changed last."),
+)
+CASE_OF_PAGE = FieldTable(
+    "test case",
+    (
+        *_SHARED,
+        Field("persona", mapping_of(PERSONA), "Who the simulated user is."),
+        Field("initial_message", TEXT, "What the user says first."),
+        Field("max_turns", COUNT, "The most rounds of the agent (null: until either side ends it)."),
+        Field("expected_outcomes", MAPPING, "What the conversation is to achieve: labels and their expected values."),
+    ),
+    "A test case as the page describes it.",
+)
+_LATER = (
+    *_SHARED,
+    Field("persona_context", TEXT, "Who the simulated user is, as one text."),
+    Field("first_turn", one_of(*FIRST_TURNS), "Who speaks first.", "user"),
+    Field("first_message", TEXT, "The first words of the side that speaks first."),
+    Field("expected_outcomes", LIST, "What the conversation is to achieve, one statement each."),
+    Field("source_call_id", TEXT, "The observed call that the case was made from."),
+)
+CASE_WITH_ANSWERS = FieldTable("test case", _LATER, "A test case after personas became one text.")
+CASE_WITH_ANSWER = FieldTable(
+    "test case",
+    (
+        *_LATER,
+        Field("deleted_at", TEXT, "When the case was deleted; it is kept for old results."),
+        Field("company_id", TEXT, "The owner of the case."),
+    ),
+    "A test case after each canned answer became a call of its own.",
+)
+EXPORT = FieldTable(
+    "export",
+    (
+        Field("test_cases", LIST, "The test cases.", required=True),
+        Field("exported_at", TEXT, "When they were exported."),
+        Field("count", ANY, "How many there are."),
+    ),
+    "Exported test cases.",
+)

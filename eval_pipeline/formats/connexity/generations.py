@@ -1,0 +1,137 @@
+"""The generations of Connexity's test cases: which one a case is of, and a case in the form of a later one.
+
+Conversions go forward only, as the system's own migrations do; what a later form cannot hold is reported as lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
+from typing import Any
+
+from eval_pipeline.formats.connexity.fields import CASE_OF_PAGE, CASE_WITH_ANSWER, CASE_WITH_ANSWERS
+from eval_pipeline.parsing.fields import FieldCursor, Map
+from eval_pipeline.parsing.tables import FieldTable
+from eval_pipeline.suites.conversion import ConversionLoss
+
+JsonMap = Mapping[str, Any]
+PERSONA_LABELS = {
+    "type": "[Persona type]",
+    "description": "[Description]",
+    "instructions": "[Behavioral instructions]",
+}
+
+
+class Generation(IntEnum):
+    """The forms of a test case, oldest first: as the page has it, personas as a text, one answer a call."""
+
+    PAGE = 0
+    PERSONA_TEXT = 1
+    ANSWER_PER_CALL = 2
+
+    @property
+    def table(self) -> FieldTable:
+        """The fields of a case of this generation."""
+        return _TABLES[self]
+
+
+_TABLES = {
+    Generation.PAGE: CASE_OF_PAGE,
+    Generation.PERSONA_TEXT: CASE_WITH_ANSWERS,
+    Generation.ANSWER_PER_CALL: CASE_WITH_ANSWER,
+}
+_ONLY_PAGE = ("persona", "initial_message", "max_turns")
+_ONLY_LATER = ("persona_context", "first_turn", "first_message", "source_call_id", "deleted_at", "company_id")
+
+
+def generation_of(raw: Map, cursor: FieldCursor) -> Generation:
+    """Return the generation of a case: that of the page where nothing shows another. Raises InputError for a mix."""
+    page, later = _signs(raw, _ONLY_PAGE, dict), _signs(raw, _ONLY_LATER, list)
+    if page and later:
+        raise cursor.error(
+            f"'{page[0]}' and '{later[0]}' belong to different generations of the format; "
+            "use one: persona, initial_message, max_turns; or persona_context, first_turn, first_message",
+            later[0],
+        )
+    if any("mock_response" in call for call in _calls(raw)):
+        return Generation.ANSWER_PER_CALL
+    return Generation.PERSONA_TEXT if later else Generation.PAGE
+
+
+def _signs(raw: Map, names: tuple[str, ...], outcomes: type) -> list[str]:
+    """Return the fields that show a generation: those only it has, and the kind of its outcomes."""
+    present = [name for name in names if raw.get(name) is not None]
+    return [*present, *(["expected_outcomes"] if isinstance(raw.get("expected_outcomes"), outcomes) else [])]
+
+
+def _calls(raw: Map) -> Iterator[Map]:
+    calls = raw.get("expected_tool_calls")
+    return (call for call in (calls if isinstance(calls, list) else ()) if isinstance(call, Mapping))
+
+
+def persona_text(persona: JsonMap | None) -> str | None:
+    """Return a persona as one text: each part under its label, parts apart by an empty line."""
+    if persona is None:
+        return None
+    return "\n\n".join(f"{label}\n{persona[name]}" for name, label in PERSONA_LABELS.items() if persona.get(name))
+
+
+def outcome_statement(label: str, expected: Any) -> str:
+    """Return an outcome as a statement: `refund_initiated: true` is `refund initiated`."""
+    words = label.replace("_", " ")
+    return words if expected is True else f"{words}: {expected}"
+
+
+def as_generation(raw: Map, cursor: FieldCursor, target: Generation, lost: ConversionLoss) -> dict[str, Any]:
+    """Return a case in the form of a later generation, or of its own. Raises InputError for an earlier one."""
+    now = generation_of(raw, cursor)
+    if now > target:
+        raise cursor.error(f"a case of generation {now} cannot be written in the older generation {target}")
+    case = dict(raw)
+    for step in range(now, target):
+        case = _STEPS[step](case, lost)
+    return case
+
+
+def _with_persona_text(raw: dict[str, Any], lost: ConversionLoss) -> dict[str, Any]:
+    case = {name: value for name, value in raw.items() if name not in _ONLY_PAGE}
+    if raw.get("max_turns") is not None:
+        lost.add("'max_turns' (a setting of the run in this generation)", raw.get("name"))
+    if "persona" in raw:
+        case["persona_context"] = persona_text(raw["persona"])
+    if "initial_message" in raw:
+        case["first_message"] = raw["initial_message"]
+    case["first_turn"] = "user"
+    outcomes = raw.get("expected_outcomes")
+    if isinstance(outcomes, Mapping):
+        case["expected_outcomes"] = [outcome_statement(label, expected) for label, expected in outcomes.items()]
+    return case
+
+
+def _with_answer_per_call(raw: dict[str, Any], lost: ConversionLoss) -> dict[str, Any]:
+    calls = raw.get("expected_tool_calls")
+    if not isinstance(calls, list):
+        return raw
+    return {**raw, "expected_tool_calls": [single for call in calls for single in _single_answers(call)]}
+
+
+def _single_answers(call: Any) -> Iterator[Any]:
+    """Yield a call once for each of its canned answers, with the arguments of the answer where it has some."""
+    if not isinstance(call, Mapping):
+        yield call
+        return
+    plain = {name: value for name, value in call.items() if name != "mock_responses"}
+    answers = call.get("mock_responses") if "mock_response" not in call else None
+    if not answers:
+        yield plain
+        return
+    for answer in answers:
+        params = answer.get("expected_params")
+        expected = {"expected_params": params} if params is not None else {}
+        yield {**plain, **expected, "mock_response": answer.get("response")}
+
+
+_STEPS: tuple[Callable[[dict[str, Any], ConversionLoss], dict[str, Any]], ...] = (
+    _with_persona_text,
+    _with_answer_per_call,
+)
