@@ -19,6 +19,7 @@ from eval_pipeline.parsing.yaml_text import plain_scalar
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.scores.arguments import argument_fields, unknown_arguments
 from eval_pipeline.suites.evaluator_lists import EvaluatorReader
+from eval_pipeline.suites.fields import EVALUATOR
 from eval_pipeline.suites.model import EvaluatorSpec
 
 SPELLINGS = (("assertions",), ("assert",), ("execution", "evaluators"), ("evaluators",))
@@ -32,7 +33,9 @@ BLIND_TO_CRITERIA = frozenset({
 })  # fmt: skip
 _GROUPS = ("composite", "assert-set")
 _OF_A_CALL = ("tool", "kind", "args", "args_match", "max_duration_ms")
-_CALL = frozenset({*_OF_A_CALL, "argsMatch", "maxDurationMs"})
+_TIMES = frozenset({"max_duration_ms", "maxDurationMs"})
+_CALL = frozenset({*_OF_A_CALL, "argsMatch", *_TIMES})
+_TIMED_MODES = ("in_order", "exact")
 _MEANT = frozenset({"criteria"})
 """Arguments whose author wants something else graded without them: an error where the evaluator has none."""
 _COMMENTS = frozenset({"description", "comment", "note", "notes"})
@@ -125,11 +128,18 @@ def _with_members(entry: Any, cursor: FieldCursor, context: LoadContext) -> Any:
         problem = f"'{keys[0]}' of the same {entry['type']} is read instead; ignored"
         context.diagnostics.add(problem, partial(cursor.place, key), kind=f"second list of members {key}")
     inner = entry[keys[0]]
-    if isinstance(inner, list) and any(_is_include(each) or _is_group(each) for each in inner):
-        inner = [each for each, _ in _entries(inner, cursor.at(keys[0]), context)]
-    if inner is entry[keys[0]] and len(keys) == 1:
-        return entry
+    if isinstance(inner, list):
+        inner = [_member(each, at, context) for each, at in _entries(inner, cursor.at(keys[0]), context)]
     return {key: inner if key == keys[0] else value for key, value in entry.items() if key not in keys[1:]}
+
+
+def _member(entry: Any, cursor: FieldCursor, context: LoadContext) -> Any:
+    """Return a member of a composite with the arguments that its evaluator has."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str) or _is_group(entry):
+        return entry
+    own = {key: value for key, value in entry.items() if key not in EVALUATOR.names}
+    known = _known_arguments(own, todays_evaluator_name(canonical_name(entry["type"])), cursor, context)
+    return {key: known.get(key, value) for key, value in entry.items() if key in known or key in EVALUATOR.names}
 
 
 def _is_group(entry: Any) -> bool:
@@ -160,9 +170,10 @@ def _known_arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, co
     expected = config.get("expected")
     if type_ != "tool-trajectory" or not isinstance(expected, list):
         return config
+    fields = _CALL if config.get("mode") in _TIMED_MODES else _CALL - _TIMES
     return {
         **config,
-        "expected": [_known_call(call, cursor.at("expected", at), context) for at, call in enumerate(expected)],
+        "expected": [_known_call(call, fields, cursor.at("expected", at), context) for at, call in enumerate(expected)],
     }
 
 
@@ -174,13 +185,15 @@ def _ignored(type_: str, key: str) -> str:
     return f"unknown argument of '{type_}', ignored; {there_are}{did_you_mean(key, known)}"
 
 
-def _known_call(call: Any, cursor: FieldCursor, context: LoadContext) -> Any:
+def _known_call(call: Any, known: frozenset[str], cursor: FieldCursor, context: LoadContext) -> Any:
     """Return an expected call with the fields that are compared."""
-    unknown = [key for key in call if key not in _CALL] if isinstance(call, Mapping) else []
+    unknown = [key for key in call if key not in known] if isinstance(call, Mapping) else []
     for key in unknown:
-        problem = f"of an expected call only {', '.join(_OF_A_CALL)} are compared; ignored"
+        compared = ", ".join(field for field in _OF_A_CALL if field in known)
+        where = f"; only the modes {' and '.join(_TIMED_MODES)} compare durations" if key in _TIMES else ""
+        problem = f"of an expected call only {compared} are compared; ignored{where}"
         context.diagnostics.add(problem, partial(cursor.place, key), kind=f"expected call {key}")
-    return {key: value for key, value in call.items() if key in _CALL} if unknown else call
+    return {key: value for key, value in call.items() if key in known} if unknown else call
 
 
 def _settled(key: str, value: Any) -> Any:

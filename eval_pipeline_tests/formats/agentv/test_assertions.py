@@ -310,6 +310,16 @@ UNKNOWN = {
         "{type: tool-trajectory, name: t, mode: exact, expected: [{tool: a, input: 1}]}",
         "input: of an expected call only tool, kind, args, args_match, max_duration_ms are compared; ignored",
     ),
+    "a duration in a mode without durations": (
+        "{type: tool-trajectory, name: t, mode: superset, expected: [{tool: a, max_duration_ms: 9}]}",
+        "max_duration_ms: of an expected call only tool, kind, args, args_match are compared; ignored; only the modes "
+        "in_order and exact compare durations",
+    ),
+    "a note on a member": (
+        "{type: composite, aggregator: {type: threshold, threshold: 1}, "
+        "assertions: [{name: m, type: contains, value: a, description: why}]}",
+        "description: a note on 'contains', without effect",
+    ),
 }
 
 
