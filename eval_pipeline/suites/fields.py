@@ -131,10 +131,22 @@ REPOSITORY = FieldTable(
     "repository",
     (
         Field("path", TEXT, "The place of the repository in the workspace.", required=True),
-        Field("source", mapping_of(REPOSITORY_SOURCE), "Where the repository comes from.", required=True),
-        Field("checkout", mapping_of(CHECKOUT), "What is checked out."),
-        Field("clone", mapping_of(CLONE), "How much is fetched."),
+        Field("repo", TEXT, "A repository on GitHub (`owner/name`), or the URL of any other."),
+        Field("commit", TEXT, "The commit to check out (with `repo`).", aliases=("base_commit",)),
+        Field("ancestor", WHOLE, "How many commits before that one to check out (with `repo`)."),
+        Field("sparse", TEXTS, "Folders or patterns of a sparse checkout (with `repo`)."),
+        Field("source", mapping_of(REPOSITORY_SOURCE), "Where the repository comes from, instead of `repo`."),
+        Field("checkout", mapping_of(CHECKOUT), "What is checked out (with `source`)."),
+        Field("clone", mapping_of(CLONE), "How much is fetched (with `source`)."),
     ),
+)
+REQUIREMENTS = FieldTable(
+    "env",
+    (
+        Field("required_commands", TEXTS, "Commands that have to be on the PATH."),
+        Field("required_python_modules", TEXTS, "Modules that `python3` has to import."),
+    ),
+    "What the machine must have.",
 )
 WORKSPACE = FieldTable(
     "workspace",
@@ -146,6 +158,7 @@ WORKSPACE = FieldTable(
         Field("path", TEXT, "The folder to work in (`mode: static`)."),
         Field("repos", list_of(REPOSITORY), "Git repositories in the workspace."),
         Field("hooks", mapping_of(HOOKS), "Programs that prepare and clean up."),
+        Field("env", mapping_of(REQUIREMENTS), "What the machine must have, checked before the first hook."),
     ),
     "The folder in which a target works; a text names a YAML file that holds this mapping.",
 )

@@ -70,6 +70,14 @@ class WorkspaceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """What a machine must have to carry out a case: commands on its PATH, modules that its `python3` can import."""
+
+    commands: tuple[str, ...] = ()
+    python_modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceSpec:
     """The workspace of a case.
 
@@ -78,6 +86,7 @@ class WorkspaceSpec:
     pooled one that later sweeps reuse, or the folder `path` itself. `folder` is the suite's, where hooks run;
     `hooks_enabled` False disables every hook. `own_setup` marks a case with its own before_all hook, which receives
     the case's metadata. `given` names the fields present in the file: those of a case override its suite's.
+    `requirements` are checked first and are no part of fingerprints: they change no file.
     """
 
     folder: Path
@@ -91,6 +100,7 @@ class WorkspaceSpec:
     hooks: Mapping[str, Hook] = field(default_factory=dict)
     hooks_enabled: bool = True
     own_setup: bool = False
+    requirements: Requirements = Requirements()
     given: frozenset[str] = field(default=frozenset(), compare=False)
     _known: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -17,7 +17,7 @@ from eval_pipeline.executions.workspaces.folders import SweepFolder
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.failures import WORKSPACE
 from eval_pipeline.suites.model import Message
-from eval_pipeline.suites.workspace import HOOKS, Hook, Reset, WorkspaceFile
+from eval_pipeline.suites.workspace import HOOKS, Hook, Requirements, Reset, WorkspaceFile
 from eval_pipeline_tests.builders import a_runner
 from eval_pipeline_tests.executions.sample_workspaces import (
     SWEEP,
@@ -729,3 +729,14 @@ def test_a_case_without_a_workspace_is_not_given_one(samples: SampleWorkspaces) 
             await workspaces.open(plan_for(None))  # type: ignore[arg-type]
 
     in_sweep(samples.workspaces(), step)
+
+
+def test_what_a_machine_lacks_fails_every_case_before_any_hook(samples: SampleWorkspaces) -> None:
+    needed = Requirements(commands=("sh", "no-such-command"), python_modules=("json", "no_such_module"))
+    spec = samples.spec(hooks=samples.recorders(*HOOKS), requirements=needed)
+
+    failure = failure_of(samples.workspaces(), plan_for(spec))
+
+    assert failure.failure is WORKSPACE
+    assert str(failure) == "this machine lacks command 'no-such-command', Python module 'no_such_module'"
+    assert not samples.log.exists()

@@ -29,7 +29,7 @@ LOCAL: dict[str, Any] = {"path": "local", "source": {"type": "local", "path": ".
 UNREAD = {"suite": {"$schema"}, "test": {"note"}}
 """Fields that are accepted and change nothing."""
 BESIDE = {
-    "workspace": {"static_path", "static", "pool"},  # removed from AgentV: an error names today's field
+    "workspace": {"static_path", "static", "pool", "docker"},  # removed from AgentV: an error names today's field
     "turn": {"execution"},  # a turn's evaluators are looked for as a test's are
 }
 """What a reader looks for beside the fields of its table."""

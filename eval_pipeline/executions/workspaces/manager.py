@@ -19,10 +19,11 @@ from eval_pipeline.executions.model import Plan, TargetFailure, WorkspaceTrace
 from eval_pipeline.executions.threads import in_thread, is_cancelled
 from eval_pipeline.executions.workspaces.hooks import case_payload
 from eval_pipeline.executions.workspaces.providers import FAILURES, WorkspaceProvider, is_per_case, provider_for
+from eval_pipeline.executions.workspaces.requirements import missing
 from eval_pipeline.executions.workspaces.snapshots import MOST_BYTES
 from eval_pipeline.executions.workspaces.workspace_dir import Keep, WorkspaceDir, WorkspaceManager
 from eval_pipeline.failures import WORKSPACE
-from eval_pipeline.suites.workspace import WorkspaceSpec
+from eval_pipeline.suites.workspace import Requirements, WorkspaceSpec
 
 _LOG = logging.getLogger(__name__)
 POOL_SLOTS = 10
@@ -54,6 +55,7 @@ class Workspaces:
         self._manager: WorkspaceManager | None = None
         self._opening = asyncio.Lock()
         self._providers: dict[_ProviderKey, WorkspaceProvider] = {}
+        self._missing: dict[Requirements, tuple[str, ...]] = {}
 
     async def __aenter__(self) -> Workspaces:
         return self
@@ -72,6 +74,7 @@ class Workspaces:
         spec = plan.case.workspace
         if spec is None:
             raise ValueError(f"case '{plan.case.id}' has no workspace")
+        await self._require(spec.requirements)
         manager = await self._open_manager()
         provider = self._provider(plan, spec, manager)
         workspace_dir = await provider.acquire(plan)
@@ -100,6 +103,14 @@ class Workspaces:
         manager, self._manager = self._manager, None
         if manager is not None:
             await manager.close()
+
+    async def _require(self, requirements: Requirements) -> None:
+        """Check once in a sweep what the machine must have. Raises TargetFailure."""
+        async with self._opening:
+            if requirements not in self._missing:
+                self._missing[requirements] = await in_thread(lambda: missing(requirements))
+        if self._missing[requirements]:
+            raise TargetFailure(WORKSPACE, f"this machine lacks {', '.join(self._missing[requirements])}")
 
     async def _open_manager(self) -> WorkspaceManager:
         async with self._opening:

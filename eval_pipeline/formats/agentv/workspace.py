@@ -24,12 +24,13 @@ from eval_pipeline.formats.agentv.workspace_repositories import read_repositorie
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.source import FieldPath, Source, show_path
-from eval_pipeline.suites.fields import HOOK, WORKSPACE
+from eval_pipeline.suites.fields import HOOK, REQUIREMENTS, WORKSPACE
 from eval_pipeline.suites.fields import HOOKS as HOOKS_TABLE
 from eval_pipeline.suites.workspace import (
     HOOKS,
     WORKSPACE_PATH,
     Hook,
+    Requirements,
     WorkspaceFile,
     WorkspaceSpec,
     merged,
@@ -37,9 +38,10 @@ from eval_pipeline.suites.workspace import (
 )
 
 _CURES = {
-    "static_path": "write 'path' instead (mode: static)",
-    "static": "write 'mode: static' with a 'path' instead",
-    "pool": "write 'mode: pooled' instead",
+    "static_path": "'static_path' is no longer a field: write 'path' instead (mode: static)",
+    "static": "'static' is no longer a field: write 'mode: static' with a 'path' instead",
+    "pool": "'pool' is no longer a field: write 'mode: pooled' instead",
+    "docker": "workspaces in containers are not supported; nothing is run on this machine instead",
 }
 _ISOLATIONS = {"shared": "shared", "per_test": "per_case", "per_case": "per_case"}
 _MODES = ("pooled", "temp", "static")
@@ -124,7 +126,7 @@ def _external(name: str, path: FieldPath, source: Source, loading: WorkspaceLoad
 def _spec(part: WorkspaceFields) -> WorkspaceSpec:
     for key, cure in _CURES.items():
         if key in part.raw:
-            raise part.error(key, f"'{key}' is no longer a field: {cure}")
+            raise part.error(key, cure)
     part.warn_of_unknown(WORKSPACE)
     template, hooks = _template(part), part.part("hooks")
     isolation = fields.choice(part.raw, "isolation", part.cursor, _ISOLATIONS)
@@ -137,6 +139,7 @@ def _spec(part: WorkspaceFields) -> WorkspaceSpec:
         "repositories": read_repositories(part) if part.has("repos") else None,
         "hooks": _hooks(hooks) or None,
         "hooks_enabled": fields.flag(hooks.raw, "enabled", hooks.cursor),
+        "requirements": _requirements(part.part("env")) if part.has("env") else None,
     }
     given = {name: value for name, value in settings.items() if value is not None}
     content = part.loading.content_of(template) if template is not None else {}
@@ -144,6 +147,16 @@ def _spec(part: WorkspaceFields) -> WorkspaceSpec:
     if spec.mode == "pooled" and "mode" not in given and not part.loading.pooled:
         return replace(spec, mode="temp", given=spec.given | {"mode"})
     return spec
+
+
+def _requirements(part: WorkspaceFields) -> Requirements:
+    part.warn_of_unknown(REQUIREMENTS)
+    commands = fields.texts(part.raw, "required_commands", part.cursor)
+    modules = fields.texts(part.raw, "required_python_modules", part.cursor)
+    for module in modules:
+        if not all(step.isidentifier() for step in module.split(".")):
+            raise part.error("required_python_modules", f"'{module}' is not the name of a Python module")
+    return Requirements(commands=commands, python_modules=modules)
 
 
 def _template(part: WorkspaceFields) -> Path | None:

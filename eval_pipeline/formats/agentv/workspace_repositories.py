@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import PurePosixPath
 
 from eval_pipeline.formats.agentv.workspace_fields import WorkspaceFields, is_argument_text
 from eval_pipeline.parsing import fields
 from eval_pipeline.suites.fields import CHECKOUT, CLONE, REPOSITORY
 from eval_pipeline.suites.workspace import Repository
+
+_GITHUB_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+")
+_BY_SOURCE = ("source", "checkout", "clone")
+_BY_NAME = ("commit", "base_commit", "ancestor", "sparse")
 
 
 def read_repositories(part: WorkspaceFields) -> tuple[Repository, ...]:
@@ -28,6 +33,31 @@ def read_repositories(part: WorkspaceFields) -> tuple[Repository, ...]:
 
 def _repository(part: WorkspaceFields) -> Repository:
     part.warn_of_unknown(REPOSITORY)
+    return _by_name(part) if part.has("repo") else _by_source(part)
+
+
+def _by_name(part: WorkspaceFields) -> Repository:
+    """Return a repository by its name on GitHub (`owner/name`) or its URL, at a commit."""
+    for key in _BY_SOURCE:
+        if part.has(key):
+            raise part.error(key, f"'{key}' goes with 'source'; beside 'repo' write commit, ancestor and sparse")
+    repo = part.needed_text("repo", "the name of a repository on GitHub, or its URL").strip()
+    commit, base = part.argument("commit"), part.argument("base_commit")
+    if commit is not None and base is not None and commit != base:
+        raise part.error("base_commit", f"'{base}' is another commit than 'commit: {commit}'; leave one of them out")
+    return Repository(
+        path=_path_below(part),
+        url=f"https://github.com/{repo}.git" if _GITHUB_NAME.fullmatch(repo) else _url(part, "repo", repo),
+        ref=commit or base,
+        ancestor=_ancestor(part),
+        sparse=_sparse(part),
+    )
+
+
+def _by_source(part: WorkspaceFields) -> Repository:
+    for key in _BY_NAME:
+        if part.has(key):
+            raise part.error(key, f"'{key}' goes with 'repo', not with 'source'")
     checkout, clone = part.part("checkout"), part.part("clone")
     checkout.warn_of_unknown(CHECKOUT)
     clone.warn_of_unknown(CLONE)
@@ -67,12 +97,15 @@ def _origin(part: WorkspaceFields) -> tuple[str, bool]:
     if kind is None:
         raise part.error("type", "expected one of git, local; got nothing")
     if kind == "git":
-        url = part.needed_text("url", "the URL of a git repository")
-        if url.startswith("-") or "::" in url.partition("/")[0]:
-            raise part.error("url", f"'{url}' is no URL of a git repository")
-        return url, False
+        return _url(part, "url", part.needed_text("url", "the URL of a git repository")), False
     part.needed_text("path", "the path of a git repository")
     return str(part.location("path")), True
+
+
+def _url(part: WorkspaceFields, key: str, url: str) -> str:
+    if url.startswith("-") or "::" in url.partition("/")[0]:
+        raise part.error(key, f"'{url}' is no URL of a git repository")
+    return url
 
 
 def _path_below(part: WorkspaceFields) -> str:

@@ -20,7 +20,7 @@ from eval_pipeline.parsing.file_search import search_roots
 from eval_pipeline.parsing.source import Source, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.suites.load import LoadOptions, load_suite
-from eval_pipeline.suites.workspace import Hook, Repository, WorkspaceSpec, merged
+from eval_pipeline.suites.workspace import Hook, Repository, Requirements, WorkspaceSpec, merged
 
 SUITE = "suite.yaml"
 REPO = "repos: [{path: a, source: {type: local, path: x}, %s}]"
@@ -568,3 +568,44 @@ def test_cases_of_a_suite_inherit_its_workspace_or_have_hooks_of_their_own() -> 
     assert first.workspace.own_setup
     assert second.workspace is not None
     assert second.workspace.hooks["before_all"].command == ("bun", "run", "default-setup.ts")
+
+
+def test_a_repository_is_named_by_its_place_on_github_and_a_commit() -> None:
+    spec = read("""
+        repos:
+          - {path: ./a, repo: acme/tools, commit: abc123, ancestor: 1, sparse: [src]}
+          - {path: ./b, repo: "https://git.example.com/x.git", base_commit: v2}
+    """)
+
+    assert spec.repositories == (
+        Repository(path="a", url="https://github.com/acme/tools.git", ref="abc123", ancestor=1, sparse=("src",)),
+        Repository(path="b", url="https://git.example.com/x.git", ref="v2"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [
+        ("repo: a/b, commit: x, base_commit: y", "base_commit: 'y' is another commit than 'commit: x'"),
+        ("repo: a/b, checkout: {ref: x}", "checkout: 'checkout' goes with 'source'; beside 'repo' write commit"),
+        ("source: {type: git, url: u}, commit: x", "commit: 'commit' goes with 'repo', not with 'source'"),
+        ("repo: a/b, commit: --upload-pack=x", "commit: '--upload-pack=x' must not begin with '-'"),
+        ("repo: 'ext::sh -c id'", "repo: 'ext::sh -c id' is no URL of a git repository"),
+    ],
+)
+def test_a_repository_that_is_named_in_two_ways_is_an_error(item: str, problem: str) -> None:
+    assert problem in error_of(f"repos: [{{path: a, {item}}}]")
+
+
+def test_a_workspace_in_a_container_is_refused() -> None:
+    assert "docker: workspaces in containers are not supported" in error_of("docker: {image: python}")
+
+
+def test_what_a_machine_must_have_changes_nothing_that_a_target_sees() -> None:
+    plain = read("isolation: per_test")
+
+    spec = read("{isolation: per_test, env: {required_commands: [git], required_python_modules: [json, os.path]}}")
+
+    assert spec.requirements == Requirements(commands=("git",), python_modules=("json", "os.path"))
+    assert spec.fingerprint_fields() == plain.fingerprint_fields()
+    assert "'a b' is not the name of a Python module" in error_of("env: {required_python_modules: [a b]}")
