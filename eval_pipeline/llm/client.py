@@ -20,13 +20,14 @@ import orjson
 from eval_pipeline.errors import SourceLocation
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.llm.authorization import Authorization
 from eval_pipeline.llm.bodies import ACCEPTED, Body
 from eval_pipeline.llm.errors import ModelError, malformed, raise_reported, status_error
 from eval_pipeline.llm.events import event_data
-from eval_pipeline.llm.model import ChatMessage, Endpoint, JsonMap, Options, Reply
+from eval_pipeline.llm.model import ChatMessage, CloudAccount, Endpoint, JsonMap, Options, Reply
 from eval_pipeline.llm.network import network_error, network_errors, pooled_transport, timeouts
 from eval_pipeline.llm.reading import count, mapping, mappings
-from eval_pipeline.llm.wires import WIRES, Assembly, Wire
+from eval_pipeline.llm.wires import WIRES, Assembly, Wire, check_cloud
 
 LINGER_S = 0.5
 _ERROR_BYTES = 1_000_000
@@ -81,12 +82,18 @@ class ChatClient:
         api_key: str | None = None,
         headers: Mapping[str, str] | None = None,
         api_version: str | None = None,
+        cloud: CloudAccount = CloudAccount(),  # noqa: B008 — a frozen value
         max_connections: int = 100,
         max_bytes: int = int(DEFAULT_OUTPUT_MB * 1_000_000),
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        endpoint = Endpoint(base_url=base_url, api_key=api_key, headers=headers or {}, api_version=api_version)
-        self.wire: Wire = WIRES.get(wire, SourceLocation(field="wire"))(endpoint)
+        endpoint = Endpoint(
+            base_url=base_url, api_key=api_key, headers=headers or {}, api_version=api_version, cloud=cloud
+        )
+        type_ = WIRES.get(wire, SourceLocation(field="wire"))
+        check_cloud(wire, cloud, getattr(type_, "cloud_settings", frozenset()))
+        self.wire: Wire = type_(endpoint)
+        self._authorization: Authorization | None = getattr(self.wire, "authorization", None)
         self._transport = transport
         self._max_connections = max_connections
         self._max_bytes = max_bytes
@@ -128,8 +135,10 @@ class ChatClient:
         """Return the response body (a stream assembled) and, for a stream, the time to the first token in ms."""
         if url is not self._headed[0]:
             self._headed = url, self._headers_to(url)
-        headers = self._headed[1]
-        request = httpx.Request("POST", url, headers=headers, content=to_json(body), extensions=timeouts(timeout_s))
+        headers, content = self._headed[1], to_json(body)
+        if self._authorization is not None:
+            headers = [*headers, *_encoded(await self._authorization.headers(url, content))]
+        request = httpx.Request("POST", url, headers=headers, content=content, extensions=timeouts(timeout_s))
         request.headers.encoding = "utf-8"  # set once, or httpx detects it for every request
         started = time.perf_counter()
         try:
@@ -151,8 +160,7 @@ class ChatClient:
 
     def _headers_to(self, url: httpx.URL) -> list[tuple[bytes, bytes]]:
         """Return the encoded headers for an address; the caller caches them for the next request."""
-        headers = {"host": url.netloc.decode(), **_HEADERS, **self.wire.headers}
-        return [(name.encode(), value.encode()) for name, value in headers.items()]
+        return _encoded({"host": url.netloc.decode(), **_HEADERS, **self.wire.headers})
 
     def _open_transport(self, url: httpx.URL) -> httpx.AsyncBaseTransport:
         if self._transport is None:
@@ -201,6 +209,10 @@ class Model:
 def read_response(wire: str, response: JsonMap) -> Reply:
     """Read a response of a wire. Raises KeyError, IndexError, TypeError or AttributeError for another shape."""
     return WIRES.get(wire).read(response)
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
 def _parse(content: bytes) -> Any:

@@ -31,6 +31,21 @@ that each wire maps to its provider's field.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CloudAccount:
+    """Where a cloud serves a model, and who calls it. Which fields a wire reads is its `cloud_settings`.
+
+    `credentials` is the path of a file.
+    """
+
+    region: str | None = None
+    project: str | None = None
+    access_key_id: str | None = None
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    credentials: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """Address and credentials of a model.
 
@@ -41,6 +56,7 @@ class Endpoint:
     api_key: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     api_version: str | None = None
+    cloud: CloudAccount = CloudAccount()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,11 @@
-"""`chat`: a model behind the API of OpenAI, Azure, Anthropic, Gemini, OpenRouter or a compatible server."""
+"""`chat`: a model behind the API of OpenAI, Azure, Anthropic, Gemini, OpenRouter, Bedrock, Vertex or
+a compatible server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
 from typing import Any, ClassVar
 
 from eval_pipeline.errors import InputError, SourceLocation
@@ -13,7 +16,7 @@ from eval_pipeline.executions.prompt import attachment_text, is_attachment, mess
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.llm.client import ChatClient, ChatReply
 from eval_pipeline.llm.errors import ModelError
-from eval_pipeline.llm.model import SETTINGS, Options
+from eval_pipeline.llm.model import SETTINGS, CloudAccount, Options
 from eval_pipeline.parsing.tables import (
     ANY,
     COUNT,
@@ -63,9 +66,11 @@ class Chat:
     """Send a case's messages to a model and return its response.
 
     Settings: `wire` (the provider's format: `openai`, `openai-responses`, `azure`, `azure-responses`, `anthropic`,
-    `gemini`, `openrouter`), `api_format` (`responses` selects that form of `openai` and `azure`), `base_url`,
-    `api_key`, `api_version`, `headers`, `model`, `system` (a message put first), `stream`, `body` (extra fields of the
-    request), and the common parameters (`temperature`, `max_tokens`, `tools`, …), mapped to the provider's fields.
+    `gemini`, `openrouter`, `bedrock`, `vertex`), `api_format` (`responses` selects that form of `openai` and `azure`),
+    `base_url`, `api_key`, `api_version`, the account of a cloud (`region`, `project`, `access_key_id`,
+    `secret_access_key`, `session_token`, `credentials`), `headers`, `model`, `system` (a message put first), `stream`,
+    `body` (extra fields of the request), and the common parameters (`temperature`, `max_tokens`, `tools`, …), mapped to
+    the provider's fields.
     """
 
     version: ClassVar[str] = "1"
@@ -77,6 +82,12 @@ class Chat:
             Field("base_url", TEXT, "The address of the API (default: the provider's own)."),
             Field("api_key", TEXT, "The key; write `${{ NAME }}` to take it from the environment."),
             Field("api_version", TEXT, "The version of the API, for providers that have versions."),
+            Field("region", TEXT, "The region of the cloud (`bedrock`, `vertex`)."),
+            Field("project", TEXT, "The id of the Google Cloud project (`vertex`)."),
+            Field("access_key_id", TEXT, "The id of the AWS key that signs requests (`bedrock`)."),
+            Field("secret_access_key", TEXT, "The secret of the AWS key; write `${{ NAME }}`."),
+            Field("session_token", TEXT, "The token of a temporary AWS key; write `${{ NAME }}`."),
+            Field("credentials", TEXT, "A file of Google credentials (`vertex`; default: Google's usual file)."),
             Field("headers", TEXT_MAPPING, "Further HTTP headers of each request."),
             Field("model", TEXT, "The name of the model.", required=True),
             Field("system", TEXT, "A system message that is put before the messages of every case."),
@@ -101,6 +112,7 @@ class Chat:
             wire=_wire_name(config),
             api_key=settings.optional_text(config, "api_key"),
             api_version=settings.optional_text(config, "api_version"),
+            cloud=_cloud(config, runner.folder),
             headers=settings.texts(config, "headers"),
             max_connections=max(runner.concurrency or DEFAULT_CONCURRENCY, MAX_CONNECTIONS),
             max_bytes=runner.max_output_bytes,
@@ -150,6 +162,14 @@ def _payload(reply: ChatReply) -> dict[str, Any]:
     if reply.ttft_ms is not None:
         payload["ttft_ms"] = reply.ttft_ms
     return payload
+
+
+def _cloud(config: Mapping[str, Any], folder: Path) -> CloudAccount:
+    """Return the settings of a cloud; a relative file of credentials is below the folder of the runners file."""
+    given = {field.name: settings.optional_text(config, field.name) for field in fields(CloudAccount)}
+    if given["credentials"]:
+        given["credentials"] = str(folder / Path(given["credentials"]).expanduser())
+    return CloudAccount(**given)
 
 
 def _wire_name(config: Mapping[str, Any]) -> str:

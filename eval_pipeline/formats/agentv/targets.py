@@ -75,6 +75,8 @@ _MODEL = {
 _ADDRESS = {"base_url": "base_url", "endpoint": "base_url"}
 _OPENAI = {**_MODEL, **_ADDRESS, "api_format": "api_format", "deployment": "model", "variant": "model"}
 _AZURE = {**_OPENAI, "resource": "base_url", "version": "api_version", "api_version": "api_version"}
+_AWS = {name: name for name in ("region", "access_key_id", "secret_access_key", "session_token")}
+_GOOGLE = {"project": "project", "region": "region", "location": "region", "credentials": "credentials"}
 _KEY = frozenset({"api_key", "model"})
 _CLI = {
     "command": "command", "cwd": "cwd", "files_format": "files_format", "healthcheck": "healthcheck",
@@ -114,6 +116,11 @@ _PROVIDERS: dict[str, Provider] = {
     "openrouter": _chat("openrouter", {**_MODEL, **_ADDRESS}, _KEY),
     "anthropic": _chat("anthropic", {**_MODEL, **_ADDRESS, "thinking_budget": "thinking_budget"}, _KEY),
     "gemini": _chat("gemini", {**_MODEL, **_ADDRESS}, frozenset({"api_key"}), model="gemini-2.5-flash"),
+    "bedrock": _chat("bedrock", {**_MODEL, **_ADDRESS, **_AWS}, frozenset({"model", *_AWS})),
+    "vertex": _chat("vertex", {**_MODEL, **_ADDRESS, **_GOOGLE}, frozenset({"model", "project"})),
+    "copilot-sdk": Provider(
+        adapter="agent", names={**_AGENT, "cli_path": "executable"}, ignored=_LOGS, always={"agent": "copilot"},
+    ),
     "cli": _CLI_PROVIDER,
     "codex": _agent("codex"),
     "claude": _agent("claude-code", "max_turns", "max_budget_usd"),
@@ -142,11 +149,12 @@ _PROVIDERS: dict[str, Provider] = {
 }  # fmt: skip
 _ALIASES = {
     "azure-openai": "azure", "google": "gemini", "google-gemini": "gemini", "codex-cli": "codex",
-    "claude-cli": "claude", "claude-sdk": "claude", "claude-code": "claude", "copilot": "copilot-cli",
+    "claude-cli": "claude",
+    "claude-sdk": "claude", "claude-code": "claude", "copilot": "copilot-cli",
 }  # fmt: skip
 _BY_CLI = "run it by 'provider: cli', with a command that writes its answer to {OUTPUT_FILE}"
 _NOT_YET = {
-    **dict.fromkeys(("copilot-sdk", "pi-cli", "pi-coding-agent", "pi", "vscode", "vscode-insiders"), _BY_CLI),
+    **dict.fromkeys(("pi-cli", "pi-coding-agent", "pi", "vscode", "vscode-insiders"), _BY_CLI),
     "agentv": "name a model instead ('provider: openai', 'anthropic', 'gemini', …)",
 }
 _REMOVED = {

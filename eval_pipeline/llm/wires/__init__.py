@@ -7,13 +7,14 @@ response object, and reads such an object into a Reply. It makes no calls; `llm/
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, Protocol
 
 import httpx
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
-from eval_pipeline.llm.model import ChatMessage, Endpoint, JsonMap, Options, Reply
+from eval_pipeline.llm.model import ChatMessage, CloudAccount, Endpoint, JsonMap, Options, Reply
 from eval_pipeline.llm.reading import merged
 from eval_pipeline.plugins import Registry
 
@@ -23,6 +24,7 @@ Places = Mapping[str, Callable[[Any], Mapping[str, Any]]]
 _OWN_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CLOUD_NAMES = {"region": re.compile(r"[a-z0-9-]+"), "project": re.compile(r"[a-z0-9][a-z0-9.:-]*")}
 _UNSAFE_IN_PATHS = re.compile(r"[\x00-\x20\x7f?#%\\]|\.\.")
 
 
@@ -45,7 +47,8 @@ class Wire(Protocol):
     """The format of one provider, created for one endpoint.
 
     Raises InputError for an endpoint that it cannot use. `name` is its name in the registry; `headers` are sent with
-    every request.
+    every request. A wire of a cloud also has `cloud_settings`, the fields of CloudAccount that it reads, and
+    `authorization` (see `llm/authorization`).
     """
 
     name: ClassVar[str]
@@ -136,6 +139,16 @@ def without_version(endpoint: Endpoint, wire: str) -> None:
     """Raise InputError when an endpoint has an `api_version` but the wire has no versions."""
     if endpoint.api_version is not None:
         raise InputError(f"wire '{wire}' has no versions", SourceLocation(field="api_version"))
+
+
+def check_cloud(wire: str, cloud: CloudAccount, known: Collection[str]) -> None:
+    """Raise InputError for a cloud setting that a wire does not read, or a name that would change an address."""
+    for name in (field.name for field in fields(cloud)):
+        value = getattr(cloud, name)
+        if value is not None and name not in known:
+            raise InputError(f"wire '{wire}' has no such setting", SourceLocation(field=name))
+        if value is not None and name in _CLOUD_NAMES and not _CLOUD_NAMES[name].fullmatch(value):
+            raise InputError(f"'{value}' is not the name of a {name}", SourceLocation(field=name))
 
 
 def no_embeddings(wire: str) -> InputError:

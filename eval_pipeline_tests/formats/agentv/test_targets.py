@@ -65,6 +65,10 @@ def problem_of(entry: str, **environment: str) -> str:
         pytest.param("provider: gemini", {"wire": "gemini", "model": "gemini-2.5-flash"}, id="gemini"),
         pytest.param("provider: google-gemini\nmodel: m\ntemperature: 0", {"wire": "gemini", "model": "m",
                      "temperature": 0}, id="gemini by its other name"),
+        pytest.param("provider: bedrock\nmodel: m\nregion: eu-west-1", {"wire": "bedrock", "model": "m",
+                     "region": "eu-west-1"}, id="bedrock"),
+        pytest.param("provider: vertex\nmodel: m\nproject: p\nlocation: eu", {"wire": "vertex", "model": "m",
+                     "project": "p", "region": "eu"}, id="vertex"),
         pytest.param("provider: Google\nmodel: m", {"wire": "gemini", "model": "m"}, id="in capitals"),
     ],
 )  # fmt: skip
@@ -400,3 +404,21 @@ def test_whatever_targets_say_each_is_a_runner_or_an_error_with_a_place(entries:
     assert [runner.name for runner in runners] == [entry["name"] for entry in named]
     problems = [runner.problem for runner in runners if isinstance(runner, UnusableRunner)]
     assert all(problem.place.file == "targets.yaml" and problem.place.line for problem in problems)
+
+
+def test_the_secrets_of_a_cloud_account_are_secrets_of_the_runner() -> None:
+    names = "access_key_id: ${{ ID }}\nsecret_access_key: ${{ SECRET }}\nsession_token: ${{ TOKEN }}"
+
+    runner = target(
+        f"provider: bedrock\nmodel: m\nregion: x\n{names}", ID="AKIDEXAMPLE", SECRET="s3cr3tkey", TOKEN="t0k3n-123"
+    )
+
+    assert {"s3cr3tkey", "t0k3n-123"} <= set(runner.secrets)
+
+
+def test_copilots_sdk_is_the_command_that_it_drives() -> None:
+    runner = target("provider: copilot-sdk\ncli_path: /opt/copilot\nmodel: m")
+
+    assert (runner.adapter, runner.settings["agent"], runner.settings["executable"]) == (
+        "agent", "copilot", "/opt/copilot",
+    )  # fmt: skip
