@@ -1,7 +1,5 @@
-"""Messages between the pipeline and a worker process: pickled values with their length in front.
-
-To a worker any value of ours may go. What comes back is only read if it holds plain values and the values of
-`PLAIN_CLASSES`: reading it runs no code of the user.
+"""Messages from the pipeline to a worker process: pickled values with their length in front. Any value of ours may go;
+what comes back is never unpickled (`replies.py`).
 """
 
 from __future__ import annotations
@@ -9,7 +7,7 @@ from __future__ import annotations
 import io
 import pickle
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copyreg import dispatch_table
 from functools import cache
 from operator import attrgetter
@@ -17,9 +15,7 @@ from types import MappingProxyType, MemberDescriptorType
 from typing import Any
 
 HEADER = struct.Struct("<Q")
-_VALUES = "eval_pipeline.scores.model"
 _OURS = f"{__name__.partition('.')[0]}."
-PLAIN_CLASSES = {(_VALUES, "Outcome"), (_VALUES, "Finding"), (_VALUES, "SubScore")}
 
 
 def view_of(content: dict[Any, Any]) -> Mapping[Any, Any]:
@@ -76,32 +72,3 @@ def pack(message: object) -> bytes:
     frame = buffer.getbuffer()
     HEADER.pack_into(frame, 0, len(frame) - HEADER.size)
     return frame.tobytes()
-
-
-class FrameBuffer:
-    """Bytes as they arrive → whole messages."""
-
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[Any]:
-        """Yield the messages that these bytes complete. Raises pickle.UnpicklingError for one that is not plain."""
-        self._bytes += data
-        while len(self._bytes) >= HEADER.size:
-            (length,) = HEADER.unpack_from(self._bytes)
-            end = HEADER.size + length
-            if len(self._bytes) < end:
-                return
-            message = bytes(self._bytes[HEADER.size : end])
-            del self._bytes[:end]
-            yield _PlainUnpickler(io.BytesIO(message)).load()
-
-
-_REBUILDING = {(__name__, rebuilt.__name__), (__name__, view_of.__name__)}
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in PLAIN_CLASSES and (module, name) not in _REBUILDING:
-            raise pickle.UnpicklingError(f"a worker returned {module}.{name}")
-        return super().find_class(module, name)

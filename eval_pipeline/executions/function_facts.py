@@ -22,6 +22,13 @@ class FunctionFacts(NamedTuple):
     case_fields: tuple[str, ...] = ()
 
 
+def facts_from(value: Any) -> FunctionFacts:
+    """Return facts from their JSON. Raises TypeError and ValueError for what a hostile worker sent."""
+    file, parameters, case_fields = value
+    known = tuple((str(name), int(kind)) for name, kind in parameters)
+    return FunctionFacts(None if file is None else str(file), known, tuple(map(str, case_fields)))
+
+
 def describe(function: Callable[..., Any]) -> FunctionFacts:
     """Return the facts of a function. Raises ValueError for a function of C without a signature."""
     parameters = inspect.signature(function).parameters

@@ -49,6 +49,8 @@ class UserFunction:
                 problem = f"'{self.name}' is not callable"
         except WorkerDied as error:
             problem = f"cannot import '{self.name}': {error}"
+        except (TypeError, ValueError):
+            problem = f"cannot import '{self.name}': its process sent what cannot be read"
         except TimeoutError:
             problem = f"cannot import '{self.name}': it took longer than {IMPORT_LIMIT_S:g} s"
         raise InputError(problem, SourceLocation(field=self._field))

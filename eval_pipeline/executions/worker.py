@@ -1,14 +1,15 @@
 """The program of a worker process: it calls functions of users for the pipeline (`workers.py`), request by request.
 
-It imports only what a call needs, so that it starts quickly. Requests and replies are tuples (`frames.py`):
+It imports only what a call needs, so that it starts quickly. Requests are tuples (`frames.py`), replies have a head and
+a body (`replies.py`):
 
-    ("describe", id, reference)                                → ("value", id, facts)
-    ("call", id, reference, positional, keywords, as_text)     → ("value", id, value) or ("text", id, its repr);
-                                                                 before it ("begun", id) if the function was loaded
-    ("cancel", id)                                             → none; the call ends with an error
+    ("describe", id, reference)                                            → ["value", id], facts
+    ("call", id, reference, positional, keywords, as_score, most_bytes)    → [kind, id], value (`replies.value_body`);
+                                                                             before it ["begun", id] if it was loaded
+    ("cancel", id)                                                         → none; the call ends with an error
 
-While a coroutine blocks the event loop, ("blocked", its id) is sent. A function that raises gives
-("error", id, kind, text, details). What it prints is sent as ("printed", stream, text).
+While a coroutine blocks the event loop, ["blocked", its id] is sent. A function that raises gives ["error", id, kind]
+with text and details. What it prints is sent as ["printed", stream] with the text.
 """
 
 from __future__ import annotations
@@ -23,21 +24,23 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from eval_pipeline.errors import error_text
-from eval_pipeline.executions.frames import HEADER, PLAIN_CLASSES, pack
+from eval_pipeline.executions.frames import HEADER
+from eval_pipeline.executions.replies import MOST_OTHER_BYTES, frame, json_body, text_body, value_body
 from eval_pipeline.parsing.module_files import importing_from, run_module
 
 _PR_SET_PDEATHSIG = 1
 _LINE = 8_192
+_MOST_PRINTED = 200_000
+_MOST_ERROR = 100_000
 _BLOCKED_S = 0.25
 """An event loop that does not answer for so long is blocked by the coroutine that it runs."""
 _COROUTINE = 0x80
 """The flag of the code of an `async def` function: `inspect.CO_COROUTINE`, but inspect takes 15 ms to import."""
-_PLAIN = (str, int, float, bytes, type(None))
 
 
 def main(descriptor: int, parent: int, shared: bool) -> None:
@@ -59,6 +62,14 @@ def _end_with(parent: int) -> None:
         os._exit(1)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 — no pathlib here
         file.write("1000")
+
+
+class _Reply(NamedTuple):
+    """How to reply to a request: what its function returns may have `most_bytes`; see `replies.value_body`."""
+
+    id: int
+    as_score: bool = False
+    most_bytes: int = MOST_OTHER_BYTES
 
 
 class Worker:
@@ -92,52 +103,54 @@ class Worker:
                     raise SystemExit(f"a request could not be read: {error_text(error)}") from error
                 handlers[kind](*arguments)
 
-    def send(self, *message: Any) -> None:
+    def send(self, *head: Any, body: bytes = b"") -> None:
         """Send a message."""
-        frame = pack(message)
+        pieces = frame(head, body)
         with self._sending:
-            self._connection.sendall(frame)
+            for piece in pieces:
+                self._connection.sendall(piece)
 
     def _describe(self, id_: int, reference: tuple[Any, ...]) -> None:
-        self._carry_out(id_, lambda: tuple(_facts(self._function(reference))), as_text=False)
+        self._carry_out(_Reply(id_), lambda: tuple(_facts(self._function(reference))))
 
-    def _call(self, id_: int, reference: tuple[Any, ...], args: Any, keywords: Any, as_text: bool) -> None:
+    def _call(
+        self, id_: int, reference: tuple[Any, ...], args: Any, keywords: Any, as_score: bool, most_bytes: int
+    ) -> None:
+        reply = _Reply(id_, as_score, most_bytes)
         function: Any = self._functions.get(reference)
         if self._shared and self._loop is not None and _is_coroutine_function(function):
-            self._loop.call_soon_threadsafe(self._begin_task, id_, lambda: function(*args, **keywords), as_text)
+            self._loop.call_soon_threadsafe(self._begin_task, reply, lambda: function(*args, **keywords))
             return
 
         def call() -> Any:
             value = self._loaded(id_, reference)(*args, **keywords)
             return self._result_of(id_, value) if hasattr(value, "__await__") else value
 
-        self._carry_out(id_, call, as_text)
+        self._carry_out(reply, call)
 
-    def _carry_out(self, id_: int, call: Callable[[], Any], as_text: bool) -> None:
+    def _carry_out(self, reply: _Reply, call: Callable[[], Any]) -> None:
         if self._shared:
-            threading.Thread(target=self._reply, args=(id_, call, as_text), name="call", daemon=True).start()
+            threading.Thread(target=self._reply, args=(reply, call), name="call", daemon=True).start()
         else:
-            self._reply(id_, call, as_text)
+            self._reply(reply, call)
 
     def _cancel(self, id_: int) -> None:
         awaited = self._awaited.get(id_)
         if awaited is not None:
             self._loop.call_soon_threadsafe(awaited.cancel)
 
-    def _reply(self, id_: int, call: Callable[[], Any], as_text: bool) -> None:
+    def _reply(self, reply: _Reply, call: Callable[[], Any]) -> None:
         """Send what a call returns, or what it raises, an exit included."""
         try:
-            value = call()
-            if as_text and _is_foreign(value):
-                reply: tuple[Any, ...] = ("text", id_, repr(value))
-            else:
-                reply = ("value", id_, plain(value))
+            kind, body = value_body(call(), reply.most_bytes, reply.as_score)
+            head = [kind, reply.id]
         except BaseException as error:  # noqa: BLE001 — the boundary to the user's code; it becomes a reply
-            reply = ("error", id_, *_error_fields(error))
+            kind, *fields = _error_fields(error)
+            head, body = ["error", reply.id, kind], json_body(fields)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # the function may have put a stream of its own here
                 stream.flush()
-        self.send(*reply)
+        self.send(*head, body=body)
 
     def _loaded(self, id_: int, reference: tuple[Any, ...]) -> Callable[..., Any]:
         """Return a function; report when it had to be loaded first: that takes no time of the call."""
@@ -171,16 +184,16 @@ class Worker:
         finally:
             del self._awaited[id_]
 
-    def _begin_task(self, id_: int, call: Callable[[], Any], as_text: bool) -> None:
+    def _begin_task(self, reply: _Reply, call: Callable[[], Any]) -> None:
         """Call a coroutine function in the thread of the event loop, and reply from there: a thread for each call takes
         twice the time."""
 
-        def reply(task: Any) -> None:
-            del self._awaited[id_]
-            self._reply(id_, lambda: _value_of(*task.result()), as_text)
+        def done(task: Any) -> None:
+            del self._awaited[reply.id]
+            self._reply(reply, lambda: _value_of(*task.result()))
 
-        task = self._awaited[id_] = self._loop.create_task(self._outcome(id_, call))
-        task.add_done_callback(reply)
+        task = self._awaited[reply.id] = self._loop.create_task(self._outcome(reply.id, call))
+        task.add_done_callback(done)
         self._awaiting.set()
 
     async def _outcome(self, id_: int, call: Callable[[], Any]) -> tuple[list[Any], BaseException | None]:
@@ -257,7 +270,7 @@ def _load(module: str, attribute: str, folder: str, private: str | None, file: s
 
 def _error_fields(error: BaseException) -> tuple[str, str, Any]:
     """Return the kind of an exception, its text, and what else the caller needs of it."""
-    text = error_text(error)
+    text = error_text(error)[:_MOST_ERROR]
     if isinstance(error, AssertionError):
         return "assertion", text, text.partition(": ")[2]
     failure = _target_failure(error)
@@ -273,54 +286,9 @@ def _target_failure(error: BaseException) -> dict[str, Any] | None:
     if model is None or not isinstance(error, model.TargetFailure):
         return None
     failure: Any = error
-    fields = {name: plain(getattr(failure, name)) for name in ("retryable", "status", "retry_after_s")}
+    fields = {name: getattr(failure, name) for name in ("retryable", "status", "retry_after_s")}
     class_ = failure.failure
-    return {**fields, "message": str(failure), "class": (class_.id, class_.label, class_.origin.value)}
-
-
-# Replies.
-
-
-def plain(value: Any, levels: int = 200) -> Any:
-    """Return a value of plain types and of PLAIN_CLASSES; anything else in it as it would be stored."""
-    if type(value) in _PLAIN or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int | float):
-        return int(value) if isinstance(value, int) else float(value)
-    if levels == 0:
-        return _stored(value)
-    kind = type(value)
-    if (kind.__module__, kind.__name__) in PLAIN_CLASSES:
-        fields = value if isinstance(value, tuple) else [getattr(value, name) for name in kind.__slots__]
-        return kind(*[plain(field, levels - 1) for field in fields])
-    if isinstance(value, list | tuple):
-        return (
-            [plain(item, levels - 1) for item in value]
-            if isinstance(value, list)
-            else tuple(plain(item, levels - 1) for item in value)
-        )
-    if isinstance(value, Mapping):
-        return {plain(key, levels - 1): plain(item, levels - 1) for key, item in value.items()}
-    return _stored(value)
-
-
-def _is_foreign(value: Any) -> bool:
-    """Return whether a value is neither plain, nor a container, nor one of PLAIN_CLASSES."""
-    kind = type(value)
-    known = isinstance(value, (*_PLAIN, list, tuple, Mapping))
-    return not known and (kind.__module__, kind.__name__) not in PLAIN_CLASSES
-
-
-def _stored(value: Any) -> Any:
-    """Return a value as the pipeline stores it: as JSON."""
-    # orjson and hashlib take 20 ms to import, and most functions return texts and numbers.
-    import orjson  # noqa: PLC0415
-
-    from eval_pipeline.fingerprints import to_json  # noqa: PLC0415
-
-    return orjson.loads(to_json(value))
+    return {**fields, "message": str(failure)[:_MOST_ERROR], "class": (class_.id, class_.label, class_.origin.value)}
 
 
 class _Printed(io.TextIOBase):
@@ -348,5 +316,6 @@ class _Printed(io.TextIOBase):
 
     def flush(self) -> None:
         texts, self._text = self._text, []
-        if texts:
-            self._worker.send("printed", self._name, "".join(texts))
+        text = "".join(texts)
+        for at in range(0, len(text), _MOST_PRINTED):
+            self._worker.send("printed", self._name, body=text_body(text[at : at + _MOST_PRINTED]))

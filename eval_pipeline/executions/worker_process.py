@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
 import signal
 import socket
 import struct
@@ -17,8 +16,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from eval_pipeline.executions import worker
-from eval_pipeline.executions.frames import FrameBuffer
+from eval_pipeline.executions.replies import HEADER, MOST_HEAD_BYTES, MOST_OTHER_BYTES
 from eval_pipeline.executions.started_programs import owner_variables
 from eval_pipeline.parsing.private_files import umask_of_programs
 from eval_pipeline.parsing.redacted_output import pass_on
@@ -29,6 +30,8 @@ _START = (
     "main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == 'shared')"
 )
 _READ = 1 << 16
+_BYTES_OF_CHARACTER = 4
+"""A text is limited by its characters."""
 _TICK_S = 1
 _ENDING_S = 2.0
 _OUTPUT_S = 0.5
@@ -40,20 +43,21 @@ IDLE_S = 60.0
 class WorkerProcess:
     """A worker and the thread that starts and reads it.
 
-    `received` gets every message, `ended` how the process ended, both in that thread. The thread lives as long as the
-    process: the process ends with the thread that started it.
+    `received` gets every message, its head and its body, `ended` how the process ended, both in that thread. The thread
+    lives as long as the process: the process ends with the thread that started it.
     """
 
     def __init__(
         self,
         *,
         shared: bool,
-        received: Callable[[WorkerProcess, tuple[Any, ...]], None],
+        received: Callable[[WorkerProcess, list[Any], bytearray], None],
         ended: Callable[[WorkerProcess, str], None],
         is_idle: Callable[[WorkerProcess], bool],
     ) -> None:
         self.calls: dict[int, Any] = {}
         self.loaded: set[object] = set()
+        self.most_bytes = 0
         self.retiring = False
         self.blocked_by: int | None = None
         self._received = received
@@ -123,7 +127,7 @@ class WorkerProcess:
             how = self._read()
         except OSError as error:
             how = f"could not be started: {error}"
-        except pickle.UnpicklingError as error:
+        except ValueError as error:
             how = f"sent what cannot be read: {error}"
         finally:
             self._finish(how)
@@ -153,24 +157,45 @@ class WorkerProcess:
         return process
 
     def _read(self) -> str:
-        """Read until the connection or the process ends; return how it ended."""
-        buffer = FrameBuffer()
-        while True:
+        """Read until the connection or the process ends; return how it ended. Raises ValueError for what is no message,
+        or is larger than what the calls under way may return: nothing of it is kept."""
+        while (header := self._receive(HEADER.size)) is not None:
+            head_size, body_size = HEADER.unpack(header)
+            most = _BYTES_OF_CHARACTER * self.most_bytes + MOST_OTHER_BYTES
+            if head_size > MOST_HEAD_BYTES or body_size > most:
+                raise ValueError(f"a message of {(head_size + body_size) / 1e6:,.0f} MB")
+            content = self._receive(head_size)
+            body = self._receive(body_size)
+            if content is None or body is None:
+                break
+            self._received(self, _head_of(content), body)
+        return self._exit()
+
+    def _receive(self, size: int) -> bytearray | None:
+        """Return so many bytes; None when the connection or the process ends before."""
+        data = bytearray(size)
+        rest = memoryview(data)
+        while rest:
             try:
-                data = self._ours.recv(_READ)
+                count = self._ours.recv_into(rest, min(len(rest), _READ))
             except BlockingIOError:
-                if self._process is None or self._process.poll() is not None:
-                    break  # a child of its own may hold the connection open
-                if time.monotonic() - self._used > IDLE_S and self._is_idle(self):
-                    self.end()
+                if self._is_over():
+                    return None
                 continue
             except OSError:
-                break
-            if not data:
-                break
-            for message in buffer.feed(data):
-                self._received(self, message)
-        return self._exit()
+                return None
+            if not count:
+                return None
+            rest = rest[count:]
+        return data
+
+    def _is_over(self) -> bool:
+        """Return whether the process has ended (a child of its own may hold the connection open); end an idle one."""
+        if self._process is None or self._process.poll() is not None:
+            return True
+        if time.monotonic() - self._used > IDLE_S and self._is_idle(self):
+            self.end()
+        return False
 
     def _exit(self) -> str:
         assert self._process is not None  # it was read from
@@ -191,6 +216,14 @@ class WorkerProcess:
         self._ours.close()
         self._theirs.close()
         self._ended(self, how)
+
+
+def _head_of(content: bytearray) -> list[Any]:
+    """Return the head of a message. Raises ValueError."""
+    head: Any = orjson.loads(content)
+    if not isinstance(head, list) or len(head) < 2 or not all(isinstance(item, str | int) for item in head):
+        raise ValueError("a message without a kind")
+    return head
 
 
 def _output_beside(ours: object) -> int:

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,10 +24,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import orjson
+
+from eval_pipeline.errors import error_text
 from eval_pipeline.executions.frames import pack
-from eval_pipeline.executions.function_facts import FunctionFacts
+from eval_pipeline.executions.function_facts import FunctionFacts, facts_from
+from eval_pipeline.executions.replies import text_of
 from eval_pipeline.executions.started_programs import OWNER
 from eval_pipeline.executions.worker_process import WorkerProcess
+from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 from eval_pipeline.parsing.user_modules import FunctionReference, module_versions
 
 GRACE_S = 2.0
@@ -57,17 +62,33 @@ class WorkerDied(Exception):
     """The process of a function ended while it was called."""
 
 
+class TooMuchReturned(Exception):
+    """A function returned more than it may; `beginning` is the start of it."""
+
+    def __init__(self, beginning: bytes) -> None:
+        super().__init__("the function returned more than it may")
+        self.beginning = beginning
+
+
 class BlockedByAnother(TimeoutError):
     """A call reached its time limit while another one blocked the event loop of its worker."""
 
 
 class FunctionCall(NamedTuple):
-    """A call of a function. `as_text`: a value that only the worker has is returned as its text, not as JSON."""
+    """A call of a function. `as_score`: what is no score is returned as its text, not as JSON. `most_bytes` is the most
+    that it may return."""
 
     reference: FunctionReference | None
     positional: Sequence[Any] = ()
     keywords: Mapping[str, Any] = MappingProxyType({})
-    as_text: bool = False
+    as_score: bool = False
+    most_bytes: int = int(DEFAULT_OUTPUT_MB * 1_000_000)
+
+
+class OutcomeFields(NamedTuple):
+    """The fields of an Outcome that a function returned, as JSON: nobody has checked them."""
+
+    fields: list[Any]
 
 
 class ForeignValue:
@@ -89,6 +110,7 @@ class _Request:
     reference: FunctionReference
     frame: bytes
     future: Future[Any]
+    most_bytes: int
     since: float = field(default_factory=time.monotonic)
     alone: bool = False
     given_up: bool = False
@@ -115,7 +137,7 @@ class WorkerPool:
 
         Raises FunctionError, WorkerDied, TimeoutError, BlockedByAnother, and what pickling the arguments raises.
         """
-        request = self._submit("call", *call)
+        request = self._submit("call", *call, most_bytes=call.most_bytes)
         future = asyncio.wrap_future(request.future)
         future.add_done_callback(_retrieve)
         try:
@@ -133,14 +155,14 @@ class WorkerPool:
 
     def call_and_wait(self, call: FunctionCall, timeout_s: float) -> Any:
         """Return what `call` returns, in a thread without an event loop."""
-        return self._wait(self._submit("call", *call), timeout_s)
+        return self._wait(self._submit("call", *call, most_bytes=call.most_bytes), timeout_s)
 
     def describe(self, reference: FunctionReference) -> FunctionFacts:
         """Return the facts of a function. Raises FunctionError, WorkerDied and TimeoutError."""
         facts = self._facts.get(reference)
         if facts is None:
             request = self._submit("describe", reference)
-            facts = self._facts[reference] = FunctionFacts(*self._wait(request, IMPORT_LIMIT_S))
+            facts = self._facts[reference] = facts_from(self._wait(request, IMPORT_LIMIT_S))
         return facts
 
     def _wait(self, request: _Request, timeout_s: float) -> Any:
@@ -163,12 +185,12 @@ class WorkerPool:
         for worker in workers:
             worker.join()
 
-    def _submit(self, kind: str, reference: FunctionReference | None, *arguments: Any) -> _Request:
+    def _submit(self, kind: str, reference: FunctionReference | None, *arguments: Any, most_bytes: int = 0) -> _Request:
         if reference is None:
             raise ValueError("a function that only this process has cannot be called in a worker")
         id_ = next(_IDS)
         frame = pack((kind, id_, tuple(reference), *arguments))
-        request = _Request(id_, reference, frame, Future())
+        request = _Request(id_, reference, frame, Future(), most_bytes=most_bytes)
         request.future.set_running_or_notify_cancel()  # nobody but its reply ends it
         with self._lock:
             self._waiting.append(request)
@@ -189,6 +211,7 @@ class WorkerPool:
             request.begun = now if request.reference in worker.loaded else None
             worker.loaded.add(request.reference)
             worker.calls[request.id] = request
+            worker.most_bytes = max(call.most_bytes for call in worker.calls.values())
             worker.send(request.frame)
 
     def _worker_for(self, request: _Request) -> WorkerProcess | None:
@@ -228,10 +251,10 @@ class WorkerPool:
             worker.retiring = not worker.calls
             return worker.retiring
 
-    def _receive(self, worker: WorkerProcess, message: tuple[Any, ...]) -> None:
-        kind, id_, *rest = message
+    def _receive(self, worker: WorkerProcess, head: list[Any], body: bytearray) -> None:
+        kind, id_, *rest = head
         if kind == "printed":
-            _print(id_, *rest)
+            _print(str(id_), text_of(body))
             return
         if kind == "blocked":
             with self._lock:
@@ -247,7 +270,7 @@ class WorkerPool:
             self._retire_if_done(worker)
             self._send_waiting()
         if request is not None and not request.given_up:
-            _resolve(request.future, kind, rest)
+            _resolve(request.future, kind, rest, body)
 
     def _worker_ended(self, worker: WorkerProcess, how: str) -> None:
         with self._lock:
@@ -366,7 +389,7 @@ def _surroundings() -> tuple[object, ...]:
 
 def _print(stream: str, text: str) -> None:
     """Write what a function printed to our own standard output or error."""
-    target = getattr(sys, stream)
+    target = sys.stderr if stream == "stderr" else sys.stdout
     try:
         target.write(text)
         target.flush()
@@ -382,11 +405,24 @@ def _retrieve(future: asyncio.Future[Any]) -> None:
         future.exception()
 
 
-def _resolve(future: Future[Any], kind: str, rest: Sequence[Any]) -> None:
-    if kind == "error":
-        future.set_exception(FunctionError(*rest))
-    else:
-        future.set_result(ForeignValue(rest[0]) if kind == "text" else rest[0])
+def _resolve(future: Future[Any], kind: str, rest: Sequence[Any], body: bytearray) -> None:
+    try:
+        if kind == "error":
+            future.set_exception(FunctionError(str(rest[0]), *orjson.loads(body)))
+        elif kind == "cut":
+            future.set_exception(TooMuchReturned(bytes(body)))
+        else:
+            future.set_result(_READERS[kind](body))
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        future.set_exception(WorkerDied(f"the process of the function sent what cannot be read: {error_text(error)}"))
+
+
+_READERS: Mapping[str, Callable[[bytearray], Any]] = {
+    "text": text_of,
+    "value": orjson.loads,
+    "outcome": lambda body: OutcomeFields(orjson.loads(body)),
+    "foreign": lambda body: ForeignValue(text_of(body)),
+}
 
 
 def _is_blocked_by_another(request: _Request) -> bool:

@@ -244,7 +244,7 @@ def test_what_a_function_and_its_programs_write_past_print_is_redacted(
 def test_values_that_only_the_worker_has_come_back_as_they_are_stored(tmp_path: Path) -> None:
     (answer,) = outcomes(adapter_of(tmp_path, "odd"), tmp_path, ["a"])
 
-    assert answer == [[1, 2], (1, 2), "<class 'os._Environ'>", "<class 'float'>"]
+    assert answer == [[1, 2], [1, 2], "<class 'os._Environ'>", "<class 'float'>"]
 
 
 def test_large_prompts_and_answers_pass(tmp_path: Path) -> None:

@@ -16,7 +16,14 @@ from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.threads import in_own_task, in_thread, is_interruption
 from eval_pipeline.executions.user_functions import UserFunction
-from eval_pipeline.executions.workers import BlockedByAnother, FunctionCall, FunctionError, WorkerDied, WorkerPool
+from eval_pipeline.executions.workers import (
+    BlockedByAnother,
+    FunctionCall,
+    FunctionError,
+    TooMuchReturned,
+    WorkerDied,
+    WorkerPool,
+)
 from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass, Origin
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
@@ -82,13 +89,15 @@ class Python:
     async def execute(self, call: Call) -> RawExecution:
         try:
             payload = _payload(await self._answer(call))
-            text = _text_of(payload)
+            text = b"" if self.keeps_time else _text_of(payload)  # a worker measures what it sends
         except TargetFailure:
             raise
         except FunctionError as error:
             raise _failure_of(error) from None
         except WorkerDied as error:
             raise TargetFailure(TARGET_CRASH, str(error)) from None
+        except TooMuchReturned as error:
+            raise self._too_large(error.beginning, call) from None
         except BaseException as error:
             # The user's function is the system under test: all that it raises, exits included, fails the target.
             if is_interruption(error):
@@ -98,15 +107,18 @@ class Python:
         return RawExecution(format="python", payload=payload)
 
     def _check_size(self, text: str | bytes, call: Call) -> None:
-        """Raise TargetFailure for an answer above the limit; its beginning is kept as a file."""
-        if len(text) <= self._max_bytes:
-            return
+        """Raise TargetFailure for an answer above the limit."""
+        if len(text) > self._max_bytes:
+            kept = text[: self._max_bytes]
+            raise self._too_large(kept if isinstance(kept, bytes) else kept.encode("utf-8", "replace"), call)
+
+    def _too_large(self, beginning: bytes, call: Call) -> TargetFailure:
+        """Return the failure of an answer above the limit; its beginning is kept as a file."""
         call.folder.mkdir(parents=True, exist_ok=True)
         path = call.folder / "output"
-        kept = text[: self._max_bytes]
-        path.write_bytes(kept if isinstance(kept, bytes) else kept.encode("utf-8", "replace"))
+        path.write_bytes(beginning)
         problem = f"the answer exceeds the limit of {self._max_bytes / 1e6:g} MB (max_output_mb); the rest was cut"
-        raise TargetFailure(OUTPUT_LIMIT, problem, raw=RawExecution(format="python", files={"output": path}))
+        return TargetFailure(OUTPUT_LIMIT, problem, raw=RawExecution(format="python", files={"output": path}))
 
     async def close(self) -> None:
         return None
@@ -114,7 +126,7 @@ class Python:
     async def _answer(self, call: Call) -> Any:
         positional, named = _bound_arguments(self._facts, call, self._arguments)
         if self._pool is not None and self._function.reference is not None:
-            request = FunctionCall(self._function.reference, positional, named)
+            request = FunctionCall(self._function.reference, positional, named, most_bytes=self._max_bytes)
             return await _called_in_worker(self._pool, request, call.timeout_s)
         function = self._function.here
         if inspect.iscoroutinefunction(function):

@@ -12,14 +12,21 @@ from pydantic import ConfigDict, Field
 from eval_pipeline.errors import error_text
 from eval_pipeline.executions.model import Isolation
 from eval_pipeline.executions.user_functions import UserFunction
-from eval_pipeline.executions.workers import FunctionCall, FunctionError, WorkerDied, WorkerPool
+from eval_pipeline.executions.workers import (
+    FunctionCall,
+    FunctionError,
+    OutcomeFields,
+    TooMuchReturned,
+    WorkerDied,
+    WorkerPool,
+)
 from eval_pipeline.parsing.imports import cached_fingerprint, import_roots
 from eval_pipeline.parsing.user_modules import module_imports
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text
 from eval_pipeline.scores.evaluators.javascript import FILE_PREFIX, named_function
 from eval_pipeline.scores.grading.grader import Share
-from eval_pipeline.scores.model import Outcome, Subject
+from eval_pipeline.scores.model import Finding, Outcome, Subject, SubScore
 from eval_pipeline.scores.programs import python_code
 from eval_pipeline.scores.programs.command import DEFAULT_TIMEOUT_S
 from eval_pipeline.scores.programs.python_code import compile_check, resolve_awaitable
@@ -27,6 +34,7 @@ from eval_pipeline.scores.programs.reply import OnError, apply_error_policy, pro
 from eval_pipeline.scores.programs.verdict import check_context, value_outcome
 
 DEFAULT_FUNCTION = "get_assert"
+_NOT_FINITE = ("nan", "inf", "-inf")
 _CODE = f"{python_code.__name__}:{python_code.run_check.__name__}"
 
 
@@ -113,7 +121,7 @@ class PythonFunction:
             text = error.text
         elif isinstance(error, TimeoutError) and self._function_for(subject).isolated:
             text = f"it took longer than {self._limit_s(subject):g} s and was ended"
-        elif isinstance(error, WorkerDied):
+        elif isinstance(error, WorkerDied | TooMuchReturned):
             text = str(error)
         elif self.on_error == "fail":
             text = error_text(error)
@@ -127,7 +135,7 @@ class PythonFunction:
         return apply_error_policy(self._outcome_of(value), self.on_error)
 
     def _outcome_of(self, value: Any) -> Outcome:
-        if self.value is None or value is None or isinstance(value, Outcome):
+        if self.value is None or value is None or isinstance(value, Outcome | OutcomeFields):
             return as_outcome(value)
         return value_outcome(value, self.threshold)
 
@@ -154,9 +162,10 @@ class PythonFunction:
         pool = function.pool(shared=False) if function.isolated else None
         reference = function.reference
         if self.value is not None and not self.value.startswith(FILE_PREFIX):
-            return pool, FunctionCall(reference, (self.value, subject.output, check_context(subject, self.config)))
+            positional = self.value, subject.output, check_context(subject, self.config)
+            return pool, FunctionCall(reference, positional, as_score=True)
         named = self._arguments_of(subject, [name for name, _ in function.facts(pool).parameters])
-        return pool, FunctionCall(reference, (), named, as_text=True)
+        return pool, FunctionCall(reference, (), named, as_score=True)
 
     def _arguments_of(self, subject: Subject, parameters: Sequence[str]) -> dict[str, Any]:
         case = subject.case
@@ -179,8 +188,22 @@ def _call_here(function: UserFunction, call: FunctionCall) -> Any:
     return resolve_awaitable(function.here(*call.positional, **call.keywords))
 
 
+def _outcome_from(value: Any, reason: Any, findings: Any, details: Any, members: Any, passes: Any) -> Outcome:
+    """Return the outcome of these fields. Raises what another number of fields raises."""
+    return Outcome(
+        float(value) if value in _NOT_FINITE else value,
+        reason,
+        tuple(Finding(*finding) for finding in findings),
+        details,
+        tuple(SubScore(*member) for member in members),
+        passes,
+    )
+
+
 def as_outcome(value: Any) -> Outcome:
     """Convert a function's result to an outcome. Raises TypeError for an unsupported type."""
+    if isinstance(value, OutcomeFields):
+        return _outcome_from(*value.fields)
     if isinstance(value, Outcome):
         return value
     if value is None:
