@@ -7,14 +7,17 @@ from __future__ import annotations
 import io
 import pickle
 import struct
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from copyreg import dispatch_table
 from functools import cache
+from itertools import repeat
 from operator import attrgetter
 from types import MappingProxyType, MemberDescriptorType
-from typing import Any
+from typing import Any, NamedTuple
 
 HEADER = struct.Struct("<Q")
+_LONG = 8
 _OURS = f"{__name__.partition('.')[0]}."
 
 
@@ -35,6 +38,50 @@ def rebuilt(class_: type, values: Sequence[Any]) -> Any:
     return value
 
 
+def rebuilt_tuple(length: int, groups: Sequence[tuple[type, Sequence[int], Sequence[Sequence[Any]]]]) -> Any:
+    """Return a tuple of values of our dataclasses, from the positions and the fields of each class. Fields are set
+    column by column, which takes half of the time."""
+    items: list[Any] = [None] * length
+    for class_, positions, columns in groups:
+        values: list[Any] = list(map(object.__new__, repeat(class_, len(positions))))
+        for put, column in zip(_setters(class_), columns, strict=True):
+            deque(map(put, values, column), maxlen=0)
+        for position, value in zip(positions, values, strict=True):
+            items[position] = value
+    return tuple(items)
+
+
+class _Column(NamedTuple):
+    """A long tuple of values of our dataclasses, such as the events of a report."""
+
+    items: tuple[Any, ...]
+
+
+def _reduce_column(column: _Column) -> tuple[Any, ...]:
+    positions = defaultdict[type, list[int]](list)
+    for position, item in enumerate(column.items):
+        positions[type(item)].append(position)
+    groups = [(class_, places, _columns(class_, [column.items[at] for at in places]))
+              for class_, places in positions.items()]  # fmt: skip
+    return rebuilt_tuple, (len(column.items), groups)
+
+
+def _columns(class_: type, items: Sequence[Any]) -> list[list[Any]]:
+    return [list(map(attrgetter(descriptor.__name__), items)) for descriptor in _descriptors(class_)]
+
+
+def _packed(value: Any) -> Any:
+    """Return a field of a dataclass as it is pickled."""
+    if type(value) is not tuple or len(value) < _LONG or not all(map(_is_ours, set(map(type, value)))):
+        return value
+    return _Column(value)
+
+
+@cache
+def _is_ours(class_: type) -> bool:
+    return len(_descriptors(class_)) > 1 and class_.__module__.startswith(_OURS)
+
+
 @cache
 def _setters(class_: type) -> tuple[Callable[[Any, Any], None], ...]:
     return tuple(descriptor.__set__ for descriptor in _descriptors(class_))
@@ -52,14 +99,14 @@ class _Reducers(dict[type, Callable[[Any], Any]]):
 
     def __missing__(self, class_: type) -> Callable[[Any], Any]:
         names = [descriptor.__name__ for descriptor in _descriptors(class_)]
-        if len(names) < 2 or not class_.__module__.startswith(_OURS):
+        if not _is_ours(class_):
             raise KeyError(class_)  # pickle's own way
         values = attrgetter(*names)
-        self[class_] = reducer = lambda value: (rebuilt, (class_, values(value)))
+        self[class_] = reducer = lambda value: (rebuilt, (class_, [*map(_packed, values(value))]))
         return reducer
 
 
-_REDUCERS = _Reducers({**dispatch_table, MappingProxyType: _reduce_view})
+_REDUCERS = _Reducers({**dispatch_table, MappingProxyType: _reduce_view, _Column: _reduce_column})
 
 
 def pack(message: object) -> bytes:
