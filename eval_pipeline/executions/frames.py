@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 HEADER = struct.Struct("<Q")
 _LONG = 8
+"""Tuples from this length on are packed field by field."""
+_MOST_KEPT_BYTES = 1_000_000
 _OURS = f"{__name__.partition('.')[0]}."
 
 
@@ -94,6 +96,29 @@ def _descriptors(class_: type) -> tuple[MemberDescriptorType, ...]:
     return tuple(field for field in fields if isinstance(field, MemberDescriptorType))
 
 
+class _Kept:
+    """The long value that was packed last: several evaluators take the same report."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Any, bytes] = None, b""
+
+    def packed(self, value: Any, fields: Sequence[Any]) -> bytes:
+        """Return the class and the fields of a value, pickled."""
+        last, content = self._last
+        if last is not value:
+            content = _dumped((type(value), fields))
+            self._last = (value, content) if len(content) <= _MOST_KEPT_BYTES else (None, b"")
+        return content
+
+
+_KEPT = _Kept()
+
+
+def rebuilt_from(content: bytes) -> Any:
+    """Return a value from its pickled class and fields."""
+    return rebuilt(*pickle.loads(content))
+
+
 class _Reducers(dict[type, Callable[[Any], Any]]):
     """How values are pickled, by their class."""
 
@@ -102,7 +127,14 @@ class _Reducers(dict[type, Callable[[Any], Any]]):
         if not _is_ours(class_):
             raise KeyError(class_)  # pickle's own way
         values = attrgetter(*names)
-        self[class_] = reducer = lambda value: (rebuilt, (class_, [*map(_packed, values(value))]))
+
+        def reducer(value: Any) -> tuple[Any, ...]:
+            fields = [*map(_packed, values(value))]
+            if any(type(field) is _Column for field in fields):
+                return rebuilt_from, (_KEPT.packed(value, fields),)
+            return rebuilt, (class_, fields)
+
+        self[class_] = reducer
         return reducer
 
 
@@ -111,11 +143,13 @@ _REDUCERS = _Reducers({**dispatch_table, MappingProxyType: _reduce_view, _Column
 
 def pack(message: object) -> bytes:
     """Return a message as a frame. Raises what cannot be pickled raises."""
-    buffer = io.BytesIO(HEADER.pack(0))
-    buffer.seek(HEADER.size)
+    content = _dumped(message)
+    return HEADER.pack(len(content)) + content
+
+
+def _dumped(value: object) -> bytes:
+    buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, 5)
     pickler.dispatch_table = _REDUCERS
-    pickler.dump(message)
-    frame = buffer.getbuffer()
-    HEADER.pack_into(frame, 0, len(frame) - HEADER.size)
-    return frame.tobytes()
+    pickler.dump(value)
+    return buffer.getvalue()
