@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation
+from eval_pipeline.executions.function_calls import FunctionError, WorkerDied
 from eval_pipeline.executions.function_facts import FunctionFacts, describe
 from eval_pipeline.executions.model import Isolation
-from eval_pipeline.executions.workers import IMPORT_LIMIT_S, FunctionError, WorkerDied, WorkerPool, pool_for
+from eval_pipeline.executions.workers import IMPORT_LIMIT_S, WorkerPool, pool_for
 from eval_pipeline.parsing.user_modules import FunctionReference, function_reference, import_function
 
 

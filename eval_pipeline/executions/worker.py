@@ -19,6 +19,7 @@ import importlib
 import io
 import os
 import pickle
+import resource
 import signal
 import socket
 import sys
@@ -35,6 +36,8 @@ from eval_pipeline.parsing.module_files import importing_from, run_module
 
 _PR_SET_PDEATHSIG = 1
 _LINE = 8_192
+NO_MEMORY = 71
+"""The exit code of a worker that has no memory left for a reply."""
 _MOST_PRINTED = 200_000
 _MOST_ERROR = 100_000
 _BLOCKED_S = 0.25
@@ -43,9 +46,10 @@ _COROUTINE = 0x80
 """The flag of the code of an `async def` function: `inspect.CO_COROUTINE`, but inspect takes 15 ms to import."""
 
 
-def main(descriptor: int, parent: int, shared: bool) -> None:
+def main(descriptor: int, parent: int, shared: bool, memory_bytes: int) -> None:
     """Serve requests until the pipeline closes the connection; `shared` carries several calls at once."""
     _end_with(parent)
+    _limit_memory(memory_bytes)
     with socket.socket(fileno=descriptor) as connection:
         connection.set_inheritable(False)
         Worker(connection, shared).serve()
@@ -62,6 +66,15 @@ def _end_with(parent: int) -> None:
         os._exit(1)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 — no pathlib here
         file.write("1000")
+
+
+def _limit_memory(memory_bytes: int) -> None:
+    """Limit what this process, and each that it starts, may write to in memory: above it is a MemoryError. The limit of
+    addresses (RLIMIT_AS) would count what is only reserved, 8 MB and more for a thread."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 class _Reply(NamedTuple):
@@ -99,6 +112,8 @@ class Worker:
                 data = stream.read(*HEADER.unpack(header))
                 try:
                     kind, *arguments = pickle.loads(data)
+                except MemoryError:
+                    os._exit(NO_MEMORY)
                 except Exception as error:
                     raise SystemExit(f"a request could not be read: {error_text(error)}") from error
                 handlers[kind](*arguments)
@@ -140,12 +155,22 @@ class Worker:
             self._loop.call_soon_threadsafe(awaited.cancel)
 
     def _reply(self, reply: _Reply, call: Callable[[], Any]) -> None:
-        """Send what a call returns, or what it raises, an exit included."""
+        """Send what a call returns, or what it raises, an exit included. Without memory for that, end the process."""
+        try:
+            self._send_reply(reply, call)
+        except MemoryError:
+            os._exit(NO_MEMORY)
+
+    def _send_reply(self, reply: _Reply, call: Callable[[], Any]) -> None:
+        raised: BaseException | None = None
         try:
             kind, body = value_body(call(), reply.most_bytes, reply.as_score)
             head = [kind, reply.id]
         except BaseException as error:  # noqa: BLE001 — the boundary to the user's code; it becomes a reply
-            kind, *fields = _error_fields(error)
+            raised = error.with_traceback(None)  # its frames hold what the function has in memory
+            raised.__context__ = None
+        if raised is not None:
+            kind, *fields = _error_fields(raised)
             head, body = ["error", reply.id, kind], json_body(fields)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # the function may have put a stream of its own here
@@ -271,6 +296,8 @@ def _load(module: str, attribute: str, folder: str, private: str | None, file: s
 def _error_fields(error: BaseException) -> tuple[str, str, Any]:
     """Return the kind of an exception, its text, and what else the caller needs of it."""
     text = error_text(error)[:_MOST_ERROR]
+    if isinstance(error, MemoryError):
+        return "memory", text, None
     if isinstance(error, AssertionError):
         return "assertion", text, text.partition(": ")[2]
     failure = _target_failure(error)

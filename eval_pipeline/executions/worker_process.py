@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -27,7 +28,7 @@ from eval_pipeline.parsing.redacted_output import pass_on
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[4]); "
     f"from {worker.main.__module__} import main; "
-    "main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == 'shared')"
+    "main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == 'shared', int(sys.argv[5]))"
 )
 _READ = 1 << 16
 _BYTES_OF_CHARACTER = 4
@@ -36,6 +37,7 @@ _TICK_S = 1
 _ENDING_S = 2.0
 _OUTPUT_S = 0.5
 """How long the last lines of a process that has ended may take; a program that left its group may hold its output."""
+_CONTAINER_LIMITS = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"
 IDLE_S = 60.0
 """A worker without a call for so long is ended; the next call starts another one."""
 
@@ -51,6 +53,7 @@ class WorkerProcess:
         self,
         *,
         shared: bool,
+        memory_bytes: int,
         received: Callable[[WorkerProcess, list[Any], bytearray], None],
         ended: Callable[[WorkerProcess, str], None],
         is_idle: Callable[[WorkerProcess], bool],
@@ -58,6 +61,7 @@ class WorkerProcess:
         self.calls: dict[int, Any] = {}
         self.loaded: set[object] = set()
         self.most_bytes = 0
+        self.memory_bytes = memory_bytes
         self.retiring = False
         self.blocked_by: int | None = None
         self._received = received
@@ -137,7 +141,17 @@ class WorkerProcess:
         path = json.dumps([str(folder) for folder in sys.path])
         mode = "shared" if shared else "alone"
         env = {**os.environ, **owner_variables()}
-        command = [sys.executable, "-P", "-c", _START, str(descriptor), str(os.getpid()), mode, path]
+        command = [
+            sys.executable,
+            "-P",
+            "-c",
+            _START,
+            str(descriptor),
+            str(os.getpid()),
+            mode,
+            path,
+            str(self.memory_bytes),
+        ]
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -204,7 +218,7 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             code = self._process.wait()
-        return exit_text(code)
+        return no_memory_text(self.memory_bytes) if code == worker.NO_MEMORY else exit_text(code)
 
     def _finish(self, how: str) -> None:
         """Release everything; children that the function left behind end, too."""
@@ -229,6 +243,20 @@ def _head_of(content: bytearray) -> list[Any]:
 def _output_beside(ours: object) -> int:
     """Return where a worker's output goes: into a pipe, nowhere when this process was started without that output."""
     return subprocess.DEVNULL if ours is None else subprocess.PIPE
+
+
+def no_memory_text(memory_bytes: int) -> str:
+    """Return what became of a process that reached its limit of memory, in words."""
+    return f"needed more memory than a worker may have: {memory_bytes / 1e6:,.0f} MB (max_memory_mb)"
+
+
+def usual_memory_bytes() -> int:
+    """Return the limit of memory of a worker where none is set: half of what the machine or the container has."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in _CONTAINER_LIMITS:
+        with contextlib.suppress(OSError, ValueError):
+            total = min(total, int(Path(name).read_text()))
+    return total // 2
 
 
 def exit_text(code: int) -> str:

@@ -16,23 +16,21 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
-from eval_pipeline.errors import error_text
 from eval_pipeline.executions.frames import pack
+from eval_pipeline.executions.function_calls import BlockedByAnother, FunctionCall, WorkerDied, resolve
 from eval_pipeline.executions.function_facts import FunctionFacts, facts_from
 from eval_pipeline.executions.replies import text_of
 from eval_pipeline.executions.started_programs import OWNER
-from eval_pipeline.executions.worker_process import WorkerProcess
-from eval_pipeline.failures import DEFAULT_OUTPUT_MB
+from eval_pipeline.executions.worker_process import WorkerProcess, no_memory_text, usual_memory_bytes
 from eval_pipeline.parsing.user_modules import FunctionReference, module_versions
 
 GRACE_S = 2.0
@@ -47,64 +45,10 @@ MOST_SHARED = 4
 """How many workers a shared pool has at most: one takes all calls, until it is blocked or its functions run alone."""
 
 
-class FunctionError(Exception):
-    """A function in a worker raised: `kind` is `assertion`, `exception`, `exit`, `not-callable` or `failure` (a
-    TargetFailure); `text` is the type and message of the exception."""
-
-    def __init__(self, kind: str, text: str, details: Any = None) -> None:
-        super().__init__(text)
-        self.kind = kind
-        self.text = text
-        self.details = details
-
-
-class WorkerDied(Exception):
-    """The process of a function ended while it was called."""
-
-
-class TooMuchReturned(Exception):
-    """A function returned more than it may; `beginning` is the start of it."""
-
-    def __init__(self, beginning: bytes) -> None:
-        super().__init__("the function returned more than it may")
-        self.beginning = beginning
-
-
-class BlockedByAnother(TimeoutError):
-    """A call reached its time limit while another one blocked the event loop of its worker."""
-
-
-class FunctionCall(NamedTuple):
-    """A call of a function. `as_score`: what is no score is returned as its text, not as JSON. `most_bytes` is the most
-    that it may return."""
-
-    reference: FunctionReference | None
-    positional: Sequence[Any] = ()
-    keywords: Mapping[str, Any] = MappingProxyType({})
-    as_score: bool = False
-    most_bytes: int = int(DEFAULT_OUTPUT_MB * 1_000_000)
-
-
-class OutcomeFields(NamedTuple):
-    """The fields of an Outcome that a function returned, as JSON: nobody has checked them."""
-
-    fields: list[Any]
-
-
-class ForeignValue:
-    """A value that only the worker has; its text is that of the value."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __repr__(self) -> str:
-        return self._text
-
-
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A request on its way: as a frame, and who waits for it. `alone`: no other call may be in its worker. `begun` is
-    when its function was loaded and called."""
+    """A request on its way: as a frame, and who waits for it. `alone`: no other call may be in its worker;
+    `accompanied`: there was one. `begun` is when its function was loaded and called."""
 
     id: int
     reference: FunctionReference
@@ -113,6 +57,7 @@ class _Request:
     most_bytes: int
     since: float = field(default_factory=time.monotonic)
     alone: bool = False
+    accompanied: bool = False
     given_up: bool = False
     worker: WorkerProcess | None = None
     begun: float | None = None
@@ -210,6 +155,8 @@ class WorkerPool:
             request.worker, request.since = worker, now
             request.begun = now if request.reference in worker.loaded else None
             worker.loaded.add(request.reference)
+            for call in (*worker.calls.values(), request) if worker.calls else ():
+                call.accompanied = True
             worker.calls[request.id] = request
             worker.most_bytes = max(call.most_bytes for call in worker.calls.values())
             worker.send(request.frame)
@@ -228,7 +175,11 @@ class WorkerPool:
 
     def _start(self) -> WorkerProcess:
         worker = WorkerProcess(
-            shared=self._shared, received=self._receive, ended=self._worker_ended, is_idle=self._is_idle
+            shared=self._shared,
+            memory_bytes=_MEMORY.bytes,
+            received=self._receive,
+            ended=self._worker_ended,
+            is_idle=self._is_idle,
         )
         self._workers.append(worker)
         _POOLS.add(self)
@@ -267,10 +218,23 @@ class WorkerPool:
             return
         with self._lock:
             request = worker.calls.pop(id_, None)
+            if rest == ["memory"]:
+                worker.retiring = True  # what the function keeps is in the way of other calls
+                if request is not None and request.accompanied and not request.alone:
+                    self._repeat_alone([request])
+                    request = None
+                body = bytearray(orjson.dumps([f"the function {no_memory_text(worker.memory_bytes)}"]))
             self._retire_if_done(worker)
             self._send_waiting()
         if request is not None and not request.given_up:
-            _resolve(request.future, kind, rest, body)
+            resolve(request.future, kind, rest, body)
+
+    def _repeat_alone(self, lost: Sequence[_Request]) -> None:
+        """Make calls again, each by itself: one of them, nobody knows which, was too much for their worker."""
+        for request in lost:
+            request.alone, request.since = True, time.monotonic()
+            request.worker = request.begun = None
+        self._waiting.extendleft(reversed(lost))
 
     def _worker_ended(self, worker: WorkerProcess, how: str) -> None:
         with self._lock:
@@ -283,10 +247,7 @@ class WorkerPool:
                 lost = []
             if lost:
                 self._shared = False  # which of them did it is found out by repeating each by itself
-                for request in lost:
-                    request.alone, request.since = True, time.monotonic()
-                    request.worker = request.begun = None
-                self._waiting.extendleft(reversed(lost))
+                self._repeat_alone(lost)
             self._send_waiting()
 
     def _give_up(self, request: _Request) -> None:
@@ -346,9 +307,29 @@ def pool_for(reference: FunctionReference, *, shared: bool, anew: bool = False) 
         return pool
 
 
+class _Memory:
+    """How much memory a worker may have that is started now."""
+
+    def __init__(self) -> None:
+        self.bytes = usual_memory_bytes()
+
+    def limit(self, megabytes: float | None) -> None:
+        """Set the limit; workers that run with another one end."""
+        limit = usual_memory_bytes() if megabytes is None else int(megabytes * 1_000_000)
+        if limit != self.bytes:
+            self.bytes = limit
+            for pool in list(_POOLS):
+                pool.end()
+
+
+_MEMORY = _Memory()
+
+
 @contextmanager
-def workers_in_use() -> Iterator[None]:
-    """Keep workers for a while; they end with the last block that uses them."""
+def workers_in_use(max_memory_mb: float | None = None) -> Iterator[None]:
+    """Keep workers for a while; they end with the last block that uses them. `max_memory_mb` is the most memory of one
+    (None: half of the machine's)."""
+    _MEMORY.limit(max_memory_mb)
     user = object()
     with _FINDING:
         _USERS.append(user)
@@ -360,6 +341,7 @@ def workers_in_use() -> Iterator[None]:
             last = not _USERS
         if last:
             end_workers()
+            _MEMORY.limit(None)
 
 
 def end_workers() -> None:
@@ -403,26 +385,6 @@ def _retrieve(future: asyncio.Future[Any]) -> None:
     """Mark the exception of a future as seen: asyncio prints those of calls that were cancelled meanwhile."""
     if not future.cancelled():
         future.exception()
-
-
-def _resolve(future: Future[Any], kind: str, rest: Sequence[Any], body: bytearray) -> None:
-    try:
-        if kind == "error":
-            future.set_exception(FunctionError(str(rest[0]), *orjson.loads(body)))
-        elif kind == "cut":
-            future.set_exception(TooMuchReturned(bytes(body)))
-        else:
-            future.set_result(_READERS[kind](body))
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        future.set_exception(WorkerDied(f"the process of the function sent what cannot be read: {error_text(error)}"))
-
-
-_READERS: Mapping[str, Callable[[bytearray], Any]] = {
-    "text": text_of,
-    "value": orjson.loads,
-    "outcome": lambda body: OutcomeFields(orjson.loads(body)),
-    "foreign": lambda body: ForeignValue(text_of(body)),
-}
 
 
 def _is_blocked_by_another(request: _Request) -> bool:

@@ -112,6 +112,12 @@ class Defaults(SharedOptions):
         gt=0,
         description="The most that is read of one answer or of one output of a program, in MB; runners may set theirs",
     )
+    max_memory_mb: float | None = Field(
+        default=None,
+        ge=200,
+        description="The most memory of a worker process that calls Python functions, and of each program that it "
+        "starts, in MB; half of the machine's when not set",
+    )
     isolation: Isolation = Field(
         default="process",
         description="Where Python functions of runners and evaluators are called: in worker processes, or in the "

@@ -78,7 +78,7 @@ def carry_out(
     running = BackgroundLoop(lambda: _Sweep(pairs, context, finished.put).run(), lambda: finished.put(None))
     outcomes: list[PairOutcome] = []
     try:
-        with workers_in_use(), stop.calling(lambda: finished.put(None)):
+        with workers_in_use(options.defaults.max_memory_mb), stop.calling(lambda: finished.put(None)):
             for group in _as_they_finish(finished):
                 outcomes += group
                 observer.pairs_finished(group)

@@ -61,6 +61,14 @@ MODULE = """
         begun = time.time()
         time.sleep(0.4)
         return [os.getpid(), begun, time.time()]
+    def eats(prompt):
+        kept = STATE if prompt.startswith("keeps") else []
+        while "eats" in prompt: kept.append("x" * 1_000_000)
+        time.sleep(0.1)
+        return prompt
+    def starts(prompt):
+        import subprocess
+        return subprocess.run([sys.executable, "-c", "'x' * 400_000_000"], stderr=subprocess.DEVNULL).returncode
     def large(prompt): return "x" * 3_000_000
     def own_child(prompt):
         import subprocess
@@ -164,6 +172,25 @@ def test_after_a_crash_calls_wait_for_a_few_workers_and_each_has_its_whole_time(
     assert crash.failure_class == "target-crash"
     assert [other.failure_class for other in others] == [None] * 8
     assert most_at_once([other.raw.payload["output"] for other in others if other.raw is not None]) == 2
+
+
+@pytest.mark.parametrize("prompt", ["eats", "keeps and eats"])
+def test_of_calls_at_the_same_time_only_the_one_that_needs_too_much_memory_fails(tmp_path: Path, prompt: str) -> None:
+    adapter = adapter_of(tmp_path, "eats")
+
+    with workers.workers_in_use(max_memory_mb=300):
+        answers = outcomes(adapter, tmp_path, ["a", prompt, "b"])
+
+    assert (answers[0], answers[2]) == ("a", "b")
+    assert str(answers[1]).startswith("target-crash: the ")
+    assert str(answers[1]).endswith("needed more memory than a worker may have: 300 MB (max_memory_mb)")
+
+
+def test_programs_of_a_function_have_the_limit_of_memory_too(tmp_path: Path) -> None:
+    adapter = adapter_of(tmp_path, "starts")
+
+    with workers.workers_in_use(max_memory_mb=300):
+        assert outcomes(adapter, tmp_path, ["a"]) == [1]
 
 
 def most_at_once(calls: list[tuple[int, float, float]]) -> int:

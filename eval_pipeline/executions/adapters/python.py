@@ -11,19 +11,19 @@ from typing import Any, ClassVar
 from eval_pipeline.errors import error_text
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
-from eval_pipeline.executions.function_facts import BY_NAME, BY_POSITION, FunctionFacts
-from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
-from eval_pipeline.executions.prompt import prompt_text
-from eval_pipeline.executions.threads import in_own_task, in_thread, is_interruption
-from eval_pipeline.executions.user_functions import UserFunction
-from eval_pipeline.executions.workers import (
+from eval_pipeline.executions.function_calls import (
     BlockedByAnother,
     FunctionCall,
     FunctionError,
     TooMuchReturned,
     WorkerDied,
-    WorkerPool,
 )
+from eval_pipeline.executions.function_facts import BY_NAME, BY_POSITION, FunctionFacts
+from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
+from eval_pipeline.executions.prompt import prompt_text
+from eval_pipeline.executions.threads import in_own_task, in_thread, is_interruption
+from eval_pipeline.executions.user_functions import UserFunction
+from eval_pipeline.executions.workers import WorkerPool
 from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass, Origin
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable

@@ -10,16 +10,16 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field
 
 from eval_pipeline.errors import error_text
-from eval_pipeline.executions.model import Isolation
-from eval_pipeline.executions.user_functions import UserFunction
-from eval_pipeline.executions.workers import (
+from eval_pipeline.executions.function_calls import (
     FunctionCall,
     FunctionError,
     OutcomeFields,
     TooMuchReturned,
     WorkerDied,
-    WorkerPool,
 )
+from eval_pipeline.executions.model import Isolation
+from eval_pipeline.executions.user_functions import UserFunction
+from eval_pipeline.executions.workers import WorkerPool
 from eval_pipeline.parsing.imports import cached_fingerprint, import_roots
 from eval_pipeline.parsing.user_modules import module_imports
 from eval_pipeline.scores.evaluate import EVALUATORS
