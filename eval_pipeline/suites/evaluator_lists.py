@@ -43,14 +43,14 @@ class EvaluatorReader:
     """Reader of lists of evaluators; its functions are a format's extensions of the syntax.
 
     `entries` returns the entries of a list with their places (a format may insert those of other files). `arguments`
-    returns the arguments of an evaluator of a type as it expects them. `command` returns the program that an
-    unregistered type names, or None.
+    returns the arguments of an evaluator of a type as it expects them. `command` returns the arguments of a
+    `code-grader` that an unregistered type stands for, or None.
     """
 
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     entries: Callable[[Sequence[Any], FieldCursor], Iterable[tuple[Any, FieldCursor]]] = _as_listed
     arguments: Callable[[dict[str, Any], str, FieldCursor], dict[str, Any]] = lambda config, type_, cursor: config
-    command: Callable[[str], list[str] | None] = lambda type_: None
+    command: Callable[[str], dict[str, Any] | None] = lambda type_: None
 
     def read_list(self, raw: Any, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
         """Return the specs of a list of evaluators. Its texts become criteria of one `rubrics`, in place of the first.
@@ -93,7 +93,7 @@ class EvaluatorReader:
         name = fields.text(raw, "name", cursor) or automatic_name(type_, config)
         command = self.command(type_)
         if command is not None:
-            type_, config = "code-grader", {"command": command, **({"config": config} if config else {})}
+            type_, config = "code-grader", {**command, **({"config": config} if config else {})}
         return EvaluatorSpec(
             type=type_,
             name=name,

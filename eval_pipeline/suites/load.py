@@ -40,6 +40,7 @@ class LoadOptions:
     search an author's own script for a type that is not among them; without any it never searches. `configurations` are
     the configuration files of other systems that already apply to the whole run. `environment_in` returns the values
     for suites of a folder, where those are not the same everywhere. `secret_rules` are which of the values are secret.
+    `versions` are those of other systems that the project is written for, by name.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -47,6 +48,7 @@ class LoadOptions:
     configurations: frozenset[Path] = frozenset()
     environment_in: Callable[[Path], Mapping[str, str]] | None = None
     secret_rules: SecretRules = NO_RULES
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def for_file(self, path: Path) -> LoadOptions:
         """Return the options for a suite in this file."""

@@ -74,6 +74,11 @@ class ProjectFile(BaseModel):
     not_secrets: list[str] = Field(
         default=[], description="Names or patterns of those that are not secret; they go before `secrets`"
     )
+    versions: dict[str, str] = Field(
+        default={},
+        description="Versions of other systems that the project's programs are written for, by the system's name; the"
+        " nearest `package.json` of a program goes before it",
+    )
     owners: list[str] = Field(
         default=list(DEFAULT_OWNERS), description="Who owns the assets in Dagster: e-mail addresses, or team:NAME"
     )
@@ -129,6 +134,7 @@ class Project:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     configurations: frozenset[Path] = frozenset()
     searches_runners: bool = True
+    versions: Mapping[str, str] = field(default_factory=dict)
     file: Path | None = None
 
     def open_warehouse(self) -> Warehouse:
@@ -251,6 +257,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         retention=content.retention,
         secret_rules=SecretRules(tuple(content.secrets), tuple(content.not_secrets)),
         environment=environment,
+        versions=content.versions,
         file=file,
     )
     return _configured(project, names_suites="suites" in content.model_fields_set)

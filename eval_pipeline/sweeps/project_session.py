@@ -54,9 +54,14 @@ class ProjectSession:
 
     @property
     def load_options(self) -> LoadOptions:
-        project, environment_in = self.project, self.registry.environment
+        project = self.project
         return LoadOptions(
-            project.environment, EVALUATORS, project.configurations, environment_in, project.secret_rules
+            environment=project.environment,
+            evaluators=EVALUATORS,
+            configurations=project.configurations,
+            environment_in=self.registry.environment,
+            secret_rules=project.secret_rules,
+            versions=project.versions,
         )
 
     def load_suites(self, patterns: Sequence[str] | None = None) -> list[ValidatedSuite]:

@@ -66,6 +66,12 @@ def test_a_flood_of_braces_costs_little_and_hides_nothing_after_it() -> None:
     assert [item.value for item in objects_in(f'{flood}" {{"score": 1}}')] == [{"score": 1}]
 
 
+def test_an_object_with_hundreds_of_objects_in_it_is_one_object() -> None:
+    verdict = {"checks": [{"id": f"c{number}", "satisfied": True} for number in range(500)]}
+
+    assert [item.value for item in objects_in(json.dumps(verdict))] == [verdict]
+
+
 _PIECES = st.sampled_from([
     *'{}[]":,', "'", '"score"', '"checks"', '"id"', '"a"', "0.5", "true", "NaN", " ", "\n", "\\", "GRADE: ", "C", "//",
     '"pass"', "1e999", "```", "\ud83d",

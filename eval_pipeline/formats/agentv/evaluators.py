@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from eval_pipeline.errors import did_you_mean
 from eval_pipeline.formats.agentv.load_context import LoadContext
@@ -18,6 +18,7 @@ from eval_pipeline.parsing.fields import FieldCursor, Interpolated, Map, kind
 from eval_pipeline.parsing.yaml_text import plain_scalar
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.scores.arguments import argument_fields, unknown_arguments
+from eval_pipeline.scores.programs.payload import Shape
 from eval_pipeline.suites.evaluator_lists import EvaluatorReader
 from eval_pipeline.suites.fields import EVALUATOR
 from eval_pipeline.suites.model import EvaluatorSpec
@@ -85,7 +86,7 @@ def _make_reader(context: LoadContext) -> EvaluatorReader:
         diagnostics=context.diagnostics,
         entries=partial(_entries, context=context),
         arguments=partial(_arguments, context=context),
-        command=context.script_command,
+        command=partial(_script, context=context),
     )
 
 
@@ -159,7 +160,23 @@ def _rubric(raw: Map, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
 
 def _arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:
     config = _known_arguments(config, type_, cursor, context)
-    return {key: _settled(key, value) for key, value in config.items()} if context.has_filled else config
+    config = {key: _settled(key, value) for key, value in config.items()} if context.has_filled else config
+    return {**config, **_payload(config, context)} if type_ == "code-grader" else config
+
+
+def _script(type_: str, context: LoadContext) -> dict[str, Any] | None:
+    """Return the author's own script of this name as a `code-grader`."""
+    command = context.script_command(type_)
+    return None if command is None else {"command": command, **_payload({"command": command}, context)}
+
+
+def _payload(config: Map, context: LoadContext) -> dict[str, str]:
+    """Return the payload that a program expects where it is not the usual one and the suite does not set it."""
+    if config.get("payload") in get_args(Shape):
+        return {}
+    command, cwd = config.get("command", config.get("script")), config.get("cwd")
+    folder = context.roots.folder / cwd if isinstance(cwd, str) else context.roots.folder
+    return {"payload": "text"} if context.grader_versions.takes_text(command, folder) else {}
 
 
 def _known_arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:

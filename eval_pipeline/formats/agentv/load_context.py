@@ -12,6 +12,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.fingerprints import require_regular_file
+from eval_pipeline.formats.agentv.grader_versions import SYSTEM, GraderVersions
 from eval_pipeline.formats.agentv.project_file import nearest_project_file, warnings_for_suite
 from eval_pipeline.formats.agentv.variables import Interpolator
 from eval_pipeline.formats.agentv.workspace_fields import WorkspaceLoading
@@ -51,6 +52,7 @@ class LoadContext:
     has_filled: bool = False
     variables: Interpolator = field(default_factory=Interpolator)
     evaluator_reader: EvaluatorReader | None = None
+    grader_versions: GraderVersions = field(default_factory=GraderVersions)
     _unset: set[tuple[str, str]] = field(default_factory=set)
     _attachments: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     _scripts: dict[str, Path | None] = field(default_factory=dict)
@@ -202,6 +204,10 @@ def open_context(path: Path, load_options: LoadOptions) -> LoadContext:
     """A context to read the suite at `path`; the nearest `.agentv/config.yaml` applies to it."""
     context = LoadContext(path, load_options, search_roots(path.parent))
     nearest = nearest_project_file(context.roots.roots, load_options.environment)
+    of_project_file = nearest[1].settings.get("required_version") if nearest is not None else None
+    context.grader_versions = GraderVersions(
+        of_project=load_options.versions.get(SYSTEM), of_project_file=of_project_file
+    )
     if nearest is not None:
         for warning in warnings_for_suite(*nearest, load_options.configurations):
             context.diagnostics.add(warning.problem, warning.place, kind=str(warning))

@@ -50,6 +50,7 @@ def read_suite(
     Raises InputError when a suite-level field is wrong; a wrong test is counted in `Suite.errors` instead.
     """
     warn_unknown(document, SUITE.names, cursor, context, "suite")
+    context.grader_versions.require_of_suite(document)
     try:
         inherited = {name: read(document, cursor, context) for name, read in _INHERITED.items()}
         values = {name: read(document, cursor, context) for name, read in _OWN_FIELDS.items()}

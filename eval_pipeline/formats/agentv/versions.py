@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
 
-COMPATIBLE_WITH = (4, 9, 1)
+COMPATIBLE_WITH = ((4, 9, 1), (4, 42, 4))
 _TERM = re.compile(
     r"(\^|~|>=|<=|>|<|=)?\s*v?(\d{1,9}|[xX*])(?:\.(\d{1,9}|[xX*]))?(?:\.(\d{1,9}|[xX*]))?(?:[-+][\w.+-]*)?"
 )
@@ -15,7 +15,7 @@ _NEVER_ENDS = (10**9,)
 
 
 def is_compatible(required: str) -> bool | None:
-    """Return whether our version is in an npm version range; None for an invalid range."""
+    """Return whether one of our versions is in an npm version range; None for an invalid range."""
     alternatives = [_all_of(part) for part in required.split("||")]
     if None in alternatives:
         return None
@@ -24,15 +24,22 @@ def is_compatible(required: str) -> bool | None:
 
 def version_problem(required: str) -> str:
     """Return the warning about a version range that does not hold our version, or is none."""
-    version = ".".join(map(str, COMPATIBLE_WITH))
-    return f"requires AgentV '{required}'; this version reads files as {version} does"
+    versions = " and ".join(".".join(map(str, version)) for version in COMPATIBLE_WITH)
+    return f"requires AgentV '{required}'; this version reads files as {versions} do"
+
+
+def is_from(required: str, version: tuple[int, ...]) -> bool:
+    """Return whether a range (`4.42.4`, `^4.40.0`, `>=4.36`) begins at this version or later."""
+    lowest = [_bounds(term)[0] for term in _TERM.finditer(required)]
+    return bool(lowest) and is_compatible(required) is not None and max(lowest) >= version
 
 
 def _all_of(required: str) -> bool | None:
     terms = list(_TERM.finditer(required))
     if not terms or _TERM.sub("", required).strip(" ,"):
         return None
-    return all(lower <= COMPATIBLE_WITH < upper for lower, upper in map(_bounds, terms))
+    bounds = list(map(_bounds, terms))
+    return any(all(lower <= version < upper for lower, upper in bounds) for version in COMPATIBLE_WITH)
 
 
 def _bounds(term: re.Match[str]) -> _Bounds:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 import orjson
 from pydantic import ConfigDict, Field, model_validator
@@ -55,20 +55,21 @@ class CodeGrader:
     `cwd` (default: the suite's folder), at most `timeout_s`. With `target: true` (or `{max_calls, targets}`) it may
     call models, with the address and token in its environment. Unknown arguments become its `config`. A program that
     fails or prints anything else leaves the score without a value (`on_error: fail`: 0, as in AgentV); `plain: true`
-    uses its exit code as the result.
+    uses its exit code as the result. `payload` is what it reads as `output`: the `messages` (AgentV 4.9), or the
+    `text` of the answer (4.36 and later), with a plain answer where it writes no error.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OPEN_ARGUMENTS
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("input", "expected_output", "criteria", "metadata")
     sees_workspace: ClassVar[bool] = True
-    shape: ClassVar[Shape] = "messages"
     command: Any
     cwd: Text | None = None
     target: Any = None
     timeout_s: Annotated[Limit, Field(gt=0)] | None = None
     on_error: OnError = "unscored"
     plain: Annotated[bool, Field(strict=True)] = False
+    payload: Shape = "messages"
     config: dict[str, Any] = field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -78,6 +79,8 @@ class CodeGrader:
         if not isinstance(raw, Mapping):
             return raw
         known = {argument.name for argument in fields(cls)}
+        if raw.get("payload") not in get_args(Shape):
+            known -= {"payload"}
         arguments = {name: value for name, value in raw.items() if name in known}
         rest = {name: value for name, value in raw.items() if name not in (*known, _ALIAS, *_NEVER_PASSED_ON)}
         if "command" not in arguments and _ALIAS in raw:
@@ -115,7 +118,7 @@ class CodeGrader:
         env = program_variables(folders)
         with tempfile.TemporaryDirectory(prefix="eval-pipeline-grader-", ignore_cleanup_errors=True) as scratch:
             folder = Path(scratch)
-            payload = grading_payload(subject, self.config, self.shape, folder / "files")
+            payload = grading_payload(subject, self.config, self.payload, folder / "files")
             async with run_proxy(access_of(self.target), client) as proxy:
                 result = await run_command(
                     argv_of(self.command),
@@ -132,7 +135,7 @@ class CodeGrader:
         reply = json_object(result.stdout)
         if result.exit_code == 0 and reply is not None:
             return protocol_outcome(reply)
-        if self.plain:
+        if self.plain or (self.payload == "text" and reply is None and _is_an_answer(result)):
             return plain_outcome(result.stdout.strip() or result.stderr, result.exit_code)
         if result.exit_code != 0:
             problem = result.stderr.strip() or result.stdout.strip() or "nothing printed"
@@ -150,8 +153,14 @@ class Script(CodeGrader):
     contain `pass`, `score`, `reason` and `checks`.
     """
 
-    shape: ClassVar[Shape] = "text"
+    version: ClassVar[str] = "2"
     plain: Annotated[bool, Field(strict=True)] = True
+    payload: Shape = "text"
+
+
+def _is_an_answer(result: CommandResult) -> bool:
+    """Return whether a program without JSON answers by its exit code: one that fails and writes an error does not."""
+    return result.exit_code == 0 or not result.stderr.strip()
 
 
 def access_of(target: Any) -> Access | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 _MAX_DEPTH = 60
-_MAX_STARTS = 400  # the last ones, so that a flood of braces costs little
+_MAX_STARTS = 400  # the first and the last ones, so that a flood of braces costs little
 _START = re.compile(r"""\{(?=\s*["'}/])""")
 _SPACE = re.compile(r"(?:\s|//[^\n]*(?=\n)|/\*.*?\*/)*", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?(?=[\s,\]}])")
@@ -39,7 +39,8 @@ class _NotJson(Exception):
 def objects_in(text: str) -> Iterator[FoundObject]:
     """Yield the outermost complete objects of a text, in order."""
     end = 0
-    for start in [match.start() for match in _START.finditer(text)][-_MAX_STARTS:]:
+    starts = [match.start() for match in _START.finditer(text)]
+    for start in starts[:1] + starts[1:][-_MAX_STARTS:]:
         if start < end:
             continue  # inside the previous object
         try:

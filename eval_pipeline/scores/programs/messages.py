@@ -33,6 +33,11 @@ def token_usage(usage: Usage) -> JsonMap | None:
     return {"input": None, "output": None} | token_counts(usage)
 
 
+def with_prompt(prompt: list[JsonMap], messages: list[JsonMap]) -> list[JsonMap]:
+    """Return a whole conversation: the prompt and the target's messages, or these alone if they contain a prompt."""
+    return messages if any(message["role"] in ("user", "system") for message in messages) else [*prompt, *messages]
+
+
 def authored(messages: Iterable[Message]) -> list[JsonMap]:
     """Return messages of a suite as JSON."""
     return [

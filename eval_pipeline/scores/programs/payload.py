@@ -1,7 +1,7 @@
 """The JSON object on the standard input of a grading program: AgentV's, so that users' scripts run unchanged.
 
-It has two shapes. AgentV 4.9 (`code-grader`) has the messages under `output`; its later versions (`script`) have the
-text of the answer under `output` and the messages under `messages`. Everything else is the same in both.
+It has two shapes. AgentV 4.9 has the messages under `output`; its later versions have the text of the answer under
+`output`, the whole conversation under `messages`, and that with its events under `trace`. The rest is the same in both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, Literal
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.messages import output_messages
 from eval_pipeline.scores.model import Subject
-from eval_pipeline.scores.programs.messages import authored, token_usage, trace_summary
+from eval_pipeline.scores.programs.messages import authored, token_usage, trace_summary, with_prompt
+from eval_pipeline.scores.programs.trace_events import full_trace
 
 Shape = Literal["messages", "text"]
 INLINE_CHARS = 50_000
@@ -31,13 +32,16 @@ def grading_payload(subject: Subject, config: Mapping[str, Any] | None, shape: S
     case, report = subject.case, subject.report
     messages = output_messages(report)
     summary = trace_summary(report, messages)
+    prompt = with_image_files(authored(case.input), folder / "input")
+    if shape == "text":
+        messages = with_prompt(prompt, messages)
     return {
         "criteria": case.criteria or "",
         "expected_output": with_image_files(authored(case.expected_output), folder / "expected"),
         **_output(messages if shape == "messages" else report.final_output, folder),
         "input_files": list(case.files),
-        "input": with_image_files(authored(case.input), folder / "input"),
-        "trace": summary if shape == "messages" or summary is None else {**summary, "messages": messages},
+        "input": prompt,
+        "trace": summary if shape == "messages" or summary is None else full_trace(report, summary, messages),
         "token_usage": token_usage(report.usage),
         "cost_usd": report.usage.cost_usd,
         "duration_ms": report.duration_ms,

@@ -99,7 +99,7 @@ def test_a_gate_of_zero_is_an_error(field: str) -> None:
         ("", "execution: {cache_path: x}", "math.yaml:1: execution.cache_path: what was executed is kept in the"
          " project's data folder; ignored"),
         ("", "requires: {agentv: '>=5'}", "math.yaml:1: requires.agentv: requires AgentV '>=5'; this version reads"
-         " files as 4.9.1 does"),
+         " files as 4.9.1 and 4.42.4 do"),
         ("", "name: Math", "math.yaml:1: name: AgentV itself takes only 1 to 64 lower-case letters, digits and hyphens,"
          " not 'Math'"),
     ],

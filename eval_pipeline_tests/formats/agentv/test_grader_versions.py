@@ -1,0 +1,144 @@
+"""Programs of graders are written for AgentV 4.9 or for 4.36 and later; each gets the input of its version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline.suites.load import LoadOptions, load_suite
+from eval_pipeline.suites.model import EvaluatorSpec
+from eval_pipeline_tests.formats.agentv.agentv_project import an_agentv_project, index_rows
+
+SUITE = """\
+tests:
+  - id: a
+    input: hello
+    assertions:
+      - {name: kind, type: code-grader, command: [python3, graders/kind.py]}
+"""
+GRADER = """\
+import json, sys
+given = json.load(sys.stdin)
+trace = given["trace"]
+checks = {
+    "output": type(given["output"]).__name__,
+    "roles": [message["role"] for message in given["messages"]],
+    "events": [event["type"] for event in trace.get("events", [])],
+    "trace": sorted(trace),
+}
+print(json.dumps({"score": 1, "details": checks}))
+"""
+
+
+def the_evaluator(root: Path, files: Mapping[str, object], **versions: str) -> EvaluatorSpec:
+    """The only evaluator of a suite with these files around its grader."""
+    for name, content in {"suite.yaml": SUITE, "graders/kind.py": GRADER, **files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return load_suite(root / "suite.yaml", LoadOptions({}, versions=versions)).cases[0].evaluators[0]
+
+
+def needs(package: str, version: str) -> dict[str, object]:
+    return {"dependencies": {package: version}}
+
+
+@pytest.mark.parametrize(
+    ("files", "payload"),
+    [
+        pytest.param({}, None, id="nothing tells"),
+        pytest.param({"package.json": needs("@agentv/eval", "^4.9.1")}, None, id="the SDK of 4.9"),
+        pytest.param({"package.json": needs("@agentv/eval", "^4.36.0")}, "text", id="the SDK under its old name"),
+        pytest.param({"package.json": needs("@agentv/sdk", "latest")}, "text", id="the SDK under its new name"),
+        pytest.param({"package.json": needs("agentv", ">=4.42.4")}, "text", id="the command itself"),
+        pytest.param(
+            {"package.json": needs("@agentv/sdk", "4.42.4"), "graders/package.json": needs("@agentv/eval", "4.9.1")},
+            None,
+            id="the nearest file",
+        ),
+        pytest.param(
+            {"package.json": needs("@agentv/sdk", "4.42.4"), "graders/package.json": {"type": "module"}},
+            "text",
+            id="a nearer file that names no SDK",
+        ),
+        pytest.param(
+            {
+                "package.json": needs("@agentv/eval", "*"),
+                "node_modules/@agentv/eval/package.json": {"version": "4.42.4"},
+            },
+            "text",
+            id="what is installed",
+        ),
+        pytest.param({"package.json": "{not JSON"}, None, id="a broken file"),
+        pytest.param({"suite.yaml": f"requires: {{agentv: '>=4.42'}}\n{SUITE}"}, "text", id="what the suite requires"),
+        pytest.param({".agentv/config.yaml": "required_version: ^4.42.0\n"}, "text", id="what the project requires"),
+        pytest.param(
+            {
+                "package.json": needs("@agentv/sdk", "4.42.4"),
+                "suite.yaml": SUITE.replace("kind.py]", "kind.py], payload: messages"),
+            },
+            "messages",
+            id="what the evaluator says",
+        ),
+        pytest.param(
+            {"suite.yaml": SUITE.replace("type: code-grader, command: [python3, graders/kind.py]", "type: kind"),
+             ".agentv/graders/kind.py": GRADER, "package.json": needs("@agentv/sdk", "4.42.4")},
+            None,
+            id="a script by its name, without registered evaluators",
+        ),
+    ],
+)  # fmt: skip
+def test_the_sdk_that_is_nearest_to_a_grader_decides_what_it_reads(
+    tmp_path: Path, files: dict[str, object], payload: str | None
+) -> None:
+    evaluator = the_evaluator(tmp_path, files)
+
+    assert evaluator.config.get("payload") == payload
+
+
+def test_a_projects_version_decides_where_no_package_does(tmp_path: Path) -> None:
+    assert the_evaluator(tmp_path, {}, agentv="4.42").config.get("payload") == "text"
+    assert the_evaluator(tmp_path, {}, agentv="4.9").config.get("payload") is None
+    with_package = {"package.json": needs("@agentv/eval", "4.9.1")}
+    assert the_evaluator(tmp_path, with_package, agentv="4.42").config.get("payload") is None
+
+
+def test_a_grader_of_each_version_reads_its_input(tmp_path: Path) -> None:
+    files = {f"{folder}/graders/kind.py": GRADER for folder in ("old", "new")}
+    files |= {f"{folder}/{folder}.eval.yaml": SUITE for folder in ("old", "new")}
+    files |= {"old/package.json": json.dumps(needs("@agentv/eval", "4.9.1"))}
+    files |= {"new/package.json": json.dumps(needs("@agentv/sdk", "4.42.4"))}
+    project = an_agentv_project(tmp_path, files)
+
+    project("run", "old/old.eval.yaml", "new/new.eval.yaml")
+
+    old, new = (row["scores"][0]["details"] for row in sorted(index_rows(project), key=lambda row: row["suite"])[::-1])
+    assert (old["output"], old["roles"], old["events"]) == ("list", ["assistant"], [])
+    assert (new["output"], new["roles"]) == ("str", ["user", "assistant"])
+    assert new["events"] == ["message", "message", "final_response"]
+    assert {"event_count", "tool_calls", "error_count", "messages", "events"} <= set(new["trace"])
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "score"),
+    [
+        ("print('fine')", "ok", 1.0),
+        ("print('one is missing'); raise SystemExit(1)", "quality_failure", 0.0),
+        ("raise ImportError('no such module')", "execution_error", 0),
+    ],
+    ids=["a plain answer", "an exit code", "a broken program"],
+)
+def test_a_later_graders_plain_text_and_exit_code_are_its_answer(
+    tmp_path: Path, program: str, status: str, score: float
+) -> None:
+    package = json.dumps(needs("@agentv/sdk", "4.42.4"))
+    files = {"s.eval.yaml": SUITE, "graders/kind.py": program, "package.json": package}
+    project = an_agentv_project(tmp_path, files)
+
+    project("run", "s.eval.yaml")
+
+    (row,) = index_rows(project)
+    assert (row["execution_status"], row["score"]) == (status, score)
