@@ -18,9 +18,10 @@ from eval_pipeline.warehouse.stored_pairs import Adoption, Rebind, StoredExecuti
 class PairLedger:
     """The counts of a pair, passed on to the observer as they change.
 
-    `reused` are the ids of stored executions that count; `rebinds` those of them whose verdict belongs to an older
-    revision of the suite or the runner, or has other tags; `adoptions` those that an older version stored. `retried`
-    are the ids of new executions that count beside earlier ones.
+    `reused` are the ids of stored executions that count, `deselected` those of them of whose plan another one was
+    selected later; `rebinds` those whose verdict belongs to an older revision of the suite or the runner, has other
+    tags, or is not the newest of its plan; `adoptions` those that an older version stored. `retried` are the ids of new
+    executions that count beside earlier ones.
     """
 
     pair: Pair
@@ -28,14 +29,15 @@ class PairLedger:
     observer: SweepObserver
     counts: SweepCounts = field(default_factory=SweepCounts)
     reused: list[str] = field(default_factory=list)
+    deselected: list[str] = field(default_factory=list)
     rebinds: list[Rebind] = field(default_factory=list)
     adoptions: list[Adoption] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
 
     @property
     def current(self) -> list[str]:
-        """The executions that are current, and may not have the newest verdict of their plan."""
-        return [*self.reused, *self.retried] if self.counts.earlier else self.reused
+        """The executions that are current."""
+        return [*self.reused, *self.retried]
 
     def adopt(self, plan: Plan, stored: StoredExecution, identity: Mapping[str, str]) -> None:
         """Note a stored execution of an older version: it gets today's key."""
@@ -73,11 +75,13 @@ class PairLedger:
         self.counts.updated += retagged
         self.counts.reused += not retagged
         if judges(self.options):
-            self.reused.append(stored.execution_id)
+            self._select(stored)
             revision = self.pair.ready.suite.revision
             if retagged or (stored.suite_revision, stored.runner_revision) != (revision, self.pair.revision):
                 tags = joined_tags(plan.case.tags)
                 self.rebinds.append(Rebind(stored.execution_id, revision, tags, self.pair.revision, plan.key))
+            elif stored.displaced:
+                self.rebinds.append(Rebind(stored.execution_id, revision))
             if status is not None:
                 self.counts.count(status)
         self.observer.plan_reused(self.pair, status)
@@ -86,7 +90,12 @@ class PairLedger:
         """Count a stored execution with a new verdict; `updated`: only its cost is new."""
         self.counts.updated += updated
         self.counts.rescored += not updated
-        self.reused.append(stored.execution_id)
+        self._select(stored)
         if status is not None:
             self.counts.count(status)
         self.observer.plan_reused(self.pair, status)
+
+    def _select(self, stored: StoredExecution) -> None:
+        self.reused.append(stored.execution_id)
+        if stored.deselected:
+            self.deselected.append(stored.execution_id)

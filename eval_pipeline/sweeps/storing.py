@@ -132,10 +132,10 @@ def _keep_reused(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPa
     rebinds = [each for pair in group for each in pair.ledger.rebinds]
     if rebinds:
         rebind(warehouse, rebinds, sweep_id, now)
-    reused = [id_ for pair in group for id_ in pair.ledger.reused]
-    if reused:
-        select_again(warehouse, reused, now)
-    current = [id_ for pair in group for id_ in pair.ledger.current]
+    deselected = [id_ for pair in group for id_ in pair.ledger.deselected]
+    if deselected:
+        select_again(warehouse, deselected, now)
+    current = [id_ for pair in group if pair.ledger.counts.earlier for id_ in pair.ledger.current]
     displaced = set(displaced_by_later(warehouse, current)) if current else set()
     if displaced:
         chosen = [Rebind(id_, pair.revision) for pair in group for id_ in pair.ledger.current if id_ in displaced]

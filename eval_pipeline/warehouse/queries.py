@@ -20,17 +20,18 @@ from eval_pipeline.warehouse.tables import BY_NAME
 
 WHY_FAILED = "SELECT * FROM failure_summary"
 """The query that messages suggest to someone who wants to know why plans did not pass."""
-_NEWEST_REVISION = """
-    SELECT {columns} FROM current_verdicts v
-    SEMI JOIN (SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_pairs GROUP BY suite) n
-        USING (suite, suite_revision)"""
-
 _FAILED_CASES = """
     WITH pairs AS (SELECT unnest($1::VARCHAR[]) AS suite, unnest($2::VARCHAR[]) AS runner,
                           unnest($3::BOOLEAN[]) AS by_case),
     chosen AS (
         SELECT v.*, p.by_case, v.status NOT IN ('passed', 'expected-failed') AS bad
-        FROM current_verdicts v JOIN pairs p USING (suite, runner)
+        FROM (
+            SELECT v.* FROM verdicts v JOIN current_pairs USING (suite, runner, suite_revision, runner_revision)
+            WHERE (v.suite, v.runner) IN (SELECT (suite, runner) FROM pairs)
+            QUALIFY row_number() OVER (
+                PARTITION BY v.suite, v.runner, v.case_id, v.repetition
+                ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1) v
+        JOIN pairs p USING (suite, runner)
         WHERE (len($4::VARCHAR[]) = 0 OR list_contains($4::VARCHAR[], v.case_id))
           AND (len($5::VARCHAR[]) = 0 OR list_has_any($5::VARCHAR[], v.tags))),
     counted AS (
@@ -48,7 +49,17 @@ _NOT_SETTLED = """WHERE NOT by_case OR NOT EXISTS (
         WHERE r.suite = c.suite AND r.runner = c.runner AND r.case_id = c.case_id AND r.status = 'passed')"""
 
 _FAILURE_COUNTS = """
-    WITH newest AS ({newest} WHERE (v.suite, v.runner) IN {pairs}),
+    WITH pairs AS (
+        SELECT suite, runner, suite_revision, runner_revision FROM current_pairs c
+        SEMI JOIN (
+            SELECT suite, arg_max(suite_revision, finished_at) AS suite_revision FROM current_pairs GROUP BY suite)
+            USING (suite, suite_revision)
+        WHERE (suite, runner) IN {pairs}),
+    newest AS (
+        SELECT {columns} FROM verdicts v JOIN pairs USING (suite, runner, suite_revision, runner_revision)
+        QUALIFY row_number() OVER (
+            PARTITION BY v.suite, v.runner, v.case_id, v.repetition
+            ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1),
     executed AS (
         SELECT suite, runner, suite_revision, count(*)::BIGINT AS executed
         FROM newest GROUP BY suite, runner, suite_revision),
@@ -97,9 +108,9 @@ def newest_moment(warehouse: Warehouse) -> datetime | None:
 def interrupt_running_sweeps(warehouse: Warehouse) -> list[str]:
     """Mark every sweep that is still `running` as interrupted; return the Dagster run ids of those that had one."""
     with warehouse.transaction() as connection:
-        interrupted = connection.execute(
-            "UPDATE sweeps SET status = 'interrupted' WHERE status = 'running' RETURNING dagster_run_id"
-        ).fetchall()
+        interrupted = connection.execute("SELECT dagster_run_id FROM sweeps WHERE status = 'running'").fetchall()
+        if interrupted:
+            connection.execute("UPDATE sweeps SET status = 'interrupted' WHERE status = 'running'")
     return [run_id for (run_id,) in interrupted if run_id is not None]
 
 
@@ -163,8 +174,8 @@ def failure_counts(warehouse: Warehouse, pairs: Sequence[PairKey], examples: int
     database counts: a pair may have many verdicts with long reasons.
     """
     columns = ("suite", "runner", "suite_revision", "failure_class", "case_id", "repetition", "reason", "status")
-    newest = _NEWEST_REVISION.format(columns=", ".join(f'v."{name}"' for name in columns))
-    query = _FAILURE_COUNTS.format(newest=newest, pairs=_PAIRS, examples=int(examples))
+    chosen = ", ".join(f'v."{name}"' for name in columns)
+    query = _FAILURE_COUNTS.format(columns=chosen, pairs=_PAIRS, examples=int(examples))
     return warehouse.frame(query, _pair_values(pairs))
 
 

@@ -36,17 +36,22 @@ e AS (
            max(if(valid, NULL, row(e.sweep_id, e.started_at))) OVER (PARTITION BY e.suite, e.runner, e.key) AS last_try,
            arg_max(if(valid, NULL, coalesce(e.retry_of, '')), if(valid, NULL, e.started_at))
                OVER (PARTITION BY e.suite, e.runner, e.key) AS last_retry_of,
-           row_number() OVER (PARTITION BY e.suite, e.runner, e.key ORDER BY valid DESC, e.selected_at DESC) AS newest
+           row_number() OVER (PARTITION BY e.suite, e.runner, e.key ORDER BY valid DESC, e.selected_at DESC) AS newest,
+           e.selected_at < max(e.selected_at) OVER (PARTITION BY e.suite, e.runner, e.case_id, e.repetition)
+               AS deselected
     FROM target_executions e SEMI JOIN pairs USING (suite, runner) LEFT JOIN session_reports r USING (execution_id)),
 v AS (
     SELECT execution_id, decision_key, normalizer, status, suite_revision, runner_revision, failure_class,
            array_to_string(tags, chr(31)) AS tags,
-           row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest
+           row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest,
+           execution_id <> arg_max(execution_id, decided_at) OVER (
+               PARTITION BY suite, suite_revision, runner, runner_revision, case_id, repetition) AS displaced
     FROM verdicts SEMI JOIN pairs USING (suite, runner))
 SELECT e.suite, e.runner, e.key, e.execution_id, e.valid, e.format, e.sweep_id, e.report_normalizer,
        v.decision_key, v.normalizer, v.status, v.suite_revision, v.failure_class, e.cost_usd,
        v.tags, e.prices, e.answered_by, coalesce(e.last_try > row(e.sweep_id, e.started_at), false) AS superseded,
-       v.runner_revision, e.fallback_revision, e.identified, e.retry_of, nullif(e.last_retry_of, '')
+       v.runner_revision, e.fallback_revision, e.identified, e.retry_of, nullif(e.last_retry_of, ''),
+       coalesce(e.deselected, false), coalesce(v.displaced, false)
 FROM (SELECT * FROM e WHERE {chosen}) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
 """
 _OF_PLANS = _STORED.format(chosen="newest = 1")
@@ -60,8 +65,9 @@ class StoredExecution(NamedTuple):
     unknown, and `prices` the identity of the prices that it was computed with (`reported`: of none). `answered_by` is
     the fallback that answered, `fallback_revision` its revision. `superseded` is whether the plan was tried again later
     and did not complete; `identified` whether this version or a later one stored it. `retry_of` is the first answer
-    beside which it counts, `last_retry_of` that of the last try that did not complete. The other fields come from its
-    newest verdict; None without one; `tags` as `joined_tags`.
+    beside which it counts, `last_retry_of` that of the last try that did not complete. `deselected` is whether another
+    execution of its case and repetition was selected later, `displaced` whether another one has the newest verdict at
+    the revisions of its own. The other fields come from its newest verdict; None without one; `tags` as `joined_tags`.
     """
 
     key: str
@@ -85,6 +91,8 @@ class StoredExecution(NamedTuple):
     identified: bool = False
     retry_of: str | None = None
     last_retry_of: str | None = None
+    deselected: bool = False
+    displaced: bool = False
 
 
 def joined_tags(tags: Iterable[str]) -> str:
@@ -328,30 +336,27 @@ def rebind(warehouse: Warehouse, rebinds: Sequence[Rebind], sweep_id: str, now: 
 
 def displaced_by_later(warehouse: Warehouse, execution_ids: Sequence[str]) -> list[str]:
     """Return the executions whose plan has a newer verdict of another execution at the same revisions."""
+    plan = "suite, suite_revision, runner, runner_revision, case_id, repetition"
     with warehouse.transaction() as connection:
         _select_executions(connection, execution_ids)
+        connection.execute(
+            f"""CREATE OR REPLACE TEMP TABLE selected_plans AS
+                SELECT DISTINCT {plan}, execution_id FROM verdicts SEMI JOIN selected USING (execution_id)"""
+        )
         displaced = connection.execute(
-            """WITH newest AS (
-                   SELECT suite, suite_revision, runner, runner_revision, case_id, repetition,
-                          arg_max(execution_id, decided_at) AS execution_id
-                   FROM verdicts GROUP BY ALL)
-               SELECT DISTINCT v.execution_id FROM verdicts v
-               SEMI JOIN selected USING (execution_id)
-               JOIN newest n USING (suite, suite_revision, runner, runner_revision, case_id, repetition)
-               WHERE n.execution_id <> v.execution_id"""
+            f"""WITH newest AS (
+                    SELECT {plan}, arg_max(execution_id, decided_at) AS execution_id
+                    FROM verdicts SEMI JOIN selected_plans USING ({plan}) GROUP BY ALL)
+                SELECT DISTINCT s.execution_id FROM selected_plans s JOIN newest n USING ({plan})
+                WHERE n.execution_id <> s.execution_id"""
         ).fetchall()
     return [execution_id for (execution_id,) in displaced]
 
 
 def select_again(warehouse: Warehouse, execution_ids: Sequence[str], now: datetime) -> None:
-    """Make reused executions current where a later execution of other content is current for their plan."""
+    """Make these executions the current ones of their plans."""
     with warehouse.transaction() as connection:
-        _select_executions(connection, execution_ids)
         connection.execute(
-            """UPDATE target_executions SET selected_at = $now
-               WHERE execution_id IN (SELECT execution_id FROM selected) AND selected_at < (
-                   SELECT max(o.selected_at) FROM target_executions o
-                   WHERE o.suite = target_executions.suite AND o.runner = target_executions.runner
-                     AND o.case_id = target_executions.case_id AND o.repetition = target_executions.repetition)""",
-            {"now": now},
+            "UPDATE target_executions SET selected_at = $now WHERE execution_id IN (SELECT unnest($ids::VARCHAR[]))",
+            {"now": now, "ids": list(execution_ids)},
         )

@@ -136,10 +136,21 @@ def test_a_reused_execution_becomes_current_again_where_another_one_stood(wareho
     assert current["execution_id"].to_list() == ["e1"]
 
 
-def test_a_reused_execution_that_is_current_already_is_left_alone(warehouse: DuckDBWarehouse) -> None:
-    warehouse.write("target_executions", [execution("e1", at=0)])
+def test_an_execution_is_deselected_where_a_later_one_of_its_plan_was_selected(warehouse: DuckDBWarehouse) -> None:
+    warehouse.write("target_executions", [execution("e1", "old", at=0), execution("e2", "new", at=1)])
 
-    select_again(warehouse, ["e1"], NOON + timedelta(minutes=2))
+    stored = stored_executions(warehouse, [CELL])[CELL]
 
-    selected = warehouse.frame("SELECT selected_at FROM target_executions")
-    assert selected["selected_at"].to_list() == [NOON.replace(tzinfo=None)]
+    assert {key: known.deselected for key, known in stored.items()} == {"old": True, "new": False}
+
+
+def test_an_execution_is_displaced_where_another_one_has_the_newest_verdict_of_its_plan_and_revisions(
+    warehouse: DuckDBWarehouse,
+) -> None:
+    warehouse.write("target_executions", [execution(id_, id_) for id_ in ("e1", "e2", "e3")])
+    verdicts = [verdict("e1"), verdict("e2", at=1), verdict("e3", at=2, suite_revision="new")]
+    warehouse.write("verdicts", [{"runner_revision": "1", **row} for row in verdicts])
+
+    stored = stored_executions(warehouse, [CELL])[CELL]
+
+    assert {key: known.displaced for key, known in stored.items()} == {"e1": True, "e2": False, "e3": False}
