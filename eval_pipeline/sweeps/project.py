@@ -33,7 +33,7 @@ from eval_pipeline.sweeps.cron import cron_problem
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.retention import Retention
 from eval_pipeline.warehouse.storage import LocalStorage
-from eval_pipeline.warehouse.store import Warehouse, open_warehouse
+from eval_pipeline.warehouse.store import DEFAULT_MEMORY_MB, Warehouse, open_warehouse
 
 PROJECT_FILE = "eval-pipeline.yaml"
 PROJECT_VARIABLE = "EVAL_PIPELINE_PROJECT"
@@ -57,6 +57,12 @@ class ProjectFile(BaseModel):
     data: str = Field(default="data", description="The data folder; the variable EVAL_PIPELINE_DATA wins over it")
     warehouse: str | None = Field(
         default=None, description="URL of the warehouse; without one, the DuckDB file in the data folder"
+    )
+    warehouse_memory_mb: int = Field(
+        default=DEFAULT_MEMORY_MB,
+        ge=64,
+        description="The most memory, in MB, that the database of the warehouse may use in each process: boards and"
+        " exports of very many results need more",
     )
     defaults: Defaults = Field(
         default_factory=Defaults, description="Options of every run; the command line and suites win over them"
@@ -125,6 +131,7 @@ class Project:
     runners: Path | None
     data: Path
     warehouse: str | None = None
+    warehouse_memory_mb: int = DEFAULT_MEMORY_MB
     defaults: Defaults = field(default_factory=Defaults)
     schedule: str = DEFAULT_SCHEDULE
     schedule_problem: InputError | None = None
@@ -139,7 +146,9 @@ class Project:
 
     def open_warehouse(self) -> Warehouse:
         """Return the warehouse that the project file names by URL, else the DuckDB file in the data folder."""
-        return open_warehouse(self.warehouse or self.data, root=self.root, storage=LocalStorage(self.data))
+        warehouse = open_warehouse(self.warehouse or self.data, root=self.root, storage=LocalStorage(self.data))
+        warehouse.memory_mb = self.warehouse_memory_mb
+        return warehouse
 
 
 def load_project(start: Path, explicit: Path | None = None, *, any_schedule: bool = False) -> Project:
@@ -250,6 +259,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         runners=_absolute(root, content.runners),
         data=_absolute(root, environment.get(DATA_VARIABLE) or content.data),
         warehouse=None if environment.get(DATA_VARIABLE) else content.warehouse,
+        warehouse_memory_mb=content.warehouse_memory_mb,
         defaults=content.defaults,
         schedule=content.schedule,
         schedule_problem=schedule_problem,

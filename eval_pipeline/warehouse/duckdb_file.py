@@ -29,20 +29,23 @@ from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.attached import attached
 from eval_pipeline.warehouse.columns import Row, Table
 from eval_pipeline.warehouse.migrations import IN_UTC, MIGRATIONS, Migration, migrate, schema_version
-from eval_pipeline.warehouse.publishing import STORAGE_VERSION, damaged, is_readable_by_all, merge_log, publish_copy
+from eval_pipeline.warehouse.publishing import (
+    STORAGE_VERSION,
+    Config,
+    Copy,
+    damaged,
+    is_readable_by_all,
+    merge_log,
+)
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
 from eval_pipeline.warehouse.scraps import remove_scraps, scratch_path
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
-from eval_pipeline.warehouse.store import Connection
+from eval_pipeline.warehouse.store import DEFAULT_MEMORY_MB, Connection
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline.warehouse.waiting import held
 
 _LOG = logging.getLogger(__name__)
-MEMORY_LIMIT = "128MB"
 THREADS = 2
-CONFIG: Mapping[str, str | int] = {
-    "memory_limit": MEMORY_LIMIT, "threads": THREADS, "storage_compatibility_version": STORAGE_VERSION,
-}  # fmt: skip
 LOCK_TIMEOUT_S = 600.0
 LOCK_SILENT_S = 1.0
 """How long another process may write before a wait for it is reported: most waits are over by then."""
@@ -64,6 +67,7 @@ class DuckDBWarehouse:
         self.path = folder / "warehouse.duckdb"
         self.results = folder / "results.duckdb"
         self.storage = storage or LocalStorage(folder)
+        self.memory_mb = DEFAULT_MEMORY_MB
         self._migrations = migrations
         self._checked = False
         self._turn = threading.RLock()
@@ -75,6 +79,14 @@ class DuckDBWarehouse:
         if not address:
             raise InputError("expected duckdb:FOLDER, got no folder")
         return cls(Path(os.path.normpath(root / Path(address).expanduser())), storage=storage)
+
+    @property
+    def _config(self) -> Config:
+        return {
+            "memory_limit": f"{self.memory_mb}MB",
+            "threads": THREADS,
+            "storage_compatibility_version": STORAGE_VERSION,
+        }
 
     def exists(self) -> bool:
         return self.path.exists() or self.results.exists()
@@ -162,7 +174,7 @@ class DuckDBWarehouse:
             for name, path in journals.items():
                 longest = longest_line(path)
                 if roomy or longest > LONG_LINE_BYTES:
-                    _make_room(connection, path.stat().st_size, longest)
+                    _make_room(connection, self.memory_mb, path.stat().st_size, longest)
                 _replace(connection, BY_NAME[name], _reader(BY_NAME[name], path, longest, exact=exact))
 
     @private_files()
@@ -194,9 +206,9 @@ class DuckDBWarehouse:
             return
         copy = self.path.with_suffix(f".{os.getpid()}.compact")
         with private_files(), self._turn, self._locked():
-            merge_log(self.path, CONFIG)  # a log that is left would belong to the file that is replaced
+            merge_log(self.path, self._config)  # a log that is left would belong to the file that is replaced
             try:
-                _copy_rows(self.path, copy, self._migrations)
+                _copy_rows(self.path, copy, self._migrations, self._config)
                 copy.replace(self.path)
             finally:
                 copy.unlink(missing_ok=True)
@@ -209,9 +221,14 @@ class DuckDBWarehouse:
             with self.transaction():  # migrates: compact() copies tables of the newest schema
                 pass
             self.compact()
-        # The lock keeps writers out, so the copied file has no open transaction; a rename is atomic for readers.
-        with private_files(), self._turn, self._locked():
-            publish_copy(self.path, self.results, CONFIG)
+        copy = Copy(self.path, self.results, scratch_path(self.folder, "results", ".duckdb"), self._config)
+        with private_files(), copy.removed_at_the_end():
+            with self._turn, self._locked():
+                if not copy.begin():
+                    return
+            copy.write()  # others may write to the warehouse meanwhile: a large file takes long
+            with self._turn, self._locked():
+                copy.publish()
 
     @contextmanager
     def published(self) -> Iterator[Connection]:
@@ -269,7 +286,7 @@ class DuckDBWarehouse:
                 "another data folder (`data` in the project file, or --data)"
             )
         try:
-            connection = duckdb.connect(str(self.path), config={**CONFIG})
+            connection = duckdb.connect(str(self.path), config={**self._config})
         except duckdb.Error as error:
             damage = damaged(self.path, self.results, error)
             raise damage or WarehouseError(f"{self.path} cannot be opened: {error}") from None
@@ -295,10 +312,10 @@ def _times_without_zone() -> pl.Expr:
     return selectors.datetime(time_zone="*").dt.replace_time_zone(None)
 
 
-def _copy_rows(source: Path, target: Path, migrations: Sequence[Migration]) -> None:
+def _copy_rows(source: Path, target: Path, migrations: Sequence[Migration], config: Config) -> None:
     """Write all rows of a database into a new one of the same schema."""
     target.unlink(missing_ok=True)
-    connection = duckdb.connect(str(target), config={**CONFIG})
+    connection = duckdb.connect(str(target), config={**config})
     try:
         connection.execute("SET preserve_insertion_order = false")
         connection.execute(IN_UTC)
@@ -351,9 +368,9 @@ def longest_line(path: Path) -> int:
         return max(map(len, file), default=0)
 
 
-def _make_room(connection: duckdb.DuckDBPyConnection, bytes_: int, longest: int) -> None:
+def _make_room(connection: duckdb.DuckDBPyConnection, usual_mb: int, bytes_: int, longest: int) -> None:
     """Raise the memory limit for long lines: DuckDB holds two copies of a line, and a batch of lines."""
-    megabytes = 128 + 4 * bytes_ // 2**20 + 8 * longest // 2**20
+    megabytes = usual_mb + 4 * bytes_ // 2**20 + 8 * longest // 2**20
     connection.execute(f"SET memory_limit = '{megabytes}MB'")
     connection.execute("SET threads = 1")
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import duckdb
 
@@ -15,6 +18,9 @@ from eval_pipeline.exhaustion import CURE, exhaustion
 
 _HEADERS = 3 * 4_096
 """Bytes before the first block of a DuckDB file."""
+_BLOCK = 262_144
+"""Bytes of a block, its checksum included, of the files that we make."""
+_BLOCK_BYTES = struct.Struct(f"<{4_096 + 5 * 8}xQ")
 STORAGE_VERSION = "v1.0.0"
 """What new files are written for: the published copy opens in every DuckDB since then. A file keeps its version."""
 _MAGIC_AND_VERSION = struct.Struct("<8x4sQ")
@@ -29,21 +35,101 @@ _USED = """SELECT greatest(block_id, coalesce(list_max(additional_block_ids), -1
 Config = Mapping[str, str | int]
 
 
-def publish_copy(source: Path, target: Path, config: Config) -> None:
-    """Replace `target` by a copy of a warehouse that no one has open. Raises WarehouseError, and leaves `target` as it
-    is, when the warehouse is damaged or could not be written completely, or when the copy is not whole."""
-    merge_log(source, config)
-    copy = target.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        shutil.copyfile(source, copy)
-        if target.exists():  # an analyst of another account may have been let in
-            shutil.copymode(target, copy)
-        _check(copy, source)
-        copy.replace(target)
-    except (duckdb.Error, OSError) as error:
-        raise _unpublished(source, exhaustion(error) or first_line(error)) from error
-    finally:
-        copy.unlink(missing_ok=True)
+@dataclass(slots=True)
+class Copy:
+    """A copy of a warehouse (`source`) that is made beside it (`path`) and then replaces `target`.
+
+    `begin` and `publish` need the lock of the warehouse, which keeps its file closed; `write`, which takes long, does
+    not. DuckDB starts every block with its checksum: blocks whose checksum changed from `begin` to `publish` are copied
+    again. They may have been copied half written, and no other block can.
+    """
+
+    source: Path
+    target: Path
+    path: Path
+    config: Config
+    _size: int = 0
+    _before: list[bytes] = field(default_factory=list)
+
+    def begin(self) -> bool:
+        """Return whether there is something to publish: every checkpoint of DuckDB changes the headers of its file."""
+        merge_log(self.source, self.config)
+        with self._reported():
+            self._size, self._before = self.source.stat().st_size, _checksums(self.source)
+            there = self.target.is_file() and self.target.stat().st_size == self._size
+            return not there or _headers(self.source) != _headers(self.target)
+
+    def write(self) -> None:
+        """Copy the file as it is, while others may write to it."""
+        with self._reported():
+            shutil.copyfile(self.source, self.path)
+        if self.path.stat().st_size < self._size:
+            raise _unpublished(self.source, "its copy is shorter than it")
+
+    def publish(self) -> None:
+        """Replace `target` by the copy. Raises WarehouseError, and leaves `target` as it is, when the warehouse is
+        damaged or could not be written completely, or when the copy is not whole."""
+        merge_log(self.source, self.config)
+        with self._reported():
+            self._bring_up_to_date()
+            if self.target.exists():  # an analyst of another account may have been let in
+                shutil.copymode(self.target, self.path)
+            _check(self.path, self.source)
+            self.path.replace(self.target)
+
+    def _bring_up_to_date(self) -> None:
+        """Copy what was written since `begin`: headers, and blocks that are new or have another checksum."""
+        headers = _headers(self.source)
+        if headers == _headers(self.path) and self.path.stat().st_size == self.source.stat().st_size:
+            return
+        if _block_bytes(headers) != _BLOCK:
+            shutil.copyfile(self.source, self.path)
+            return
+        before = dict(enumerate(self._before))
+        with self.source.open("rb") as source, self.path.open("rb+") as copy:
+            for place, checksum in enumerate(_checksums(self.source)):
+                if before.get(place) != checksum:
+                    _copy_part(source, copy, _HEADERS + place * _BLOCK, _BLOCK)
+            _copy_part(source, copy, 0, _HEADERS)
+            copy.truncate(self.source.stat().st_size)
+
+    @contextmanager
+    def removed_at_the_end(self) -> Iterator[None]:
+        """Remove the copy at the end, unless it replaced the target."""
+        try:
+            yield
+        finally:
+            self.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except (duckdb.Error, OSError) as error:
+            raise _unpublished(self.source, exhaustion(error) or first_line(error)) from error
+
+
+def _headers(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEADERS)
+
+
+def _block_bytes(headers: bytes) -> int:
+    """Return the bytes of a block, as the first of the two database headers has them."""
+    return int(_BLOCK_BYTES.unpack_from(headers)[0]) if len(headers) == _HEADERS else 0
+
+
+def _checksums(path: Path) -> list[bytes]:
+    """Return the checksum that each block starts with."""
+    with path.open("rb", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        return [os.pread(file.fileno(), 8, start) for start in range(_HEADERS, size, _BLOCK)]
+
+
+def _copy_part(source: BinaryIO, copy: BinaryIO, start: int, length: int) -> None:
+    source.seek(start)
+    copy.seek(start)
+    copy.write(source.read(length))
 
 
 def is_readable_by_all(path: Path) -> bool:

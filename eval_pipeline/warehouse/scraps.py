@@ -13,8 +13,8 @@ from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.processes import has_ended, this_process
 
 _COPIES = ("results.*.tmp*", "warehouse.*.tmp*", "warehouse.*.compact*")
-"""Copies of the database; they are made under the lock of the warehouse."""
-_SPOOLED = (".*.jsonl", ".answer.*.parquet")
+"""Copies of the database that are made under the lock of the warehouse, and those that older versions published."""
+_SPOOLED = (".*.jsonl", ".answer.*.parquet", ".results.*.duckdb*")
 _OLD_S = 86_400.0
 """The age above which a file is nobody's, when its process cannot be looked up: that of another machine or version."""
 

@@ -18,6 +18,8 @@ from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
 
 DEFAULT = "duckdb"
+DEFAULT_MEMORY_MB = 512
+"""What the database may use where the project file sets nothing: enough for boards of some million scores."""
 
 
 class Cursor(Protocol):
@@ -51,6 +53,8 @@ class Warehouse(Protocol):
     """The tables of a project: written by the pipeline, published for readers."""
 
     storage: Storage
+    memory_mb: int
+    """The most memory that the database may use in this process, in MB; one without such a limit ignores it."""
 
     @classmethod
     def open(cls, address: str, root: Path, storage: Storage) -> Warehouse:

@@ -117,3 +117,81 @@ os._exit(9)
     assert published_sweeps(filled) == 20_001
     with duckdb.connect(str(filled.results), read_only=True) as connection:
         assert connection.execute("SELECT count(*) FROM sweeps WHERE sweep_id = 'logged'").fetchall() == [(1,)]
+
+
+def test_nothing_is_copied_when_nothing_was_written(filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies: list[Path] = []
+    monkeypatch.setattr("eval_pipeline.warehouse.publishing.shutil.copyfile", lambda source, copy: copies.append(copy))
+    filled.frame("SELECT count(*) FROM sweeps")
+
+    filled.publish()
+
+    assert copies == []
+
+
+def test_results_that_somebody_changed_or_removed_are_published_again(filled: DuckDBWarehouse) -> None:
+    with duckdb.connect(str(filled.results)) as connection:
+        connection.execute("DELETE FROM sweeps")
+
+    filled.publish()
+    assert published_sweeps(filled) == 20_000
+
+    filled.results.unlink()
+    filled.publish()
+    assert published_sweeps(filled) == 20_000
+
+
+CHANGES = (
+    "INSERT INTO sweeps (sweep_id) SELECT 'x' || range FROM range(60000)",
+    "DELETE FROM sweeps WHERE sweep_id > '000009'",
+    "CREATE OR REPLACE TABLE cases AS SELECT range::VARCHAR AS suite FROM range(60000)",
+)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=["more", "less", "other"])
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_what_others_write_while_the_copy_is_made_is_published_whole(
+    filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch, share: float, change: str
+) -> None:
+    """Another writer commits when a part of the file is copied: the copy has blocks from before and after it."""
+
+    def copy_while_written(source: Path, copy: Path) -> None:
+        content = source.read_bytes()
+        part = int(len(content) * share)
+        with filled.transaction() as connection:
+            connection.execute(change)
+        copy.write_bytes(content[:part] + source.read_bytes()[part:])
+
+    filled.write("sweeps", [{"sweep_id": "new"}])
+    monkeypatch.setattr("eval_pipeline.warehouse.publishing.shutil.copyfile", copy_while_written)
+
+    filled.publish()
+
+    assert filled.results.read_bytes() == filled.path.read_bytes()
+    assert list(filled.folder.glob(".results.*")) == []
+
+
+def test_the_lock_is_free_while_the_copy_is_made(filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    copyfile = shutil.copyfile
+    others: list[int] = []
+
+    def copy_beside_another_process(source: Path, copy: Path) -> None:
+        program = [sys.executable, "-c", WRITER, str(filled.folder)]
+        others.append(subprocess.run(program, check=False, timeout=60).returncode)
+        copyfile(source, copy)
+
+    filled.write("sweeps", [{"sweep_id": "new"}])
+    monkeypatch.setattr("eval_pipeline.warehouse.publishing.shutil.copyfile", copy_beside_another_process)
+
+    filled.publish()
+
+    assert (others, published_sweeps(filled)) == ([0], 20_002)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+
+DuckDBWarehouse(Path(sys.argv[1])).write("sweeps", [{"sweep_id": "other"}])
+"""

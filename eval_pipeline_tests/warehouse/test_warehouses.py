@@ -67,6 +67,22 @@ def test_the_project_file_may_put_the_tables_elsewhere_than_the_files(tmp_path: 
     assert opened.storage == LocalStorage(tmp_path / "files")
 
 
+@pytest.mark.parametrize(("field", "limit"), [("", "488.2 MiB"), ("warehouse_memory_mb: 1000\n", "953.6 MiB")])
+def test_the_project_file_limits_the_memory_of_the_database(tmp_path: Path, field: str, limit: str) -> None:
+    (tmp_path / "eval-pipeline.yaml").write_text(field, encoding="utf-8")
+
+    answer = load_project(tmp_path).open_warehouse().frame("SELECT current_setting('memory_limit') AS memory")
+
+    assert answer["memory"].to_list() == [limit]
+
+
+def test_less_memory_than_the_database_needs_is_an_error_of_the_project_file(tmp_path: Path) -> None:
+    (tmp_path / "eval-pipeline.yaml").write_text("warehouse_memory_mb: 8\n", encoding="utf-8")
+
+    with pytest.raises(InputError, match=r"eval-pipeline.yaml:1: warehouse_memory_mb: expected .* 64, got 8"):
+        load_project(tmp_path)
+
+
 def test_without_a_url_the_tables_are_in_the_data_folder(tmp_path: Path) -> None:
     (tmp_path / "eval-pipeline.yaml").write_text("data: files\n", encoding="utf-8")
 
