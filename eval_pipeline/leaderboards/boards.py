@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -17,13 +17,16 @@ import polars as pl
 
 from eval_pipeline.leaderboards.show import counted, percent
 
+OVERALL = "(all)"
+"""The suite of a standing over several suites."""
 COVERAGE_FLOOR = 0.9
 """The least share of graded plans with which a runner is ranked, where the project sets none."""
 
 
 @dataclass(frozen=True)
 class PairStatistics:
-    """What a board needs of a pair; the fields of a row of `pair_statistics` in `row`, lists in the order of `cases`.
+    """What a board needs of a pair; the fields of a row of `pair_statistics` in `row`, lists in the order of `cases`:
+    numbers as NumPy arrays, texts as Polars series.
 
     `later_carried_out` of `later_plans` is what an unfinished later sweep reached.
     """
@@ -52,38 +55,38 @@ class PairStatistics:
     @cached_property
     def places(self) -> dict[str, int]:
         """The place of each case in the lists."""
-        return {case: place for place, case in enumerate(self.row["cases"])}
+        return {case: place for place, case in enumerate(self.row["cases"].to_list())}
 
     @cached_property
     def plans(self) -> int:
         """All plans, those of broken cases included."""
-        return int(sum(self.row["planned"])) + int(self.row["broken"])
+        return int(self.row["planned"].sum()) + int(self.row["broken"])
 
     @property
     def coverage(self) -> float | None:
         """graded / planned."""
-        return sum(self.row["graded"]) / self.plans if self.plans else None
-
-    def keys_of(self, cases: Sequence[str]) -> list[str]:
-        """Return what decides the verdicts of these cases."""
-        return [self.row["decision_keys"][self.places[case]] for case in cases]
-
-    def means(self, name: str, cases: Sequence[str]) -> list[float | None]:
-        """Return the mean of `passed` or `score_sums` over the graded plans of each case, None without one."""
-        sums, graded, places = self.row[name], self.row["graded"], self.places
-        return [
-            sums[places[case]] / graded[places[case]] if case in places and graded[places[case]] else None
-            for case in cases
-        ]
+        return float(self.row["graded"].sum()) / self.plans if self.plans else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A pair on the board of its suite, with the cases that its numbers are of. `apart` is why it is not ranked."""
+    """A pair on the board of its suite. `places` are those of the cases that its numbers are of in its lists, in the
+    order of the board; None: all of them, as they are. `apart` is why it is not ranked."""
 
     pair: PairStatistics
-    cases: tuple[str, ...]
+    places: list[int] | None = None
     apart: str | None = None
+
+    def values(self, name: str) -> Any:
+        """Return a list of the pair for the cases that its numbers are of."""
+        values = self.pair.row[name]
+        return values if self.places is None else values[self.places]
+
+    @property
+    def clusters(self) -> list[str] | None:
+        """The clusters of these cases; None where each is its own."""
+        row = self.pair.row
+        return None if row["clusters"].equals(row["cases"]) else self.values("clusters").to_list()
 
 
 def list_suite(pairs: Sequence[PairStatistics], floor: float) -> list[Listed]:
@@ -94,8 +97,7 @@ def list_suite(pairs: Sequence[PairStatistics], floor: float) -> list[Listed]:
     more cases is compared on those of the board.
     """
     reference = _reference(pairs)
-    cases = tuple(reference.places) if reference is not None else ()
-    return [_listed(pair, reference, cases, floor) for pair in pairs]
+    return [_listed(pair, reference, floor) for pair in pairs]
 
 
 def _reference(pairs: Sequence[PairStatistics]) -> PairStatistics | None:
@@ -105,29 +107,32 @@ def _reference(pairs: Sequence[PairStatistics]) -> PairStatistics | None:
     same = [pair for pair in complete if pair.row["suite_revision"] == complete[-1].row["suite_revision"]]
     sets = Counter(pair.row["cases_revision"] for pair in same)
     newest = {pair.row["cases_revision"]: place for place, pair in enumerate(same)}
-    chosen = max(sets, key=lambda revision: (sets[revision], len(same[newest[revision]].places), newest[revision]))
+    chosen = max(
+        sets, key=lambda revision: (sets[revision], len(same[newest[revision]].row["cases"]), newest[revision])
+    )
     return same[newest[chosen]]
 
 
-def _listed(pair: PairStatistics, reference: PairStatistics | None, cases: tuple[str, ...], floor: float) -> Listed:
-    apart = _why_apart(pair, reference, cases)
-    if apart is not None:
-        return Listed(pair=pair, cases=tuple(pair.places), apart=apart)
-    return Listed(pair=pair, cases=cases, apart=_too_little(pair, floor))
-
-
-def _why_apart(pair: PairStatistics, reference: PairStatistics | None, cases: tuple[str, ...]) -> str | None:
+def _listed(pair: PairStatistics, reference: PairStatistics | None, floor: float) -> Listed:
     if not pair.complete or reference is None:
         done = pair.plans - int(pair.row["missing"]) - int(pair.row["broken"])
-        return f"unfinished: {done} of {counted(pair.plans, 'plan')} carried out"
+        return Listed(pair=pair, apart=f"unfinished: {done} of {counted(pair.plans, 'plan')} carried out")
     if pair.row["suite_revision"] != reference.row["suite_revision"]:
-        return "another revision of the suite"
-    shared = [case for case in cases if case in pair.places]
-    if len(shared) < len(cases):
-        return f"other cases: has {len(shared)} of {len(cases)}"
-    if pair.keys_of(cases) != reference.keys_of(cases):
-        return "other evaluators, graders or thresholds"
-    return None
+        return Listed(pair=pair, apart="another revision of the suite")
+    if pair.row["cases"].equals(reference.row["cases"]):
+        return _with_cases(pair, reference, None, floor)
+    places = [pair.places[case] for case in reference.places if case in pair.places]
+    if len(places) < len(reference.places):
+        return Listed(pair=pair, apart=f"other cases: has {len(places)} of {len(reference.places)}")
+    return _with_cases(pair, reference, places, floor)
+
+
+def _with_cases(pair: PairStatistics, reference: PairStatistics, places: list[int] | None, floor: float) -> Listed:
+    """Return a pair that has all cases of the board, at these places."""
+    listed = Listed(pair=pair, places=places)
+    if not listed.values("decision_keys").equals(reference.row["decision_keys"]):
+        return Listed(pair=pair, apart="other evaluators, graders or thresholds")
+    return replace(listed, apart=_too_little(pair, floor))
 
 
 def _too_little(pair: PairStatistics, floor: float) -> str | None:
@@ -158,9 +163,17 @@ def missing_suites(suites: Sequence[str], own: Sequence[str]) -> str:
     return f"not ranked on {shown}"
 
 
+_NUMBERS = ("planned", "graded", "answers", "passed", "score_sums")
+_TEXTS = ("cases", "clusters", "decision_keys")
+
+
 def pairs_of(frame: pl.DataFrame) -> Iterator[tuple[str, list[PairStatistics]]]:
     """Yield each suite with its pairs, sorted by suite and runner."""
+    frame = frame.sort("suite", "runner")
     by_suite: dict[str, list[PairStatistics]] = {}
-    for row in frame.sort("suite", "runner").iter_rows(named=True):
-        by_suite.setdefault(row["suite"], []).append(PairStatistics(row))
+    lists = {name: frame[name] for name in (*_NUMBERS, *_TEXTS) if name in frame.columns}
+    for place, row in enumerate(frame.drop("score_squares", *lists, strict=False).iter_rows(named=True)):
+        numbers = {name: lists[name][place].to_numpy() for name in _NUMBERS}
+        texts = {name: lists[name][place] for name in _TEXTS}
+        by_suite.setdefault(row["suite"], []).append(PairStatistics({**row, **numbers, **texts}))
     yield from by_suite.items()

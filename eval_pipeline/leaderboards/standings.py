@@ -9,24 +9,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from eval_pipeline.leaderboards.boards import (
     COVERAGE_FLOOR,
+    OVERALL,
     Listed,
+    PairStatistics,
     common_suites,
     list_suite,
     missing_suites,
     pairs_of,
 )
 from eval_pipeline.leaderboards.show import counted
-from eval_pipeline.statistics.clusters import case_sums, rate_interval, score_interval
-from eval_pipeline.statistics.ranks import pair_tests, rank_intervals
+from eval_pipeline.statistics.case_arrays import array_sums
+from eval_pipeline.statistics.clusters import rate_interval, score_interval
+from eval_pipeline.statistics.pair_sums import Array, PairSums, added, cluster_codes, pair_sums
+from eval_pipeline.statistics.ranks import rank_intervals, tests_of_sums
 from eval_pipeline.statistics.summaries import mean
 
-OVERALL = "(all)"
 _ROUNDING = 9
 _UNKNOWN = (None, None)
 _COUNTED = ("planned", "graded", "answers", "passed")
@@ -55,38 +61,59 @@ STANDING_COLUMNS = {
 Standing = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteBoard:
+    """The standings of one suite, best first, and what the overall board needs of it: the number of cases on the board,
+    and the sums of differences by the names of two ranked runners."""
+
+    standings: Sequence[Standing]
+    cases: int
+    sums: Mapping[tuple[str, str], PairSums]
+
+
 def rank(statistics: pl.DataFrame, floor: float = COVERAGE_FLOOR) -> pl.DataFrame:
     """Return standings per suite and overall, best first, those apart last.
 
     `statistics`: one row per pair, as `board_statistics` returns them; `floor`: the least coverage of a ranked runner.
     """
-    listed = [(suite, list_suite(pairs, floor)) for suite, pairs in pairs_of(statistics)]
-    standings = [standing for _, rows in listed for standing in _of_suite(rows)]
-    ranked = [row for _, rows in listed for row in rows if row.apart is None]
-    standings += _overall(standings, ranked)
-    return pl.DataFrame(standings, schema=STANDING_COLUMNS, orient="row")
+    boards = [suite_board(pairs, floor) for _, pairs in pairs_of(statistics)]
+    standings = [standing for board in boards for standing in board.standings]
+    return pl.DataFrame([*standings, *_overall(boards)], schema=STANDING_COLUMNS, orient="row")
 
 
-def _of_suite(listed: Sequence[Listed]) -> list[Standing]:
-    """Return the standings of one suite, ranked by paired tests on the cases of the board."""
+def suite_board(pairs: Sequence[PairStatistics], floor: float) -> SuiteBoard:
+    """Return the board of one suite, ranked by paired tests on the cases of the board."""
+    listed = list_suite(pairs, floor)
     standings = {row.pair.runner: _standing(row) for row in listed}
     ranked = [row for row in listed if row.apart is None and standings[row.pair.runner]["pass_rate"] is not None]
-    if ranked:
-        sides = [row.pair.means("passed", row.cases) for row in ranked]
-        _rank([standings[row.pair.runner] for row in ranked], sides, _clusters(ranked[0]), None)
-    return _in_order(standings.values())
+    rates = np.array([_case_rates(row) for row in ranked], dtype=np.float64)
+    sums = list(pair_sums(rates, ranked[0].clusters if ranked else None))
+    _rank([standings[row.pair.runner] for row in ranked], sums)
+    names = [row.pair.runner for row in ranked]
+    return SuiteBoard(
+        standings=_in_order(standings.values()),
+        cases=len(ranked[0].values("graded")) if ranked else 0,
+        sums={(names[first], names[second]): each for first, second, each in sums},
+    )
+
+
+def _case_rates(listed: Listed) -> Array:
+    """Return the pass rate of each case, NaN where nothing is graded."""
+    graded = listed.values("graded")
+    rates: Array = np.full(len(graded), np.nan)
+    np.divide(listed.values("passed"), graded, out=rates, where=graded > 0)
+    return rates
 
 
 def _standing(listed: Listed) -> Standing:
-    pair, cases = listed.pair, listed.cases
-    places = [pair.places[case] for case in cases]
-    counts = {name: sum(pair.row[name][place] for place in places) for name in _COUNTED}
+    pair = listed.pair
+    counts = {name: int(listed.values(name).sum()) for name in _COUNTED}
     counts["planned"] += int(pair.row["broken"])
     return {
         **dict.fromkeys(STANDING_COLUMNS),
         **{name: pair.row[name] for name in _COPIED},
         **counts,
-        **_rates(listed, places),
+        **_rates(listed),
         "failed": counts["graded"] - counts["passed"],
         "coverage": counts["graded"] / counts["planned"] if counts["planned"] else None,
         "scope": "suite",
@@ -96,35 +123,36 @@ def _standing(listed: Listed) -> Standing:
     }
 
 
-def _rates(listed: Listed, places: Sequence[int]) -> Standing:
+def _rates(listed: Listed) -> Standing:
     """Return pass rate, its bounds, mean score, and the intervals."""
-    row = listed.pair.row
-    graded = [place for place in places if row["graded"][place]]
-    rates = [row["passed"][place] / row["graded"][place] for place in graded]
-    scores = [row["score_sums"][place] / row["graded"][place] for place in graded]
-    counts, clusters = [row["graded"][place] for place in graded], [row["clusters"][place] for place in graded]
-    rate_ends = rate_interval(case_sums(rates, counts, clusters)) or _UNKNOWN
-    score_ends = score_interval(case_sums(scores, counts, clusters)) or _UNKNOWN
-    worst, best = _bounds(row, places)
+    graded = listed.values("graded")
+    there = graded > 0
+    counts = graded[there]
+    rates, scores = listed.values("passed")[there] / counts, listed.values("score_sums")[there] / counts
+    codes = cluster_codes(listed.clusters)
+    codes = codes if codes is None else codes[there]
+    rate_ends = rate_interval(array_sums(rates, counts, codes)) or _UNKNOWN
+    score_ends = score_interval(array_sums(scores, counts, codes)) or _UNKNOWN
+    worst, best = _bounds(listed)
     return {
-        "pass_rate": mean(rates), "pass_rate_low": rate_ends[0], "pass_rate_high": rate_ends[1],
+        "pass_rate": mean(rates.tolist()), "pass_rate_low": rate_ends[0], "pass_rate_high": rate_ends[1],
         "pass_rate_worst": worst, "pass_rate_best": best,
-        "mean_score": mean(scores), "mean_score_low": score_ends[0], "mean_score_high": score_ends[1],
+        "mean_score": mean(scores.tolist()), "mean_score_low": score_ends[0], "mean_score_high": score_ends[1],
     }  # fmt: skip
 
 
-def _bounds(row: Mapping[str, Any], places: Sequence[int]) -> tuple[float | None, float | None]:
+def _bounds(listed: Listed) -> tuple[float | None, float | None]:
     """Return the rate if every plan that is not graded had failed, and if it had passed; each case counts once, broken
     cases as many cases as the others have plans on average."""
-    planned = [row["planned"][place] for place in places]
-    if not sum(planned):
+    planned = listed.values("planned")
+    plans = int(planned.sum())
+    if not plans:
         return _UNKNOWN
-    known = [row["graded"][place] / plans for place, plans in zip(places, planned, strict=True)]
-    passed = [row["passed"][place] / plans for place, plans in zip(places, planned, strict=True)]
-    broken = row["broken"] * len(planned) / sum(planned)
+    broken = listed.pair.row["broken"] * len(planned) / plans
     total = len(planned) + broken
-    unknown = sum(1 - share for share in known) + broken
-    return sum(passed) / total, (sum(passed) + unknown) / total
+    passed = float((listed.values("passed") / planned).sum())
+    unknown = float((1 - listed.values("graded") / planned).sum()) + broken
+    return passed / total, (passed + unknown) / total
 
 
 def _note(row: Mapping[str, Any]) -> str | None:
@@ -134,19 +162,10 @@ def _note(row: Mapping[str, Any]) -> str | None:
     return f"a later run carried out {row['later_carried_out']} of {plans}"
 
 
-def _clusters(listed: Listed) -> list[str]:
-    return [listed.pair.row["clusters"][listed.pair.places[case]] for case in listed.cases]
-
-
-def _rank(
-    standings: Sequence[Standing],
-    sides: Sequence[Sequence[float | None]],
-    clusters: Sequence[str],
-    weights: Sequence[float] | None,
-) -> None:
+def _rank(standings: Sequence[Standing], sums: Sequence[tuple[int, int, PairSums]]) -> None:
     """Set the ranks of standings: by rate, then mean score; and the best and worst rank that the data leaves open."""
     keys = [_key(standing) for standing in standings]
-    intervals = rank_intervals(len(standings), pair_tests(sides, clusters, weights))
+    intervals = rank_intervals(len(standings), tests_of_sums(sums))
     for standing, key, (best, worst) in zip(standings, keys, intervals, strict=True):
         standing["rank"] = 1 + sum(other < key for other in keys)
         standing["rank_best"], standing["rank_worst"] = best, worst
@@ -162,11 +181,11 @@ def _in_order(standings: Any) -> list[Standing]:
     return sorted(standings, key=lambda row: (row["rank"] is None, row["rank"] or 0, row["runner"]))
 
 
-def _overall(standings: Sequence[Standing], listed: Sequence[Listed]) -> list[Standing]:
+def _overall(boards: Sequence[SuiteBoard]) -> list[Standing]:
     """Return one standing per runner over the suites that all compared runners are ranked on, equally weighted; the
     others apart."""
     by_runner: dict[str, list[Standing]] = {}
-    for standing in standings:
+    for standing in (standing for board in boards for standing in board.standings):
         by_runner.setdefault(standing["runner"], []).append(standing)
     ranked = {
         runner: [standing["suite"] for standing in own if standing["rank"] is not None]
@@ -178,24 +197,17 @@ def _overall(standings: Sequence[Standing], listed: Sequence[Listed]) -> list[St
         if runner not in runners:
             row["apart"] = missing_suites(suites, ranked[runner]) if suites else "not ranked on any suite"
     if runners:
-        _rank([rows[runner] for runner in runners], *_sides(listed, suites, runners))
+        chosen = [board for board in boards if board.standings[0]["suite"] in suites]
+        _rank([rows[runner] for runner in runners], list(_overall_sums(chosen, runners)))
     return _in_order(rows.values())
 
 
-def _sides(
-    listed: Sequence[Listed], suites: Sequence[str], runners: Sequence[str]
-) -> tuple[list[list[float | None]], list[str], list[float]]:
-    """Return the case means of each runner over all suites, the clusters of the cases, and weights by which every suite
-    counts the same."""
-    rows = {(row.pair.suite, row.pair.runner): row for row in listed}
-    first = [rows[suite, runners[0]] for suite in suites]
-    size = sum(len(row.cases) for row in first) / len(suites)
-    sides = [
-        [value for suite in suites for value in rows[suite, runner].pair.means("passed", rows[suite, runner].cases)]
-        for runner in runners
-    ]
-    clusters = [f"{row.pair.suite}\x1f{name}" for row in first for name in _clusters(row)]
-    return sides, clusters, [size / len(row.cases) for row in first for _ in row.cases]
+def _overall_sums(boards: Sequence[SuiteBoard], runners: Sequence[str]) -> Iterator[tuple[int, int, PairSums]]:
+    """Yield the sums of differences between runners over all suites, weighted so that every suite counts the same."""
+    size = sum(board.cases for board in boards) / len(boards)
+    for first, second in combinations(range(len(runners)), 2):
+        names = runners[first], runners[second]
+        yield first, second, added([board.sums[names].weighted(size / board.cases) for board in boards])
 
 
 def _overall_standing(own: Sequence[Standing], suites: Sequence[str]) -> Standing:

@@ -9,7 +9,7 @@ import dagster as dg
 import polars as pl
 
 from eval_pipeline.leaderboards.board_svg import board_svg
-from eval_pipeline.leaderboards.standings import OVERALL
+from eval_pipeline.leaderboards.boards import OVERALL
 from eval_pipeline.orchestration.versions import provenance
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+
+import numpy as np
 
 from eval_pipeline.statistics.multiple_tests import holm
-from eval_pipeline.statistics.sign_flips import sign_flip_test
+from eval_pipeline.statistics.pair_sums import PairSums, p_values, pair_sums
 
 SIGNIFICANT = 0.05
 
@@ -44,9 +45,17 @@ def pair_tests(
         clusters: the cluster of each case; by default each is its own.
         weights: of cases, 1 on average; by default all count the same.
     """
+    values = np.array(sides, dtype=np.float64)
+    sums = list(pair_sums(values if weights is None else values * np.array(weights), clusters))
+    return tests_of_sums(sums)
+
+
+def tests_of_sums(sums: Sequence[tuple[int, int, PairSums]]) -> list[PairTest]:
+    """Return the tests of pairs (first, second, sums of their differences) with Holm's adjustment."""
+    values = p_values([each for *_, each in sums])
     return adjusted_tests(
-        (first, second, *_tested(sides[first], sides[second], clusters, weights))
-        for first, second in combinations(range(len(sides)), 2)
+        (first, second, each.shared, each.mean, value)
+        for (first, second, each), value in zip(sums, values, strict=True)
     )
 
 
@@ -61,27 +70,6 @@ def adjusted_tests(tests: Iterable[tuple[int, int, int, float | None, float | No
         )
         for first, second, shared, difference, p_value in tests
     ]  # fmt: skip
-
-
-def _tested(
-    first: Sequence[float | None],
-    second: Sequence[float | None],
-    clusters: Sequence[Hashable] | None,
-    weights: Sequence[float] | None,
-) -> tuple[int, float | None, float | None]:
-    shared = list(_differences(first, second, weights))
-    differences = [difference for _, difference in shared]
-    names = None if clusters is None else [clusters[place] for place, _ in shared]
-    mean = sum(differences) / len(differences) if differences else None
-    return len(shared), mean, sign_flip_test(differences, names)
-
-
-def _differences(
-    first: Sequence[float | None], second: Sequence[float | None], weights: Sequence[float] | None
-) -> Iterator[tuple[int, float]]:
-    for place, (one, other) in enumerate(zip(first, second, strict=True)):
-        if one is not None and other is not None:
-            yield place, (one - other) * (1.0 if weights is None else weights[place])
 
 
 def rank_intervals(count: int, tests: Sequence[PairTest]) -> list[tuple[int, int]]:

@@ -10,9 +10,9 @@ from eval_pipeline.statistics.paired_tests import signs
 from eval_pipeline.statistics.student import t_tail
 from eval_pipeline.statistics.summaries import mean
 
-_GRID = 2_520
+GRID = 2_520
 """Parts of 1 that differences are rounded to: up to ten repetitions have means without rounding."""
-_LARGEST = 1e8
+LARGEST = 1e8
 """Greatest number of bits that the exact test goes through: some milliseconds."""
 
 
@@ -26,7 +26,7 @@ def sign_flip_test(differences: Sequence[float], clusters: Sequence[Hashable] | 
     """
     if not differences:
         return None
-    sums = [round(total * _GRID) for _, total in clustered(differences, clusters)]
+    sums = [round(total * GRID) for _, total in clustered(differences, clusters)]
     changes = [abs(value) for value in sums if value]
     if not changes:
         return 1.0
@@ -35,12 +35,12 @@ def sign_flip_test(differences: Sequence[float], clusters: Sequence[Hashable] | 
     if max(steps) == 1:
         ups = sum(value > 0 for value in sums)
         return signs(ups, len(steps) - ups).p_value
-    if sum(steps) * len(steps) ** 2 > _LARGEST:
+    if sum(steps) * len(steps) ** 2 > LARGEST:
         return _student(differences, clusters)
-    return min(1.0, 2 * _tail(steps, abs(sum(sums)) // unit))
+    return min(1.0, 2 * flip_tail(steps, abs(sum(sums)) // unit))
 
 
-def _tail(steps: Sequence[int], total: int) -> float:
+def flip_tail(steps: Sequence[int], total: int) -> float:
     """Return the share of all choices of signs whose sum is at least `total`.
 
     The number of subsets with each sum is a coefficient of the product of 1 + x^step: the polynomial is one integer,

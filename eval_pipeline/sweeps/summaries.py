@@ -11,8 +11,8 @@ import polars as pl
 
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.failures import failure_class
+from eval_pipeline.leaderboards.boards import OVERALL
 from eval_pipeline.leaderboards.show import BOARD_HEAD, board_remarks, board_rows, counted, markdown_table, percent
-from eval_pipeline.leaderboards.standings import OVERALL
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite

@@ -13,7 +13,6 @@ import polars as pl
 
 from eval_pipeline.executions.started_programs import end_orphans, marked
 from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
-from eval_pipeline.leaderboards.standings import rank
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules
 from eval_pipeline.stopping import StopRequest
@@ -124,6 +123,8 @@ class SweepStore:
 
     def update_leaderboards(self) -> pl.DataFrame:
         """Compute all standings from the counted answers of pairs, store them as a new board, and return them."""
+        from eval_pipeline.leaderboards.standings import rank  # noqa: PLC0415 — imports numpy, which most commands do not need
+
         with self.warehouse.transaction():
             now = self._now()
             standings = rank(board_statistics(self.warehouse), self.coverage_floor).with_columns(

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval_pipeline.leaderboards.standings import OVERALL
+from eval_pipeline.leaderboards.boards import OVERALL
 from eval_pipeline.statistics.intervals import wilson
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.leaderboards.sample_verdicts import AT, board, many, ranked, row_of, statistics, verdict

@@ -1,0 +1,79 @@
+"""The tests of all pairs from sums: as each pair tested by itself, and as sums over suites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from eval_pipeline.statistics.pair_sums import PairSums, added, p_values, pair_sums, sign_p_values
+from eval_pipeline.statistics.paired_tests import signs
+from eval_pipeline.statistics.ranks import pair_tests
+from eval_pipeline.statistics.sign_flips import sign_flip_test
+from eval_pipeline.statistics.summaries import mean
+
+Sides = list[list[float | None]]
+LEVELS = {"pass-or-fail": (0.0, 1.0), "repetitions": (0.0, 1 / 3, 0.5, 2 / 3, 1.0), "one-value": (1.0,)}
+
+
+def random_sides(levels: Sequence[float], cases: int, seed: int, lacking: float = 0.1) -> Sides:
+    random = np.random.default_rng(seed)
+    values = random.choice(levels, (4, cases)).tolist()
+    return [[None if random.random() < lacking else value for value in row] for row in values]
+
+
+def one_by_one(
+    first: Sequence[float | None], second: Sequence[float | None], clusters: list[int] | None, weight: Sequence[float]
+) -> tuple[int, float | None, float | None]:
+    both = [
+        (place, (one - other) * weight[place])
+        for place, (one, other) in enumerate(zip(first, second, strict=True))
+        if one is not None and other is not None
+    ]
+    differences = [difference for _, difference in both]
+    names = None if clusters is None else [clusters[place] for place, _ in both]
+    return len(both), mean(differences), sign_flip_test(differences, names)
+
+
+@pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
+@pytest.mark.parametrize("cases", [0, 1, 12, 90, 700])
+@pytest.mark.parametrize("kind", ["plain", "clusters", "weights"])
+def test_all_pairs_at_once_are_tested_as_each_by_itself(levels: Sequence[float], cases: int, kind: str) -> None:
+    sides = random_sides(levels, cases, seed=cases)
+    clusters = [place // 3 for place in range(cases)] if kind == "clusters" else None
+    weights = [0.5 + place % 2 for place in range(cases)] if kind == "weights" else None
+
+    tests = pair_tests(sides, clusters, weights)
+
+    for test in tests:
+        shared, difference, p_value = one_by_one(
+            sides[test.first], sides[test.second], clusters, weights or [1] * cases
+        )
+        assert test.shared == shared
+        assert (test.difference or 0.0) == pytest.approx(difference or 0.0, abs=1e-12)
+        assert (test.p_value is None) == (p_value is None)
+        assert (test.p_value or 0.0) == pytest.approx(p_value or 0.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [(5, 9), (40, 200), (300, 600)])
+@pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
+def test_the_sums_of_suites_give_the_test_over_all_of_them(levels: Sequence[float], sizes: tuple[int, int]) -> None:
+    suites = [random_sides(levels, size, seed=size, lacking=0.0) for size in sizes]
+    weights = [sum(sizes) / 2 / size for size in sizes]
+    joined = [[value for suite in suites for value in suite[side]] for side in range(4)]
+    together = pair_tests(joined, None, [weights[place] for place, size in enumerate(sizes) for _ in range(size)])
+
+    parts = zip(*(pair_sums(suite) for suite in suites), strict=True)
+    sums: list[PairSums] = [
+        added([each.weighted(weight) for (*_, each), weight in zip(part, weights, strict=True)]) for part in parts
+    ]
+
+    assert p_values(sums) == pytest.approx([test.p_value for test in together], rel=1e-9)
+    assert [each.mean for each in sums] == pytest.approx([test.difference for test in together], abs=1e-12)
+
+
+def test_sign_tests_of_many_signs_are_those_by_whole_numbers() -> None:
+    counts = [(40, 60), (500, 490), (0, 900), (333, 334), (600, 400), (80, 0)]
+
+    assert sign_p_values(counts) == pytest.approx([signs(*pair).p_value for pair in counts], rel=1e-9)
