@@ -13,6 +13,7 @@ import dagster as dg
 
 from eval_pipeline.exhaustion import exhaustion_message
 from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.full_disk_notices import without_full_disk_notices
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import PAIRS, SUITES, partition_key, range_tags
@@ -37,6 +38,7 @@ class SweepRun:
 
 
 @private_files()
+@without_full_disk_notices()
 def run_sweep(
     session: ProjectSession, suites: Sequence[ValidatedSuite], pairs: Sequence[PairKey], config: dict[str, Any]
 ) -> SweepRun:

@@ -31,6 +31,11 @@ def files_at_most(most_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+def line_with_cure(text: str) -> str:
+    (line,) = (line for line in text.splitlines() if CURE in line)
+    return line
+
+
 @pytest.mark.parametrize(
     "most_bytes",
     [200_000, pytest.param(300_000, marks=pytest.mark.slow), pytest.param(1_200_000, marks=pytest.mark.slow)],
@@ -44,7 +49,9 @@ def test_a_run_that_fills_the_disk_ends_with_the_cure_and_repeats_nothing(
 
     assert full.code != 0
     assert CURE in full.err
+    assert [line for line in full.err.splitlines() if "disk" in line] == [line_with_cure(full.err)]
     assert "Traceback" not in full.text
+    assert "Exception" not in full.text
     assert again.counts["planned"] == 6
     assert set(Counter(cli_project.calls).values()) == {1}
 
