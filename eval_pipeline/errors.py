@@ -7,6 +7,7 @@ Failures of the system under test are not errors: they are rows with a failure c
     │   └── UnknownName a name that is not registered or defined
     ├── InputErrors     several input errors, reported together
     └── WarehouseError  the store cannot be opened or has a newer version
+        └── NoResults   nothing is published yet
 """
 
 from __future__ import annotations
@@ -88,6 +89,10 @@ class UnknownName(InputError):
 
 class WarehouseError(EvalPipelineError):
     """The warehouse cannot be opened, read or migrated to this version."""
+
+
+class NoResults(WarehouseError):
+    """Nothing is published yet."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from types import TracebackType
 import polars as pl
 
 from eval_pipeline.cli.options import open_project
-from eval_pipeline.errors import InputError, UnknownName, WarehouseError
+from eval_pipeline.errors import InputError, NoResults, UnknownName
 from eval_pipeline.exports.result_files import read_result_file
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.warehouse.comparable_sweeps import PLACES, comparable_sweep, comparable_sweeps
@@ -86,7 +86,7 @@ class ResultSources:
     def _runners(self) -> list[str]:
         try:
             return runner_names(self.connection)
-        except WarehouseError:
+        except NoResults:
             return []
 
     def _stored(self, selector: str, runners: Sequence[str], name: str) -> Results:

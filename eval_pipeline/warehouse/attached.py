@@ -11,8 +11,6 @@ from typing import Any
 
 import duckdb
 
-from eval_pipeline.errors import WarehouseError
-
 _USE = "USE results"
 
 
@@ -32,12 +30,12 @@ class AttachedConnection:
 
 
 def attached(path: Path) -> AttachedConnection:
-    """Return a connection that reads the file at this path as it is. Raises WarehouseError for an unreadable one."""
+    """Return a connection that reads the file at this path as it is. Raises duckdb.Error for an unreadable one."""
     literal = "'" + str(path).replace("'", "''") + "'"
     connection = duckdb.connect()
     try:
         connection.execute(f"ATTACH {literal} AS results (READ_ONLY)")
         return AttachedConnection(connection)
-    except duckdb.Error as error:
+    except duckdb.Error:
         connection.close()
-        raise WarehouseError(f"{path} cannot be read: {error}") from None
+        raise

@@ -22,7 +22,7 @@ import polars as pl
 from filelock import FileLock
 from polars import selectors
 
-from eval_pipeline.errors import InputError, WarehouseError
+from eval_pipeline.errors import InputError, NoResults, WarehouseError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.redaction import redact_line
@@ -34,6 +34,7 @@ from eval_pipeline.warehouse.publishing import (
     Config,
     Copy,
     damaged,
+    damaged_results,
     is_readable_by_all,
     merge_log,
 )
@@ -233,13 +234,21 @@ class DuckDBWarehouse:
     @contextmanager
     def published(self) -> Iterator[Connection]:
         if not self.results.is_file():
-            raise WarehouseError(f"no results at {self.results}: run a sweep first (eval-pipeline run), or name --data")
-        connection = attached(self.results)
+            raise NoResults(f"no results at {self.results}: run a sweep first (eval-pipeline run), or name --data")
+        try:
+            connection = attached(self.results)
+        except duckdb.Error as error:
+            damage = damaged_results(self.results, self.path, error)
+            raise damage or WarehouseError(f"{self.results} cannot be read: {error}") from None
         try:
             connection.execute(IN_UTC)
             connection.execute("SET enable_external_access = false")  # a user's query must not read or write files
             _name_as_now(connection)
             yield connection
+        except duckdb.Error as error:
+            if (damage := damaged_results(self.results, self.path, error)) is not None:
+                raise damage from None
+            raise
         finally:
             connection.close()
 

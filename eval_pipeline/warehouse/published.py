@@ -12,6 +12,7 @@ import polars as pl
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.warehouse.macros import MACROS
+from eval_pipeline.warehouse.publishing import is_damage
 from eval_pipeline.warehouse.store import Connection, open_warehouse
 
 
@@ -31,6 +32,8 @@ def answer(connection: Connection, query: str) -> tuple[list[str], list[tuple[An
         cursor = connection.execute(query)
         return [str(column[0]) for column in cursor.description or ()], cursor.fetchall()
     except duckdb.Error as error:
+        if is_damage(error):  # not the query's fault: the connection names the cure
+            raise
         raise InputError(f"SQL: {error}") from None
 
 

@@ -144,11 +144,24 @@ def is_readable_by_all(path: Path) -> bool:
 
 def damaged(path: Path, results: Path, error: duckdb.Error) -> WarehouseError | None:
     """Return the error that names the cure when a DuckDB error means that a file is damaged, else None."""
-    if not any(text in str(error) for text in _DAMAGE):
+    if not is_damage(error):
         return None
     last = f"{results} has what was published last: to go on from there, cp {results} {path}"
     cure = last if results.exists() else "restore it from a backup"
     return WarehouseError(f"{path} cannot be opened or read, it is damaged: {first_line(error)}; {cure}")
+
+
+def damaged_results(results: Path, path: Path, error: duckdb.Error) -> WarehouseError | None:
+    """Return the error that names the cure when a DuckDB error means that published results are damaged, else None."""
+    if not is_damage(error):
+        return None
+    cure = "the next eval-pipeline run publishes them anew" if path.exists() else "restore it from a backup"
+    return WarehouseError(f"{results} cannot be read, it is damaged: {first_line(error)}; {cure}")
+
+
+def is_damage(error: duckdb.Error) -> bool:
+    """Return whether a DuckDB error means that a file is damaged, or is none of DuckDB's."""
+    return any(text in str(error) for text in _DAMAGE)
 
 
 def first_line(error: Exception) -> str:

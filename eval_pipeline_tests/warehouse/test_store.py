@@ -15,7 +15,7 @@ import pytest
 from eval_pipeline.errors import WarehouseError
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse, cut_torn_line
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration
-from eval_pipeline.warehouse.published import open_results, rows_frame
+from eval_pipeline.warehouse.published import answer, open_results, rows_frame
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION, table_statements
 from eval_pipeline.warehouse.tables import BY_NAME, TABLES
 from eval_pipeline_tests.forks import start_python
@@ -359,8 +359,25 @@ def test_nothing_is_published_before_anything_is_written(tmp_path: Path) -> None
 def test_results_that_are_no_database_are_named(tmp_path: Path) -> None:
     (tmp_path / "results.duckdb").write_text("not a database", encoding="utf-8")
 
-    with pytest.raises(WarehouseError, match=r"results\.duckdb cannot be read"), open_results(tmp_path):
+    with pytest.raises(WarehouseError, match=r"results\.duckdb cannot be read.*a backup"), open_results(tmp_path):
         pass
+
+
+def test_results_that_are_damaged_inside_are_an_error_with_the_cure_that_helps(warehouse: DuckDBWarehouse) -> None:
+    warehouse.write("sweeps", [{"sweep_id": "a", "started_at": MOMENT}])
+    warehouse.publish()
+    content = bytearray(warehouse.results.read_bytes())
+    content[3 * 4_096 + 16 : -262_144] = b"x" * (len(content) - 3 * 4_096 - 16 - 262_144)  # all but the last block
+    warehouse.results.write_bytes(content)
+
+    with (
+        pytest.raises(WarehouseError, match=r"damaged.*the next eval-pipeline run publishes them anew"),
+        open_results(warehouse.folder) as analyst,
+    ):
+        answer(analyst, "SELECT * FROM sweeps")
+    warehouse.publish()
+    with open_results(warehouse.folder) as analyst:
+        assert answer(analyst, "SELECT sweep_id FROM sweeps")[1] == [("a",)]
 
 
 # Several processes.
