@@ -14,7 +14,7 @@ to 1,750 MB a library in Rust aborts the process in 8 of 17 runs; with more 23 o
 
 def main() -> None:
     """Run the command line with the arguments of the process, which ends here."""
-    signals = Signals(end_programs=_end_programs)
+    signals = Signals(_end_programs, waiting_since)
     signals.install()
     _check_memory()
     ended: list[BaseException] = []
@@ -54,6 +54,14 @@ def _leave(ended: list[BaseException], signals: Signals) -> None:
     with quick_exit():
         for error in ended:
             raise error
+
+
+def waiting_since() -> float | None:
+    """Return when the command began to wait for a lock that another process holds; None when it does not wait."""
+    with suppress(KeyError, AttributeError):  # not imported, or not yet: nothing waits
+        since: float | None = sys.modules["eval_pipeline.warehouse.waiting"].waiting_since()
+        return since
+    return None
 
 
 def _end_programs() -> None:

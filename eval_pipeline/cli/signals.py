@@ -25,6 +25,9 @@ ORDERLY_S = 20.0
 """How long a command that ends in order may take: half of what service managers grant."""
 HURRY_S = 5.0
 """How long after a second signal."""
+WAIT_S = 0.5
+"""How long after a signal a command may wait for a lock of another process."""
+_LOOK_EVERY_S = 0.1
 _ENDED = 0
 _BYTES_AT_ONCE = 4_096
 _STDERR = 2
@@ -36,17 +39,24 @@ class Signals:
     """The signals of a process, and what its command does when one arrives.
 
     A command ends at once unless it called `end_in_order`: then `stop` is requested, and the command ends by itself; a
-    second signal ends the programs that it started and shortens the time, a third one ends the process at once.
+    second signal ends the programs that it started and shortens the time, a third one ends the process at once. It
+    also ends at once where `waiting_since`, the beginning of a wait for another process, is too long ago.
     `summary` returns what is said at the end: what is kept, and how to go on.
     """
 
-    def __init__(self, end_programs: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        end_programs: Callable[[], object] = lambda: None,
+        waiting_since: Callable[[], float | None] = lambda: None,
+    ) -> None:
         self.stop = StopRequest()
         self.summary: Callable[[], str] = lambda: ""
         self.received: list[int] = []
         self._end_programs = end_programs
+        self._waiting_since = waiting_since
         self._orderly = False
         self._deadline: float | None = None
+        self._signaled = 0.0
         self._reads, self._writes = os.pipe()
         self._wakes, self._woken = os.pipe()
         for descriptor in (self._wakes, self._woken):
@@ -95,19 +105,29 @@ class Signals:
         """Return the next signal or the end of the command; the process ends here when its time is over."""
         ready: list[int] = []
         while self._reads not in ready:
-            wait = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-            ready, _, _ = select.select([self._reads, self._wakes], [], [], wait)
-            if not ready:
+            ready, _, _ = select.select([self._reads, self._wakes], [], [], self._pause())
+            if not ready and self._is_over():
                 self.leave()
             if self._wakes in ready:
                 os.read(self._wakes, _BYTES_AT_ONCE)
         return os.read(self._reads, 1)[0]
+
+    def _pause(self) -> float | None:
+        """Return how long to wait for the next signal; None: for ever."""
+        return None if self._deadline is None else max(0.0, min(_LOOK_EVERY_S, self._deadline - time.monotonic()))
+
+    def _is_over(self) -> bool:
+        """Return whether the time of a command that ends in order is over."""
+        now, since = time.monotonic(), self._waiting_since()
+        waits_s = now - max(since, self._signaled) if since is not None else 0.0
+        return waits_s > WAIT_S or (self._deadline is not None and now >= self._deadline)
 
     def _take(self, number: int) -> None:
         self.received.append(number)
         if not self._orderly or len(self.received) > 2:
             self.leave()
         if len(self.received) == 1:
+            self._signaled = time.monotonic()
             self._deadline = time.monotonic() + ORDERLY_S
             _print("interrupted: ending what is under way (once more: at once)")
             self.stop.request()

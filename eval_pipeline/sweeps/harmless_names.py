@@ -25,6 +25,7 @@ def by_harmless_name(folder: Path) -> Path:
     link = _links() / hashlib.sha256(os.fsencode(folder)).hexdigest()[:_DIGITS]
     if not link.is_symlink() or link.readlink() != folder:
         new = link.with_suffix(f".{os.getpid()}")
+        new.unlink(missing_ok=True)  # of a killed process that had this id
         new.symlink_to(folder, target_is_directory=True)
         new.replace(link)
     return link

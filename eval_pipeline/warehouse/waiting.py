@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,13 @@ from eval_pipeline.stopping import StopRequest
 
 _LOOK_EVERY_S = 0.1
 _COMMAND_CHARS = 100
+_begun: dict[int, float] = {}
+"""When the wait of each thread that waits began."""
+
+
+def waiting_since() -> float | None:
+    """Return when the longest wait that is under way in this process began, by the monotonic clock; None without."""
+    return min(list(_begun.values()), default=None)
 
 
 @contextmanager
@@ -39,11 +47,14 @@ def held(
     waiting, and WarehouseError after `timeout_s`.
     """
     record = Path(lock.lock_file).with_suffix(".holder")
+    _begun[threading.get_ident()] = time.monotonic()
     try:
         lock.acquire(timeout=silent_s, poll_interval=_LOOK_EVERY_S / 2)
     except Timeout:
         report(f"waiting for {_holder(record)}")
         _wait(lock, stop or StopRequest(), record, timeout_s)
+    finally:
+        _begun.pop(threading.get_ident(), None)
     try:
         with suppress(OSError):  # a full disk must not keep a sweep from going on
             record.write_bytes(to_json({"pid": os.getpid(), "command": _own_command(), "since": datetime.now()}))

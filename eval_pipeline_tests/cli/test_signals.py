@@ -7,22 +7,26 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
-from eval_pipeline.cli.signals import HANDLED
+from eval_pipeline.cli.signals import HANDLED, ORDERLY_S
 
 PROGRAM = """
 import signal, sys, time
+from eval_pipeline.cli.entry import waiting_since
 from eval_pipeline.cli.signals import Signals
 
 def command():
     {command}
 
 {dispositions}
-signals = Signals(end_programs=lambda: print("programs end", flush=True))
+signals = Signals(end_programs=lambda: print("programs end", flush=True), waiting_since=waiting_since)
 signals.install()
 signals.run(command)
 print("the command ended", signals.exit_code, flush=True)
@@ -109,6 +113,22 @@ def test_a_second_signal_ends_the_programs_and_a_third_one_the_process() -> None
     code, lines = ended(STUCK, signal.SIGINT, signal.SIGINT, signal.SIGINT)
 
     assert (code, lines) == (130, ["begins", ASKED, "programs end", "programs end", "interrupted: 3 are kept"])
+
+
+def test_a_command_that_waits_for_the_lock_of_another_process_ends_soon(tmp_path: Path) -> None:
+    waits = (
+        "from filelock import FileLock; from eval_pipeline.warehouse.waiting import held\n"
+        "    signals.end_in_order(lambda: ': 3 are kept')\n"
+        f"    with held(FileLock({str(tmp_path / 'warehouse.lock')!r}), lambda text: print(text[:7], flush=True)):\n"
+        "        print('has the lock')"
+    )
+    with FileLock(tmp_path / "warehouse.lock"):
+        begin = time.monotonic()
+        code, lines = ended(waits, signal.SIGINT)
+        took_s = time.monotonic() - begin
+
+    assert (code, lines) == (130, ["waiting", ASKED, "programs end", "interrupted: 3 are kept"])
+    assert took_s < ORDERLY_S / 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["INT", "HUP"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def test_a_link_that_was_removed_is_made_again(tmp_path: Path, monkeypatch: pyte
     folder.mkdir(parents=True)
     link = by_harmless_name(folder)
     shutil.rmtree(link.parent)
+    link.parent.mkdir(mode=0o700)
+    link.with_suffix(f".{os.getpid()}").symlink_to("nowhere")  # of a killed process that had our id
 
     assert by_harmless_name(folder) == link
     assert link.resolve() == folder
