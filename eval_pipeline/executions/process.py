@@ -54,7 +54,8 @@ async def run_program(
     """Run a program to its end, with stdout and stderr in files of these names in `folder`.
 
     Cancellation (a time limit, Ctrl-C) ends the whole process group: SIGTERM, after `grace_s` SIGKILL, then every
-    process that still carries this run's environment marker. A caller that cancels after `timeout_s` passes it, and the
+    process that still carries this run's environment marker. `PWD` is `cwd`: some programs believe it more than the
+    folder that they are in. A caller that cancels after `timeout_s` passes it, and the
     cancellation becomes a TimeoutError. Raises OSError when the program cannot be started.
 
     A program whose stdout, stderr or one of the files `outputs` in `folder` exceeds `max_bytes` is killed at once (it
@@ -64,7 +65,7 @@ async def run_program(
     stdout, stderr = folder / "stdout", folder / "stderr"
     marker = uuid.uuid4().hex
     started = time.monotonic()
-    environment = {**(os.environ if env is None else env), MARKER: marker, **owner_variables()}
+    environment = _environment(os.environ if env is None else env, cwd, marker)
     process = _start(command, stdout, stderr, cwd=cwd, env=environment, stdin=stdin)
     # The group alone does not suffice: a child may call setsid. The marker in its environment identifies it.
     waiting = _exit_future(process)
@@ -87,6 +88,12 @@ async def run_program(
     if exceeded is not None:
         raise exceeded
     return CompletedProcess(exit_code=exit_code, duration_ms=(ended - started) * 1000, stdout=stdout, stderr=stderr)
+
+
+def _environment(given: Mapping[str, str], cwd: Path, marker: str) -> dict[str, str]:
+    """Return the environment of a program that runs in a folder, with our marks."""
+    place = {"PWD": os.path.abspath(cwd), MARKER: marker}  # noqa: PTH100 — links stay as they are
+    return {name: value for name, value in given.items() if name != "OLDPWD"} | place | owner_variables()
 
 
 def _start(

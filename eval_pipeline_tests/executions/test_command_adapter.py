@@ -249,6 +249,17 @@ def test_a_program_sees_the_environment_and_what_is_added(tmp_path: Path, monkey
     assert printed(tmp_path, 'printf %s "$OURS $BOTH $MORE"', env={"BOTH": "b", "MORE": 3}) == "a b 3"
 
 
+def test_the_variable_pwd_is_the_folder_in_which_a_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenCode reads and writes where `PWD` is, which was the folder of whoever started the pipeline."""
+    monkeypatch.setenv("PWD", "/elsewhere")
+    monkeypatch.setenv("OLDPWD", "/elsewhere/before")
+
+    assert printed(tmp_path, ["printenv", "PWD"]).strip() == str(tmp_path)
+    assert printed(tmp_path, ["sh", "-c", "printenv OLDPWD || echo none"]).strip() == "none"
+
+
 def test_a_program_beside_the_runners_file_is_content_and_an_installed_one_is_not(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text("print(1)")
 

@@ -164,6 +164,17 @@ def test_a_hook_may_run_in_the_workspace(samples: SampleWorkspaces) -> None:
     assert samples.logged[0]["cwd"] == str(trace.path)
 
 
+def test_the_variable_pwd_is_the_folder_in_which_a_hook_runs(
+    samples: SampleWorkspaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PWD", "/elsewhere")
+    hook = Hook(command=("printenv", "PWD"), cwd=Path("{{workspace_path}}"))
+
+    trace = one_case(samples.workspaces(), plan_for(samples.spec(hooks={"before_each": hook})))
+
+    assert trace.hooks == {"before_each": f"{trace.path}\n"}
+
+
 def test_what_a_hook_printed_is_in_the_trace(samples: SampleWorkspaces) -> None:
     hooks = {"before_all": a_shell("echo prepared"), "before_each": a_shell("echo for this one")}
 
