@@ -63,6 +63,7 @@ class Agent:
     incidental: ClassVar[frozenset[str]] = Command.incidental | {"keep_session"}
     default_timeout_s: ClassVar[float] = Command.default_timeout_s
     retries_timeouts: ClassVar[bool] = Command.retries_timeouts
+    first_alone: ClassVar[bool] = True
 
     def __init__(self, runner: Runner, now: Callable[[], float] = time.time) -> None:
         self._now = now  # compared with the times of session files

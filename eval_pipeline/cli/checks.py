@@ -28,6 +28,7 @@ from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.diagnostics import Diagnostic, problems_of
 from eval_pipeline.parsing.source import FieldPath, show_path, yaml_source
 from eval_pipeline.parsing.yaml_text import parse_yaml
+from eval_pipeline.reports.normalize import check_format
 from eval_pipeline.scores.evaluate import EvaluatorSet, GraderRevision
 from eval_pipeline.scores.model import NOTHING
 from eval_pipeline.suites.case_list import traits_of
@@ -342,7 +343,7 @@ def _check_runners(
     With `only` the problems of other runners are left out.
     """
     try:
-        runners = load_runners(path, environment)
+        runners = load_runners(path, environment, check=check_format)
     except EvalPipelineError as error:
         yield from findings_of(error)
         known.update(dict.fromkeys(_names_in(path), Runner(name="", adapter="")))

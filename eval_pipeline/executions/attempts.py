@@ -30,7 +30,7 @@ from eval_pipeline.executions.model import (
     WorkspaceTrace,
 )
 from eval_pipeline.executions.threads import in_thread, is_interruption
-from eval_pipeline.failures import ADAPTER, RATE_LIMITED, TIMEOUT, WORKSPACE
+from eval_pipeline.failures import ADAPTER, RATE_LIMITED, TARGET_CRASH, TIMEOUT, WORKSPACE
 from eval_pipeline.suites.model import Case
 
 _LOG = logging.getLogger(__name__)
@@ -72,6 +72,9 @@ class Workspaces(Protocol):
         """Return a workspace that is ready for an attempt. Raises TargetFailure when it cannot be prepared."""
 
 
+Ending = Callable[[Plan, RawExecution], TargetFailure | None]
+
+
 @dataclass(slots=True)
 class PlanState:
     """A plan in progress: its attempts so far, and the workspace of the latest."""
@@ -83,11 +86,13 @@ class PlanState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnvironment:
-    """Dependencies of attempts beside the runner: the folder of an execution's files, workspaces, and conversations."""
+    """Dependencies of attempts beside the runner: the folder of an execution's files, workspaces, conversations, and
+    `ending`, which returns the failure that a target's own output reports, if any."""
 
     folder_of: Callable[[Plan], Path]
     workspaces: Workspaces | None = None
     conversations: Conversations | None = None
+    ending: Ending | None = None
 
 
 class Attempts:
@@ -192,7 +197,7 @@ class Attempts:
             async with limit:
                 return await self._execute(call)
         except TargetFailure as failure:
-            return failure
+            return await self._ended(call, failure)
         # The one boundary to adapters: every exception becomes a row, even an exit or a cancellation raised inside one.
         except BaseException as error:
             if is_interruption(error):
@@ -201,6 +206,13 @@ class Attempts:
                 retryable = self._adapter.retries_timeouts
                 return TargetFailure(TIMEOUT, f"no answer within {call.timeout_s:g} s", retryable=retryable)
             return TargetFailure(ADAPTER, f"adapter '{self._runner.adapter}' failed: {error_text(error)}")
+
+    async def _ended(self, call: Call, failure: TargetFailure) -> TargetFailure:
+        """Return the failure that the target's own output reports in place of its exit code, where it does."""
+        ending = self._environment.ending
+        if ending is None or failure.failure is not TARGET_CRASH or failure.raw is None:
+            return failure
+        return await in_thread(ending, call.plan, failure.raw) or failure
 
 
 def time_limit_s(case: Case, runner: Runner, adapter: Adapter) -> float:

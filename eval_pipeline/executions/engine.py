@@ -23,6 +23,7 @@ from eval_pipeline.executions.attempts import (
     AttemptEnvironment,
     Attempts,
     Clock,
+    Ending,
     PlanState,
     Workspaces,
     attempt_record,
@@ -32,7 +33,7 @@ from eval_pipeline.executions.attempts import (
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner, TargetFailure
-from eval_pipeline.failures import ADAPTER, TIMEOUT
+from eval_pipeline.failures import ADAPTER, STOPPED, TIMEOUT
 from eval_pipeline.parsing.redaction import redact, redact_files
 
 _LOG = logging.getLogger(__name__)
@@ -74,7 +75,8 @@ class Engine:
 
     `refuse(plan, attempts)` returns the reason why a plan must no longer be executed, after so many attempts at it, or
     None. `falls_back(plan)` returns whether fallbacks are called when the runner failed. `hold(plan)` returns what to
-    wait for before a plan begins (it is then called again), None when it may begin.
+    wait for before a plan begins (it is then called again), None when it may begin. `ending(plan, raw)` returns the
+    failure that a target's output reports, where its exit code does not tell.
     Without `batches` even a target that takes batches gets its cases one by one.
     """
 
@@ -92,6 +94,7 @@ class Engine:
         batches: bool = True,
         workspaces: Workspaces | None = None,
         conversations: Conversations | None = None,
+        ending: Ending | None = None,
     ) -> None:
         self._sink = sink
         self._slots = asyncio.Semaphore(concurrency) if concurrency else None
@@ -99,7 +102,9 @@ class Engine:
         self.falls_back = falls_back
         self.hold = hold
         self.batches = batches
-        self.environment = AttemptEnvironment(folder_of=folder_of, workspaces=workspaces, conversations=conversations)
+        self.environment = AttemptEnvironment(
+            folder_of=folder_of, workspaces=workspaces, conversations=conversations, ending=ending
+        )
         self.clock = clock or Clock.real()
         self.started = on_start
 
@@ -144,6 +149,8 @@ class _LaneRun:
         self._retry_number = 0
         self._running = 0
         self._changed = asyncio.Event()
+        self._first_alone = getattr(lane.adapter, "first_alone", False)
+        self._closed: TargetFailure | None = None
 
     async def run(self) -> None:
         try:
@@ -185,7 +192,7 @@ class _LaneRun:
         """Return a due retry, else a new plan, unless too many started plans are unfinished."""
         if self._retries and self._retries[0][0] <= self._clock.monotonic():
             return heapq.heappop(self._retries)[2]
-        if self._running + len(self._retries) >= self._max_started:
+        if self._running + len(self._retries) >= (1 if self._first_alone else self._max_started):
             return None
         plan = next(self._lane.plans, None)
         return PlanState(plan) if plan is not None else None
@@ -225,12 +232,14 @@ class _LaneRun:
 
     async def _attempt_once(self, state: PlanState) -> Execution | None:
         """Return the finished execution, or None when a retry is scheduled."""
-        refusal = self._engine.refusal(state.plan, len(state.attempts))
+        closed = self._closed if not state.attempts else None
+        refusal = closed or self._engine.refusal(state.plan, len(state.attempts))
         if refusal is not None:
             return build_execution(state, refusal, self._clock.now())
         if not state.attempts:
             self._engine.started(state.plan)
         result = await self._attempts.attempt(state)
+        self._note_end(result)
         delay_s = self._attempts.delay_before_next(state, result)
         if delay_s is not None:
             await Attempts.release(state, restore=True)  # other plans may use it during the delay
@@ -239,6 +248,14 @@ class _LaneRun:
         if isinstance(result, TargetFailure) and self._fallbacks and self._engine.falls_back(state.plan):
             return await self._fall_back(state, result)
         return self._attempts.execution(state, result)
+
+    def _note_end(self, result: RawExecution | TargetFailure) -> None:
+        """Close the lane after a failure that all its plans would share; else let others run beside the first."""
+        if isinstance(result, TargetFailure) and result.closes_runner and self._closed is None:
+            name = self._lane.runner.name
+            self._closed = TargetFailure(STOPPED, f"not executed: an earlier session of '{name}' failed: {result}")
+        self._first_alone = False
+        self._changed.set()
 
     def _schedule_retry(self, state: PlanState, delay_s: float) -> None:
         self._retry_number += 1  # breaks ties in the heap: a PlanState is not comparable

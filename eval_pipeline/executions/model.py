@@ -207,7 +207,8 @@ class Execution:
 class TargetFailure(Exception):
     """An attempt that did not complete: raised by adapters, turned into a row by the engine.
 
-    `raw` holds the partial output. `retryable` is whether another attempt may succeed.
+    `raw` holds the partial output. `retryable` is whether another attempt may succeed; `closes_runner` whether every
+    other plan of the runner would fail in the same way.
     """
 
     def __init__(
@@ -219,6 +220,7 @@ class TargetFailure(Exception):
         status: int | None = None,
         retry_after_s: float | None = None,
         raw: RawExecution | None = None,
+        closes_runner: bool = False,
     ) -> None:
         super().__init__(message)
         self.failure = failure
@@ -226,3 +228,4 @@ class TargetFailure(Exception):
         self.status = status
         self.retry_after_s = retry_after_s
         self.raw = raw
+        self.closes_runner = closes_runner

@@ -39,6 +39,8 @@ class UnusableRunner(Runner):
 
 Digest = Callable[[object], str]
 """Returns a hash that nobody can guess the value of."""
+RunnerCheck = Callable[[Runner], None]
+"""Raises InputError for a runner that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,22 +53,30 @@ class _File:
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rules: SecretRules = NO_RULES
     digest: Digest | None = None
+    check: RunnerCheck = lambda runner: None
 
 
 def load_runners(
-    path: Path, environment: Mapping[str, str], rules: SecretRules = NO_RULES, digest: Digest | None = None
+    path: Path,
+    environment: Mapping[str, str],
+    rules: SecretRules = NO_RULES,
+    digest: Digest | None = None,
+    check: RunnerCheck = lambda runner: None,
 ) -> list[Runner]:
     """The runners of a file, in its order. Raises InputErrors for entries that have no name.
 
     What is wrong with an entry (`UnusableRunner`) and an unset `${{ NAME }}` (`Runner.unset`) matter when the runner
     is used, see `require_environment`. `digest` hashes headers of unknown names (None: they tell no runners apart).
+    `check` is called for each runner, after the adapter's own checks.
     """
     source, entries, format_ = _read(path)
     key = format_.key
     errors = {i: error for i, raw in enumerate(entries) if (error := _name_error(raw, i, source, format_))}
     named = {i: raw for i, raw in enumerate(entries) if i not in errors}
     by_name = {raw["name"]: raw for raw in named.values()}
-    file = _File(source=source, format=format_, environment=environment, entries=by_name, rules=rules, digest=digest)
+    file = _File(
+        source=source, format=format_, environment=environment, entries=by_name, rules=rules, digest=digest, check=check
+    )
     if errors:
         read = [_runner_or_problem(raw, (key, index), file) for index, raw in named.items()]
         raise InputErrors([*errors.values(), *(each.problem for each in read if isinstance(each, UnusableRunner))])
@@ -125,7 +135,7 @@ def _runner_or_problem(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Ru
         entry = file.format.entry(_with_used(raw, at, file), at, file.source, file.environment)
         runner = _checked_runner(entry.values, at, file)
         runner = replace(runner, place=entry.place, runs_in_place=entry.place is not None)
-        _check_by_adapter(runner, at, file.source)
+        _check_settings(runner, at, file)
     except InputError as error:
         problem = first_of_each([_respelled(each, at, entry.spelled, file.source) for each in problems_of(error)])
         tags = raw.get("tags")
@@ -282,12 +292,14 @@ def _names(raw: Any) -> Iterator[str]:
     yield from names_in(raw)
 
 
-def _check_by_adapter(runner: Runner, at: FieldPath, source: Source) -> None:
-    """Run the adapter's own checks; a runner whose environment is not set is checked when it is used."""
+def _check_settings(runner: Runner, at: FieldPath, file: _File) -> None:
+    """Run the checks of the adapter and of the caller; a runner whose environment is not set is checked on use."""
     if runner.unset:
         return
+    source = file.source
     try:
         ADAPTERS.get(runner.adapter)(runner)
+        file.check(runner)
     except InputError as error:
         steps = error.place.field.split(".") if error.place.field else ()
         raise error.at(source.place((*at, *steps))) from None

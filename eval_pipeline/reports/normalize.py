@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from eval_pipeline.errors import SourceLocation, UnknownName
 from eval_pipeline.executions.model import Execution, RawExecution, Runner
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.failures import NORMALIZATION, OUTPUT_LIMIT
@@ -126,6 +127,13 @@ def _elapsed_ms(execution: Execution) -> float | None:
     """
     payload = execution.raw.payload if execution.raw is not None else {}
     return amount(payload["elapsed_ms"]) if "elapsed_ms" in payload else execution.duration_ms
+
+
+def check_format(runner: Runner) -> None:
+    """Raise UnknownName where a runner names a format that nothing reads: its answers would be paid for nothing."""
+    format_ = runner.settings.get("format")
+    if isinstance(format_, str) and NORMALIZERS.find(format_) is None:
+        raise UnknownName("normalizer", format_, NORMALIZERS.names(), SourceLocation(field="format"))
 
 
 def normalizer_version(format_: str) -> str:

@@ -12,6 +12,7 @@ from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runner_files import nearest_runners_file
 from eval_pipeline.executions.runners import load_runners
 from eval_pipeline.parsing.interpolation import nearest_environment_file, read_environment
+from eval_pipeline.reports.normalize import check_format
 from eval_pipeline.sweeps.data_key import DataKey
 from eval_pipeline.sweeps.project import Project
 
@@ -73,7 +74,7 @@ class RunnerRegistry:
             rules = self.project.secret_rules
             self._read[key] = {
                 runner.name: self._with_defaults(runner)
-                for runner in load_runners(path, environment, rules, DataKey(self.project.data).digest)
+                for runner in load_runners(path, environment, rules, DataKey(self.project.data).digest, check_format)
             }
         return self._read[key]
 

@@ -24,6 +24,7 @@ from eval_pipeline.executions.engine import Engine, Lane, SinkResult
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner, RunnerNamed
 from eval_pipeline.executions.workers import workers_in_use
 from eval_pipeline.executions.workspaces.manager import Workspaces
+from eval_pipeline.reports.session_ends import session_end
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.background_loop import BackgroundLoop
 from eval_pipeline.sweeps.context import SweepContext
@@ -243,6 +244,7 @@ class _Sweep:
             hold=self._context.budget.hold,
             batches=not self._context.budget.is_limited,
             workspaces=workspaces,
+            ending=session_end,
             conversations=Conversations(
                 speaker=lambda call: self._execution_of(call.plan).speaker(call),
                 answer=lambda plan, raw: self._execution_of(plan).turns.answer(plan, raw),
