@@ -7,7 +7,6 @@ adapter therefore has the same identity as a `command` runner with that command.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from eval_pipeline.agents.agent_cli import AGENTS, AgentCli, LaunchRequest
+from eval_pipeline.agents.session_environment import SessionEnvironment
 from eval_pipeline.agents.session_store import find_log, first_value
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
@@ -23,9 +23,10 @@ from eval_pipeline.executions.adapters.command import Command
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import OUTPUT_LIMIT
-from eval_pipeline.parsing.tables import COUNT, FLAG, LIST, POSITIVE, TEXT, Field, FieldTable, either
+from eval_pipeline.parsing.tables import COUNT, FLAG, LIST, POSITIVE, TEXT, TEXT_LIST, Field, FieldTable, either, one_of
 from eval_pipeline.reports.jsonl_records import read_records
 
+HOMES = ("isolated", "user")
 _LIMITS = ("max_turns", "max_budget_usd")
 _OF_THE_COMMAND = frozenset({"cwd", "env", "files_format", "healthcheck", "model", "ok_exit_codes", "retry_failures"})
 _SETTINGS = FieldTable(
@@ -39,6 +40,13 @@ _SETTINGS = FieldTable(
         Field("max_turns", COUNT, "The most turns of a session, for a CLI that has the option."),
         Field("max_budget_usd", POSITIVE, "The most that a session may cost, for a CLI that has the option."),
         Field("model", TEXT, "The model, by the CLI's own option."),
+        Field(
+            "home",
+            one_of(*HOMES),
+            "Whether a session has a fresh home with the user's login, or the user's own.",
+            "isolated",
+        ),
+        Field("pass_env", TEXT_LIST, "Names and patterns of further environment variables that a session gets."),
         *(Command.settings[name] for name in sorted(_OF_THE_COMMAND - {"model"})),
     ),
     "Runs a coding-agent CLI once per case, in the case's workspace.",
@@ -72,6 +80,11 @@ class Agent:
         self._command = Command(self.equivalent(runner))
         self._max_bytes = runner.max_output_bytes
         self._env = settings.texts(runner.settings, "env")
+        self._session_environment = SessionEnvironment(
+            cli=self._cli,
+            passed=settings.names(runner.settings, "pass_env"),
+            isolated=settings.choice(runner.settings, "home", HOMES, "isolated") == "isolated",
+        )
         self._cwd = runner.folder / (settings.optional_text(runner.settings, "cwd") or ".")
 
     @staticmethod
@@ -86,13 +99,15 @@ class Agent:
 
     async def execute(self, call: Call) -> RawExecution:
         begin = self._now()
-        try:
-            raw = await self._command.execute(call)
-        except TargetFailure as failure:
-            with contextlib.suppress(TargetFailure):  # the first failure counts
-                failure.raw = await self._with_session(failure.raw, call, begin) if failure.raw is not None else None
-            raise
-        return await self._with_session(raw, call, begin)
+        async with self._session_environment.session() as environment:
+            call = replace(call, environment=environment)
+            try:
+                raw = await self._command.execute(call)
+            except TargetFailure as failure:
+                with contextlib.suppress(TargetFailure):  # the first failure counts
+                    failure.raw = await self._with_session(failure.raw, call, begin) if failure.raw else None
+                raise
+            return await self._with_session(raw, call, begin)
 
     async def close(self) -> None:
         await self._command.close()
@@ -108,7 +123,7 @@ class Agent:
         """Copy the session's log beside the output, because the CLI may append to the original."""
         printed = raw.files["stdout"].read_text("utf-8", "replace") if "stdout" in raw.files else ""
         session_id = first_value(read_records(printed).rows, self._cli.printed_session_id)
-        environment = {**os.environ, **self._env}
+        environment = {**(call.environment or {}), **self._env}
         home, cwd = Path(environment.get("HOME") or Path.home()), call.workspace or self._cwd
         log = find_log(self._cli.sessions, home, environment, session_id=session_id, cwd=cwd, since=begin)
         if log is None:
@@ -140,6 +155,10 @@ def _command_settings(cli: AgentCli, given: Mapping[str, Any]) -> dict[str, Any]
         made["system"] = launch.preamble
     if launch.env:
         made["env"] = {**launch.env, **settings.mapping(given, "env")}
+    if given.get("home") == "user":  # the usual one is no part of the identity
+        made["home"] = "user"
+    if given.get("pass_env"):
+        made["pass_env"] = given["pass_env"]
     return {**{key: value for key, value in given.items() if key in _OF_THE_COMMAND}, **made}
 
 

@@ -61,6 +61,10 @@ class AgentCli:
         printed_session_id: Where its standard output names the session.
         log_completes_output: Whether the log of a session holds what standard output leaves out (token usage, for
             example), so that the adapter keeps it unless a runner sets `keep_session`.
+        keys: Names and patterns of the environment variables by which it finds its provider; by default those that
+            begin with its name.
+        login_files: Files of the user's login, in the folder of its sessions; they are linked into a session's home.
+        cache_variable: The variable of a folder that its sessions share, where the CLI unpacks itself.
         model_provider: Who provides its models, by OpenTelemetry's names; None when that depends on the model.
     """
 
@@ -75,7 +79,15 @@ class AgentCli:
     sessions: SessionStore
     printed_session_id: tuple[RecordField, ...] = ()
     log_completes_output: bool = False
+    keys: tuple[str, ...] = ()
+    login_files: tuple[str, ...] = ()
+    cache_variable: str | None = None
     model_provider: str | None = None
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Return names and patterns of the environment variables that a session gets of the user's."""
+        return self.keys or (f"{self.name.upper().replace('-', '_')}_*",)
 
     @property
     def kinds_by_format(self) -> Mapping[str, Mapping[str, ToolKind]]:

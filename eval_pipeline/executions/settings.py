@@ -63,6 +63,11 @@ def texts(settings: Settings, key: str) -> Mapping[str, str]:
     return {name: str(value) for name, value in values.items()}
 
 
+def names(settings: Settings, key: str) -> tuple[str, ...]:
+    """Texts; none when it is not given."""
+    return tuple(fields.texts(settings, key, DETACHED))
+
+
 def choice(settings: Settings, key: str, options: tuple[str, ...], default: str) -> str:
     """One of `options`."""
     return fields.choice(settings, key, DETACHED, options) or default

@@ -80,5 +80,7 @@ CLAUDE_CODE = AgentCli(
         agent_version=(RecordField(("version",)),),
     ),
     printed_session_id=(RecordField(("session_id",)),),
+    keys=("ANTHROPIC_*", "CLAUDE_CODE_*", "AWS_*", "GOOGLE_APPLICATION_CREDENTIALS", "CLOUD_ML_REGION"),
+    login_files=(".credentials.json",),
     model_provider="anthropic",
 )

@@ -64,4 +64,6 @@ CODEX = AgentCli(
     ),
     printed_session_id=(RecordField(("thread_id",), type="thread.started"),),
     model_provider="openai",
+    keys=("OPENAI_*", "CODEX_[!H]*", "AZURE_OPENAI_*"),
+    login_files=("auth.json",),
 )

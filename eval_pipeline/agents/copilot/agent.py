@@ -70,4 +70,7 @@ COPILOT = AgentCli(
     ),
     printed_session_id=(RecordField(("sessionId",), type="result"),),
     log_completes_output=True,
+    keys=("COPILOT_[!H]*", "GH_TOKEN", "GITHUB_TOKEN"),
+    login_files=("config.json",),
+    cache_variable="XDG_CACHE_HOME",
 )

@@ -20,7 +20,8 @@ class Call:
     """One attempt of an adapter: attempt number (from 1), time limit, and a folder for files.
 
     `files` returns the execution's folder; the attempt's own `folder` below it is created on first use.
-    `workspace` is the target's working directory, if the case has a workspace.
+    `workspace` is the target's working directory, if the case has a workspace. `environment` is what programs begin
+    with (None: that of this process).
     """
 
     plan: Plan
@@ -28,6 +29,7 @@ class Call:
     timeout_s: float
     files: Callable[[], Path]
     workspace: Path | None = None
+    environment: Mapping[str, str] | None = None
 
     @property
     def folder(self) -> Path:

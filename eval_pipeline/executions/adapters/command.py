@@ -57,6 +57,7 @@ class _Run:
     files: Sequence[str] = ()
     texts: Mapping[str, bytes] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    inherited: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
 
 @ADAPTERS.register("command")
@@ -160,6 +161,7 @@ class Command:
             files=plan.case.files,
             texts=texts,
             env=environment(call.workspace) if call.workspace is not None else {},
+            inherited=os.environ if call.environment is None else call.environment,
         )
         return await self._run_program(run)
 
@@ -231,7 +233,7 @@ class Command:
                 words,
                 folder=run.folder,
                 cwd=run.cwd,
-                env={**os.environ, **run.env, **self._env, **variables},
+                env={**run.inherited, **run.env, **self._env, **variables},
                 stdin=run.prompt.encode(errors="replace") if self._prompt == "stdin" else None,
                 timeout_s=run.timeout_s,
                 max_bytes=self._max_bytes,
