@@ -10,15 +10,8 @@ Z95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
 
-def wilson(successes: int, trials: int, z: float = Z95) -> Interval | None:
-    """Return Wilson's score interval of a rate (Wilson 1927, JASA 22); None without trials."""
-    if trials <= 0:
-        return None
-    return wilson_at(successes / trials, trials, z)
-
-
 def wilson_at(share: float, trials: float, z: float = Z95) -> Interval:
-    """Return Wilson's interval of a share of (an effective number of) trials above 0."""
+    """Return Wilson's score interval of a share of (an effective number of) trials above 0 (Wilson 1927, JASA 22)."""
     middle, half = wilson_parts(share, trials, z)
     return max(0.0, middle - half), min(1.0, middle + half)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eval_pipeline.statistics.clusters import CaseSums, case_sums, clustered_error, rate_interval, score_interval
-from eval_pipeline.statistics.intervals import wilson
+from eval_pipeline.statistics.intervals import wilson_at
 from eval_pipeline_tests.statistics.simulated_answers import coverage, passed_counts
 
 QUICK = ((5, 20, 100), (1, 5), (0, 0.6, 0.9), (0.5, 0.8, 0.95))
@@ -46,7 +46,7 @@ def test_the_interval_that_counts_answers_covers_too_seldom() -> None:
     """What was shown before: Wilson's interval of all answers, as if each were a case."""
     passed = passed_counts(np.random.default_rng(1), 50, 10, 0.6, 0.7, 1_000)
 
-    covered = coverage(passed, 10, 0.7, lambda sums: wilson(round(sums.total * 10), sums.cases * 10))
+    covered = coverage(passed, 10, 0.7, lambda sums: wilson_at(sums.total / sums.cases, sums.cases * 10))
 
     assert covered < 0.65
 
@@ -101,13 +101,13 @@ def test_nothing_has_no_interval() -> None:
 def test_one_answer_per_case_is_wilsons(passed: int) -> None:
     sums = case_sums([1.0] * passed + [0.0] * (20 - passed), [1] * 20)
 
-    assert rate_interval(sums) == pytest.approx(wilson(passed, 20), abs=1e-12)
+    assert rate_interval(sums) == pytest.approx(wilson_at(passed / 20, 20), abs=1e-12)
 
 
 def test_the_lower_end_of_one_success_is_the_modified_one() -> None:
     low, high = rate_interval(case_sums([1.0] + [0.0] * 19, [1] * 20)) or (0.0, 0.0)
 
-    assert (low, high) == pytest.approx((-math.log(0.95) / 20, (wilson(1, 20) or (0, 0))[1]), abs=1e-12)
+    assert (low, high) == pytest.approx((-math.log(0.95) / 20, wilson_at(1 / 20, 20)[1]), abs=1e-12)
 
 
 def test_sums_of_two_sets_add_up() -> None:

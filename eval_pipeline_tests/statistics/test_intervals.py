@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from eval_pipeline.statistics.clusters import clustered_interval
-from eval_pipeline.statistics.intervals import wilson
+from eval_pipeline.statistics.intervals import wilson_at
 from eval_pipeline.statistics.lines import fit_line
 from eval_pipeline.statistics.paired_tests import sign_test, signs
 from eval_pipeline.statistics.student import t_quantile
@@ -29,17 +29,13 @@ TINY = 1e-12
     ],
 )
 def test_the_interval_of_a_rate_is_wilsons(successes: int, trials: int, low: float, high: float) -> None:
-    assert wilson(successes, trials) == pytest.approx((low, high), abs=5e-5)
-
-
-def test_a_rate_of_nothing_has_no_interval() -> None:
-    assert wilson(0, 0) is None
+    assert wilson_at(successes / trials, trials) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_a_rate_lies_inside_its_interval_and_the_interval_inside_zero_and_one() -> None:
     for trials in range(1, 200):
         for successes in range(trials + 1):
-            low, high = wilson(successes, trials) or (1.0, 0.0)
+            low, high = wilson_at(successes / trials, trials)
 
             assert 0 <= low <= successes / trials + TINY
             assert successes / trials - TINY <= high <= 1

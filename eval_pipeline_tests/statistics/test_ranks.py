@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eval_pipeline.statistics.intervals import wilson
+from eval_pipeline.statistics.intervals import wilson_at
 from eval_pipeline.statistics.multiple_tests import holm
 from eval_pipeline.statistics.ranks import pair_tests, rank_intervals
 from eval_pipeline.statistics.sign_flips import sign_flip_test
@@ -111,7 +111,7 @@ def test_a_difference_is_shown_that_intervals_hide() -> None:
         first: Array = random.binomial(1, better)
         second: Array = random.binomial(1, better * 0.55 / 0.7)
         paired += _told_apart([first.tolist(), second.tolist()])
-        low, high = wilson(int(first.sum()), 100), wilson(int(second.sum()), 100)
+        low, high = wilson_at(first.mean(), 100), wilson_at(second.mean(), 100)
         assert low is not None
         assert high is not None
         apart += low[0] > high[1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.statistics.intervals import wilson
+from eval_pipeline.statistics.intervals import wilson_at
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline_tests.builders import NOON
 
@@ -116,4 +116,5 @@ def test_an_interval_in_sql_is_the_one_of_boards(warehouse: DuckDBWarehouse, k: 
 
     ((low, high),) = answers(warehouse, f"SELECT w.low, w.high FROM (SELECT wilson({k}, {n}) AS w)")
 
-    assert (low, high) == (pytest.approx(wilson(k, n), abs=1e-12) if n else (None, None))
+    expected = wilson_at(k / n, n) if n else (None, None)
+    assert (low, high) == (pytest.approx(expected, abs=1e-12) if n else expected)
