@@ -17,7 +17,15 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from eval_pipeline.leaderboards.show import BOARD_HEAD, UNKNOWN, ages_differ, board_remarks, board_rows, short_period
+from eval_pipeline.leaderboards.show import (
+    BOARD_HEAD,
+    UNKNOWN,
+    ages_differ,
+    board_remarks,
+    board_rows,
+    ranks_legend,
+    short_period,
+)
 from eval_pipeline.parsing.visible import escape_controls
 
 UNLIMITED = 1_000_000
@@ -79,6 +87,8 @@ def print_boards(console: Console, standings: pl.DataFrame) -> None:
         left_out += _print_board(console, "overall (mean over the suites of each runner)", overall, ("suites", counts))
     for suite in suites:
         left_out += _print_board(console, suite, per_suite.filter(pl.col("suite") == suite))
+    for line in ranks_legend(standings):
+        print_line(console, line, style="dim")
     print_left_out(console, left_out)
 
 

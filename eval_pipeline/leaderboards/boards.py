@@ -62,11 +62,6 @@ class PairStatistics:
         """All plans, those of broken cases included."""
         return int(self.row["planned"].sum()) + int(self.row["broken"])
 
-    @property
-    def coverage(self) -> float | None:
-        """graded / planned."""
-        return float(self.row["graded"].sum()) / self.plans if self.plans else None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
@@ -92,9 +87,9 @@ class Listed:
 def list_suite(pairs: Sequence[PairStatistics], floor: float) -> list[Listed]:
     """Return the pairs of one suite, each compared or apart.
 
-    The newest complete pair sets the suite revision; among complete pairs of that revision the most frequent set of
-    cases is that of the board, and the newest pair with it sets evaluators, graders and thresholds. A runner that has
-    more cases is compared on those of the board.
+    The newest complete pair sets the suite revision. Of the sets of cases that complete pairs of that revision have,
+    the board's is the one with the most results (pairs that have all of it × cases), and the newest pair with it sets
+    evaluators, graders and thresholds. A runner that has more cases is compared on those of the board.
     """
     reference = _reference(pairs)
     return [_listed(pair, reference, floor) for pair in pairs]
@@ -105,12 +100,19 @@ def _reference(pairs: Sequence[PairStatistics]) -> PairStatistics | None:
     if not complete:
         return None
     same = [pair for pair in complete if pair.row["suite_revision"] == complete[-1].row["suite_revision"]]
+    by_set = {pair.row["cases_revision"]: (place, pair) for place, pair in enumerate(same)}
+    if len(by_set) == 1:
+        return same[-1]
     sets = Counter(pair.row["cases_revision"] for pair in same)
-    newest = {pair.row["cases_revision"]: place for place, pair in enumerate(same)}
-    chosen = max(
-        sets, key=lambda revision: (sets[revision], len(same[newest[revision]].row["cases"]), newest[revision])
-    )
-    return same[newest[chosen]]
+    distinct = [(pair, sets[revision]) for revision, (_, pair) in by_set.items()]
+    return max(by_set.values(), key=lambda each: (*_results(each[1], distinct), each[0]))[1]
+
+
+def _results(pair: PairStatistics, distinct: Sequence[tuple[PairStatistics, int]]) -> tuple[int, int]:
+    """Return how many results a board of this pair's cases has, and of how many cases; `distinct` has one pair of each
+    set of cases, and how many have it."""
+    having = sum(count for other, count in distinct if pair.places.keys() <= other.places.keys())
+    return having * len(pair.places), len(pair.places)
 
 
 def _listed(pair: PairStatistics, reference: PairStatistics | None, floor: float) -> Listed:
@@ -132,14 +134,15 @@ def _with_cases(pair: PairStatistics, reference: PairStatistics, places: list[in
     listed = Listed(pair=pair, places=places)
     if not listed.values("decision_keys").equals(reference.row["decision_keys"]):
         return Listed(pair=pair, apart="other evaluators, graders or thresholds")
-    return replace(listed, apart=_too_little(pair, floor))
+    return replace(listed, apart=_too_little(listed, floor))
 
 
-def _too_little(pair: PairStatistics, floor: float) -> str | None:
-    coverage = pair.coverage
-    if coverage is None or coverage < floor - 1e-9:
-        return f"{percent(coverage)} graded, below {percent(floor)}"
-    return None
+def _too_little(listed: Listed, floor: float) -> str | None:
+    graded = float(listed.values("graded").sum())
+    if not graded:
+        return "nothing graded"
+    coverage = graded / (float(listed.values("planned").sum()) + int(listed.pair.row["broken"]))
+    return f"{percent(coverage)} graded, below {percent(floor)}" if coverage < floor - 1e-9 else None
 
 
 def common_suites(ranked: Mapping[str, Sequence[str]]) -> tuple[list[str], list[str]]:
@@ -160,7 +163,7 @@ def missing_suites(suites: Sequence[str], own: Sequence[str]) -> str:
     """Return why a runner is not compared over these suites."""
     lacking = [suite for suite in suites if suite not in own]
     shown = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
-    return f"not ranked on {shown}"
+    return f"no rank on {shown}"
 
 
 _NUMBERS = ("planned", "graded", "answers", "passed", "score_sums")

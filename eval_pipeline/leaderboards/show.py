@@ -84,6 +84,9 @@ def ages_differ(standings: pl.DataFrame) -> bool:
     return oldest is not None and newest is not None and newest - oldest > ONE_AGE
 
 
+RANKS_LEGEND = "#: the ranks that the cases leave open (paired tests of all pairs of runners, Holm's adjustment)"
+NAMED = 4
+"""How many runners a remark names."""
 BOARD_HEAD = (
     "#",
     "runner",
@@ -101,11 +104,10 @@ BOARD_HEAD = (
 
 
 def board_rows(standings: pl.DataFrame) -> list[tuple[str, ...]]:
-    """Return standings as texts, one tuple per row under BOARD_HEAD; `=` marks a tie with the best."""
+    """Return standings as texts, one tuple per row under BOARD_HEAD, with the ranks that each may have."""
     return [
         (
-            (UNKNOWN if row["rank"] is None else str(row["rank"]))
-            + ("=" if row["tied_with_best"] and row["rank"] != 1 else ""),
+            _ranks(row),
             row["runner"],
             percent(row["pass_rate"]),
             interval(row["pass_rate_low"], row["pass_rate_high"]),
@@ -123,17 +125,46 @@ def board_rows(standings: pl.DataFrame) -> list[tuple[str, ...]]:
 
 
 def board_remarks(standings: pl.DataFrame) -> list[str]:
-    """Return why runners are not ranked, what unfinished later runs reached, and what `=` is; one line each."""
+    """Return who is not ranked on a board and why, and what unfinished later runs reached: a line for each reason."""
+    rows = standings.to_dicts()
+    ranked = [row for row in rows if row["rank"] is not None]
     lines: list[str] = []
-    for row in standings.iter_rows(named=True):
-        if row.get("apart") is not None:
-            answered = period(row.get("oldest_answer_at"), row.get("newest_answer_at"))
-            lines.append(f"{row['runner']} is not ranked: {row['apart']} (answered {answered})")
-        if row.get("note") is not None:
-            lines.append(f"{row['runner']}: {row['note']}; its last complete standing is shown")
-    if any(row["tied_with_best"] and row["rank"] != 1 for row in standings.iter_rows(named=True)):
-        lines.append("=: not shown to be worse than the best (paired tests of all pairs, Holm's adjustment)")
-    return lines
+    if len(ranked) == 1 < len(rows):
+        lines.append(f"only {ranked[0]['runner']} is ranked: there is nobody to compare it with")
+    lines += [f"not ranked: {names}: {reason}" for reason, names in _grouped(rows, "apart").items()]
+    return lines + [
+        f"{names}: {note}; the last complete standing is shown" for note, names in _grouped(rows, "note").items()
+    ]
+
+
+def ranks_legend(standings: pl.DataFrame) -> list[str]:
+    """Return what a rank such as `2–4` is, where a standing has one."""
+    ranked = (row for row in standings.iter_rows(named=True) if row["rank"] is not None)
+    return [RANKS_LEGEND] if any(_first(row) != _last(row) for row in ranked) else []
+
+
+def _grouped(rows: Sequence[dict[str, Any]], name: str) -> dict[str, str]:
+    """Return each text of a column with the runners that have it: the first few, and how many more."""
+    runners: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get(name) is not None:
+            runners.setdefault(row[name], []).append(row["runner"])
+    return {
+        text: ", ".join(each[:NAMED]) + (f" and {len(each) - NAMED} more" if len(each) > NAMED else "")
+        for text, each in runners.items()
+    }
+
+
+def _ranks(row: dict[str, Any]) -> str:
+    return UNKNOWN if row["rank"] is None else rank_text(_first(row), _last(row))
+
+
+def _first(row: dict[str, Any]) -> int:
+    return int(row["rank"] if row.get("rank_best") is None else row["rank_best"])
+
+
+def _last(row: dict[str, Any]) -> int:
+    return int(row["rank"] if row.get("rank_worst") is None else row["rank_worst"])
 
 
 def _total(input_tokens: int | None, output_tokens: int | None) -> int | None:

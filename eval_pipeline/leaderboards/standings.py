@@ -108,6 +108,8 @@ def _case_rates(listed: Listed) -> Array:
 def _standing(listed: Listed) -> Standing:
     pair = listed.pair
     counts = {name: int(listed.values(name).sum()) for name in _COUNTED}
+    if pair.complete:  # then what is not graded is an error
+        counts["errored"] = counts["planned"] - counts["graded"]
     counts["planned"] += int(pair.row["broken"])
     return {
         **dict.fromkeys(STANDING_COLUMNS),
@@ -195,7 +197,7 @@ def _overall(boards: Sequence[SuiteBoard]) -> list[Standing]:
     rows = {runner: _overall_standing(own, suites) for runner, own in by_runner.items()}
     for runner, row in rows.items():
         if runner not in runners:
-            row["apart"] = missing_suites(suites, ranked[runner]) if suites else "not ranked on any suite"
+            row["apart"] = missing_suites(suites, ranked[runner]) if suites else "no rank on any suite"
     if runners:
         chosen = [board for board in boards if board.standings[0]["suite"] in suites]
         _rank([rows[runner] for runner in runners], list(_overall_sums(chosen, runners)))

@@ -12,7 +12,15 @@ import polars as pl
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.failures import failure_class
 from eval_pipeline.leaderboards.boards import OVERALL
-from eval_pipeline.leaderboards.show import BOARD_HEAD, board_remarks, board_rows, counted, markdown_table, percent
+from eval_pipeline.leaderboards.show import (
+    BOARD_HEAD,
+    board_remarks,
+    board_rows,
+    counted,
+    markdown_table,
+    percent,
+    ranks_legend,
+)
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
@@ -71,7 +79,7 @@ def board_tables(standings: pl.DataFrame) -> str:
         "\n\n".join([f"### {title}", markdown_table(BOARD_HEAD, board_rows(board)), *board_remarks(board)])
         for title, board in boards.items()
     ]
-    return "\n\n".join(tables) or "nothing graded yet"
+    return "\n\n".join([*tables, *ranks_legend(standings)]) or "nothing graded yet"
 
 
 def suites_of(standings: pl.DataFrame) -> list[str]:

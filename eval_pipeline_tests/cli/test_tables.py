@@ -43,7 +43,7 @@ def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
 
 
 def of_tables(lines: list[str]) -> list[str]:
-    """Return the lines of tables. The others are remarks (`=: …`) and decisions: sentences, which a terminal wraps."""
+    """Return the lines of tables. The others are remarks (`#: …`) and decisions: sentences, which a terminal wraps."""
     return [line for line in lines if ": " not in line and not line.startswith("INCONCLUSIVE ")]
 
 
@@ -51,7 +51,7 @@ def of_tables(lines: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("command", "names", "dropped"),
     [
-        (["leaderboard"], ["1", LONG], "p95"),
+        (["leaderboard"], ["1–2", LONG], "p95"),
         (["leaderboard", "--repetitions"], ["greetings-of-the-day", LONG], "repetitions"),
         (["compare", LONG, "parrot"], ["greetings-of-the-day"], "pass rates"),
         (["plan"], ["greetings-of-the-day", LONG], "plans"),

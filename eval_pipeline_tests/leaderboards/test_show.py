@@ -20,6 +20,7 @@ from eval_pipeline.leaderboards.show import (
     money,
     percent,
     period,
+    ranks_legend,
     short_period,
 )
 from eval_pipeline_tests.leaderboards.sample_verdicts import board, many
@@ -115,10 +116,11 @@ def test_a_runner_of_which_nothing_is_known_shows_dashes_and_its_errors() -> Non
     assert (row["graded"], row["errors"]) == ("0/2", "2")
 
 
-def test_those_that_tie_with_the_best_are_marked() -> None:
+def test_a_rank_is_what_the_cases_leave_open() -> None:
     standings = board(*many("best", 20), *many("near", 18, 2), *many("far", 2, 18))
 
-    assert [row[0] for row in board_rows(standings)[:3]] == ["1", "2=", "3"]
+    assert [row[0] for row in board_rows(standings)[:3]] == ["1–2", "1–2", "3"]
+    assert [row[0] for row in board_rows(standings.drop("rank_best", "rank_worst"))[:3]] == ["1", "2", "3"]
 
 
 def test_a_table_survives_bars_and_line_breaks_in_its_cells() -> None:
@@ -140,10 +142,21 @@ def test_a_count_agrees_with_a_verb_too() -> None:
     assert [counted(number, *nouns) for number in (1, 2)] == ["1 entry is no test", "2 entries are no tests"]
 
 
-def test_what_is_not_ranked_has_its_reason_and_a_tie_its_legend() -> None:
-    standings = board(*many("best", 20), *many("near", 18, 2), *many("errs", 2, errored=18)).filter(scope="suite")
+def test_each_reason_not_to_be_ranked_is_one_line_and_open_ranks_have_a_legend() -> None:
+    erring = [row for number in range(8) for row in many(f"e{number}", 2, errored=18)]
+    standings = board(*many("best", 20), *many("near", 18, 2), *erring).filter(scope="suite")
+
+    assert board_remarks(standings) == ["not ranked: e0, e1, e2, e3 and 4 more: 10.0 % graded, below 90.0 %"]
+    assert ranks_legend(standings) == [
+        "#: the ranks that the cases leave open (paired tests of all pairs of runners, Holm's adjustment)"
+    ]
+    assert ranks_legend(board(*many("alone", 20))) == []
+
+
+def test_a_board_with_one_ranked_runner_compares_nobody() -> None:
+    standings = board(*many("best", 20), *many("down", 0, errored=20), floor=0.0).filter(scope="suite")
 
     assert board_remarks(standings) == [
-        "errs is not ranked: 10.0 % graded, below 90.0 % (answered –)",
-        "=: not shown to be worse than the best (paired tests of all pairs, Holm's adjustment)",
+        "only best is ranked: there is nobody to compare it with",
+        "not ranked: down: nothing graded",
     ]

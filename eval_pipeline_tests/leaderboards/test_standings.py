@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from eval_pipeline.leaderboards.boards import OVERALL
-from eval_pipeline.statistics.intervals import wilson
+from eval_pipeline.statistics.intervals import wilson_at
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline_tests.leaderboards.sample_verdicts import AT, board, many, ranked, row_of, statistics, verdict
 
@@ -171,7 +171,7 @@ def test_what_could_not_be_graded_enters_no_rate_and_has_its_bounds() -> None:
     assert (row["planned"], row["graded"], row["passed"], row["failed"], row["errored"]) == (10, 4, 3, 1, 2)
     assert (row["pass_rate"], row["mean_score"], row["coverage"]) == (0.75, 0.75, 0.4)
     assert (row["pass_rate_worst"], row["pass_rate_best"]) == pytest.approx((0.3, 0.9))
-    assert (row["pass_rate_low"], row["pass_rate_high"]) == pytest.approx(wilson(3, 4), abs=0.1)
+    assert (row["pass_rate_low"], row["pass_rate_high"]) == pytest.approx(wilson_at(3 / 4, 4), abs=0.1)
     assert (row["rank"], row["apart"]) == (None, "40.0 % graded, below 90.0 %")
 
 
@@ -229,6 +229,19 @@ def test_a_runner_with_more_cases_is_compared_on_those_of_the_board_and_one_with
     assert row_of(standings, "few")["apart"] == "other cases: has 1 of 2"
 
 
+def test_the_cases_of_a_board_are_those_with_the_most_results() -> None:
+    """Three sets of cases, each in the next: the board is of the one that two runners have, not of the largest."""
+    eleven = many("eleven", 10, errored=1)
+    rows = [statistics(*each) for each in (eleven, many("ten", 9, 1), many("two", 2))]
+
+    standings = ranked(*rows)
+
+    assert ranks(standings) == {"eleven": 1, "ten": 2, "two": None}
+    assert [row_of(standings, name)["planned"] for name in ("eleven", "ten")] == [10, 10]
+    assert row_of(standings, "eleven")["errored"] == 0
+    assert row_of(standings, "two")["apart"] == "other cases: has 2 of 10"
+
+
 def test_the_overall_board_is_over_suites_that_all_its_runners_completed() -> None:
     rows = [
         *many("both", 3, 1, suite="easy"), *many("both", 2, 2, suite="hard"),
@@ -241,5 +254,5 @@ def test_the_overall_board_is_over_suites_that_all_its_runners_completed() -> No
 
     assert ranks(standings, "easy") == {"errs": 1, "new": 1, "both": 3, "third": 4}
     assert ranks(standings, OVERALL) == {"both": 1, "third": 2, "errs": None, "new": None}
-    assert row_of(standings, "errs", OVERALL)["apart"] == "not ranked on hard"
+    assert row_of(standings, "errs", OVERALL)["apart"] == "no rank on hard"
     assert row_of(standings, "both", OVERALL)["suites"] == 2
