@@ -40,8 +40,8 @@ NOT_SHOWN = 4
 HEAD = ("suite", "delta", "95 %", "wins", "losses", "ties", "paired", "means", "pass rates", "up", "down", "p")
 """The columns, the most important first: a narrow terminal shows those on the left."""
 _LEGEND = (
-    "delta: candidate - baseline, mean over cases; 95 %: paired, by Student's t over cases; up, down: cases whose pass "
-    "rate rose or fell; p: exact sign test of those (McNemar's, with one repetition)"
+    "delta: candidate - baseline, mean over cases; 95 %: paired, by cases; up, down: cases whose pass rate rose or "
+    "fell; p: exact sign test of those (McNemar's, with one repetition)"
 )
 _RANKS_LEGEND = (
     "rank: the ranks that a side may have by the mean score, all sides together at 95 %: sides differ where the "
@@ -74,6 +74,10 @@ _MEANINGS = {
     "--max-relative-drop", type=click.FloatRange(0, 1),
     help="A second margin, as a share of the baseline's mean.",
 )  # fmt: skip
+@click.option(
+    "--cluster-by", metavar="KEY",
+    help="Cases of one value of this key of their metadata count as alike (default: `cluster_by` of the project).",
+)  # fmt: skip
 @click.option("--require-go", is_flag=True, help=f"Exit {NOT_SHOWN} when the gate is INCONCLUSIVE.")
 @click.option("--ratings", "rated", is_flag=True, help="Rate all sides by their wins over each other (Bradley-Terry).")
 @click.option("--allow-changed", is_flag=True, help="Also pair cases whose content differs between the sides.")
@@ -90,6 +94,7 @@ def compare_command(
     most_losses: int | None,
     max_drop: float,
     max_relative_drop: float | None,
+    cluster_by: str | None,
     require_go: bool,
     rated: bool,
     allow_changed: bool,
@@ -108,7 +113,7 @@ def compare_command(
     Exit codes: 0 for GO and INCONCLUSIVE; 1 for NO-GO, or by --fail-on-regression; 3 when no case could be paired; 4
     with --require-go for INCONCLUSIVE.
     """
-    with ResultSources(project, data, suites, runners) as sources:
+    with ResultSources(project, data, suites, runners, cluster_by) as sources:
         results = _sides([sources.find(name) for name in sides])
     reference = _baseline(results, baseline, named=len(sides) > 1)
     _check_baseline(reference, {"--fail-on-regression": most_losses is not None, "--require-go": require_go})

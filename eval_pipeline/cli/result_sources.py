@@ -35,13 +35,15 @@ def selector_of(sweep: str, board: str | None) -> str:
 class ResultSources:
     """Finds results by name; the project's warehouse is opened only when a name requires it.
 
-    `suites` and `runners` filter every set (empty: all).
+    `suites` and `runners` filter every set (empty: all); `cluster_by` is a key of the metadata of cases (default: that
+    of the project).
     """
 
     project: Path | None
     data: Path | None
     suites: Sequence[str] = ()
     runners: Sequence[str] = ()
+    cluster_by: str | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _opened: Connection | None = None
 
@@ -54,8 +56,9 @@ class ResultSources:
     @property
     def connection(self) -> Connection:
         if self._opened is None:
-            warehouse = open_project(self.project, self.data).open_warehouse()
-            self._opened = self._stack.enter_context(warehouse.published())
+            project = open_project(self.project, self.data)
+            self.cluster_by = self.cluster_by or project.defaults.cluster_by
+            self._opened = self._stack.enter_context(project.open_warehouse().published())
         return self._opened
 
     def find(self, name: str) -> Results:
@@ -94,7 +97,7 @@ class ResultSources:
         if kind == "sweep" and requested in PLACES:
             selector = f"sweep:{comparable_sweep(self.connection, requested, self.suites, runners)}"
         selection = select(self.connection, selector, suites=self.suites, runners=runners)
-        return read_results(self.connection, selection, name)
+        return read_results(self.connection, selection, name, self.cluster_by)
 
     def _filtered(self, results: Results) -> Results:
         frame = results.frame

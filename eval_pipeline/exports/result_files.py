@@ -120,7 +120,7 @@ def results_of(name: str, rows: Iterable[tuple[tuple[Any, ...], Any]], at: Any =
     for (suite, runner, case_id, status, score), time in rows:
         key = (suite, runner, case_id)
         counts[key] = counts.get(key, 0) + 1
-        listed.append((*key, counts[key], status, score, None))
+        listed.append((*key, counts[key], status, score, None, None))
         times.append(parse_time(time if isinstance(time, str) else None))
     frame = pl.DataFrame(listed, schema=RESULT_COLUMNS, orient="row")
     return Results(name, frame, min((time for time in times if time is not None), default=at))

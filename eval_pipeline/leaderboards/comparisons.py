@@ -14,7 +14,8 @@ import polars as pl
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case
-from eval_pipeline.statistics.clusters import clustered_interval
+from eval_pipeline.statistics.clusters import clustered_error
+from eval_pipeline.statistics.gates import difference_interval, reach_of
 from eval_pipeline.statistics.intervals import Interval
 from eval_pipeline.statistics.paired_tests import SignTest, sign_test
 from eval_pipeline.statistics.ranks import PairTest, adjusted_tests, rank_intervals
@@ -32,10 +33,10 @@ Evidence = Literal["regressed", "none"]
 class Summary:
     """The numbers of a comparison, over all suites (`suite` None) or one.
 
-    Means, `mean_delta` (candidate - baseline) and its 95 % interval (paired, Student's t, cases as units) are over the
-    `paired` cases. `p_value` is the sign-flip test of the mean change, None without pairs. `passes` is the exact sign
-    test of the cases' pass rates: with one repetition, McNemar's. The answers of several runners to a case are one unit
-    of the interval and of `p_value`.
+    Means, `mean_delta` (candidate - baseline), its standard error and its 95 % interval (as the gate's, for one
+    candidate) are over the `paired` cases. `p_value` is the sign-flip test of the mean change, None without pairs.
+    `passes` is the exact sign test of the cases' pass rates: with one repetition, McNemar's. The answers of several
+    runners to a case, and cases of one cluster, are one unit of the error, the interval and `p_value`.
     """
 
     suite: str | None
@@ -46,6 +47,7 @@ class Summary:
     mean_baseline: float | None
     mean_candidate: float | None
     mean_delta: float | None
+    standard_error: float | None
     interval: Interval | None
     p_value: float | None
     pass_rate_baseline: float | None
@@ -61,8 +63,9 @@ class Summary:
 class Comparison:
     """A candidate against a baseline.
 
-    `cases` has one row per case of either side: suite, case_id (and runner, where a side has several), score_baseline,
-    score_candidate, pass_rate_baseline, pass_rate_candidate, delta, outcome. The outcome is win, loss, tie, or why the
+    `cases` has one row per case of either side: suite, case_id (and runner, where a side has several; cluster, where a
+    case has one), score_baseline, score_candidate, pass_rate_baseline, pass_rate_candidate, delta, outcome. The outcome
+    is win, loss, tie, or why the
     case is not paired: ungraded (on a side), changed (another content), only-baseline, only-candidate.
     """
 
@@ -126,8 +129,11 @@ def _paired(
         .when(delta.is_null()).then(pl.lit("ungraded"))
         .otherwise(outcome_of(delta, threshold))
     )  # fmt: skip
+    clusters = pl.coalesce("cluster_candidate", "cluster").alias("cluster")
+    has_clusters = bool(joined.select(clusters.is_not_null().any()).item())
     return joined.with_columns(outcome=outcome).select(
         *keys,
+        *([clusters] if has_clusters else []),
         pl.col("score").alias("score_baseline"),
         "score_candidate",
         pl.col("pass_rate").alias("pass_rate_baseline"),
@@ -151,7 +157,8 @@ def _summary(cases: pl.DataFrame, suite: str | None) -> Summary:
         mean_baseline=mean(paired["score_baseline"].to_list()),
         mean_candidate=mean(paired["score_candidate"].to_list()),
         mean_delta=mean(deltas),
-        interval=_possible(clustered_interval(deltas, clusters)),
+        standard_error=clustered_error(deltas, clusters),
+        interval=_possible(change_interval(paired)),
         p_value=sign_flip_test(deltas, clusters),
         pass_rate_baseline=mean(paired["pass_rate_baseline"].to_list()),
         pass_rate_candidate=mean(paired["pass_rate_candidate"].to_list()),
@@ -161,6 +168,14 @@ def _summary(cases: pl.DataFrame, suite: str | None) -> Summary:
         only_baseline=counts.get("only-baseline", 0),
         only_candidate=counts.get("only-candidate", 0),
     )
+
+
+def change_interval(paired: pl.DataFrame, lost: float = 0.0, level: float = 0.95) -> Interval | None:
+    """Return the interval of what candidates have more than their baseline without a share `lost` of it; None below two
+    cases."""
+    before, after = paired["score_baseline"].to_list(), paired["score_candidate"].to_list()
+    more = [new - (1 - lost) * old for old, new in zip(before, after, strict=True)]
+    return difference_interval(more, reach_of([*before, *after]), clusters_of(paired), level)
 
 
 def _possible(interval: Interval | None) -> Interval | None:
@@ -187,7 +202,11 @@ def one_per_runner(results: Results) -> list[Results]:
 
 
 def clusters_of(cases: pl.DataFrame) -> list[tuple[Any, ...]] | None:
-    """Return the case of each row where several runners answered it; None where every row is a case of its own."""
+    """Return what each row belongs to: its cluster, else its case; None where every row is a case of its own."""
+    if "cluster" in cases.columns:
+        return cases.select(
+            "suite", pl.col("cluster").is_null().alias("alone"), pl.coalesce("cluster", "case_id")
+        ).rows()
     return cases.select(CASE).rows() if "runner" in cases.columns else None
 
 

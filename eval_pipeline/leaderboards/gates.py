@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from eval_pipeline.leaderboards.comparisons import Comparison, clusters_of
-from eval_pipeline.statistics.gates import Decision, decide, difference_interval, level_for, reach_of
-from eval_pipeline.statistics.summaries import mean
+from eval_pipeline.leaderboards.comparisons import Comparison, change_interval
+from eval_pipeline.statistics.gates import Decision, decide, level_for
+from eval_pipeline.statistics.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,28 +74,20 @@ def _gate(comparison: Comparison, policy: Policy, level: float) -> Gate:
 
 def _rules(comparison: Comparison, policy: Policy, level: float) -> Iterator[GateRule]:
     paired = comparison.paired
-    before, after = paired["score_baseline"].to_list(), paired["score_candidate"].to_list()
-    clusters, reach = clusters_of(paired), reach_of([*before, *after])
-    yield _rule("max-drop", before, after, 0.0, 1.0, policy.max_drop, (clusters, reach, level))
-    share, middle = policy.max_relative_drop, mean(before)
+    yield _rule("max-drop", policy.max_drop, change_interval(paired, 0.0, level), 0.0, 1.0)
+    share, middle = policy.max_relative_drop, comparison.summary.mean_baseline
     if share is not None and middle:
-        yield _rule("max-relative-drop", before, after, share, middle, share, (clusters, reach, level))
+        yield _rule("max-relative-drop", share, change_interval(paired, share, level), share, middle)
 
 
 def _rule(
     rule: Literal["max-drop", "max-relative-drop"],
-    before: Sequence[float],
-    after: Sequence[float],
+    margin: float,
+    interval: Interval | None,
     lost: float,
     unit: float,
-    margin: float,
-    how: tuple[Sequence[Hashable] | None, float, float],
 ) -> GateRule:
     """Decide by what the candidate has more than the baseline without a share `lost`, shown in units of `unit`."""
-    clusters, reach, level = how
-    interval = difference_interval(
-        [new - (1 - lost) * old for old, new in zip(before, after, strict=True)], reach, clusters, level
-    )
     change = None if interval is None else (interval[0] / unit - lost, interval[1] / unit - lost)
     low, high = (None, None) if change is None else (max(-1.0, change[0]), min(1 / unit, change[1]))
     return GateRule(rule=rule, margin=margin, low=low, high=high, decision=decide(change, margin + 1e-9))

@@ -12,9 +12,10 @@ import polars as pl
 
 RESULT_COLUMNS = {
     "suite": pl.String, "runner": pl.String, "case_id": pl.String, "repetition": pl.Int32, "status": pl.String,
-    "score": pl.Float64, "content": pl.String,
+    "score": pl.Float64, "content": pl.String, "cluster": pl.String,
 }  # fmt: skip
-"""`status` as in `verdicts`; `content` is a hash of what the case is, None where the source has none."""
+"""`status` as in `verdicts`; `content` is a hash of what the case is, None where the source has none. Cases of one
+`cluster` have something in common that makes answers alike; None: nothing."""
 ATTEMPT = "attempt"
 """Column of results that have every graded answer to each plan: 1 is the first, greater ones were tried again."""
 
@@ -39,8 +40,8 @@ class Results:
 def by_case(results: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
     """Return one row per case (and runner, with the runner among `keys`) over its graded repetitions.
 
-    Columns: keys, score (mean), pass_rate, graded, repetitions, content. Score and rate are null where nothing was
-    graded: unknown, never 0.
+    Columns: keys, score (mean), pass_rate, graded, repetitions, content, cluster. Score and rate are null where nothing
+    was graded: unknown, never 0.
     """
     graded = pl.col("status") != "error"
     passed = pl.col("status").is_in(["passed", "expected-failed"])
@@ -51,4 +52,5 @@ def by_case(results: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
         graded=graded.sum().cast(pl.Int64),
         repetitions=pl.len().cast(pl.Int64),
         content=pl.col("content").last(),
+        cluster=pl.col("cluster").last(),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from eval_pipeline.scores.model import at_least
 from eval_pipeline.statistics.summaries import mean, quantile, variance
@@ -51,3 +52,22 @@ def distribution(scores: Sequence[tuple[str, float]], mark: float) -> Distributi
         top=tuple(ranked[:ENDS]),
         bottom=tuple(ranked[-ENDS:]),
     )
+
+
+@lru_cache(maxsize=4096)
+def poisson_upper(seen: int, chance: float) -> float:
+    """Return the expectation with which so few events as `seen`, or fewer, have this chance (Garwood 1936, Biometrika
+    28)."""
+    low, high = 0.0, seen + 10 * math.sqrt(seen + 1) + 20
+    while high - low > 1e-10 * high:
+        middle = (low + high) / 2
+        if _poisson_tail(seen, middle) > chance:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _poisson_tail(seen: int, expected: float) -> float:
+    logs = (count * math.log(expected) - expected - math.lgamma(count + 1) for count in range(seen + 1))
+    return math.fsum(map(math.exp, logs))

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
 import polars as pl
 
 from eval_pipeline.errors import InputError, UnknownName
@@ -72,7 +73,8 @@ _ATTEMPTS = """
 _CONTENT = """
     SELECT suite, suite_revision, case_id,
            md5(concat_ws(chr(30), input::VARCHAR, coalesce(criteria, ''), coalesce(expected_output::VARCHAR, ''),
-                         evaluators::VARCHAR, coalesce(threshold::VARCHAR, ''), expected_fail::VARCHAR)) AS content
+                         evaluators::VARCHAR, coalesce(threshold::VARCHAR, ''), expected_fail::VARCHAR)) AS content,
+           json_extract_string(metadata, $cluster_by) AS cluster
     FROM cases"""
 
 
@@ -185,24 +187,29 @@ def _check_names(connection: Connection, selection: Selection, suites: Sequence[
                 raise UnknownName(kind, name, known)
 
 
-def read_results(connection: Connection, selection: Selection, name: str | None = None) -> Results:
+def read_results(
+    connection: Connection, selection: Selection, name: str | None = None, cluster_by: str | None = None
+) -> Results:
     """Return the selected plans as rows to compare, each with the first of its graded answers: what was tried again
-    because it failed is no better for it."""
-    results = read_attempts(connection, selection, name)
+    because it failed is no better for it. `cluster_by` is the key of the metadata of cases that clusters them."""
+    results = read_attempts(connection, selection, name, cluster_by)
     frame = results.frame.filter(pl.col(ATTEMPT) == 1).drop(ATTEMPT)
     return Results(results.name, frame, results.at)
 
 
-def read_attempts(connection: Connection, selection: Selection, name: str | None = None) -> Results:
+def read_attempts(
+    connection: Connection, selection: Selection, name: str | None = None, cluster_by: str | None = None
+) -> Results:
     """Return every graded answer to the selected plans, with the column ATTEMPT; one row of a plan without any."""
     query = selection.query("v.*")
     if "retry_of" in _columns(connection, "target_executions"):
         query = _ATTEMPTS.format(chosen=query)
     else:  # results of an older version
         query = f"SELECT *, 1 AS {ATTEMPT} FROM ({query})"
-    columns = f"v.suite, v.runner, v.case_id, v.repetition, v.status, v.score, t.content, v.{ATTEMPT}"
+    columns = f"v.suite, v.runner, v.case_id, v.repetition, v.status, v.score, t.content, t.cluster, v.{ATTEMPT}"
     joins = f"LEFT JOIN ({_CONTENT}) t USING (suite, suite_revision, case_id)"
-    answers = connection.execute(f"SELECT {columns} FROM ({query}) v {joins}", selection.values).fetchall()
+    values = selection.values | {"cluster_by": None if cluster_by is None else f"$.{orjson.dumps(cluster_by).decode()}"}
+    answers = connection.execute(f"SELECT {columns} FROM ({query}) v {joins}", values).fetchall()
     frame = pl.DataFrame(answers, schema={**RESULT_COLUMNS, ATTEMPT: pl.Int32}, orient="row")
     return Results(name or selection.name, frame, selection.at)
 

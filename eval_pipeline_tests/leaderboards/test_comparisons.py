@@ -113,14 +113,35 @@ def test_cases_of_one_name_in_two_suites_are_two_cases() -> None:
     assert comparison.summary.mean_delta == 0.0
 
 
-def test_the_interval_is_paired_and_by_students_t() -> None:
+def test_the_interval_is_paired_and_that_of_the_gate() -> None:
     comparison = compare(
         results("a", {f"c{n}": n / 20 for n in range(10)}), results("b", {f"c{n}": n / 20 + 0.2 for n in range(10)})
     )
 
-    assert comparison.summary.interval == pytest.approx(
-        (0.2, 0.2), abs=1e-9
-    )  # the cases differ, the differences do not
+    low, high = comparison.summary.interval or (0.0, 0.0)
+    (gate,) = gates([comparison], Policy())
+    assert -0.05 < low < 0.2 < high < 0.45  # the cases differ, the differences do not: unpaired, it reaches from -0.1
+    assert (gate.rules[0].low, gate.rules[0].high) == (low, high)
+    assert comparison.summary.standard_error == pytest.approx(0.0, abs=1e-9)
+
+
+def test_cases_of_one_cluster_are_one_unit() -> None:
+    """Forty cases of four documents, of which one fell: forty differences, but one document that fell."""
+    before = _spread("a", [1.0] * 40)
+    after = _spread("b", [1.0] * 30 + [0.0] * 10)
+    documents = [Results(side.name, _clustered(side.frame)) for side in (before, after)]
+
+    single, clustered = compare(before, after).summary, compare(*documents).summary
+
+    assert single.p_value == pytest.approx(2 / 2**10)
+    assert clustered.p_value == 1.0
+    assert single.interval is not None
+    assert clustered.interval is not None
+    assert single.interval[1] < 0 < clustered.interval[1]
+
+
+def _clustered(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(cluster=(pl.col("case_id").str.slice(1).cast(pl.Int32) // 10).cast(pl.String))
 
 
 def test_an_interval_of_a_difference_stays_possible_and_one_pair_has_none() -> None:
@@ -212,12 +233,12 @@ def test_one_case_many_runners_is_one_unit() -> None:
     summary = compare(before, after).summary
 
     assert (summary.paired, summary.p_value) == (50, 1.0)
-    assert summary.interval == pytest.approx((-0.755, 0.355), abs=1e-3)  # Student's t over five cases
+    assert summary.interval == pytest.approx((-1.0, 0.538), abs=1e-3)  # of five cases, not of fifty
 
 
 def test_a_gate_holds_all_its_candidates_to_one_level() -> None:
-    baseline = _spread("a", [n % 2 for n in range(40)])
-    worse, same = _spread("b", [n % 2 * 0.1 for n in range(40)]), _spread("c", [(n + 2) % 2 for n in range(40)])
+    baseline = _spread("a", [n % 2 for n in range(80)])
+    worse, same = _spread("b", [n % 2 * 0.1 for n in range(80)]), _spread("c", [(n + 2) % 2 for n in range(80)])
     comparisons = [compare(baseline, worse), compare(baseline, same), compare(baseline, results("d", {"x": 1.0}))]
 
     decided = gates(comparisons, Policy(max_drop=0.1))

@@ -53,6 +53,43 @@ def test_an_unchanged_runner_is_no_go_in_at_most_5_percent(grid: tuple[tuple[flo
     assert max(alarms) <= 0.05
 
 
+FEW = ((12, 20, 30), (1,), (0.05, 0.9), (0.9,))
+MANY = ((5, 8, 12, 20, 30, 40, 60, 100), (1, 3), (0.05, 0.3, 0.9), (0.5, 0.8, 0.9, 0.95))
+
+
+@pytest.mark.parametrize(
+    ("grid", "margins", "times"),
+    [
+        pytest.param(FEW, (0.1,), 300, id="quick"),
+        pytest.param(MANY, (0.02, 0.05, 0.1, 0.2), 1_000, id="full", marks=pytest.mark.slow),
+    ],
+)
+def test_a_drop_as_great_as_the_margin_is_go_in_at_most_5_percent(
+    grid: tuple[tuple[float, ...], ...], margins: tuple[float, ...], times: int
+) -> None:
+    """Few cases may all miss a drop that hits one in ten of them."""
+    random = np.random.default_rng(9)
+    wrong: list[float] = []
+    for margin, (cases, repetitions, icc, rate) in itertools.product(margins, itertools.product(*grid)):
+        seen = decisions(random, int(cases), int(repetitions), icc, rate, drop=margin, margin=margin, times=times)
+        wrong.append(seen["GO"] / times)
+
+    print(f"false GO: mean {np.mean(wrong):.4f}, greatest {max(wrong):.4f}")
+    assert max(wrong) <= 0.05
+
+
+def test_a_drop_that_hits_few_cases_wholly_is_go_in_at_most_5_percent() -> None:
+    """The runner breaks on one case in ten, whatever the repetitions, and is as good as before on the others."""
+    random, go = np.random.default_rng(11), 0
+    for _ in range(400):
+        before: Array = random.binomial(5, 0.9, 20) / 5
+        after: Array = np.where(random.random(20) < 0.11, 0.0, random.binomial(5, 0.9, 20) / 5)
+        interval = difference_interval((after - before).tolist(), reach_of([*before.tolist(), *after.tolist()]))
+        go += decide(interval, 0.1) == "GO"
+
+    assert go <= 20
+
+
 def test_a_drop_beyond_the_margin_is_shown_and_one_within_it_excluded() -> None:
     random = np.random.default_rng(10)
 
