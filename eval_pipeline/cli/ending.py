@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -17,33 +17,41 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted, percent
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.outcomes import PairOutcome
+from eval_pipeline.sweeps.pass_rates import PassRate
 from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
+from eval_pipeline.warehouse.journal import PairKey
 
 EXIT_INVALID = 2
 EXIT_NOTHING_GRADED = 3
+EXIT_NOT_SHOWN = 4
 REASONS_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRateLimit:
-    """The lowest pass rate of a pair that is no failure, and where it is set; None: every failed case counts."""
+    """The lowest pass rate of a pair that is no failure, and where it is set; None: every failed case counts. `rates`
+    are those of the pairs; `required` is whether a pair has to be shown not to be below it."""
 
     rate: float | None
     source: str = ""
+    rates: Mapping[PairKey, PassRate] = field(default_factory=dict)
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The exit code of a run, and the reasons for it; none for 0."""
+    """The exit code of a run, and the reasons for it; none for 0. `open` are the pairs whose pass rate may be below the
+    least one, and may be not."""
 
     code: int
     reasons: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
 
 
 def ending(
     outcomes: Sequence[PairOutcome], problems: Sequence[InputError], limit: PassRateLimit, problem: str | None
 ) -> Ending:
-    """Return 0, 1, 2 or 3, as `eval-pipeline --help` says, with the reasons; the worst of what happened."""
+    """Return 0 to 4, as `eval-pipeline run --help` says, with the reasons; the worst of what happened."""
     graded = sum(outcome.counts.graded for outcome in outcomes)
     if problems:
         return Ending(EXIT_INVALID, (left_out(problems),))
@@ -52,7 +60,10 @@ def ending(
     reasons = [reason for outcome in outcomes if (reason := _failure(outcome, limit)) is not None]
     if problem is not None:
         reasons.append("the run did not succeed (see the problem above)")
-    return Ending(1, tuple(reasons)) if reasons else Ending(0)
+    undecided = tuple(text for outcome in outcomes if (text := _undecided(outcome, limit)) is not None)
+    if reasons:
+        return Ending(1, tuple(reasons), undecided)
+    return Ending(EXIT_NOT_SHOWN if undecided and limit.required else 0, undecided if limit.required else (), undecided)
 
 
 def interrupted_ending(kept: str, signals: Signals | None) -> Ending:
@@ -89,10 +100,19 @@ def _failure(outcome: PairOutcome, limit: PassRateLimit) -> str | None:
         )
     if counts.pass_rate is None:
         return f"{name}: nothing could be graded"
-    if counts.pass_rate < limit.rate:
-        rate = f"pass rate {percent(counts.pass_rate)} of {_unit(outcome)}s"
-        return f"{name}: {rate} is below {percent(limit.rate)} ({limit.source})"
+    known = limit.rates[outcome.pair.name]
+    if known.decision(limit.rate) == "NO-GO":
+        return f"{name}: pass rate {known} is below {percent(limit.rate)} ({limit.source})"
     return None
+
+
+def _undecided(outcome: PairOutcome, limit: PassRateLimit) -> str | None:
+    """Return that the cases of a pair do not show whether its pass rate is below the least one; None if they do."""
+    known = limit.rates.get(outcome.pair.name)
+    if limit.rate is None or known is None or known.rate is None or known.decision(limit.rate) != "INCONCLUSIVE":
+        return None
+    name = f"{outcome.pair.name.suite} × {outcome.pair.name.runner}"
+    return f"{name}: pass rate {known} may be below {percent(limit.rate)}, or not ({limit.source})"
 
 
 def _unit(outcome: PairOutcome) -> str:
@@ -108,7 +128,7 @@ def _unit(outcome: PairOutcome) -> str:
 def ending_document(end: Ending, failed: FailedCases) -> dict[str, Any]:
     """Return the reasons and the failed cases for `--json`."""
     cases = [{**asdict(case), "label": case.label, "command": case.command} for case in failed.cases]
-    return {"exit_reasons": end.reasons, "failed_cases": {"total": failed.total, "cases": cases}}
+    return {"exit_reasons": end.reasons, "undecided": end.open, "failed_cases": {"total": failed.total, "cases": cases}}
 
 
 def show_failed_cases(console: Console, failed: FailedCases, options: str) -> None:
@@ -137,7 +157,9 @@ def _show_case(console: Console, case: FailedCase) -> None:
 
 
 def show_ending(console: Console, end: Ending) -> None:
-    """Print the exit code and its reasons; nothing for 0."""
+    """Print which pass rates are undecided, and the exit code with its reasons; nothing for 0."""
+    for text in end.open[:REASONS_SHOWN]:
+        print_line(console, text, mark="INCONCLUSIVE", style="yellow")
     if not end.code:
         return
     print_line(console, _summary(end.reasons[:REASONS_SHOWN]), mark=f"exit {end.code}:", style="red")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
+from eval_pipeline.sweeps.pass_rates import pass_rate
 from eval_pipeline.sweeps.retirement import retire_vanished
 from eval_pipeline.sweeps.summaries import FailedCases, failed_cases
 from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
@@ -47,6 +49,7 @@ WHY = f'eval-pipeline sql "{WHY_FAILED}"'
 @click.command(name="run")
 @selection_options
 @option_of(Defaults, "min_pass_rate")
+@click.option("--require-go", is_flag=True, help="Exit 4 when a pass rate may be below --min-pass-rate, or may not.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON on stdout.")
 @click.option("--quiet", is_flag=True, help="No progress display.")
 @click.option(
@@ -55,15 +58,23 @@ WHY = f'eval-pipeline sql "{WHY_FAILED}"'
     help="When the warehouse is gone and its results are there: go on from them, or execute everything again.",
 )
 def run_command(
-    *, min_pass_rate: float | None, as_json: bool, quiet: bool, missing_warehouse: str | None, **selected: Any
+    *,
+    min_pass_rate: float | None,
+    require_go: bool,
+    as_json: bool,
+    quiet: bool,
+    missing_warehouse: str | None,
+    **selected: Any,
 ) -> None:
     """Carry out SUITES (files, folders or globs; default: the project's) with every runner, and rank them.
 
     What was executed before and is unchanged is reused (--refresh missing). Exit codes: 0 done and nothing failed;
-    1 something failed, or a threshold was missed; 2 invalid input; 3 nothing could be graded; 130 interrupted
-    (143 by SIGTERM, 129 by SIGHUP).
+    1 something failed, or a threshold was missed; 2 invalid input; 3 nothing could be graded; 4 with --require-go when
+    the cases do not show that --min-pass-rate is reached; 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
     """
     selection = select(**selected)
+    if require_go and min_pass_rate is None and selection.session.project.defaults.min_pass_rate is None:
+        raise InputError("--require-go needs a least pass rate: --min-pass-rate")
     console = message_console()
     _show_problems(console, selection.problems)
     print_warnings(console, selection.warnings)
@@ -78,7 +89,8 @@ def run_command(
         signals = _end_in_order(selection, progress)
         result = run_sweep(selection.session, selection.suites, selection.pairs, selection.launch.as_config())
     outcomes = [_by_case(selection, outcome) for outcome in result.outcomes]
-    end = ending(outcomes, selection.problems, _limit(selection, min_pass_rate), result.problem)
+    limit = _limit(selection, min_pass_rate, outcomes, require_go)
+    end = ending(outcomes, selection.problems, limit, result.problem)
     if result.problem == INTERRUPTED or (signals is not None and signals.exit_code is not None):
         end = interrupted_ending(_kept(selection, progress), signals)
     failed = failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
@@ -110,11 +122,20 @@ def _kept(selection: Selection, progress: Progress) -> str:
     return f"{kept} kept; the same command goes on from there{again}"
 
 
-def _limit(selection: Selection, flag: float | None) -> PassRateLimit:
-    if flag is not None:
-        return PassRateLimit(rate=flag, source="--min-pass-rate")
-    rate = selection.session.project.defaults.min_pass_rate
-    return PassRateLimit(rate=rate, source="defaults.min_pass_rate of the project file")
+def _limit(
+    selection: Selection, flag: float | None, outcomes: Sequence[PairOutcome], require_go: bool
+) -> PassRateLimit:
+    """Return the least pass rate with the rates of the pairs."""
+    rate = selection.session.project.defaults.min_pass_rate if flag is None else flag
+    if rate is None:
+        return PassRateLimit(rate=None)
+    warehouse, cases = selection.session.warehouse, selection.options.cases
+    return PassRateLimit(
+        rate=rate,
+        source="defaults.min_pass_rate of the project file" if flag is None else "--min-pass-rate",
+        rates={each.pair.name: pass_rate(warehouse, each.pair, cases) for each in outcomes if each.error is None},
+        required=require_go,
+    )
 
 
 def _by_case(selection: Selection, outcome: PairOutcome) -> PairOutcome:

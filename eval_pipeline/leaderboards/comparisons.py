@@ -14,7 +14,7 @@ import polars as pl
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case
-from eval_pipeline.statistics.clusters import clustered_error
+from eval_pipeline.statistics.clusters import clustered_error, clustered_interval
 from eval_pipeline.statistics.gates import difference_interval, reach_of
 from eval_pipeline.statistics.intervals import Interval
 from eval_pipeline.statistics.paired_tests import SignTest, sign_test
@@ -34,7 +34,8 @@ class Summary:
     """The numbers of a comparison, over all suites (`suite` None) or one.
 
     Means, `mean_delta` (candidate - baseline), its standard error and its 95 % interval (as the gate's, for one
-    candidate) are over the `paired` cases. `p_value` is the sign-flip test of the mean change, None without pairs.
+    candidate) are over the `paired` cases; `student_interval` is Student's, which few cases make too narrow: other
+    tools report it. `p_value` is the sign-flip test of the mean change, None without pairs.
     `passes` is the exact sign test of the cases' pass rates: with one repetition, McNemar's. The answers of several
     runners to a case, and cases of one cluster, are one unit of the error, the interval and `p_value`.
     """
@@ -49,6 +50,7 @@ class Summary:
     mean_delta: float | None
     standard_error: float | None
     interval: Interval | None
+    student_interval: Interval | None
     p_value: float | None
     pass_rate_baseline: float | None
     pass_rate_candidate: float | None
@@ -65,8 +67,8 @@ class Comparison:
 
     `cases` has one row per case of either side: suite, case_id (and runner, where a side has several; cluster, where a
     case has one), score_baseline, score_candidate, pass_rate_baseline, pass_rate_candidate, delta, outcome. The outcome
-    is win, loss, tie, or why the
-    case is not paired: ungraded (on a side), changed (another content), only-baseline, only-candidate.
+    is win, loss, tie, or why the case is not paired: ungraded (on a side), changed (another content), only-baseline,
+    only-candidate.
     """
 
     baseline: str
@@ -159,6 +161,7 @@ def _summary(cases: pl.DataFrame, suite: str | None) -> Summary:
         mean_delta=mean(deltas),
         standard_error=clustered_error(deltas, clusters),
         interval=_possible(change_interval(paired)),
+        student_interval=_possible(clustered_interval(deltas, clusters)),
         p_value=sign_flip_test(deltas, clusters),
         pass_rate_baseline=mean(paired["pass_rate_baseline"].to_list()),
         pass_rate_candidate=mean(paired["pass_rate_candidate"].to_list()),

@@ -113,7 +113,8 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         for warning in selected.warnings:
             context.log.warning(escape_controls(warning))
         report_inputs(context.instance, selected.pairs)
-        reporter = PairReporter(context, session, keys, _still_requested(context, session, selected.unusable))
+        unusable = _still_requested(context, session, selected.unusable)
+        reporter = PairReporter(context, session, keys, unusable, options.cases)
         if selected.pairs:
             with _ends_when_stopped(), session.store.exclusive(_waiting(context, session), session.stop) as killed:
                 end_killed_runs(context.instance, killed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
@@ -14,6 +15,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
+from eval_pipeline.sweeps.pass_rates import PassRate
 
 SUITES = dg.AssetKey("suites")
 SCORES = dg.AssetKey("evaluator_scores")
@@ -60,20 +62,26 @@ def suite_check(ready: ValidatedSuite, target: Target | None) -> dg.AssetCheckEv
 
 
 def checks_of_pair(
-    outcome: PairOutcome, key: str, defaults: Defaults, target: Target | None
+    outcome: PairOutcome, key: str, defaults: Defaults, target: Target | None, rate: PassRate | None = None
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """The checks of one pair: coverage against its minimum, pass rate against the project's (if it names one)."""
-    counts = outcome.counts
-    minima = {COVERAGE: (counts.coverage, defaults.min_coverage), PASS_RATE: (counts.pass_rate, defaults.min_pass_rate)}
-    for name, (value, least) in minima.items():
-        bounds = {"value": value, "least": least}
+    """The checks of one pair: coverage against its minimum, pass rate by its interval against the project's."""
+    counts, least = outcome.counts, defaults.min_pass_rate
+    covered = counts.coverage is not None and counts.coverage >= defaults.min_coverage
+    decision = rate.decision(least) if rate is not None and least is not None and rate.rate is not None else None
+    reached = least is None or decision in ("GO", "INCONCLUSIVE")
+    bounds = {} if rate is None else {"value": rate.rate, "low": rate.low, "high": rate.high, "decision": decision}
+    checked: dict[str, tuple[bool, dict[str, Any]]] = {
+        COVERAGE: (covered, {"value": counts.coverage, "least": defaults.min_coverage}),
+        PASS_RATE: (reached, {"value": counts.pass_rate, "least": least, **bounds}),
+    }
+    for name, (passed, values) in checked.items():
         yield dg.AssetCheckEvaluation(
             asset_key=SCORES,
             check_name=name,
-            passed=not counts.planned or least is None or (value is not None and value >= least),
+            passed=not counts.planned or passed,
             partition=key,
             severity=dg.AssetCheckSeverity.WARN,
-            metadata={name: bound for name, bound in bounds.items() if bound is not None},
+            metadata={name: value for name, value in values.items() if value is not None},
             target_materialization_data=target,
         )
 

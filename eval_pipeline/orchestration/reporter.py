@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
+from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.orchestration.checks import check_target, checks_of_pair
 from eval_pipeline.orchestration.metadata import pair_metadata
@@ -13,8 +14,9 @@ from eval_pipeline.orchestration.partitions import partition_key
 from eval_pipeline.orchestration.sqlite_storage import events_together
 from eval_pipeline.orchestration.versions import NewestEvents, provenance
 from eval_pipeline.parsing.visible import escape_controls
-from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE, STAGES, Defaults
+from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE, STAGES
 from eval_pipeline.sweeps.outcomes import ForwardingObserver, PairOutcome
+from eval_pipeline.sweeps.pass_rates import pass_rate
 from eval_pipeline.sweeps.progress import ProgressCounter
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.summaries import by_reason
@@ -37,12 +39,13 @@ class PairReporter(ForwardingObserver):
         session: ProjectSession,
         keys: Sequence[str],
         unusable: Mapping[PairKey, str],
+        cases: CaseFilter | None = None,
     ) -> None:
         self.progress = ProgressCounter(session.observer)
         super().__init__(self.progress)
         self.failed = {partition_key(name): reason for name, reason in unusable.items()}
         self._context = context
-        self._defaults: Defaults = session.project.defaults
+        self._session, self._cases = session, cases
         self._newest = NewestEvents(context.instance, keys)
         self._total = len(keys)
 
@@ -74,7 +77,11 @@ class PairReporter(ForwardingObserver):
             if dg.AssetKey(asset) in self._context.selected_asset_keys:
                 self._materialize(asset, outcome, key)
         target = check_target(self._context, self._newest.storage_id("evaluator_scores", key))
-        for check in checks_of_pair(outcome, key, self._defaults, target):
+        defaults = self._session.project.defaults
+        rate = None
+        if defaults.min_pass_rate is not None:
+            rate = pass_rate(self._session.warehouse, outcome.pair, self._cases)
+        for check in checks_of_pair(outcome, key, defaults, target, rate):
             if check.asset_check_key in self._context.selected_asset_check_keys:
                 self._context.log_event(check)
 

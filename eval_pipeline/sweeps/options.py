@@ -91,7 +91,10 @@ class Defaults(SharedOptions):
     model_config = ConfigDict(strict=True)
 
     min_pass_rate: Annotated[float | None, Flag("--min-pass-rate")] = Field(
-        default=None, ge=0, le=1, description="A run fails only below this pass rate of a runner on a suite"
+        default=None,
+        ge=0,
+        le=1,
+        description="A run fails only where a runner's pass rate on a suite is shown to be below this one (95 %)",
     )
     ranked_coverage: float = Field(
         default=COVERAGE_FLOOR, ge=0, le=1, description="Runners with a smaller share of graded plans are not ranked"

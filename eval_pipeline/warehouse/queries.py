@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import polars as pl
@@ -256,6 +256,25 @@ def mark_unranked(warehouse: Warehouse, pairs: Sequence[PairKey]) -> None:
         connection.execute(
             "INSERT INTO unranked_pairs SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]), false", _pair_values(pairs)
         )
+
+
+class CaseCounts(NamedTuple):
+    """A case of a pair: what it clusters with, its graded plans, and how many of these passed at their first answer."""
+
+    case_id: str
+    cluster: str
+    graded: int
+    passed: int
+
+
+def case_counts(warehouse: Warehouse, pair: PairKey) -> list[CaseCounts]:
+    """Return the cases of a current pair with their counts."""
+    frame = warehouse.frame(
+        """SELECT unnest(s.cases), unnest(s.clusters), unnest(s.graded), unnest(s.passed)
+           FROM current_pairs c JOIN pair_statistics s USING (statistics_id) WHERE c.suite = $1 AND c.runner = $2""",
+        [pair.suite, pair.runner],
+    )
+    return [CaseCounts(*row) for row in frame.iter_rows()]
 
 
 def current_paths(warehouse: Warehouse) -> list[tuple[PairKey, str | None]]:

@@ -79,18 +79,24 @@ def test_reasons_and_failed_cases_are_fields_of_the_json_outcome(cli_project: Cl
     assert case["command"] == "eval-pipeline show greetings/nobody --runner greeter"
 
 
-def test_a_missed_pass_rate_is_named_with_its_source(cli_project: CliProject) -> None:
-    by_flag = cli_project("run", "suites/greetings.yaml", "--min-pass-rate", "0.9", "--quiet")
-    cli_project.edit("eval-pipeline.yaml", "suites:", "defaults: {min_pass_rate: 0.7}\nsuites:")
-    by_file = cli_project("run", "suites/greetings.yaml", "--quiet")
-    met = cli_project("run", "suites/greetings.yaml", "--min-pass-rate", "0.5", "--quiet")
+def test_a_pass_rate_is_missed_where_the_cases_show_it_and_open_where_they_do_not(cli_project: CliProject) -> None:
+    run = ("run", "suites/greetings.yaml", "--runner", "greeter", "--quiet")
+    by_flag, open_ = cli_project(*run, "--min-pass-rate", "0.99"), cli_project(*run, "--min-pass-rate", "0.9")
+    required = cli_project(*run, "--min-pass-rate", "0.9", "--require-go")
+    met = cli_project(*run, "--min-pass-rate", "0.01", "--require-go")
+    no_rate = cli_project(*run, "--require-go")
+    cli_project.edit("eval-pipeline.yaml", "suites:", "defaults: {min_pass_rate: 0.99}\nsuites:")
+    by_file = cli_project(*run)
 
-    missed = "exit 1: greetings × greeter: pass rate 66.7 % of cases is below"
-    assert f"{missed} 90.0 % (--min-pass-rate)" in by_flag.err
-    assert f"{missed} 70.0 % (defaults.min_pass_rate of the project file)" in by_file.err
-    assert met.code == 0
+    rate = "greetings × greeter: pass rate 66.7 % (11.8–98.3)"
+    assert f"exit 1: {rate} is below 99.0 % (--min-pass-rate)" in by_flag.err
+    assert f"exit 1: {rate} is below 99.0 % (defaults.min_pass_rate of the project file)" in by_file.err
+    undecided = f"{rate} may be below 90.0 %, or not (--min-pass-rate)"
+    assert f"INCONCLUSIVE {undecided}" in open_.err
+    assert f"exit 4: {undecided}" in required.err
+    assert [answer.code for answer in (by_flag, by_file, open_, required, met, no_rate)] == [1, 1, 0, 4, 0, 2]
     assert "not passed: 1" in met.err
-    assert "exit" not in met.err
+    assert "INCONCLUSIVE" not in met.err
 
 
 def test_a_run_in_which_nothing_is_graded_says_so(cli_project: CliProject) -> None:

@@ -45,7 +45,7 @@ def _student(row: Row) -> Observation:
     """The mean change of a case from 0 to each value; in tenths, because a score is at most 1."""
     values = [value / SCALE for value in row.data["input"]["values"]]
     summary = compared(_scores([0.0] * len(values)), _scores(values))["summary"]
-    return Observation(values={"interval": summary["interval"], "mean": summary["mean_delta"]})
+    return Observation(values={"interval": summary["student_interval"], "mean": summary["mean_delta"]})
 
 
 def _check_student(row: Row, seen: Observation) -> None:
@@ -60,7 +60,7 @@ def _quantile(row: Row) -> Observation:
     count = row.data["input"]["df"] + 1
     after = [_MIDDLE + _STEP * (1 if number % 2 else -1) for number in range(count)]
     summary = compared(_scores([_MIDDLE] * count), _scores(after))["summary"]
-    low, high = summary["interval"]
+    low, high = summary["student_interval"]
     error = statistics.stdev(value - _MIDDLE for value in after) / math.sqrt(count)
     return Observation(values={"quantile": (high - low) / 2 / error})
 

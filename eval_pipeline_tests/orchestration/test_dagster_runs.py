@@ -106,7 +106,7 @@ def run_job(
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> ProjectFolder:
     """Two suites × two runners; one case fails, one crashes its target."""
-    folder = make_project(tmp_path_factory.mktemp("runs") / "project", defaults={"min_pass_rate": 0.6})
+    folder = make_project(tmp_path_factory.mktemp("runs") / "project", defaults={"min_pass_rate": 0.999})
     folder.write_runners(a_runner_entry("echo"), a_runner_entry("parrot"))
     folder.write_suite(a_test("a"), a_test("b", contains("9")))
     folder.write_suite(a_test("x"), a_test("boom"), name="more")
@@ -174,8 +174,10 @@ def test_checks_are_evaluated_for_every_cell_and_only_warn(swept: FinishedRun) -
     }  # fmt: skip
     assert rate["sums@echo"].passed is False
     assert rate["sums@echo"].metadata["value"].value == 0.5
-    assert rate["sums@echo"].metadata["least"].value == 0.6
+    assert rate["sums@echo"].metadata["least"].value == 0.999
+    assert rate["sums@echo"].metadata["decision"].value == "NO-GO"
     assert rate["more@echo"].passed is True
+    assert rate["more@echo"].metadata["decision"].value == "INCONCLUSIVE"
     assert {check.severity for check in (*coverage.values(), *rate.values())} == {dg.AssetCheckSeverity.WARN}
 
 
