@@ -12,7 +12,8 @@ from eval_pipeline.leaderboards.show import percent, short_name
 from eval_pipeline.parsing.visible import escape_controls
 
 _WIDTH = 760
-_LEFT = 270
+_LEFT = 310
+_LONGEST = 32
 _RIGHT = 30
 _ROW = 26
 _TITLE = 30
@@ -41,21 +42,35 @@ def board_svg(standings: pl.DataFrame) -> str:
 
 
 def _panel(suite: str, rows: list[dict[str, Any]], top: int) -> Iterator[str]:
+    """Yield the drawing of a suite: intervals and dots are one path each, which keeps large boards small."""
     yield _text(8, top + 20, suite, 'font-weight="bold"')
     bottom = top + _TITLE + _ROW * len(rows)
-    for tick in _TICKS:
-        yield _line(_across(tick), top + _TITLE, _across(tick), bottom, 'stroke="#dddddd"')
-    for number, row in enumerate(rows):
-        yield from _row(row, top + _TITLE + _ROW * number + _ROW // 2)
+    grid = "".join(f"M{_number(_across(tick))} {top + _TITLE}V{bottom}" for tick in _TICKS)
+    yield _path(grid, 'stroke="#dddddd"')
+    middles = [top + _TITLE + _ROW * number + _ROW // 2 for number in range(len(rows))]
+    placed = list(zip(rows, middles, strict=True))
+    names = (f"{short_name(row['runner'], _LONGEST)} · {percent(row['pass_rate'])}" for row in rows)
+    yield f'<g fill="#333333" text-anchor="end" transform="translate({_LEFT - 14} 4)">'
+    yield from (f'<text y="{y}">{escape(escape_controls(name))}</text>' for name, y in zip(names, middles, strict=True))
+    yield "</g>"
+    yield _path("".join(_interval(row, y) for row, y in placed), 'stroke="#9dbfd6" stroke-width="4"')
+    dots = "".join(f"M{_number(_across(row['pass_rate']))} {y}h0" for row, y in placed)
+    yield _path(dots, 'stroke="#2f6f9f" stroke-width="9" stroke-linecap="round"')
 
 
-def _row(row: dict[str, Any], middle: int) -> Iterator[str]:
-    rate, low, high = row["pass_rate"], row["pass_rate_low"], row["pass_rate_high"]
-    yield _text(_LEFT - 14, middle + 4, short_name(row["runner"]), 'text-anchor="end"')
-    if low is not None and high is not None:
-        yield _line(_across(low), middle, _across(high), middle, 'stroke="#9dbfd6" stroke-width="4"')
-    yield f'<circle cx="{_across(rate)}" cy="{middle}" r="4.5" fill="#2f6f9f"/>'
-    yield _text(_across(rate), middle - 7, percent(rate), 'text-anchor="middle" font-size="10"')
+def _interval(row: dict[str, Any], middle: int) -> str:
+    low, high = row["pass_rate_low"], row["pass_rate_high"]
+    if low is None or high is None:
+        return ""
+    return f"M{_number(_across(low))} {middle}H{_number(_across(high))}"
+
+
+def _path(data: str, style: str) -> str:
+    return f'<path d="{data}" fill="none" {style}/>'
+
+
+def _number(value: float) -> str:
+    return f"{value:g}"
 
 
 def _axis(top: int) -> Iterable[str]:
@@ -65,10 +80,6 @@ def _axis(top: int) -> Iterable[str]:
 
 def _across(share: float) -> float:
     return round(_LEFT + _SPAN * share, 1)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
-    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {style}/>'
 
 
 def _text(x: float, y: float, text: str, style: str) -> str:
