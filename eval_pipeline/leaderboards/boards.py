@@ -81,7 +81,7 @@ class Listed:
     def clusters(self) -> list[str] | None:
         """The clusters of these cases; None where each is its own."""
         row = self.pair.row
-        return None if row["clusters"].equals(row["cases"]) else self.values("clusters").to_list()
+        return None if _are_equal(row["clusters"], row["cases"]) else self.values("clusters").to_list()
 
 
 def list_suite(pairs: Sequence[PairStatistics], floor: float) -> list[Listed]:
@@ -121,7 +121,7 @@ def _listed(pair: PairStatistics, reference: PairStatistics | None, floor: float
         return Listed(pair=pair, apart=f"unfinished: {done} of {counted(pair.plans, 'plan')} carried out")
     if pair.row["suite_revision"] != reference.row["suite_revision"]:
         return Listed(pair=pair, apart="another revision of the suite")
-    if pair.row["cases"].equals(reference.row["cases"]):
+    if _are_equal(pair.row["cases"], reference.row["cases"]):
         return _with_cases(pair, reference, None, floor)
     places = [pair.places[case] for case in reference.places if case in pair.places]
     if len(places) < len(reference.places):
@@ -132,7 +132,7 @@ def _listed(pair: PairStatistics, reference: PairStatistics | None, floor: float
 def _with_cases(pair: PairStatistics, reference: PairStatistics, places: list[int] | None, floor: float) -> Listed:
     """Return a pair that has all cases of the board, at these places."""
     listed = Listed(pair=pair, places=places)
-    if not listed.values("decision_keys").equals(reference.row["decision_keys"]):
+    if not _are_equal(listed.values("decision_keys"), reference.row["decision_keys"]):
         return Listed(pair=pair, apart="other evaluators, graders or thresholds")
     return replace(listed, apart=_too_little(listed, floor))
 
@@ -171,12 +171,29 @@ _TEXTS = ("cases", "clusters", "decision_keys")
 
 
 def pairs_of(frame: pl.DataFrame) -> Iterator[tuple[str, list[PairStatistics]]]:
-    """Yield each suite with its pairs, sorted by suite and runner."""
+    """Yield each suite with its pairs, sorted by suite and runner.
+
+    Where the frame has hashes of lists of texts, equal ones of a suite are there once.
+    """
     frame = frame.sort("suite", "runner")
     by_suite: dict[str, list[PairStatistics]] = {}
     lists = {name: frame[name] for name in (*_NUMBERS, *_TEXTS) if name in frame.columns}
-    for place, row in enumerate(frame.drop("score_squares", *lists, strict=False).iter_rows(named=True)):
+    rows = list(frame.drop("score_squares", *lists, strict=False).iter_rows(named=True))
+    texts = {name: _texts(rows, name, lists) for name in _TEXTS}
+    for place, row in enumerate(rows):
         numbers = {name: lists[name][place].to_numpy() for name in _NUMBERS}
-        texts = {name: lists[name][place] for name in _TEXTS}
-        by_suite.setdefault(row["suite"], []).append(PairStatistics({**row, **numbers, **texts}))
+        own = {name: texts[name][place] for name in _TEXTS}
+        by_suite.setdefault(row["suite"], []).append(PairStatistics({**row, **numbers, **own}))
     yield from by_suite.items()
+
+
+def _texts(rows: Sequence[Mapping[str, Any]], name: str, lists: Mapping[str, pl.Series]) -> list[pl.Series]:
+    """Return a list of texts of each row: its own, or the one of another row of its suite that has the same hash."""
+    keys = [(row["suite"], row.get(f"{name}_hash", place)) for place, row in enumerate(rows)]
+    stored = (lists[name][place] for place in range(len(rows)))
+    known = {key: texts for key, texts in zip(keys, stored, strict=True) if texts is not None}
+    return [known[key] for key in keys]
+
+
+def _are_equal(first: pl.Series, second: pl.Series) -> bool:
+    return first is second or first.equals(second)

@@ -8,7 +8,7 @@ of the rate account for what is not graded.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -71,12 +71,13 @@ class SuiteBoard:
     sums: Mapping[tuple[str, str], PairSums]
 
 
-def rank(statistics: pl.DataFrame, floor: float = COVERAGE_FLOOR) -> pl.DataFrame:
+def rank(statistics: Iterable[pl.DataFrame], floor: float = COVERAGE_FLOOR) -> pl.DataFrame:
     """Return standings per suite and overall, best first, those apart last.
 
-    `statistics`: one row per pair, as `board_statistics` returns them; `floor`: the least coverage of a ranked runner.
+    `statistics`: one row per pair, some suites at a time, as `board_statistics` yields them; `floor`: the least
+    coverage of a ranked runner.
     """
-    boards = [suite_board(pairs, floor) for _, pairs in pairs_of(statistics)]
+    boards = [suite_board(pairs, floor) for frame in statistics for _, pairs in pairs_of(frame)]
     standings = [standing for board in boards for standing in board.standings]
     return pl.DataFrame([*standings, *_overall(boards)], schema=STANDING_COLUMNS, orient="row")
 

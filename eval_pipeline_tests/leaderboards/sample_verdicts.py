@@ -84,7 +84,7 @@ def board(
 def ranked(*rows: Mapping[str, Any], **options: Any) -> pl.DataFrame:
     """The standings of statistics."""
     frame = pl.DataFrame(list(rows), infer_schema_length=None) if rows else pl.DataFrame(schema=_EMPTY)
-    return rank(frame, **options)
+    return rank([frame], **options)
 
 
 _EMPTY = {"suite": pl.String, "runner": pl.String}
