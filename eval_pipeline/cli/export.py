@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import chain, islice
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -24,7 +25,8 @@ from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.reports.moments import iso
 from eval_pipeline.sweeps.project import Project
-from eval_pipeline.warehouse.selections import count_plans, read_records, select
+from eval_pipeline.warehouse.records import read_records
+from eval_pipeline.warehouse.selections import select
 
 NOTHING = 3
 DEFAULT_FOLDER = "exports"
@@ -73,17 +75,31 @@ def export_command(
     with opened.open_warehouse().published() as connection:
         selection = select(connection, selector, suites=suites, runners=runners)
         options = ExportOptions(name=selection.name, at=selection.at or datetime.now(UTC), content=content)
-        count = count_plans(connection, selection)
-        if not count:
+        records = _Counted(read_records(connection, selection))
+        if records.is_empty:
             echo(f"nothing to export: no execution of {selection.name} is selected", err=True)
             sys.exit(NOTHING)
-        records = read_records(connection, selection)
         if endpoint is not None and isinstance(chosen, OpenTelemetry):
             _send(chosen.requests(records, content=content), _traces_url(endpoint), _headers(opened.environment))
             where = endpoint
         else:
             where = _write(chosen, records, options, output, opened)
-    echo(f"exported {counted(count, 'execution')} of {selection.name} to {where}", err=True)
+    echo(f"exported {counted(records.count, 'execution')} of {selection.name} to {where}", err=True)
+
+
+class _Counted:
+    """Rows that are counted while they are read, once."""
+
+    def __init__(self, rows: Iterator[ResultRow]) -> None:
+        self.count = 0
+        first = list(islice(rows, 1))
+        self.is_empty = not first
+        self._rows = chain(first, rows)
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        for row in self._rows:
+            self.count += 1
+            yield row
 
 
 def _write(

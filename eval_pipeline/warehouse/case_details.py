@@ -9,7 +9,8 @@ from typing import Any
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.warehouse.codec import decoder
 from eval_pipeline.warehouse.columns import Row
-from eval_pipeline.warehouse.selections import Selection, read_records
+from eval_pipeline.warehouse.records import read_records
+from eval_pipeline.warehouse.selections import Selection
 from eval_pipeline.warehouse.store import Connection
 from eval_pipeline.warehouse.tables import BY_NAME
 

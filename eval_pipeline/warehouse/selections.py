@@ -5,28 +5,20 @@ A sweep's rows are the newest verdicts at its end, whether the sweep executed th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
 
 from eval_pipeline.errors import InputError, UnknownName
-from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.results import ATTEMPT, RESULT_COLUMNS, Results
-from eval_pipeline.reports.model import SessionReport
-from eval_pipeline.scores.model import Score
-from eval_pipeline.warehouse import rows
-from eval_pipeline.warehouse.codec import decoder, utc, value_of
-from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.codec import decoder, utc
 from eval_pipeline.warehouse.store import Connection
-from eval_pipeline.warehouse.stored_pairs import grouped
 from eval_pipeline.warehouse.tables import BY_NAME
 
-BATCH = 2_000
 _RECENT = {"latest": 0, "previous": 1}
 
 _PAIRS = {
@@ -49,8 +41,7 @@ _CHOSEN = """
       AND (c.repetitions IS NULL OR v.repetition <= c.repetitions)
       AND (len($cases) = 0 OR list_contains($cases, v.case_id))
       AND (len($tags) = 0 OR list_has_any(v.tags, $tags))
-      AND (len($suites) = 0 OR list_contains($suites, v.suite))
-      AND (len($runners) = 0 OR list_contains($runners, v.runner))
+      AND {within}
     QUALIFY row_number() OVER (
         PARTITION BY v.suite, v.runner, v.case_id, v.repetition ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1"""
 _ATTEMPTS = """
@@ -94,18 +85,40 @@ class Selection:
     runners: tuple[str, ...] = ()
 
     @property
+    def pairs(self) -> str:
+        """A query of the selected pairs, at their revisions."""
+        return _PAIRS[self.kind]
+
+    @property
     def name(self) -> str:
         return self.kind if self.id is None else f"{self.kind}:{self.id}"
 
     def query(self, columns: str, joins: str = "", order: str = "") -> str:
         """Return a query over the selected verdicts, aliased `v`."""
-        chosen = _CHOSEN.format(pairs=_PAIRS[self.kind])
+        chosen = _CHOSEN.format(pairs=_PAIRS[self.kind], within=self.within("v"))
         return f"SELECT {columns} FROM ({chosen}) v {joins} {order}"
+
+    def within(self, table: str) -> str:
+        """Return the condition on suite and runner of a table. It names each value, so that DuckDB reads no column of
+        other pairs."""
+        lists = {name: getattr(self, f"{name}s") for name in ("suite", "runner")}
+        conditions = [
+            f"{table}.{name} IN ({', '.join(f'${name}_{place}' for place in range(len(values)))})"
+            for name, values in lists.items()
+            if values
+        ]
+        return " AND ".join(conditions) or "true"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The values of `within`."""
+        lists = {"suite": self.suites, "runner": self.runners}
+        return {f"{name}_{place}": value for name, values in lists.items() for place, value in enumerate(values)}
 
     @property
     def values(self) -> dict[str, Any]:
-        lists = {name: list(getattr(self, name)) for name in ("cases", "tags", "suites", "runners")}
-        return lists if self.id is None else {**lists, "id": self.id}
+        values = {"cases": list(self.cases), "tags": list(self.tags), **self.names}
+        return values if self.id is None else {**values, "id": self.id}
 
 
 def select(
@@ -202,7 +215,7 @@ def read_attempts(
 ) -> Results:
     """Return every graded answer to the selected plans, with the column ATTEMPT; one row of a plan without any."""
     query = selection.query("v.*")
-    if "retry_of" in _columns(connection, "target_executions"):
+    if "retry_of" in existing_columns(connection, "target_executions"):
         query = _ATTEMPTS.format(chosen=query)
     else:  # results of an older version
         query = f"SELECT *, 1 AS {ATTEMPT} FROM ({query})"
@@ -214,86 +227,8 @@ def read_attempts(
     return Results(name or selection.name, frame, selection.at)
 
 
-def count_plans(connection: Connection, selection: Selection) -> int:
-    """Return the number of selected plans."""
-    row = connection.execute(selection.query("count(*)"), selection.values).fetchone()
-    return int(row[0]) if row else 0
-
-
-def read_records(connection: Connection, selection: Selection) -> Iterator[ResultRow]:
-    """Yield everything about the selected plans, by suite and runner, cases in their order; fetched in batches."""
-    in_verdicts = set(BY_NAME["verdicts"].column_names)
-    columns = [f'v."{name}"' for name in _columns(connection, "verdicts")]
-    columns += [f't."{name}"' for name in _columns(connection, "cases") if name not in in_verdicts]
-    columns += ["s.path AS suite_path", "r.adapter", "r.settings"]
-    columns += [f"s.{name}" for name in _columns(connection, "suites") if name == "category"]
-    joins = """LEFT JOIN cases t USING (suite, suite_revision, case_id)
-               LEFT JOIN suites s USING (suite, suite_revision)
-               LEFT JOIN runners r USING (runner, runner_revision)"""
-    order = "ORDER BY v.suite, v.runner, t.position, v.case_id, v.repetition"
-    chosen = connection.cursor()  # a second cursor: each batch runs queries while this one is open
-    chosen.execute(selection.query(", ".join(columns), joins, order), selection.values)
-    names = [column[0] for column in chosen.description or ()]
-    decode = decoder(names, *(BY_NAME[table] for table in ("verdicts", "cases", "runners", "suites")))
-    while batch := chosen.fetchmany(BATCH):
-        yield from _records(connection, [decode(row) for row in batch])
-    chosen.close()
-
-
-def _records(connection: Connection, verdicts: list[Row]) -> Iterator[ResultRow]:
-    ids = [row["execution_id"] for row in verdicts]
-    executions = {row["execution_id"]: row for row in _of_table(connection, "target_executions", ids)}
-    reports = {row["execution_id"]: row for row in _of_table(connection, "session_reports", ids)}
-    events = grouped(_of_table(connection, "session_events", ids, "ORDER BY execution_id, position"))
-    scores = grouped(_of_table(connection, "evaluator_scores", ids))
-    members = grouped(_of_table(connection, "member_scores", ids, "ORDER BY execution_id, spec_key, position"))
-    for verdict in verdicts:
-        id_ = verdict["execution_id"]
-        stored = {row["spec_key"]: _score(row, members.get(id_, ())) for row in scores.get(id_, ())}
-        report = rows.stored_report(reports[id_], events.get(id_, ())) if id_ in reports else None
-        counted = tuple(stored[key] for key in verdict["score_keys"] or () if key in stored)
-        yield _record(verdict, executions.get(id_, {}), report, counted)
-
-
-_LARGE = frozenset({"raw", "attempts"})
-
-
-def _columns(connection: Connection, table: str) -> list[str]:
-    """Return the existing columns of a table: results of an older version lack newer ones, or all."""
-    stored = connection.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
-    existing = {name for (name,) in stored} - _LARGE
-    return [name for name in BY_NAME[table].column_names if name in existing]
-
-
-def _of_table(connection: Connection, table: str, ids: list[str], order: str = "") -> Iterator[Row]:
-    """Yield the rows of these executions; columns that an older version lacks are None."""
-    names = _columns(connection, table)
-    if not names:
-        return
-    columns = ", ".join(f'"{name}"' for name in names)
-    query = f'SELECT {columns} FROM "{table}" WHERE execution_id IN (SELECT unnest($ids::VARCHAR[])) {order}'
-    yield from map(decoder(names, BY_NAME[table]), connection.execute(query, {"ids": ids}).fetchall())
-
-
-def _record(verdict: Row, execution: Row, report: SessionReport | None, scores: tuple[Score, ...]) -> ResultRow:
-    workspace = execution.get("workspace") or {}
-    path = workspace.get("path")
-    return value_of(
-        ResultRow,
-        {**{name: execution.get(name) for name in _EXECUTION_FIELDS}, **verdict},
-        verdict=rows.stored_verdict(verdict),
-        runner_settings=verdict["settings"] or {},
-        attempts=execution.get("attempt_count"),
-        group=verdict.get("case_group"),
-        report=report,
-        hooks=workspace.get("hooks") or {},
-        workspace_path=path if path is not None and Path(path).is_dir() else None,
-        scores=scores,
-    )
-
-
-_EXECUTION_FIELDS = ("started_at", "finished_at", "error", "answered_by", "retry_of")
-
-
-def _score(row: Row, members: Sequence[Row]) -> Score:
-    return rows.stored_score(row, [member for member in members if member["spec_key"] == row["spec_key"]])
+def existing_columns(connection: Connection, table: str) -> dict[str, str]:
+    """Return the columns of a table that exist, with their types: results of an older version lack newer ones."""
+    query = "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ?"
+    types = dict(connection.execute(query, [table]).fetchall())
+    return {name: types[name] for name in BY_NAME[table].column_names if name in types}

@@ -14,9 +14,12 @@ from eval_pipeline.reports.model import ToolCallEvent
 from eval_pipeline.scores.model import Status
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline.warehouse.published import open_results
-from eval_pipeline.warehouse.selections import count_plans, read_records, read_results, runner_names, select, sweep_ids
+from eval_pipeline.warehouse.records import read_records
+from eval_pipeline.warehouse.selections import read_results, runner_names, select, sweep_ids
 from eval_pipeline.warehouse.store import Connection
 from eval_pipeline_tests.builders import NOON
+
+PAIR = {"suite": "s", "runner": "r"}
 
 
 def minutes(at: float) -> datetime:
@@ -135,7 +138,7 @@ def test_a_sweep_holds_what_it_was_narrowed_down_to(
         actual = read_results(connection, select(connection, "sweep:1")).frame
 
         assert actual["case_id"].sort().to_list() == cases
-        assert count_plans(connection, select(connection, "sweep:1")) == len(cases)
+        assert len(list(read_records(connection, select(connection, "sweep:1")))) == len(cases)
 
 
 def test_a_board_is_shown_as_it_was_computed(warehouse: DuckDBWarehouse) -> None:
@@ -181,18 +184,19 @@ def test_a_record_holds_everything_about_a_cell(warehouse: DuckDBWarehouse) -> N
                  "started_at": minutes(0), "finished_at": minutes(1), "attempt_count": 2,
                  "workspace": {"path": None, "changes": None, "hooks": {"before_all": "ready"}}}  # fmt: skip
     warehouse.write("target_executions", [execution])
-    warehouse.write("session_reports", [{"execution_id": "e1", "final_output": "4", "input_tokens": 7,
+    warehouse.write("session_reports", [{**PAIR, "execution_id": "e1", "final_output": "4", "input_tokens": 7,
                                          "skills": [], "unknown_events": {}, "unparsed_lines": 0}])  # fmt: skip
     warehouse.write("session_events", [
-        {"execution_id": "e1", "position": 0, "kind": "tool_call", "event": {"kind": "tool_call", "tool": "look"}}
+        {**PAIR, "execution_id": "e1", "position": 0, "kind": "tool_call",
+         "event": {"kind": "tool_call", "tool": "look"}}
     ])  # fmt: skip
-    score = {"execution_id": "e1", "spec_key": "k1", "evaluator": "polite", "type": "contains", "value": 1.0,
+    score = {**PAIR, "execution_id": "e1", "spec_key": "k1", "evaluator": "polite", "type": "contains", "value": 1.0,
              "reason": "yes", "weight": 1.0, "details": {"n": 1},
              "findings": [{"text": "said please", "passed": True}]}  # fmt: skip
     warehouse.write("evaluator_scores", [score, {**score, "spec_key": "old", "evaluator": "dropped"}])
     warehouse.write("member_scores", [
-        {"execution_id": "e1", "spec_key": "k1", "position": 0, "member": "part", "type": "contains", "value": 0.5,
-         "reason": "half", "weight": 1.0}
+        {**PAIR, "execution_id": "e1", "spec_key": "k1", "position": 0, "member": "part", "type": "contains",
+         "value": 0.5, "reason": "half", "weight": 1.0}
     ])  # fmt: skip
     warehouse.write("cases", [
         {"suite": "s", "suite_revision": "1", "case_id": "c1", "position": 0, "metadata": {"owner": "me"},
@@ -245,10 +249,29 @@ def test_records_come_runner_by_runner_and_cases_in_their_order(warehouse: DuckD
     assert actual == ["az", "ay", "ax", "bz", "by", "bx"]
 
 
+def test_records_of_many_pairs_are_read_a_few_pairs_at_a_time(
+    warehouse: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eval_pipeline.warehouse.records._AT_ONCE", 3)
+    names = [(suite, runner) for suite in "tu" for runner in "abc"]
+    warehouse.write("sweep_pairs", [cells("1", 5, suite=suite, runner=runner) for suite, runner in names])
+    rows = [verdict("1", n, case, suite=suite, runner=runner, execution_id=f"{suite}{runner}{case}",
+                    verdict_id=f"{suite}{runner}{case}")
+            for suite, runner in names for n, case in enumerate("yx")]  # fmt: skip
+    warehouse.write("verdicts", rows)
+
+    with published(warehouse) as connection:
+        every = [record.execution_id for record in read_records(connection, select(connection))]
+        some = list(read_records(connection, select(connection, suites=["u"], runners=["b", "c"])))
+
+    assert every == [f"{suite}{runner}{case}" for suite, runner in names for case in "xy"]
+    assert [record.execution_id for record in some] == ["ubx", "uby", "ucx", "ucy"]
+
+
 def test_results_published_before_a_column_was_added_are_read_without_it(warehouse: DuckDBWarehouse) -> None:
     warehouse.write("sweep_pairs", [cells("1", 5)])
     warehouse.write("verdicts", [verdict("1", 2, execution_id="e1")])
-    warehouse.write("session_reports", [{"execution_id": "e1", "final_output": "4", "unparsed_lines": 0}])
+    warehouse.write("session_reports", [{**PAIR, "execution_id": "e1", "final_output": "4", "unparsed_lines": 0}])
     with warehouse.transaction() as inside:
         inside.execute("DROP TABLE member_scores")
         inside.execute('ALTER TABLE session_reports DROP COLUMN "file_changes"')

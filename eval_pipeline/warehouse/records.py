@@ -1,0 +1,166 @@
+"""Published results → everything about each plan, as exports write it, in a stream: a few pairs are in memory at a
+time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, replace
+from itertools import groupby
+from pathlib import Path
+
+import duckdb
+
+from eval_pipeline.leaderboards.result_rows import ResultRow
+from eval_pipeline.reports.model import SessionReport, Usage
+from eval_pipeline.scores.model import Score, SubScore, Verdict
+from eval_pipeline.warehouse import rows
+from eval_pipeline.warehouse.codec import decoder, value_of
+from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.selections import Selection, existing_columns
+from eval_pipeline.warehouse.store import Connection
+from eval_pipeline.warehouse.stored_pairs import grouped
+from eval_pipeline.warehouse.tables import BY_NAME
+
+BATCH = 1_000
+_AT_ONCE = 4_000
+"""Plans of the pairs that are read with one query."""
+_ZONED = "TIMESTAMP WITH TIME ZONE"
+_MEMORY_MB = 96
+_PLAN_MB = 1 / 128
+"""What DuckDB needs at most to sort a plan."""
+
+
+def _names(*classes: type) -> frozenset[str]:
+    return frozenset(field.name for cls in classes for field in fields(cls))
+
+
+_EXECUTION_FIELDS = ("started_at", "finished_at", "error", "answered_by", "retry_of")
+_OF_EXECUTIONS = ("target_executions", "session_reports", "session_events", "evaluator_scores", "member_scores")
+_READ: Mapping[str, frozenset[str]] = {
+    "verdicts": _names(ResultRow, Verdict) | {"score_keys"},
+    "cases": (_names(ResultRow) | {"case_group", "position"}) - set(BY_NAME["verdicts"].column_names),
+    "suites": frozenset({"category"}),
+    "target_executions": frozenset({*_EXECUTION_FIELDS, "execution_id", "attempt_count", "workspace"}),
+    "session_reports": _names(SessionReport, Usage) | {"reported_times", "turns"},
+    "session_events": frozenset({"execution_id", "event"}),
+    "evaluator_scores": frozenset({*Score._fields, "execution_id"}),
+    "member_scores": frozenset({*SubScore._fields, "execution_id", "spec_key", "member"}),
+}
+"""The columns of each table that are part of a ResultRow."""
+Layout = Mapping[str, Sequence[tuple[str, str]]]
+"""The columns of each table that are read, with their types: those of _READ that exist."""
+_ORDER = {"session_events": "execution_id, position", "member_scores": "execution_id, spec_key, position"}
+
+
+def read_records(connection: Connection, selection: Selection) -> Iterator[ResultRow]:
+    """Yield everything about the selected plans, by suite and runner, cases in their order; fetched in batches."""
+    counts = _plans_by_pair(connection, selection)
+    most = max((plans for *_, plans in counts), default=0)
+    connection.execute(f"SET memory_limit = '{int(_MEMORY_MB + max(_AT_ONCE, most) * _PLAN_MB)}MB'")
+    layout = {table: _existing(connection, table, names) for table, names in _READ.items()}
+    try:
+        for suite, runners in _groups(counts):
+            yield from _records_of(connection, replace(selection, suites=(suite,), runners=tuple(runners)), layout)
+    finally:
+        with suppress(duckdb.Error):  # the connection may be closed before the last row is read
+            connection.execute("RESET memory_limit")
+
+
+def _plans_by_pair(connection: Connection, selection: Selection) -> list[tuple[str, str, int]]:
+    """Return the selected pairs, sorted, with a number that is at least that of their plans."""
+    return connection.execute(
+        f"""SELECT v.suite, v.runner, count(*)
+            FROM verdicts v SEMI JOIN ({selection.pairs}) USING (suite, runner, suite_revision, runner_revision)
+            WHERE {selection.within("v")} GROUP BY v.suite, v.runner ORDER BY v.suite, v.runner""",
+        selection.names if selection.id is None else {**selection.names, "id": selection.id},
+    ).fetchall()
+
+
+def _groups(counts: Sequence[tuple[str, str, int]]) -> Iterator[tuple[str, list[str]]]:
+    """Yield runners of one suite that have few plans together."""
+    for suite, pairs in groupby(counts, key=lambda pair: pair[0]):
+        runners, together = list[str](), 0
+        for _, runner, plans in pairs:
+            if runners and together + plans > _AT_ONCE:
+                yield suite, runners
+                runners, together = [], 0
+            runners.append(runner)
+            together += plans
+        yield suite, runners
+
+
+def _records_of(connection: Connection, selection: Selection, layout: Layout) -> Iterator[ResultRow]:
+    columns = [_chosen("v", *column) for column in layout["verdicts"]]
+    columns += [_chosen("t", *column) for column in layout["cases"]]
+    columns += ["s.path AS suite_path", "r.adapter", "r.settings", *(f"s.{name}" for name, _ in layout["suites"])]
+    joins = """LEFT JOIN cases t USING (suite, suite_revision, case_id)
+               LEFT JOIN suites s USING (suite, suite_revision)
+               LEFT JOIN runners r USING (runner, runner_revision)"""
+    order = "ORDER BY v.suite, v.runner, t.position, v.case_id, v.repetition"
+    chosen = connection.cursor()  # a second cursor: each batch runs queries while this one is open
+    chosen.execute(selection.query(", ".join(columns), joins, order), selection.values)
+    names = [column[0] for column in chosen.description or ()]
+    decode = decoder(names, *(BY_NAME[table] for table in ("verdicts", "cases", "runners", "suites")))
+    while batch := chosen.fetchmany(BATCH):
+        yield from _records(connection, selection, layout, [decode(row) for row in batch])
+    chosen.close()
+
+
+def _existing(connection: Connection, table: str, names: frozenset[str]) -> list[tuple[str, str]]:
+    return [(name, type_) for name, type_ in existing_columns(connection, table).items() if name in names]
+
+
+def _chosen(table: str, name: str, type_: str) -> str:
+    """Return a column of a query; a time is converted by DuckDB, which takes a tenth of what Python takes."""
+    return f'{table}."{name}"::TIMESTAMP AS "{name}"' if type_ == _ZONED else f'{table}."{name}"'
+
+
+def _records(connection: Connection, selection: Selection, layout: Layout, verdicts: list[Row]) -> Iterator[ResultRow]:
+    ids = [row["execution_id"] for row in verdicts]
+    tables = {name: _of_table(connection, selection, name, layout[name], ids) for name in _OF_EXECUTIONS}
+    executions = {row["execution_id"]: row for row in tables["target_executions"]}
+    reports = {row["execution_id"]: row for row in tables["session_reports"]}
+    lists = ("session_events", "evaluator_scores", "member_scores")
+    events, scores, members = (grouped(tables[name]) for name in lists)
+    for verdict in verdicts:
+        id_ = verdict["execution_id"]
+        stored = {row["spec_key"]: _score(row, members.get(id_, ())) for row in scores.get(id_, ())}
+        report = rows.stored_report(reports[id_], events.get(id_, ())) if id_ in reports else None
+        counted = tuple(stored[key] for key in verdict["score_keys"] or () if key in stored)
+        yield _record(verdict, executions.get(id_, {}), report, counted)
+
+
+def _of_table(
+    connection: Connection, selection: Selection, table: str, columns: Sequence[tuple[str, str]], ids: list[str]
+) -> list[Row]:
+    """Return the rows of these executions of the selected pairs; columns that an older version lacks are None."""
+    if not columns:
+        return []
+    chosen = ", ".join(_chosen("t", *column) for column in columns)
+    order = f"ORDER BY {_ORDER[table]}" if table in _ORDER else ""
+    query = f"""SELECT {chosen} FROM "{table}" t
+                WHERE {selection.within("t")} AND t.execution_id IN (SELECT unnest($ids::VARCHAR[])) {order}"""
+    stored = connection.execute(query, {"ids": ids, **selection.names}).fetchall()
+    return list(map(decoder([name for name, _ in columns], BY_NAME[table]), stored))
+
+
+def _record(verdict: Row, execution: Row, report: SessionReport | None, scores: tuple[Score, ...]) -> ResultRow:
+    workspace = execution.get("workspace") or {}
+    path = workspace.get("path")
+    return value_of(
+        ResultRow,
+        {**{name: execution.get(name) for name in _EXECUTION_FIELDS}, **verdict},
+        verdict=rows.stored_verdict(verdict),
+        runner_settings=verdict["settings"] or {},
+        attempts=execution.get("attempt_count"),
+        group=verdict.get("case_group"),
+        report=report,
+        hooks=workspace.get("hooks") or {},
+        workspace_path=path if path is not None and Path(path).is_dir() else None,
+        scores=scores,
+    )
+
+
+def _score(row: Row, members: Sequence[Row]) -> Score:
+    return rows.stored_score(row, [member for member in members if member["spec_key"] == row["spec_key"]])
