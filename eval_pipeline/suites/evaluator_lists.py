@@ -44,13 +44,15 @@ class EvaluatorReader:
 
     `entries` returns the entries of a list with their places (a format may insert those of other files). `arguments`
     returns the arguments of an evaluator of a type as it expects them. `command` returns the arguments of a
-    `code-grader` that an unregistered type stands for, or None.
+    `code-grader` that an unregistered type stands for, or None. `texts_weigh` is whether texts as criteria weigh
+    together as much as that many evaluators, instead of as one.
     """
 
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     entries: Callable[[Sequence[Any], FieldCursor], Iterable[tuple[Any, FieldCursor]]] = _as_listed
     arguments: Callable[[dict[str, Any], str, FieldCursor], dict[str, Any]] = lambda config, type_, cursor: config
     command: Callable[[str], dict[str, Any] | None] = lambda type_: None
+    texts_weigh: bool = False
 
     def read_list(self, raw: Any, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
         """Return the specs of a list of evaluators. Its texts become criteria of one `rubrics`, in place of the first.
@@ -79,7 +81,9 @@ class EvaluatorReader:
         if errors:
             raise first_of_each(errors)
         if criteria:
-            specs[first_text] = EvaluatorSpec(type="rubrics", name="rubrics", config={"criteria": criteria})
+            weight = float(len(criteria)) if self.texts_weigh else 1.0
+            config = {"criteria": criteria}
+            specs[first_text] = EvaluatorSpec(type="rubrics", name="rubrics", weight=weight, config=config)
         return tuple([spec for spec in specs if spec is not None])  # via a list: saves spare room
 
     def read(self, raw: Any, cursor: FieldCursor) -> EvaluatorSpec:

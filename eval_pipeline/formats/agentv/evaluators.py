@@ -87,6 +87,7 @@ def _make_reader(context: LoadContext) -> EvaluatorReader:
         entries=partial(_entries, context=context),
         arguments=partial(_arguments, context=context),
         command=partial(_script, context=context),
+        texts_weigh=context.grader_versions.weighs_texts(context.roots.folder),
     )
 
 

@@ -1,4 +1,5 @@
-"""The AgentV version that a program of graders is written for: since 4.36 it reads the answer's text as `output`.
+"""The AgentV version that a suite and its programs of graders are written for. Since 4.36 a program reads the answer's
+text as `output`; since 4.16, texts as criteria weigh as much as that many evaluators.
 
 The nearest `package.json` above the program that names an AgentV package decides, by the version installed beside it,
 else by the range in it. Without one the project's setting decides, then the versions that the suite and the nearest
@@ -20,6 +21,7 @@ from eval_pipeline.formats.agentv.versions import is_from
 SYSTEM = "agentv"
 """The name of this system among `versions` of a project file."""
 TEXT_SINCE = (4, 36, 0)
+WEIGHED_TEXTS_SINCE = (4, 16, 0)
 _FIRST_OF_PACKAGE = {"@agentv/sdk": "4.41.2"}
 """Packages that did not exist before a version."""
 _PACKAGES = ("@agentv/sdk", "@agentv/eval", "@agentv/core", "agentv")
@@ -46,10 +48,17 @@ class GraderVersions:
 
     def takes_text(self, command: Any, folder: Path) -> bool:
         """Return whether a command that runs in this folder expects the answer's text as `output`."""
-        places = (path.parent if path != folder else path for path in (*_files(command, folder), folder))
-        versions = chain(map(self._version_above, places), (self.of_project, self.of_suite, self.of_project_file))
+        return self._is_from(TEXT_SINCE, (path.parent for path in _files(command, folder)), folder)
+
+    def weighs_texts(self, folder: Path) -> bool:
+        """Return whether texts as criteria weigh together as much as that many evaluators, in suites of a folder."""
+        return self._is_from(WEIGHED_TEXTS_SINCE, (), folder)
+
+    def _is_from(self, first: tuple[int, ...], places: Iterable[Path], folder: Path) -> bool:
+        settings = (self.of_project, self.of_suite, self.of_project_file)
+        versions = chain(map(self._version_above, chain(places, (folder,))), settings)
         version = next((version for version in versions if version), None)
-        return version is not None and is_from(version, TEXT_SINCE)
+        return version is not None and is_from(version, first)
 
     def _version_above(self, folder: Path) -> str | None:
         if folder not in self._above:

@@ -62,6 +62,15 @@ def test_plain_texts_stand_where_the_first_of_them_stood() -> None:
     assert named(fields) == [("is-json", "is-json"), ("rubrics", "rubrics"), ("equals", "equals-a")]
 
 
+@pytest.mark.parametrize(("versions", "weight"), [(">=4.2", 1.0), (">=4.40", 2.0)])
+def test_texts_weigh_as_much_as_that_many_evaluators_where_a_later_version_is_required(
+    versions: str, weight: float
+) -> None:
+    suite = load(document("assertions: [Polite, Brief]", f"requires: {{agentv: '{versions}'}}"))
+
+    assert [spec.weight for spec in suite.cases[0].evaluators] == [weight]
+
+
 def test_an_evaluators_own_arguments_go_on_as_they_are() -> None:
     fields = "assertions: [{type: composite, name: all, aggregator: {type: weighted_average}, assertions: [{type: x}]}]"
 

@@ -69,6 +69,10 @@ def _incomplete(answers: Answers) -> bool:
     return any(answers.entries("rubrics")) and any(reason in str(answers.ours) for reason in reasons)
 
 
+def _no_object(answers: Answers) -> bool:
+    return any(answers.entries("field-accuracy")) and "holds no JSON object" in str(answers.ours)
+
+
 def _trajectory(answers: Answers) -> bool:
     return any(entry["mode"] in ("exact", "in_order") for entry in answers.entries("tool-trajectory"))
 
@@ -78,6 +82,7 @@ OF_EVALUATORS: Mapping[str, Difference] = {
     "negated member": Difference(_negated_member, "`negate` of a composite's member counts, as documented"),
     "pass mark": Difference(_other_mark, "a composite counts members as passed from the test's threshold on, not 0.8"),
     "incomplete checklist": Difference(_incomplete, "a reply that leaves out a required criterion is no grade"),
+    "no object": Difference(_no_object, "an answer such as `42` is JSON without fields, no object with none of them"),
     "trajectory": Difference(_trajectory, "`exact` counts extra calls; `in_order` searches on after other arguments"),
 }
 

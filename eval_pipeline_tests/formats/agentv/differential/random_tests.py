@@ -245,6 +245,16 @@ whole_answers = st.builds(
 )
 
 
+def _texts(satisfied: list[bool]) -> list[str]:
+    """Plain texts as criteria, and a reply about them in the first."""
+    checks = [{"id": f"rubric-{at}", "satisfied": each, "reasoning": "r"} for at, each in enumerate(satisfied, 1)]
+    reply = _reply({"checks": checks, "overall_reasoning": "all"})
+    return [f"Is good {reply}", *("Is brief" for _ in satisfied[1:])]
+
+
+criteria_texts = st.lists(st.booleans(), min_size=1, max_size=3).map(_texts)
+
+
 @st.composite
 def random_test(draw: st.DrawFn) -> Test:
     """A test with an answer and one to four evaluators."""
@@ -255,6 +265,9 @@ def random_test(draw: st.DrawFn) -> Test:
     }
     if draw(st.booleans()):
         test["expected_output"] = draw(st.one_of(texts.filter(str.strip), records.filter(bool)))
+    if draw(st.integers(0, 4)) == 0:
+        at = draw(st.integers(0, len(test["assertions"])))
+        test["assertions"][at:at] = draw(criteria_texts)
     if draw(st.integers(0, 3)) == 0:
         test["execution"] = {"threshold": draw(shares)}
     return test

@@ -54,14 +54,27 @@ def both_answers(command: str, root: Path, suite: dict[str, Any]) -> tuple[Rows,
     return {row["test_id"]: row for row in theirs}, {row["test_id"]: row for row in ours}
 
 
+def as_mappings(entries: list[Any]) -> list[dict[str, Any]]:
+    """Return the evaluators of a list: its texts are criteria of one, in place of the first."""
+    texts = [entry for entry in entries if isinstance(entry, str)]
+    merged = (
+        [{"type": "rubrics", "criteria": texts} if entry is texts[0] else entry for entry in entries]
+        if texts
+        else entries
+    )
+    return [entry for entry in merged if not isinstance(entry, str)]
+
+
 def disagreements(test: Test, theirs: dict[str, Any], ours: dict[str, Any], used: Counter[str]) -> Iterator[str]:
     """Yield what is different and explained by no declared difference; those that explain something are counted."""
     pairs = list(zip(theirs["scores"], ours.get("scores", ()), strict=False))
-    if len(pairs) != len(test["assertions"]) or len(pairs) != len(theirs["scores"]):
+    entries = as_mappings(test["assertions"])
+    test = {**test, "assertions": entries}
+    if len(pairs) != len(entries) or len(pairs) != len(theirs["scores"]):
         yield f"{len(theirs['scores'])} and {len(ours.get('scores', ()))} evaluators answered: {ours.get('error')}"
         return
     is_explained = False
-    for entry, (their, our) in zip(test["assertions"], pairs, strict=True):
+    for entry, (their, our) in zip(entries, pairs, strict=True):
         if our["verdict"] != "skip" and our["score"] == pytest.approx(their["score"], abs=1e-9):
             continue
         answers = Answers(test, entry, their, our)
@@ -89,7 +102,7 @@ def test_random_tests_have_the_scores_and_verdicts_of_the_real_command(
     command = agentv_command()
     tests = draw_tests(TESTS, SEED)
 
-    theirs, ours = both_answers(command, tmp_path, {"tests": tests})
+    theirs, ours = both_answers(command, tmp_path, {"requires": {"agentv": ">=4.40"}, "tests": tests})
 
     used: Counter[str] = Counter()
     wrong = [
