@@ -22,6 +22,7 @@ class Origin(StrEnum):
     INFRASTRUCTURE = "infrastructure"
     HARNESS = "harness"
     GRADER = "grader"
+    SIMULATOR = "simulator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,8 @@ NORMALIZATION = FailureClass("normalization", "Report normalization", Origin.HAR
 
 EVALUATOR = FailureClass("evaluator", "Evaluator returned no score", Origin.GRADER)
 NO_EVALUATORS = FailureClass("no-evaluators", "Nothing evaluates this case", Origin.GRADER)
+
+SIMULATOR_FAULT = FailureClass("simulator-fault", "Simulated user said nothing usable", Origin.SIMULATOR)
 
 FAILURE_CLASSES: dict[str, FailureClass] = {
     value.id: value for value in list(globals().values()) if isinstance(value, FailureClass)

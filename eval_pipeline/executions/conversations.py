@@ -16,6 +16,8 @@ from eval_pipeline.executions.model import Plan, RawExecution, TargetFailure
 from eval_pipeline.suites.model import Conversation, Message
 
 FORMAT = "conversation"
+SCRIPT = "script"
+FAILED_TURN = "failed-turn"
 Execute = Callable[[Call], Awaitable[RawExecution | TargetFailure]]
 
 
@@ -23,7 +25,7 @@ Execute = Callable[[Call], Awaitable[RawExecution | TargetFailure]]
 class Exchange:
     """A turn that took place: what the speaker said, what the target brought back, and its answer in words.
 
-    `elapsed_ms` is the time of the call as seen from outside.
+    `elapsed_ms` is the time of the call as seen from outside; `speech` tells of a simulator that made the messages.
     """
 
     messages: tuple[Message, ...]
@@ -31,13 +33,29 @@ class Exchange:
     answer: str = ""
     elapsed_ms: float | None = None
     failed: bool = False
+    speech: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What a speaker says next. `made_by` are facts about the simulator that made it, stored with the turn."""
+
+    messages: tuple[Message, ...]
+    made_by: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of a conversation, and which side or limit ended it."""
+
+    by: str
 
 
 class Speaker(Protocol):
     """The side of a conversation that talks to the target. One speaker holds one conversation."""
 
-    async def next(self, so_far: Sequence[Exchange]) -> tuple[Message, ...] | None:
-        """Return the next messages to the target; None ends the conversation.
+    async def next(self, so_far: Sequence[Exchange]) -> Speech | End:
+        """Return what is said to the target next, or the end of the conversation.
 
         A TargetFailure ends it, too, as the failure of the execution; the turns so far are kept.
         """
@@ -54,13 +72,13 @@ class ScriptedSpeaker:
     conversation: Conversation
     passed: Callable[[RawExecution], Awaitable[bool]]
 
-    async def next(self, so_far: Sequence[Exchange]) -> tuple[Message, ...] | None:
+    async def next(self, so_far: Sequence[Exchange]) -> Speech | End:
         turns = self.conversation.turns
         if len(so_far) >= len(turns):
-            return None
+            return End(SCRIPT)
         if so_far and self.conversation.on_failure == "stop" and not await self.passed(together(so_far)):
-            return None
-        return turns[len(so_far)]
+            return End(FAILED_TURN)
+        return Speech(turns[len(so_far)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,28 +100,31 @@ async def converse(
     so_far: list[Exchange] = []
     while True:
         try:
-            messages = await speaker.next(tuple(so_far))
+            said = await speaker.next(tuple(so_far))
         except TargetFailure as failure:
             failure.raw = together(so_far)
             return failure
-        if messages is None:
-            return together(so_far)
-        turn, begun = _turn_call(call, messages, so_far), clock()
+        if isinstance(said, End):
+            return together(so_far, said)
+        turn, begun = _turn_call(call, said.messages, so_far), clock()
         result = await execute(turn)
         elapsed_ms = (clock() - begun) * 1000
         if isinstance(result, TargetFailure):
-            return _failed(result, messages, so_far, elapsed_ms)
+            return _failed(result, said, so_far, elapsed_ms)
         answer = conversations.answer(turn.plan, result)
-        so_far.append(Exchange(messages=messages, raw=result, answer=answer, elapsed_ms=elapsed_ms))
+        so_far.append(
+            Exchange(messages=said.messages, raw=result, answer=answer, elapsed_ms=elapsed_ms, speech=said.made_by)
+        )
 
 
-def _failed(
-    failure: TargetFailure, messages: tuple[Message, ...], so_far: Sequence[Exchange], elapsed_ms: float
-) -> TargetFailure:
+def _failed(failure: TargetFailure, said: Speech, so_far: Sequence[Exchange], elapsed_ms: float) -> TargetFailure:
     """The failure of a turn, its `raw` the whole conversation with what there is of the failed turn."""
     turns = [*so_far]
     if failure.raw is not None:
-        turns.append(Exchange(messages=messages, raw=failure.raw, elapsed_ms=elapsed_ms, failed=True))
+        last = Exchange(
+            messages=said.messages, raw=failure.raw, elapsed_ms=elapsed_ms, failed=True, speech=said.made_by
+        )
+        turns.append(last)
     failure.raw = together(turns)
     return failure
 
@@ -111,7 +132,7 @@ def _failed(
 def _turn_call(call: Call, messages: tuple[Message, ...], so_far: Sequence[Exchange]) -> Call:
     case, number, files = call.plan.case, len(so_far) + 1, call.files
     window = case.conversation.window if case.conversation is not None else None
-    turn = replace(case, input=(*case.input, *_history(so_far, window), *messages), conversation=None)
+    turn = replace(case, input=(*case.input, *_history(so_far, window), *messages), conversation=None, user=None)
     return replace(call, plan=replace(call.plan, case=turn), files=lambda: files() / f"turn-{number}")
 
 
@@ -125,10 +146,12 @@ def _history(so_far: Sequence[Exchange], window: int | None) -> tuple[Message, .
     )
 
 
-def together(exchanges: Sequence[Exchange]) -> RawExecution:
-    """Return the turns as one raw execution."""
+def together(exchanges: Sequence[Exchange], end: End | None = None) -> RawExecution:
+    """Return the turns as one raw execution, with what ended them."""
     raws = [exchange.raw for exchange in exchanges]
     payload: dict[str, Any] = {"turns": [_payload(exchange) for exchange in exchanges]}
+    if end is not None:
+        payload["ended_by"] = end.by
     elapsed = [raw.payload["elapsed_ms"] for raw in raws if "elapsed_ms" in raw.payload]
     if elapsed:  # the adapter knows better than the clock how long its target took
         payload["elapsed_ms"] = _sum(elapsed)
@@ -163,6 +186,7 @@ def _payload(exchange: Exchange) -> dict[str, Any]:
         "duration_ms": raw.duration_ms,
         "elapsed_ms": exchange.elapsed_ms,
         **({"failed": True} if exchange.failed else {}),
+        **({"speech": exchange.speech} if exchange.speech is not None else {}),
     }
 
 

@@ -17,10 +17,14 @@ from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runners import UnusableRunner
 from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.suites.model import Case, Message
+from eval_pipeline.suites.simulation import SimulatedUser
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 ContentOf = Callable[[WorkspaceSpec], object]
 """Returns the content of a workspace beside what its spec has (`WorkspaceContents.of`); None when there is none."""
+
+PlayedBy = Callable[[SimulatedUser], object]
+"""Returns the identity of the simulator that plays a user; None for a script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +93,25 @@ class CaseKeys(NamedTuple):
 class PlanIdentity:
     """The keys of the plans of one suite × runner."""
 
-    def __init__(self, suite: str, runner: RunnerIdentity, content_of: ContentOf | None = None) -> None:
+    def __init__(
+        self,
+        suite: str,
+        runner: RunnerIdentity,
+        content_of: ContentOf | None = None,
+        played_by: PlayedBy | None = None,
+    ) -> None:
         self._runner = runner
         self._content_of = content_of
+        self._played_by = played_by
         self._prefix = hashlib.sha256(canonical_json([runner.revision, suite]))
         self._earlier = hashlib.sha256(canonical_json([runner.earlier or runner.revision, suite]))
 
     def keys(self, case: Case) -> CaseKeys:
         """Return the keys of a case."""
-        seen, more = canonical_json([case.id, case.fingerprint_fields()]), self._more(case)
+        content = [case.id, case.fingerprint_fields()]
+        if case.user is not None and self._played_by is not None:
+            content.append(self._played_by(case.user))
+        seen, more = canonical_json(content), self._more(case)
         now = _updated(self._prefix, seen + more)
         if not more and self._runner.earlier is None:
             return CaseKeys(now, None)

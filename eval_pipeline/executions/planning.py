@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eval_pipeline.errors import UnknownName
-from eval_pipeline.executions.identity import ContentOf, PlanIdentity, RunnerIdentity
+from eval_pipeline.executions.identity import ContentOf, PlanIdentity, PlayedBy, RunnerIdentity
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.model import Case, Suite
@@ -36,13 +36,15 @@ def plan_pair(
     case_filter: CaseFilter | None = None,
     any_runner: bool = False,
     content_of: ContentOf | None = None,
+    played_by: PlayedBy | None = None,
 ) -> Iterator[Plan]:
     """Yield the plans of one pair, case by case; the `repetitions(case)` plans of a case (from 1) are adjacent.
 
-    `identity` is that of the runner, `content_of` returns what workspaces depend on beside their specs.
+    `identity` is that of the runner, `content_of` returns what workspaces depend on beside their specs,
+    `played_by` the identity of the simulator of a user.
     """
     case_filter = case_filter or None  # one that selects everything is not asked for every case
-    plans = PlanIdentity(suite.name, identity, content_of)
+    plans = PlanIdentity(suite.name, identity, content_of, played_by)
     first = _first_cases(suite, runner, case_filter, any_runner)
     for case in pair_cases(suite, runner, case_filter, any_runner=any_runner):
         keys = plans.keys(case)

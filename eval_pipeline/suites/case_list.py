@@ -31,6 +31,7 @@ class CaseTraits:
     `evaluator_types` are the types of all evaluators, `runners` the names of runners that cases restrict themselves to.
     `has_dependencies`: a case depends on another. `sets_repetitions`: a case has a number of repetitions of its own.
     `ends_repetitions`: a case may need fewer repetitions than planned. `has_budgets`: a case has a budget of its own.
+    `has_users`: a case has a simulated user.
     """
 
     evaluator_types: frozenset[str] = frozenset()
@@ -39,6 +40,7 @@ class CaseTraits:
     sets_repetitions: bool = False
     ends_repetitions: bool = False
     has_budgets: bool = False
+    has_users: bool = False
 
     def joined(self, cases: Sequence[Case]) -> CaseTraits:
         """Return the traits of these cases and of those that this value describes."""
@@ -49,6 +51,7 @@ class CaseTraits:
             self.sets_repetitions or any(case.repetitions is not None for case in cases),
             self.ends_repetitions or any(map(_may_end_early, cases)),
             self.has_budgets or any(case.budget_usd is not None for case in cases),
+            self.has_users or any(case.user is not None for case in cases),
         )
 
 

@@ -24,6 +24,7 @@ from eval_pipeline.parsing.tables import (
     mapping_of,
     one_of,
 )
+from eval_pipeline.suites.simulation_fields import DIFFICULTIES, MOCK, STATUSES, USER
 
 STRATEGIES = ("pass_at_k", "pass_any", "pass_all", "mean", "confidence_interval")
 
@@ -248,6 +249,10 @@ CASE = FieldTable(
         Field("on_turn_failure", one_of("continue", "stop"), "Whether a failed turn ends the conversation.",
               "continue"),
         Field("aggregation", one_of("mean", "min", "max"), "How the scores of the turns become one.", "mean"),
+        Field("user", mapping_of(USER), "The simulated user of a conversation whose turns are made up as it goes."),
+        Field("mocks", list_of(MOCK), "Canned answers of tools that the target calls."),
+        Field("difficulty", one_of(*DIFFICULTIES), "How hard the case is."),
+        Field("status", one_of(*STATUSES), "Only active cases are carried out by default.", "active"),
     ),
     "One case of a suite.",
 )  # fmt: skip

@@ -69,7 +69,7 @@ class Conversation:
     `on_failure` is whether the conversation continues after a turn whose evaluators fail.
     """
 
-    turns: tuple[tuple[Message, ...], ...]
+    turns: tuple[tuple[Message, ...], ...] = ()
     window: int | None = None
     on_failure: Literal["continue", "stop"] = "continue"
 

@@ -148,21 +148,34 @@ class Graders:
     async def _call(
         self, key: str, grader: Runner, messages: Sequence[Message], settings: Mapping[str, Any], sample: int
     ) -> GraderReply:
-        used = accepted_settings(grader, settings).used if settings else NOTHING
-        runner = replace(grader, settings={**grader.settings, **used}) if used else grader
-        case = Case(id=f"grade-{key[:12]}", input=tuple(messages))
-        plan = Plan(suite=GRADING, case=case, runner=runner, repetition=sample + 1, key=key)
+        reply = await self.ask(grader, messages, settings, f"grade-{key[:12]}", repetition=sample + 1)
+        self.replies.put(key, _stored_fields(reply))
+        return reply
+
+    async def ask(
+        self,
+        runner: Runner,
+        messages: Sequence[Message],
+        settings: Mapping[str, Any],
+        name: str,
+        *,
+        repetition: int = 1,
+    ) -> GraderReply:
+        """Return the reply of a runner to a new request, of which `name` is the case id. Raises GraderFailure."""
+        used = accepted_settings(runner, settings).used if settings else NOTHING
+        called = replace(runner, settings={**runner.settings, **used}) if used else runner
+        case = Case(id=name, input=tuple(messages))
+        key = fingerprint([name, [_identity(message) for message in messages], settings, repetition])
+        plan = Plan(suite=GRADING, case=case, runner=called, repetition=repetition, key=key)
         report = await self._carry_out(plan, used)
-        reply = GraderReply(
-            text=_text_of(report, grader),
-            grader=grader.name,
+        return GraderReply(
+            text=_text_of(report, runner),
+            grader=runner.name,
             model=report.model,
-            settings={**grader.public_settings, **used},
+            settings={**runner.public_settings, **used},
             usage=report.usage,
             duration_ms=report.duration_ms,
         )
-        self.replies.put(key, _stored_fields(reply))
-        return reply
 
     async def _carry_out(self, plan: Plan, used: Mapping[str, Any]) -> SessionReport:
         name = f"{plan.runner.address} {fingerprint(used)[:12]}"

@@ -71,6 +71,10 @@ class SharedOptions(BaseModel):
     grader: Annotated[str | None, Flag("--grader")] = Field(
         default=None, description="The runner that grades: on the command line everything, as a default the rest"
     )
+    simulator: Annotated[str | None, Flag("--simulator")] = Field(
+        default=None,
+        description="The runner that plays simulated users: on the command line all, as a default the rest",
+    )
 
 
 class RunOptions(SharedOptions):

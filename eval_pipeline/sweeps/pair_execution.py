@@ -11,11 +11,12 @@ from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.conversations import ScriptedSpeaker, Speaker
 from eval_pipeline.executions.engine import SinkResult
 from eval_pipeline.executions.model import Execution, Plan, RawExecution, TargetFailure
+from eval_pipeline.executions.simulated_user import SimulatedSpeaker
 from eval_pipeline.failures import BUDGET_EXCEEDED, DEPENDENCY, DEPENDENCY_FAILED, STOPPED
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.case_list import traits_of
-from eval_pipeline.suites.model import Case
+from eval_pipeline.suites.model import Case, Conversation
 from eval_pipeline.sweeps import costs
 from eval_pipeline.sweeps.budget import Spending
 from eval_pipeline.sweeps.context import SweepContext
@@ -39,6 +40,7 @@ from eval_pipeline.sweeps.plan_queue import PlanOutcome, PlanQueue
 from eval_pipeline.sweeps.recording import PairRecorder
 from eval_pipeline.sweeps.rescoring import Rescore, Rescorer, StoredSessions
 from eval_pipeline.sweeps.scoring import PairScorer, ScoringInput
+from eval_pipeline.sweeps.simulating import ask_simulator
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored
 
 
@@ -209,10 +211,12 @@ class PairExecution:
         self._stopped = self._stopped or (errored and self._stops_on_error(plan.case))
 
     def speaker(self, call: Call) -> Speaker:
-        """Return the speaker of a plan's live conversation."""
-        conversation = call.plan.case.conversation
-        assert conversation is not None  # only such plans have a speaker
-        return ScriptedSpeaker(conversation, partial(self._turn_passed, call))
+        """Return the speaker of a plan's live conversation: its simulated user, else the turns of the suite."""
+        case = call.plan.case
+        if case.user is not None:
+            ask = ask_simulator(case.user, call.plan, self.pair, self._context)
+            return SimulatedSpeaker(case.user, ask, case.input)
+        return ScriptedSpeaker(case.conversation or Conversation(), partial(self._turn_passed, call))
 
     async def _turn_passed(self, call: Call, so_far: RawExecution) -> bool:
         try:

@@ -6,16 +6,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from eval_pipeline.errors import InputError
-from eval_pipeline.executions.identity import ContentOf, RunnerIdentity
-from eval_pipeline.executions.model import Plan, Runner
+from eval_pipeline.errors import InputError, UnknownName
+from eval_pipeline.executions.identity import ContentOf, RunnerIdentity, runner_revision
+from eval_pipeline.executions.model import Plan, Runner, RunnerNamed
 from eval_pipeline.executions.planning import CaseFilter, pair_cases, plan_pair
+from eval_pipeline.executions.simulated_user import PROMPT_VERSION
 from eval_pipeline.executions.workspaces.contents import WorkspaceContents
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Case, Strategy, Suite, SuiteSettings
+from eval_pipeline.suites.simulation import SimulatedUser
 from eval_pipeline.sweeps.options import EVALUATE, EXECUTE, NORMALIZE, SweepOptions
 from eval_pipeline.warehouse.journal import PairKey
 
@@ -47,7 +50,7 @@ class Pair:
     """One suite × runner to carry out.
 
     `revision` is the runner's, `identity` more of it (None: nothing but the revision); `contents` finds what workspaces
-    depend on beside their specs.
+    depend on beside their specs; `runner_named` finds the simulators of its cases.
     """
 
     ready: ValidatedSuite
@@ -55,6 +58,7 @@ class Pair:
     revision: str
     identity: RunnerIdentity | None = None
     contents: WorkspaceContents | None = None
+    runner_named: RunnerNamed | None = field(default=None, repr=False, compare=False)
     name: PairKey = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -115,6 +119,37 @@ def _repeat_settings(pair: Pair, case: Case) -> Case | SuiteSettings:
     return case if case.repetitions is not None else pair.ready.suite.settings
 
 
+def simulator_of(user: SimulatedUser, pair: Pair, options: SweepOptions) -> Runner | None:
+    """Return the runner that plays a user: that of the options, the case, the project; None for a scripted user.
+
+    Raises InputError when no runner is named, or none has that name.
+    """
+    if user.script:
+        return None
+    name = options.simulator or user.simulator or options.defaults.simulator
+    if name is None or pair.runner_named is None:
+        raise InputError(
+            "needs a simulator to play the user: name a runner with --simulator, as `simulator` of the case's user, or "
+            "under `defaults` in eval-pipeline.yaml"
+        )
+    try:
+        return pair.runner_named(name, pair.runner.place)
+    except UnknownName as error:
+        raise InputError(f"has no simulator: {error.problem}") from None
+
+
+def _simulator_identity(pair: Pair, options: SweepOptions, user: SimulatedUser) -> object:
+    """Return what identifies the simulator of a user: its revision and the version of the built-in instructions.
+
+    None for a scripted user, and where there is no usable simulator: such a plan is not executed.
+    """
+    try:
+        simulator = simulator_of(user, pair, options)
+        return [runner_revision(simulator), PROMPT_VERSION] if simulator is not None else None
+    except InputError:
+        return None
+
+
 def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
     """Return the plans of a pair that the options select."""
     return plan_pair(
@@ -125,6 +160,7 @@ def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
         case_filter=options.cases,
         any_runner=options.any_runner,
         content_of=pair.content_of,
+        played_by=partial(_simulator_identity, pair, options),
     )
 
 

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eval_pipeline.errors import InputError
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import pair_cases
 from eval_pipeline.executions.runners import UnusableRunner
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import NOTHING
 from eval_pipeline.suites.case_list import case_list, traits_of
@@ -18,7 +19,7 @@ from eval_pipeline.sweeps.budget import unknown_cost
 from eval_pipeline.sweeps.costs import limits_of, reports_cost
 from eval_pipeline.sweeps.grading import Graders, graded_part
 from eval_pipeline.sweeps.options import SweepOptions
-from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
+from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, simulator_of
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import PairKey
@@ -58,6 +59,8 @@ def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOpti
             errors[pair.name] = next(iter(without_grader.values()))
         elif without_grader:
             ungraded[pair.name] = without_grader
+        if (error := _simulator_error(pair, options)) is not None:
+            errors.setdefault(pair.name, error)
         if (error := _budget_error(session, pair, used, options)) is not None:
             errors.setdefault(pair.name, error)
             unlimited.add(pair.name)
@@ -66,6 +69,20 @@ def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOpti
                 self_graded.setdefault((pair.runner.name, grader.name), []).append(pair.name.suite)
     warnings = [self_grading(*names, suites) for names, suites in self_graded.items()]
     return Preflight(errors, warnings, frozenset(unlimited), ungraded)
+
+
+def _simulator_error(pair: Pair, options: SweepOptions) -> InputError | None:
+    """Return why the users of a pair's cases cannot be played; None when they can, or there are none."""
+    if not traits_of(pair.ready.suite.cases).has_users:
+        return None
+    for case in pair_cases(pair.ready.suite, pair.runner, any_runner=options.any_runner):
+        try:
+            if case.user is not None:
+                simulator_of(case.user, pair, options)
+        except InputError as error:
+            place = SourceLocation(show_path(case.origin or pair.ready.suite.path), case.line, "user")
+            return InputError(f"case '{case.id}' {error.problem}", place)
+    return None
 
 
 def _has_others(pair: Pair, without_grader: Collection[str], options: SweepOptions) -> bool:

@@ -174,6 +174,7 @@ class ProjectSession:
                 revision=identities[runner.address].revision,
                 identity=identities[runner.address],
                 contents=contents,
+                runner_named=self.runner,
             )
             for name, runner in chosen.items()
         ]

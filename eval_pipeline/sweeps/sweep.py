@@ -182,7 +182,14 @@ def _in_play(pairs: Sequence[Pair], options: SweepOptions, runner_named: RunnerN
     """Every runner that a sweep may start: those of its pairs, their fallbacks and their graders."""
     for runner in {(pair.runner.name, pair.runner.place): pair.runner for pair in pairs}.values():
         yield runner
-        for name in {options.grader, options.defaults.grader, runner.grader, *runner.fallbacks} - {None}:
+        helpers = {
+            options.grader,
+            options.defaults.grader,
+            options.simulator,
+            options.defaults.simulator,
+            runner.grader,
+        }
+        for name in {*helpers, *runner.fallbacks} - {None}:
             with suppress(InputError):  # an unknown one is reported where it is needed
                 yield runner_named(str(name), runner.place)
 

@@ -310,7 +310,7 @@ TABLES: tuple[Table, ...] = (
         _SUITE, _RUNNER, _REVISION,
         ("failure_class", "VARCHAR", "Class of the failure"),
         ("label", "VARCHAR", "The class for people"),
-        ("origin", "VARCHAR", "Who has to act: quality, target, infrastructure, harness or grader"),
+        ("origin", "VARCHAR", "Who has to act: quality, target, infrastructure, harness, grader or simulator"),
         ("count", "BIGINT", "Plans of this class"),
         ("share", "DOUBLE", "count / executed plans"),
         ("examples", "VARCHAR[]", "Up to five case ids"),

@@ -14,9 +14,11 @@ import pytest
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.conversations import (
     Conversations,
+    End,
     Exchange,
     ScriptedSpeaker,
     Speaker,
+    Speech,
     converse,
     turns_of,
 )
@@ -36,11 +38,11 @@ class Says:
 
     texts: Sequence[str | TargetFailure]
 
-    async def next(self, so_far: Sequence[Exchange]) -> tuple[Message, ...] | None:
+    async def next(self, so_far: Sequence[Exchange]) -> Speech | End:
         message = self.texts[len(so_far)] if len(so_far) < len(self.texts) else None
         if isinstance(message, TargetFailure):
             raise message
-        return user(message) if message is not None else None
+        return Speech(user(message)) if message is not None else End("speaker")
 
 
 class Target:
@@ -78,8 +80,8 @@ def test_a_speaker_says_what_is_next_until_it_ends_the_conversation() -> None:
 
 def test_a_speaker_decides_by_what_was_answered() -> None:
     class Curious:
-        async def next(self, so_far: Sequence[Exchange]) -> tuple[Message, ...] | None:
-            return None if so_far and so_far[-1].answer == "answer 6" else user("and?")
+        async def next(self, so_far: Sequence[Exchange]) -> Speech | End:
+            return End("speaker") if so_far and so_far[-1].answer == "answer 6" else Speech(user("and?"))
 
     target = Target()
 

@@ -20,6 +20,7 @@ from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import NOTHING, FieldCursor, Map, kind
 from eval_pipeline.suites.fields import CASE
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
+from eval_pipeline.suites.simulation_fields import read_difficulty, read_mocks, read_status, read_user
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 NOT_YET = frozenset({"preprocessors"})
@@ -174,7 +175,7 @@ def _input(test: Test) -> tuple[Message, ...]:
     raw, cursor = test.raw, test.cursor
     prefix = test.suite.input if test.inherits else ()
     if "input" not in raw:
-        if is_conversation(raw, cursor) or (prefix and "vars" in raw):
+        if raw.get("user") is not None or is_conversation(raw, cursor) or (prefix and "vars" in raw):
             return prefix
         raise _no_input(test)
     messages = read_messages(raw["input"], cursor.at("input"), test.context)
@@ -281,6 +282,10 @@ _WHEN_GIVEN: Mapping[str, Callable[[Test], dict[str, Any]]] = {
     "depends_on": _depends_on,
     "on_dependency_failure": _depends_on,
     "conversation_id": lambda test: {"conversation_id": fields.text(test.raw, "conversation_id", test.cursor)},
+    "user": lambda test: {"user": read_user(test.raw["user"], test.cursor.at("user"))},
+    "mocks": lambda test: {"mocks": read_mocks(test.raw["mocks"], test.cursor.at("mocks"))},
+    "difficulty": lambda test: {"difficulty": read_difficulty(test.raw, test.cursor)},
+    "status": lambda test: {"status": read_status(test.raw, test.cursor)},
     "suite": lambda test: {"group": fields.text(test.raw, "suite", test.cursor)},
 }
 

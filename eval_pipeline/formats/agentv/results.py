@@ -27,6 +27,7 @@ _STAGES_BY_ORIGIN = {
     Origin.TARGET: ("agent", "provider_error"),
     Origin.INFRASTRUCTURE: ("agent", "provider_error"),
     Origin.HARNESS: ("setup", "setup_error"),
+    Origin.SIMULATOR: ("setup", "setup_error"),
     Origin.GRADER: ("evaluator", "evaluator_error"),
 }
 _STAGES_BY_CLASS = {

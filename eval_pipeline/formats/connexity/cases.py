@@ -15,7 +15,7 @@ from eval_pipeline.formats.connexity.generations import Generation, generation_o
 from eval_pipeline.parsing.diagnostics import Diagnostics, first_of_each
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.parsing.tables import FieldTable
-from eval_pipeline.suites.model import Case, EvaluatorSpec
+from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 from eval_pipeline.suites.simulation import SimulatedUser, ToolMock
 
 JUDGE = "judge"
@@ -35,7 +35,7 @@ def read_case(raw: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Case:
     calls = list(_calls(values["expected_tool_calls"], cursor.at("expected_tool_calls"), diagnostics))
     return Case(
         id=_case_id(values),
-        input=(),
+        input=_greeting(values),
         user=_user(values, generation, cursor, diagnostics),
         mocks=tuple(mock for call in calls for mock in _mocks(call)),
         evaluators=tuple(_evaluators(values, calls, cursor)),
@@ -94,6 +94,12 @@ def _user(values: Map, generation: Generation, cursor: FieldCursor, diagnostics:
         opener=_filled(values["initial_message"]),
         max_turns=values["max_turns"],
     )
+
+
+def _greeting(values: Map) -> tuple[Message, ...]:
+    """Return the first words of an agent that begins, as part of the input: it is not called for them."""
+    greeting = _filled(values.get("first_message")) if values.get("first_turn") == "agent" else None
+    return (Message(role="assistant", content=greeting),) if greeting is not None else ()
 
 
 def _filled(text: str | None) -> str | None:

@@ -1,0 +1,201 @@
+"""A user whom a simulator plays: what the simulator receives, how its reply is read, and which replies are faults.
+
+The simulator sees the persona, what the user knows, and what was said. It never sees what the case expects: it could
+lead the agent there. It replies with one JSON object, so that the end of a conversation is a field and no magic word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eval_pipeline.executions.conversations import SCRIPT, End, Exchange, Speech
+from eval_pipeline.executions.model import TargetFailure
+from eval_pipeline.failures import SIMULATOR_FAULT
+from eval_pipeline.suites.model import Message
+from eval_pipeline.suites.simulation import SimulatedUser
+
+PROMPT_VERSION = "1"
+MAX_TURNS, USER = "max-turns", "user"
+MOST_TRIES = 3
+ANYONE = "An ordinary person with an everyday request, neither helpful nor difficult."
+INSTRUCTIONS = """\
+You play a person who talks to an assistant. You are that person, never the assistant.
+
+Who you are:
+{persona}
+
+What you know, and may mention when it comes up:
+{context}
+
+How to speak:
+- Write only what this person says next, in their own words: usually one or two short sentences.
+- Do not tell everything you know at once. Answer what you are asked; leave out what the person would not know.
+- Be as imperfect as people are: vague, impatient or mistaken where that fits the person.
+- Never speak for the assistant, never write a name before your words, never explain your thoughts.
+
+Reply with one JSON object and nothing else: {{"message": "what you say", "end": false}}
+Set "end" to true when the person has what they came for, or gives up. The message is still delivered and answered.
+"""
+BEGIN = "The conversation begins. You speak first."
+_FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(?P<inner>.*?)\n?```\s*\Z", re.DOTALL)
+_REASONING = re.compile(r"</?(?:think|thinking|reasoning|scratchpad)\b|<\|", re.IGNORECASE)
+_ROLE = re.compile(r"^\s*[\[*(]*(?:assistant|agent|bot|ai|system|user|customer|human)[\])*]*\s*:", re.IGNORECASE | re.M)
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatorReply:
+    """A simulator's reply. `facts` (its name, model, usage, duration) are stored with the turn."""
+
+    text: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+Ask = Callable[[Sequence[Message], int], Awaitable[SimulatorReply]]
+"""Sends a request to the simulator; the number tells the tries of one turn apart. Raises TargetFailure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a simulated user says, and whether they end the conversation with it."""
+
+    text: str
+    ends: bool = False
+
+
+def instructions(user: SimulatedUser) -> str:
+    """Return the instructions of the simulator: the user's own prompt or the built-in one, filled in."""
+    persona, context = _persona(user.persona), json.dumps(user.context, indent=2, ensure_ascii=False)
+    if user.prompt is not None:
+        return user.prompt.replace("{{ persona }}", persona).replace("{{ context }}", context)
+    return INSTRUCTIONS.format(
+        persona=persona, context=context if user.context is not None else "Nothing in particular."
+    )
+
+
+def _persona(persona: Mapping[str, Any] | str | None) -> str:
+    if persona is None:
+        return ANYONE
+    if isinstance(persona, str):
+        return persona
+    return "\n".join(f"{name.replace('_', ' ').capitalize()}: {value}" for name, value in persona.items())
+
+
+def request(user: SimulatedUser, opening: Sequence[Message], so_far: Sequence[Exchange]) -> list[Message]:
+    """Return the simulator's messages: its instructions, then what was said with the roles exchanged.
+
+    `opening` are the messages before the first turn. Of the agent only its words are shown, and no tool call.
+    """
+    said = [*opening, *_words(so_far)]
+    turns = [Message(role=_OTHER_ROLE[each.role], content=_shown(each)) for each in said if each.role in _OTHER_ROLE]
+    if not turns or turns[0].role != "user":
+        turns.insert(0, Message(role="user", content=BEGIN))
+    return [Message(role="system", content=instructions(user)), *(turn for turn in turns if turn.text.strip())]
+
+
+_OTHER_ROLE = {"user": "assistant", "assistant": "user"}
+
+
+def _words(so_far: Sequence[Exchange]) -> Iterator[Message]:
+    for exchange in so_far:
+        yield from exchange.messages
+        yield Message(role="assistant", content=exchange.answer)
+
+
+def _shown(message: Message) -> str:
+    """Return what was said: the user's own words in the form that the simulator writes."""
+    return (
+        json.dumps({"message": message.text, "end": False}, ensure_ascii=False)
+        if message.role == "user"
+        else message.text
+    )
+
+
+def read_line(reply: str) -> Line:
+    """Return the user's line in a reply. A reply that is no such object is taken as the words themselves."""
+    fenced = _FENCE.match(reply)
+    text = (fenced["inner"] if fenced else reply).strip()
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return Line(text)
+    if isinstance(value, Mapping) and isinstance(value.get("message"), str):
+        return Line(value["message"].strip(), ends=value.get("end") is True)
+    return Line(text)
+
+
+def fault_of(line: Line, earlier: Sequence[str]) -> str | None:
+    """Return what is wrong with a line, None for a usable one. `earlier` are the user's lines before it."""
+    if not line.text:
+        return "it is empty"
+    if _REASONING.search(line.text):
+        return "it has reasoning in it"
+    if _ROLE.search(line.text):
+        return "it has a name before the words, or speaks for the assistant"
+    if line.text.startswith("{"):
+        return "it is no JSON object with a message"
+    if _plain(line.text) in map(_plain, earlier):
+        return "the user said the same before"
+    return None
+
+
+def _plain(text: str) -> str:
+    return _SPACE.sub(" ", text).strip().casefold()
+
+
+@dataclass(slots=True)
+class SimulatedSpeaker:
+    """The simulated user of one conversation: opener and script as written, everything else from the simulator.
+
+    `greeting` are the messages before the first turn; words of the agent in them count as its first round.
+    """
+
+    user: SimulatedUser
+    ask: Ask
+    greeting: Sequence[Message] = ()
+    _ends: bool = False
+
+    async def next(self, so_far: Sequence[Exchange]) -> Speech | End:
+        """See Speaker."""
+        if self._ends:
+            return End(USER)
+        rounds = len(so_far) + any(message.role == "assistant" for message in self.greeting)
+        if self.user.max_turns is not None and rounds >= self.user.max_turns:
+            return End(MAX_TURNS)
+        if self.user.first_turn == "agent" and not so_far and not self.greeting:
+            return Speech(())
+        written = self._written()
+        number = len(so_far) - (self.user.first_turn == "agent" and not self.greeting)
+        if number < len(written):
+            return Speech((Message(role="user", content=written[number]),))
+        if self.user.script:
+            return End(SCRIPT)
+        return await self._simulated(so_far)
+
+    def _written(self) -> tuple[str, ...]:
+        """Return the lines that are said as written, in order."""
+        opener = self.user.opener if self.user.first_turn == "user" else None
+        return (*((opener,) if opener is not None else ()), *self.user.script)
+
+    async def _simulated(self, so_far: Sequence[Exchange]) -> Speech:
+        """Return the simulator's next line. A fault is asked anew twice; then it ends the conversation."""
+        messages = request(self.user, self.greeting, so_far)
+        earlier = [message.text for exchange in so_far for message in exchange.messages]
+        discarded: list[dict[str, str]] = []
+        for attempt in range(MOST_TRIES):
+            reply = await self.ask(messages, attempt)
+            line = read_line(reply.text)
+            fault = fault_of(line, earlier)
+            if fault is None:
+                self._ends = line.ends
+                facts = {**reply.facts, **({"discarded": discarded} if discarded else {})}
+                return Speech((Message(role="user", content=line.text),), facts)
+            discarded.append({"text": reply.text, "fault": fault})
+        raise TargetFailure(
+            SIMULATOR_FAULT,
+            f"the simulated user's line cannot be used after {MOST_TRIES} tries: {discarded[-1]['fault']}",
+        )

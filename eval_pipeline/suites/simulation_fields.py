@@ -1,0 +1,116 @@
+"""The simulated user and the canned answers of a case in a suite file: their fields, and their readers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.parsing import fields
+from eval_pipeline.parsing.diagnostics import first_of_each
+from eval_pipeline.parsing.fields import FieldCursor, Map, kind
+from eval_pipeline.parsing.tables import (
+    ANY,
+    COUNT,
+    MAPPING,
+    TEXTS,
+    WEIGHT,
+    WORDS,
+    Field,
+    FieldTable,
+    one_of,
+)
+from eval_pipeline.suites.simulation import SimulatedUser, ToolMock
+
+DIFFICULTIES = ("normal", "hard")
+STATUSES = ("draft", "active", "archived")
+
+USER = FieldTable(
+    "user",
+    (
+        Field("persona", ANY, "Who the user is: a text, or a mapping such as `type`, `description`, `instructions`."),
+        Field("context", MAPPING, "What the user knows."),
+        Field("first_turn", one_of("user", "agent"), "Who speaks first.", "user"),
+        Field("opener", WORDS, "What the user says first; without it the simulator words it."),
+        Field("script", TEXTS, "What the user says after the opener, word for word, in place of a simulator."),
+        Field("max_turns", COUNT, "The most rounds of the agent; without it either side ends the conversation."),
+        Field("simulator", WORDS, "The runner that plays the user."),
+        Field("prompt", WORDS, "The simulator's instructions, with `{{ persona }}` and `{{ context }}`."),
+        Field("temperature", WEIGHT, "The sampling temperature of the simulator."),
+    ),
+    "A user whom a simulator plays, turn by turn, against the agent under test.",
+)
+MOCK = FieldTable(
+    "mock",
+    (
+        Field("tool", WORDS, "The name of the tool.", required=True),
+        Field("response", MAPPING, "What the tool answers.", required=True),
+        Field("params", MAPPING, "Arguments that the call must have (default: any)."),
+        Field("match", one_of("values", "keys"), "Whether their values are compared, or their names only.", "values"),
+    ),
+    "One canned answer of a tool; the answers of one tool are given in order, each once.",
+)
+
+
+def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser:
+    """Return the simulated user in a mapping. Raises InputError with every wrong field."""
+    values = _values(raw, USER, cursor)
+    persona = values["persona"]
+    if persona is not None and not isinstance(persona, (str, Mapping)):
+        raise cursor.error(f"expected a text or a mapping, got {kind(persona)}", "persona")
+    return SimulatedUser(
+        persona=persona,
+        context=values["context"] or None,
+        first_turn=values["first_turn"] or "user",
+        opener=values["opener"],
+        script=values["script"],
+        max_turns=values["max_turns"],
+        simulator=values["simulator"],
+        prompt=values["prompt"],
+        temperature=values["temperature"] if "temperature" in raw else None,
+    )
+
+
+def read_mocks(raw: Any, cursor: FieldCursor) -> tuple[ToolMock, ...]:
+    """Return the canned answers in a list. Raises InputError."""
+    if not isinstance(raw, list):
+        raise cursor.error(f"expected a list of mocks, got {kind(raw)}")
+    return tuple(_mock(item, cursor.at(index)) for index, item in enumerate(raw))
+
+
+def _mock(raw: Any, cursor: FieldCursor) -> ToolMock:
+    values = _values(raw, MOCK, cursor)
+    params = values["params"] if raw.get("params") is not None else None
+    return ToolMock(tool=values["tool"], response=values["response"], params=params, match=values["match"] or "values")
+
+
+def _values(raw: Any, table: FieldTable, cursor: FieldCursor) -> dict[str, Any]:
+    """Return the values of a table's fields. Raises InputError for a wrong, an unknown or a missing field."""
+    if not isinstance(raw, Mapping):
+        raise cursor.error(f"expected a mapping, got {kind(raw)}")
+    errors = [_unknown(key, table, cursor) for key in raw if key not in table.names]
+    values: dict[str, Any] = {}
+    for field in table.fields:
+        try:
+            if field.required and raw.get(field.name) is None:
+                raise cursor.error(f"expected {field.kind.title}, got nothing", field.name)
+            values[field.name] = field.read(raw, cursor)
+        except InputError as error:
+            errors.append(error)
+    if errors:
+        raise first_of_each(errors)
+    return values
+
+
+def _unknown(key: Any, table: FieldTable, cursor: FieldCursor) -> InputError:
+    return cursor.error(f"unknown {table.title} field{did_you_mean(str(key), table.names)}", str(key))
+
+
+def read_difficulty(raw: Map, cursor: FieldCursor) -> str | None:
+    """Return how hard a case is. Raises InputError."""
+    return fields.choice(raw, "difficulty", cursor, DIFFICULTIES)
+
+
+def read_status(raw: Map, cursor: FieldCursor) -> str:
+    """Return where a case is in its life. Raises InputError."""
+    return fields.choice(raw, "status", cursor, STATUSES) or "active"

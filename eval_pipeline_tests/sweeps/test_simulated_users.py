@@ -1,0 +1,111 @@
+"""Simulated users through a whole sweep: any runner plays them, and who played is part of what a plan is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
+
+FUNCTIONS = """
+import json
+import pathlib
+
+
+def _note(name, messages):
+    with pathlib.Path(__file__).with_name(name).open("a") as log:
+        log.write(json.dumps([f"{message['role']}: {message['content']}" for message in messages]) + "\\n")
+
+
+def answer(messages):
+    _note("agent.log", messages)
+    return "parcel answer"
+
+
+def play(messages):
+    _note("user.log", messages)
+    lines = sum(message["role"] == "assistant" for message in messages)
+    return json.dumps({"message": f"line {lines}", "end": lines == 2})
+
+
+def mumble(messages):
+    return ""
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ProjectFolder:
+    made = make_project(tmp_path / "project")
+    (made.root / "talkers.py").write_text(FUNCTIONS)
+    runners = [
+        {"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in ("answer", "play", "mumble")
+    ]
+    made.write_runners(*runners)
+    return made
+
+
+def talk(**user: Any) -> dict[str, Any]:
+    secret = {"metadata": {"goal": "the expected outcome"}}
+    return {"id": "talk", "user": {"opener": "hello", **user}, "assertions": [contains("parcel")], **secret}
+
+
+def sweep(folder: ProjectFolder, **options: Any) -> Any:
+    return folder.sweep(runner="answer", **options)
+
+
+def lines(folder: ProjectFolder, name: str) -> list[str]:
+    path = folder.root / name
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_a_runner_plays_the_user_until_it_ends_the_conversation(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=5))
+
+    sweep(folder, simulator="play")
+
+    assert len(lines(folder, "agent.log")) == 3
+    assert folder.ask("SELECT status FROM current_verdicts") == [("passed",)]
+
+
+def test_neither_side_sees_what_is_expected_and_the_agent_sees_no_instructions(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(persona="A commuter.", max_turns=2))
+
+    sweep(folder, simulator="play")
+
+    seen = "\n".join([*lines(folder, "agent.log"), *lines(folder, "user.log")])
+    assert "parcel answer" in seen
+    assert "the expected outcome" not in seen
+    assert "A commuter." not in "\n".join(lines(folder, "agent.log"))
+
+
+def test_another_simulator_executes_anew_and_the_same_one_is_reused(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=2))
+
+    assert sweep(folder, simulator="play").executed == 1
+    assert sweep(folder, simulator="play").executed == 0
+    assert sweep(folder, simulator="answer").executed == 1
+
+
+def test_a_case_names_its_simulator(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=2, simulator="play"))
+
+    assert sweep(folder).executed == 1
+    assert len(lines(folder, "user.log")) == 1
+
+
+def test_a_simulator_without_words_is_an_error_of_its_own_in_no_rate(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=2))
+
+    sweep(folder, simulator="mumble")
+
+    assert folder.ask("SELECT status, failure_class FROM current_verdicts") == [("error", "simulator-fault")]
+    assert folder.ask("SELECT DISTINCT origin FROM failure_classes") == [("simulator",)]
+
+
+def test_a_scripted_user_needs_no_simulator(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(script=["where is it?", "bye"]))
+
+    assert sweep(folder).executed == 1
+    assert [len(line.split("user:")) - 1 for line in lines(folder, "agent.log")] == [1, 2, 3]
