@@ -120,16 +120,17 @@ def _same_arguments(actual: Any, expected: Any, how: ArgsMatch) -> bool:
     if not isinstance(actual, Mapping):
         return False
     if how == "superset":
-        return _within(expected, actual)
+        return within(expected, actual)
     if how == "subset":
-        return _within(actual, expected)
+        return within(actual, expected)
     if how == "exact":
         return same_value(actual, expected)
     values = ((path, _at(expected, path)) for path in how)
     return all(same_value(value, _at(actual, path)) for path, value in values if value)
 
 
-def _within(few: Mapping[str, Any], many: Mapping[str, Any]) -> bool:
+def within(few: Mapping[str, Any], many: Mapping[str, Any]) -> bool:
+    """Return whether every entry of one mapping is in another, with the same value."""
     return all(key in many and same_value(value, many[key]) for key, value in few.items())
 
 

@@ -51,7 +51,7 @@ def shown_names(subject: Subject, template: str | None, criteria: str) -> Sequen
     named = [*names_in(template or ""), *names_in(criteria)]
     if template is not None and shows_answer(template):
         return named
-    live = subject.case.conversation is not None
+    live = subject.case.is_conversation
     return [*named, *(name for name in _SECTIONS if live or name != "transcript")]
 
 

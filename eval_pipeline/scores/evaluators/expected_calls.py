@@ -1,0 +1,85 @@
+"""`expected-calls`: whether the tool calls that a conversation was to have were made, and forbidden ones were not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Strict
+
+from eval_pipeline.reports.model import ToolUse
+from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.scores.evaluators import ARGUMENTS, Text
+from eval_pipeline.scores.evaluators.tool_trajectory import within
+from eval_pipeline.scores.model import Finding, Outcome, Subject
+from eval_pipeline.scores.session_facts import shows_session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallExpectation:
+    """A call of a `tool` whose arguments include `arguments` (none: any)."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
+    tool: Text
+    arguments: dict[str, Any] | None = None
+
+
+@EVALUATORS.register("expected-calls")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCalls:
+    """The share of expectations about tool calls that hold.
+
+    `calls` are the calls to find, each matched by a call of its own (`[]`: no tool is to be called at all); `in_order`
+    finds them one after another. `forbidden` are tools that must not be called.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ARGUMENTS
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ()
+    calls: Annotated[tuple[CallExpectation, ...], Strict(False)] | None = None
+    forbidden: Annotated[tuple[Text, ...], Strict(False)] = ()
+    in_order: bool = False
+
+    def __post_init__(self) -> None:
+        if self.calls is None and not self.forbidden:
+            raise ValueError("calls: expected a list of calls, or tools under forbidden")
+
+    def evaluate(self, subject: Subject) -> Outcome:
+        if not shows_session(subject.report):
+            return Outcome(None, "the report shows no session: calls are unknown")
+        findings = tuple(self._findings(subject.report.tool_uses))
+        failed = [finding.text for finding in findings if not finding.passed]
+        value = 1.0 - len(failed) / len(findings) if findings else 1.0
+        return Outcome(value, "; ".join(failed) or "the tool calls are as expected", findings)
+
+    def _findings(self, uses: Sequence[ToolUse]) -> Iterator[Finding]:
+        if self.calls is not None and not self.calls:
+            made = ", ".join(dict.fromkeys(use.tool for use in uses))
+            yield Finding(f"no tool is to be called, but these were: {made}" if uses else "no tool is called", not uses)
+        yield from self._expected(list(uses))
+        for tool in self.forbidden:
+            times = sum(use.tool == tool for use in uses)
+            yield Finding(f"{tool} is forbidden" + (f" and was called {times}×" if times else ""), not times)
+
+    def _expected(self, rest: list[ToolUse]) -> Iterator[Finding]:
+        for call in self.calls or ():
+            place = next((index for index, use in enumerate(rest) if _is(use, call)), None)
+            yield Finding(_text(call, rest, place is not None), place is not None)
+            if place is not None:
+                rest = rest[place + 1 :] if self.in_order else [*rest[:place], *rest[place + 1 :]]
+
+
+def _is(use: ToolUse, call: CallExpectation) -> bool:
+    arguments = use.call.arguments
+    return use.tool == call.tool and (
+        not call.arguments or (isinstance(arguments, dict) and within(call.arguments, arguments))
+    )
+
+
+def _text(call: CallExpectation, rest: Sequence[ToolUse], found: bool) -> str:
+    arguments = f" with {call.arguments}" if call.arguments else ""
+    if found:
+        return f"{call.tool}{arguments} is called"
+    other = any(use.tool == call.tool for use in rest)
+    return f"{call.tool}{arguments} is not called" + (" (it is, with other arguments)" if other and arguments else "")
