@@ -17,12 +17,16 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD, Score, Status, Verdict, at_least
 from eval_pipeline.suites.model import Case
 
+DECISIVE = frozenset({"judge"})
+"""Types of evaluators whose own decision is that of the case."""
+
 
 def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold: float = DEFAULT_THRESHOLD) -> Verdict:
     """Return the verdict of an execution. The case's own threshold takes precedence over `threshold`.
 
     A session that did not complete, or a score without a value, leaves the execution ungraded (`error`), never 0. The
-    exception is a failed gate: no other score can change its result.
+    exception is a failed gate: no other score can change its result. A judge decides by itself whether the case
+    passes; beside it the mean of the other scores has to reach the threshold.
     """
     limit = case.threshold if case.threshold is not None else threshold
     if report.failure_class == DEPENDENCY.id:
@@ -38,7 +42,9 @@ def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold
     if mean is None:
         unscored = next(score for score in scores if score.value is None and counts(score))
         return _ungraded(EVALUATOR.id, f"{unscored.evaluator}: {unscored.reason}", limit)
-    return _apply_expectation(case, _by_threshold(scores, mean, limit))
+    decisive = [score for score in scores if score.type in DECISIVE and counts(score) and score.passes is not None]
+    verdict = _by_decision(decisive, scores, mean, limit) if decisive else _by_threshold(scores, mean, limit)
+    return _apply_expectation(case, verdict)
 
 
 def weighted_mean(scores: Sequence[Score]) -> float | None:
@@ -103,6 +109,26 @@ def _by_threshold(scores: Sequence[Score], mean: float, limit: float) -> Verdict
         threshold=limit,
         failure_class=worst.failure_class or ASSERTION.id,
         reason=f"score {mean:g} is below {limit:g}; {worst.evaluator}: {worst.reason}",
+    )
+
+
+def _by_decision(decisive: Sequence[Score], scores: Sequence[Score], mean: float, limit: float) -> Verdict:
+    """Return the verdict of a case that evaluators with a decision of their own decide, `scores` being all of them."""
+    against = next((score for score in decisive if not score.passes), None)
+    others = [score for score in scores if score not in decisive and score.weight > 0]
+    if against is None and others:
+        verdict = _by_threshold(others, weighted_mean(others) or 0.0, limit)
+        if verdict.status is Status.FAILED:
+            return verdict
+    passed = against is None
+    deciding = against or decisive[0]
+    return Verdict(
+        status=Status.PASSED if passed else Status.FAILED,
+        score=mean,
+        ungated_score=mean,
+        threshold=limit,
+        failure_class=None if passed else deciding.failure_class or ASSERTION.id,
+        reason=f"{deciding.evaluator} decides: {deciding.reason}",
     )
 
 

@@ -180,3 +180,30 @@ def test_a_case_whose_weights_are_all_zero_scores_zero(threshold: float, status:
     verdict = verdict_on(a_score(1.0, 0), a_score(1.0, 0), threshold=threshold)
 
     assert (verdict.score, verdict.status) == (0.0, status)
+
+
+# A judge decides by itself.
+
+
+@pytest.mark.parametrize(
+    ("decision", "value", "others", "status"),
+    [
+        (True, 0.1, [], Status.PASSED),
+        (False, 1.0, [], Status.FAILED),
+        (None, 1.0, [], Status.PASSED),
+        (None, 0.1, [], Status.FAILED),
+        (True, 0.1, [a_score(1.0)], Status.PASSED),
+        (True, 1.0, [a_score(0.5)], Status.FAILED),
+        (True, 1.0, [a_score(0.0, 0)], Status.PASSED),
+        (False, 1.0, [a_score(1.0)], Status.FAILED),
+        (True, 1.0, [a_score(0.5, minimum=0.9)], Status.FAILED),
+    ],
+)
+def test_a_judge_decides_whether_a_case_passes_and_others_still_have_to_reach_the_threshold(
+    decision: bool | None, value: float, others: list[Score], status: Status
+) -> None:
+    assert verdict_on(a_score(value, type="judge", passes=decision), *others).status is status
+
+
+def test_a_judge_without_weight_decides_nothing() -> None:
+    assert verdict_on(a_score(0.0, 0, type="judge", passes=False), a_score(1.0)).status is Status.PASSED
