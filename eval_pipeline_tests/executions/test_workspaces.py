@@ -751,3 +751,23 @@ def test_what_a_machine_lacks_fails_every_case_before_any_hook(samples: SampleWo
     assert failure.failure is WORKSPACE
     assert str(failure) == "this machine lacks command 'no-such-command', Python module 'no_such_module'"
     assert not samples.log.exists()
+
+
+@pytest.mark.parametrize(("keep", "left"), [("failures", ["half"]), ("never", [])])
+def test_the_folder_of_a_failed_attempt_outlives_the_attempt_that_succeeds(
+    samples: SampleWorkspaces, keep: str, left: list[str]
+) -> None:
+    plan = plan_for(samples.spec(isolation="per_case", template=samples.template(given="given")))
+
+    async def twice() -> None:
+        async with samples.workspaces(keep=keep) as workspaces:
+            first = await workspaces.open(plan)
+            (first.folder / "half").write_text("half a change", encoding="utf-8")
+            await first.close(failed=False, restore=True)
+            second = await workspaces.open(plan)
+            (second.folder / "whole").write_text("a change", encoding="utf-8")
+            await second.close(failed=False)
+
+    asyncio.run(twice())
+
+    assert [path.name for path in samples.root.rglob("*") if path.name in ("half", "whole")] == left

@@ -195,13 +195,13 @@ class Workspace:
     async def close(self, *, failed: bool, restore: bool = False) -> None:
         """Release the folder: reset, after_each, then the next case uses it, or it is removed or kept.
 
-        `restore` is for an attempt that will be repeated: all files are first reset to the baseline. Nothing runs in a
-        cancelled task.
+        `restore` is for an attempt that failed and will be repeated: all files are first reset to the baseline, or a
+        folder of its own stays as it is, like that of any failed case. Nothing runs in a cancelled task.
         """
         if self._closed:
             return
         self._closed = True
-        self._dir.failed = self._dir.failed or (failed and not restore)
+        self._dir.failed = self._dir.failed or (is_per_case(self._spec) if restore else failed)
         if is_cancelled():
             await self._provider.cancel(self._dir)
             return
