@@ -15,11 +15,15 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from eval_pipeline.cli.main import main
+from eval_pipeline.cli.schema import schema_command
 from eval_pipeline.cli.signals import HANDLED, ORDERLY_S
 
 PROGRAM = """
 import signal, sys, time
 from eval_pipeline.cli.entry import waiting_since
+from eval_pipeline.cli.main import main
+from eval_pipeline.cli.schema import schema_command
 from eval_pipeline.cli.signals import Signals
 
 def command():
@@ -148,3 +152,20 @@ def test_a_signal_of_a_forked_process_is_not_one_of_ours() -> None:
     )
 
     assert ended(forks) == (0, ["the command ended None"])
+
+
+@pytest.mark.parametrize(
+    ("text", "ending"), [("Query interrupted", SystemExit), ("the upload was interrupted by the peer", RuntimeError)]
+)
+def test_only_the_error_that_duckdb_makes_of_ctrl_c_counts_as_one(
+    monkeypatch: pytest.MonkeyPatch, text: str, ending: type[BaseException]
+) -> None:
+    def fails(**_: object) -> None:
+        raise RuntimeError(text)
+
+    monkeypatch.setattr(schema_command, "callback", fails)
+
+    with pytest.raises(ending) as raised:
+        main(["schema", "suite"])
+
+    assert getattr(raised.value, "code", 130) == 130
