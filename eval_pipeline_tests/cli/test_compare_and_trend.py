@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline_tests.cli.sample_project import GREET, CliProject, make_cli_project
+from eval_pipeline_tests.statistics.test_gsm8k import PAIRS, SIDES, SOLVERS
 
 BETTER = GREET.replace('nobody) echo "go away"', 'nobody) echo "hello anyway"')
 
@@ -125,6 +126,23 @@ def test_several_sides_have_ranks_that_differ_where_all_pairs_show_it(tmp_path: 
     assert adjusted == pytest.approx([2 / 2**4, 3 * 2 / 2**28, 2 * 2 / 2**24], rel=1e-9)  # McNemar's, by Holm
     assert [gate["decision"] for gate in document["gate"]["candidates"]] == ["INCONCLUSIVE", "NO-GO"]
     assert ["1–2", sides[1]] in [line.split() for line in shown.splitlines()]
+
+
+def test_four_models_on_gsm8k_have_the_numbers_of_an_independent_implementation(tmp_path: Path) -> None:
+    sides = [
+        run_folder(tmp_path, name, {f"q{number}": score for number, score in enumerate(scores)})
+        for name, scores in zip(SOLVERS, SIDES, strict=True)
+    ]
+
+    document = CliProject(tmp_path)("compare", *sides, "--json").document
+
+    assert [document["ranks"][side] for side in sides] == [[4, 4], [2, 2], [3, 3], [1, 1]]
+    for pair in document["pairwise"]:
+        first, second = sides.index(pair["baseline"]), sides.index(pair["candidate"])
+        delta, error, p_value, adjusted = PAIRS[first, second]
+        summary = pair["summary"]
+        assert (summary["mean_delta"], summary["standard_error"]) == pytest.approx((delta, error), abs=1e-9)
+        assert (summary["p_value"], pair["p_value_adjusted"]) == pytest.approx((p_value, adjusted), rel=1e-9)
 
 
 def test_a_candidate_without_a_common_case_is_not_go(tmp_path: Path) -> None:
