@@ -28,6 +28,7 @@ from eval_pipeline_tests.benchmarks.functions import measure_functions
 from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
 from eval_pipeline_tests.benchmarks.outputs import measure_outputs
 from eval_pipeline_tests.benchmarks.pairs import measure_pairs
+from eval_pipeline_tests.benchmarks.warehouse import measure_warehouse
 
 RUN = [sys.executable, "-m", "eval_pipeline_tests.benchmarks.command", "run", "suites", "--quiet", "--refresh"]
 
@@ -198,6 +199,11 @@ def outputs(quick: bool) -> None:
     measure_outputs(lambda command, folder: timed(command, folder).peak_mb, RUN, quick)
 
 
+def warehouse(quick: bool) -> None:
+    """A board, lookups, publishing, an export and an unchanged run beside many generated rows."""
+    measure_warehouse(timed, RUN[0], quick)
+
+
 MEASURES: dict[str, Callable[[bool], None]] = {
     "start-up": start_up,
     "pairs": pairs,
@@ -206,6 +212,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "memory": memory,
     "faults": faults,
     "outputs": outputs,
+    "warehouse": warehouse,
     "scoring": measure_scoring,
     "functions": measure_functions,
     "http": measure_http,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,3 +151,8 @@ def _fill_suite(warehouse: DuckDBWarehouse, suite: int, size: Size) -> None:
 
 def _sized(text: str, size: Size) -> str:
     return text.replace("{cases}", str(size.cases)).replace("{runners}", str(size.runners))
+
+
+if __name__ == "__main__":
+    counts = dict(zip(("suites", "runners", "cases"), map(int, sys.argv[2:]), strict=True))
+    fill_warehouse(Path(sys.argv[1]), Size(**counts))
