@@ -69,9 +69,14 @@ def unset_names(text: str, environment: Mapping[str, str]) -> dict[str, int]:
 
 def read_environment(folder: Path) -> dict[str, str]:
     """The process environment over the nearest `.env` found from `folder` upward (an exported value wins)."""
+    return written_environment(folder) | dict(os.environ)
+
+
+def written_environment(folder: Path) -> dict[str, str]:
+    """The values of the nearest `.env` found from `folder` upward."""
     file = nearest_environment_file(folder)
     written = dotenv_values(file) if file is not None else {}
-    return {key: value for key, value in written.items() if value is not None} | dict(os.environ)
+    return {key: value for key, value in written.items() if value is not None}
 
 
 def nearest_environment_file(folder: Path) -> Path | None:

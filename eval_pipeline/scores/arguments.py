@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -105,6 +105,13 @@ def argument_fields(type_: str, place: SourceLocation = NOWHERE) -> FieldTable:
         if not schema["properties"][name].get("deprecated")  # an older spelling of another argument
     )
     return FieldTable(canonical_name(type_), arguments, summary.partition("\n\n")[0])
+
+
+@cache
+def has_argument(type_: str, name: str) -> bool:
+    """Return whether a registered evaluator has an argument of this name."""
+    class_ = EVALUATORS.find(type_)
+    return class_ is not None and is_dataclass(class_) and name in {field.name for field in fields(class_)}
 
 
 @cache

@@ -154,6 +154,7 @@ WORKSPACE = FieldTable(
     (
         Field("template", TEXT, "A folder that is copied into the workspace."),
         Field("files", TEXTS, "Files of the suite that are copied into the workspace."),
+        Field("file_changes", one_of("all", "case"), "In a shared workspace: all changes so far, or the case's."),
         Field("isolation", one_of("shared", "per_test", "per_case"), "One workspace for all cases, or one for each."),
         Field("mode", one_of("pooled", "temp", "static"), "Whether folders are reused, made anew, or given."),
         Field("path", TEXT, "The folder to work in (`mode: static`)."),
@@ -269,6 +270,7 @@ SUITE = FieldTable(
         Field("version", ANY, "The version of the suite; stored with its metadata."),
         Field("author", ANY, "Who wrote the suite; stored with its metadata."),
         Field("license", ANY, "The license of the suite; stored with its metadata."),
+        Field("governance", MAPPING, "Risks and controls that the suite is about; stored with its metadata."),
         Field("requires", MAPPING, "Versions of other systems that the suite is written for."),
         Field("tags", TEXTS, "Labels of the suite; every case has them, too."),
         Field("metadata", MAPPING, "Free-form data of the suite; every case has it, too."),

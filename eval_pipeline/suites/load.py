@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from eval_pipeline.errors import InputError, InputErrors, SourceLocation
 from eval_pipeline.fingerprints import require_regular_file
@@ -40,7 +40,8 @@ class LoadOptions:
     search an author's own script for a type that is not among them; without any it never searches. `configurations` are
     the configuration files of other systems that already apply to the whole run. `environment_in` returns the values
     for suites of a folder, where those are not the same everywhere. `secret_rules` are which of the values are secret.
-    `versions` are those of other systems that the project is written for, by name.
+    `versions` are those of other systems that the project is written for, by name. `arguments` are those of evaluators
+    that have them and whose author does not set them.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -49,6 +50,7 @@ class LoadOptions:
     environment_in: Callable[[Path], Mapping[str, str]] | None = None
     secret_rules: SecretRules = NO_RULES
     versions: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def for_file(self, path: Path) -> LoadOptions:
         """Return the options for a suite in this file."""

@@ -14,6 +14,7 @@ from typing import Literal
 from eval_pipeline.fingerprints import fingerprint
 
 Isolation = Literal["shared", "per_case"]
+Changes = Literal["case", "all"]
 Mode = Literal["temp", "pooled", "static"]
 Reset = Literal["none", "fast", "strict"]
 HOOKS = ("before_all", "before_each", "after_each", "after_all")
@@ -85,8 +86,9 @@ class WorkspaceSpec:
     `isolation` is one workspace for all cases of a suite × runner, or one for each. `mode` is a temporary folder, a
     pooled one that later sweeps reuse, or the folder `path` itself. `folder` is the suite's, where hooks run;
     `hooks_enabled` False disables every hook. `own_setup` marks a case with its own before_all hook, which receives
-    the case's metadata. `given` names the fields present in the file: those of a case override its suite's.
-    `requirements` are checked first and are no part of fingerprints: they change no file.
+    the case's metadata. `changes` are those that a shared workspace shows of a case: its own, or all since the first
+    case. `given` names the fields present in the file: those of a case override its suite's. `requirements` are checked
+    first and are no part of fingerprints: they change no file.
     """
 
     folder: Path
@@ -101,6 +103,7 @@ class WorkspaceSpec:
     hooks_enabled: bool = True
     own_setup: bool = False
     requirements: Requirements = Requirements()
+    changes: Changes = "case"
     given: frozenset[str] = field(default=frozenset(), compare=False)
     _known: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -142,6 +145,7 @@ class WorkspaceSpec:
                 [replace(item, url=self._shown(item.url)) if item.local else item for item in self.repositories],
                 [[hook.command, dict(hook.scripts), hook.reset, *self._cwd_of(hook)] for hook in before],
                 after.reset if after is not None else None,
+                *([self.changes] if "changes" in self.given else []),
             ]
         )
 

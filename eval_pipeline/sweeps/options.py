@@ -130,7 +130,19 @@ class Defaults(SharedOptions):
         description="Where Python functions of runners and evaluators are called: in worker processes, or in the "
         "process of the sweep, which they can then end or block",
     )
+    on_error: Literal["unscored", "fail"] | None = Field(
+        default=None, description="The score of a grading program that fails, where its evaluator does not set it"
+    )
+    on_missing: Literal["unscored", "fail"] | None = Field(
+        default=None, description="The score of an evaluator whose session lacks the facts, where it does not set it"
+    )
     pool_slots: int = Field(default=10, ge=1, description="Clones that are kept for a set of repositories")
+
+    @property
+    def evaluator_arguments(self) -> dict[str, str]:
+        """The arguments of evaluators that are set here."""
+        arguments = {"on_error": self.on_error, "on_missing": self.on_missing}
+        return {name: value for name, value in arguments.items() if value is not None}
 
 
 class SweepOptions(RunOptions):

@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName, did_you_mean
-from eval_pipeline.executions.runner_files import default_runner_files
+from eval_pipeline.executions.runner_files import default_runner_files, nearest_runners_file
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.redaction import KNOWN
@@ -256,7 +256,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
     project = Project(
         root=root,
         suites=(content.suites,) if isinstance(content.suites, str) else tuple(content.suites),
-        runners=_absolute(root, content.runners),
+        runners=_runners_of(root, content),
         data=_absolute(root, environment.get(DATA_VARIABLE) or content.data),
         warehouse=None if environment.get(DATA_VARIABLE) else content.warehouse,
         warehouse_memory_mb=content.warehouse_memory_mb,
@@ -271,6 +271,13 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         file=file,
     )
     return _configured(project, names_suites="suites" in content.model_fields_set)
+
+
+def _runners_of(root: Path, content: ProjectFile) -> Path | None:
+    """Return the runners file; None where the project names none and has none, so that suites have theirs."""
+    path = _absolute(root, content.runners)
+    has_others = "runners" not in content.model_fields_set and not path.exists() and nearest_runners_file(root)
+    return None if has_others else path
 
 
 def _content(raw: Mapping[str, Any], source: Source, any_schedule: bool) -> tuple[ProjectFile, InputError | None]:

@@ -62,6 +62,7 @@ class ProjectSession:
             environment_in=self.registry.environment,
             secret_rules=project.secret_rules,
             versions=project.versions,
+            arguments=project.defaults.evaluator_arguments,
         )
 
     def load_suites(self, patterns: Sequence[str] | None = None) -> list[ValidatedSuite]:

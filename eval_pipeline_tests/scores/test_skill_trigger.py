@@ -101,8 +101,10 @@ def test_what_the_normalizer_detected_is_the_evidence() -> None:
     assert [(finding.passed, finding.evidence) for finding in result.findings] == [(True, "read /s/csv/SKILL.md")]
 
 
-@pytest.mark.parametrize("should_trigger", [True, False])
-@pytest.mark.parametrize(("on_missing", "value"), [("unscored", None), ("fail", 0.0)])
+@pytest.mark.parametrize(
+    ("should_trigger", "on_missing", "value"),
+    [(True, "unscored", None), (False, "unscored", None), (True, "fail", 0.0), (False, "fail", 1.0)],
+)
 def test_a_report_that_shows_no_session_says_nothing_about_skills(
     should_trigger: bool, on_missing: str, value: float | None
 ) -> None:

@@ -25,6 +25,7 @@ from eval_pipeline.executions.workspaces.hooks import environment
 from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, TIMEOUT, FailureClass
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.imports import import_fingerprints
+from eval_pipeline.parsing.interpolation import written_environment
 from eval_pipeline.parsing.tables import (
     FLAG,
     TEXT,
@@ -110,6 +111,7 @@ class Command:
         self._in_place = runner.runs_in_place
         self._cwd = self._cwd_at(runner.base)
         self._env = settings.texts(config, "env")
+        self._written = written_environment(runner.place or runner.folder)
         self._system = settings.optional_text(config, "system")
         self._format = settings.optional_text(config, "format") or "command"
         self._ok = _exit_codes(config)
@@ -133,7 +135,7 @@ class Command:
         files = self._line.program_files(self._cwd)
         started = [word for word in self._line.shell_words if word not in files]
         imported = import_fingerprints(files.values(), (self._cwd, self._folder))
-        return {**imported, **program_versions(started, self._cwd, {**os.environ, **self._env})}
+        return {**imported, **program_versions(started, self._cwd, {**self._environment, **self._env})}
 
     def _cwd_at(self, base: Path) -> Path:
         return Path(os.path.realpath(base / self._within))
@@ -161,7 +163,7 @@ class Command:
             files=plan.case.files,
             texts=texts,
             env=environment(call.workspace) if call.workspace is not None else {},
-            inherited=os.environ if call.environment is None else call.environment,
+            inherited=self._environment if call.environment is None else call.environment,
         )
         return await self._run_program(run)
 
@@ -192,6 +194,7 @@ class Command:
             values=_values(calls[0], "batch", "", folder / "cases.jsonl"),
             files=tuple(dict.fromkeys(file for call in calls for file in call.plan.case.files)),
             texts={"PROMPT_FILE": cases, "CASES_FILE": cases},
+            inherited=self._environment,
         )
         limit_s = sum(call.timeout_s for call in calls)
         try:
@@ -205,6 +208,11 @@ class Command:
             failure.raw = raw
             raise
 
+    @property
+    def _environment(self) -> dict[str, str]:
+        """The environment of its programs: the process's, over the nearest `.env`."""
+        return {**self._written, **os.environ}
+
     async def close(self) -> None:
         if self._health is not None and not self._health.done():
             self._health.cancel()
@@ -216,7 +224,7 @@ class Command:
         if self._healthcheck is None:
             return
         if self._health is None:
-            self._health = asyncio.ensure_future(self._healthcheck.problem({**os.environ, **self._env}))
+            self._health = asyncio.ensure_future(self._healthcheck.problem({**self._environment, **self._env}))
         problem = await asyncio.shield(self._health)
         if problem is not None:
             raise TargetFailure(*problem)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from eval_pipeline.executions.output_guard import OutputLimitExceeded
 from eval_pipeline.executions.process import run_program
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.compatibility import WORKSPACE_VARIABLE, program_variables
+from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.suites.model import Case
 from eval_pipeline.suites.workspace import Hook
 
@@ -80,7 +80,7 @@ async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path,
                 [payload.interpolate(word) for word in hook.command],
                 folder=scratch,
                 cwd=cwd,
-                env={**os.environ, **environment(Path(payload.workspace_path))},
+                env={**read_environment(folder), **environment(Path(payload.workspace_path))},
                 stdin=to_json({key: getattr(payload, key) for key in payload.__slots__}),
             )
         if completed.exit_code != 0:

@@ -176,6 +176,7 @@ class Workspace:
             raise TargetFailure(WORKSPACE, str(error)) from error
         try:
             self._baseline = await self._dir.snapshot()
+            self._dir.first = self._dir.first or self._baseline
         except FAILURES as error:
             self._warn(f"changes in the workspace will be unknown: {error}")
 
@@ -234,7 +235,8 @@ class Workspace:
         if self._baseline is None:
             return None
         try:
-            return await self._dir.diff(self._baseline, await self._dir.snapshot())
+            first = self._dir.first if self._spec.changes == "all" else None
+            return await self._dir.diff(first or self._baseline, await self._dir.snapshot())
         except FAILURES as error:
             self._warn(f"changes in the workspace are unknown: {error}")
             return None

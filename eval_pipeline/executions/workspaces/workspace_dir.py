@@ -98,8 +98,8 @@ class WorkspaceDir:
     """A prepared folder.
 
     `slot` is its slot in the pool; `permanent` marks the user's own folder; `fresh` a folder of a single case, which is
-    never reset. `clean` is the snapshot after before_all, the target of a reset without repositories. `failed` is
-    whether a case failed in it.
+    never reset. `clean` is the snapshot after before_all, the target of a reset without repositories. `first` is
+    the one before the first target's work. `failed` is whether a case failed in it.
     """
 
     def __init__(
@@ -121,6 +121,7 @@ class WorkspaceDir:
         self.permanent = permanent
         self.fresh = fresh
         self.clean: str | None = None
+        self.first: str | None = None
         self.failed = False
         self.hook_output: dict[str, str] = {}
 

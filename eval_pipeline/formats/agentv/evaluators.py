@@ -17,7 +17,7 @@ from eval_pipeline.parsing.compatibility import todays_evaluator_name
 from eval_pipeline.parsing.fields import FieldCursor, Interpolated, Map, kind
 from eval_pipeline.parsing.yaml_text import plain_scalar
 from eval_pipeline.plugins import canonical_name
-from eval_pipeline.scores.arguments import argument_fields, unknown_arguments
+from eval_pipeline.scores.arguments import argument_fields, has_argument, unknown_arguments
 from eval_pipeline.scores.programs.payload import Shape
 from eval_pipeline.suites.evaluator_lists import EvaluatorReader
 from eval_pipeline.suites.fields import EVALUATOR
@@ -162,13 +162,24 @@ def _rubric(raw: Map, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
 def _arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:
     config = _known_arguments(config, type_, cursor, context)
     config = {key: _settled(key, value) for key, value in config.items()} if context.has_filled else config
-    return {**config, **_payload(config, context)} if type_ == "code-grader" else config
+    if type_ == "code-grader":
+        config = {**config, **_payload(config, context)}
+    elif isinstance(config.get("prompt"), Mapping):
+        config = {**config, "prompt": {**config["prompt"], **_payload(config["prompt"], context)}}
+    return {**_defaults(type_, context), **config} if context.load_options.arguments else config
+
+
+def _defaults(type_: str, context: LoadContext) -> dict[str, Any]:
+    """Return the project's arguments of an evaluator of this type."""
+    return {name: value for name, value in context.load_options.arguments.items() if has_argument(type_, name)}
 
 
 def _script(type_: str, context: LoadContext) -> dict[str, Any] | None:
     """Return the author's own script of this name as a `code-grader`."""
     command = context.script_command(type_)
-    return None if command is None else {"command": command, **_payload({"command": command}, context)}
+    if command is None:
+        return None
+    return {"command": command, **_payload({"command": command}, context), **_defaults("code-grader", context)}
 
 
 def _payload(config: Map, context: LoadContext) -> dict[str, str]:

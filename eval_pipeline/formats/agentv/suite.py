@@ -38,7 +38,7 @@ MOST_WRONG_TESTS = 20
 """How many wrong tests are reported of a suite whose own fields are wrong."""
 _SUITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _AGENTV_NAME = re.compile(r"[a-z0-9-]{1,64}\Z")
-_CARRIED = ("version", "author", "license", "requires")
+_CARRIED = ("version", "author", "license", "requires", "governance")
 _TEMPLATED = ("input", "input_files", "assertions", "assert", "evaluators", "execution")
 
 

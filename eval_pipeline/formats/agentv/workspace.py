@@ -44,6 +44,7 @@ _CURES = {
     "docker": "workspaces in containers are not supported; nothing is run on this machine instead",
 }
 _ISOLATIONS = {"shared": "shared", "per_test": "per_case", "per_case": "per_case"}
+_CHANGES = {"all": "all", "case": "case"}
 _MODES = ("pooled", "temp", "static")
 _RESETS = ("none", "fast", "strict")
 
@@ -134,6 +135,7 @@ def _spec(part: WorkspaceFields) -> WorkspaceSpec:
         "template": template,
         "files": _files(part) if part.has("files") else None,
         "isolation": _ISOLATIONS[isolation] if isolation is not None else None,
+        "changes": fields.choice(part.raw, "file_changes", part.cursor, _CHANGES),
         "mode": fields.choice(part.raw, "mode", part.cursor, _MODES),
         "path": _static_path(part),
         "repositories": read_repositories(part) if part.has("repos") else None,
@@ -142,8 +144,11 @@ def _spec(part: WorkspaceFields) -> WorkspaceSpec:
         "requirements": _requirements(part.part("env")) if part.has("env") else None,
     }
     given = {name: value for name, value in settings.items() if value is not None}
+    usual = {"changes": "all"}
     content = part.loading.content_of(template) if template is not None else {}
-    spec = with_usual_mode(WorkspaceSpec(folder=part.loading.folder, content=content, **given, given=frozenset(given)))
+    spec = with_usual_mode(
+        WorkspaceSpec(folder=part.loading.folder, content=content, **{**usual, **given}, given=frozenset(given))
+    )
     if spec.mode == "pooled" and "mode" not in given and not part.loading.pooled:
         return replace(spec, mode="temp", given=spec.given | {"mode"})
     return spec

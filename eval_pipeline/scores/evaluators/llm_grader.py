@@ -33,7 +33,7 @@ from eval_pipeline.scores.model import Outcome, Subject
 from eval_pipeline.scores.programs.command import argv_of, command_content
 
 _WORKSPACE = "The files that the answer left behind lie in {path}. Read what you need there; change nothing."
-_PROGRAM_FIELDS = {"command", "config"}
+_PROGRAM_FIELDS = {"command", "config", "payload"}
 _BY_PROGRAM: dict[str, Any] = {"properties": {"prompt": {"type": "object"}}, "required": ["prompt"]}
 
 
@@ -146,7 +146,7 @@ class LlmGrader(GraderArguments):
     ) -> Question:
         material = build_context(subject, TEXTS, grades=self.grades is not None)
         config = {**self.config, **(self.prompt.get("config") or {})}
-        text = await run_prompt_program(self.prompt.get("command"), material, config, client.timeout_s)
+        text = await run_prompt_program(self.prompt, material, config, client.timeout_s)
         return build_question(material, reply_format, f"{text}\n\n{rubric_text(rubric)}" if rubric else text)
 
 

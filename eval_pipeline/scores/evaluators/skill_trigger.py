@@ -30,7 +30,7 @@ class SkillTrigger:
         report = subject.report
         evidence = next(skill_evidence(report, self.skill), None)
         if evidence is None and not shows_session(report):
-            value = 0.0 if self.on_missing == "fail" else None
+            value = float(not self.should_trigger) if self.on_missing == "fail" else None
             return Outcome(value, "the report shows no session: whether a skill was used is unknown")
         used = f"skill {self.skill} was used" if evidence is not None else f"skill {self.skill} was not used"
         passed = (evidence is not None) == self.should_trigger

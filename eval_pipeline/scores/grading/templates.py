@@ -19,7 +19,7 @@ from eval_pipeline.parsing.file_search import NotFound, is_file, search_roots
 from eval_pipeline.scores.grader_client import GraderFailure
 from eval_pipeline.scores.grading.context import TEXTS, GraderContext, metadata_value
 from eval_pipeline.scores.programs.command import argv_of, command_text, program_folder, run_command
-from eval_pipeline.scores.programs.payload import grading_payload
+from eval_pipeline.scores.programs.payload import Shape, grading_payload
 
 FILE_PREFIX = "file://"
 _PROMPT = SourceLocation(field="prompt")
@@ -118,18 +118,19 @@ def prompt_program(command: Any, folder: Path) -> tuple[tuple[str, ...], Path]:
 
 
 async def run_prompt_program(
-    command: Any, material: GraderContext, config: Mapping[str, Any], timeout_s: float | None
+    prompt: Mapping[str, Any], material: GraderContext, config: Mapping[str, Any], timeout_s: float | None
 ) -> str:
     """Run a program and return the prompt that it prints. Its input is that of grading programs, plus `fenced`.
 
     `fenced` holds the judged texts between fences. Raises GraderFailure when it fails or prints nothing.
     """
-    argv, cwd = prompt_program(command, material.subject.folder)
+    argv, cwd = prompt_program(prompt.get("command"), material.subject.folder)
+    shape: Shape = "text" if prompt.get("payload") == "text" else "messages"
     subject, fences = material.subject, material.fences
     fenced = {name: fences.around(name, text) for name, text in material.texts.items()}
     with tempfile.TemporaryDirectory(prefix="eval-pipeline-prompt-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
-        payload = {**grading_payload(subject, config, "messages", folder / "files"), "fenced": fenced}
+        payload = {**grading_payload(subject, config, shape, folder / "files"), "fenced": fenced}
         result = await run_command(
             argv, cwd=cwd, scratch=folder, stdin=to_json(payload), env={},
             timeout_s=timeout_s,

@@ -6,7 +6,6 @@ A program that cannot be started or exceeds its time limit yields no score: a Gr
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import shutil
 import sys
@@ -21,6 +20,7 @@ from eval_pipeline.executions.output_guard import OutputLimitExceeded
 from eval_pipeline.executions.process import run_program
 from eval_pipeline.parsing.file_search import NotFound, is_file, search_roots
 from eval_pipeline.parsing.imports import cached_fingerprint, import_fingerprints
+from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.scores.grader_client import GraderFailure
 
 DEFAULT_TIMEOUT_S = 300.0
@@ -130,7 +130,7 @@ async def run_command(
     env: Mapping[str, str],
     timeout_s: float | None,
 ) -> CommandResult:
-    """Run a command to its end; `env` extends the pipeline's environment. Raises GraderFailure.
+    """Run a command to its end; `env` extends the environment, with the nearest `.env`. Raises GraderFailure.
 
     `scratch` is the folder for its output. If a script's `python3` or `bun` is not installed, our own Python or node
     runs it. At the time limit the program and its child processes are killed.
@@ -139,7 +139,11 @@ async def run_command(
     try:
         async with asyncio.timeout(limit):
             completed = await run_program(
-                _with_installed_interpreter(argv), folder=scratch, cwd=cwd, env={**os.environ, **env}, stdin=stdin
+                _with_installed_interpreter(argv),
+                folder=scratch,
+                cwd=cwd,
+                env={**read_environment(cwd), **env},
+                stdin=stdin,
             )
     except TimeoutError:
         raise GraderFailure(f"{command_text(argv)} took longer than {limit:g} s and was ended") from None

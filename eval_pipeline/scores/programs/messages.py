@@ -41,7 +41,7 @@ def with_prompt(prompt: list[JsonMap], messages: list[JsonMap]) -> list[JsonMap]
 def authored(messages: Iterable[Message]) -> list[JsonMap]:
     """Return messages of a suite as JSON."""
     return [
-        {"role": message.role, "content": message.content}
-        | known({"name": message.name, "tool_calls": list(message.tool_calls) or None})
+        {"role": message.role}
+        | known({"content": message.content, "name": message.name, "tool_calls": list(message.tool_calls) or None})
         for message in messages
     ]

@@ -27,7 +27,7 @@ def grading_payload(subject: Subject, config: Mapping[str, Any] | None, shape: S
     """Return the object for one subject. Large outputs and images are written to `folder` and named by their path.
 
     Unknown facts are null, never 0. `answer`, `messages`, `metadata`, `test_id` and `trace_summary` are additions to
-    AgentV 4.9.
+    AgentV 4.9, `test_id` to the later versions.
     """
     case, report = subject.case, subject.report
     messages = output_messages(report)
@@ -50,7 +50,7 @@ def grading_payload(subject: Subject, config: Mapping[str, Any] | None, shape: S
         "file_changes": report.file_changes,
         "workspace_path": str(subject.workspace) if subject.workspace is not None else None,
         "config": dict(config) if config else None,
-        "answer": report.final_output,
+        **({"answer": report.final_output} if shape == "messages" else {}),
         "messages": messages,
         "metadata": dict(case.metadata),
         "test_id": case.id,
@@ -73,7 +73,7 @@ def with_image_files(messages: list[dict[str, Any]], folder: Path) -> list[dict[
     """Return the messages with each inline image written to a file and named by `path`."""
     number = 0
     for message in messages:
-        if not isinstance(message["content"], list):
+        if not isinstance(message.get("content"), list):
             continue
         parts = []
         for part in message["content"]:

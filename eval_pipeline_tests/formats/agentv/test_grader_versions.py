@@ -142,3 +142,30 @@ def test_a_later_graders_plain_text_and_exit_code_are_its_answer(
 
     (row,) = index_rows(project)
     assert (row["execution_status"], row["score"]) == (status, score)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "statuses"),
+    [
+        ("{}", {"broken": "execution_error", "unused": "execution_error", "own": "execution_error"}),
+        (
+            "{on_error: fail, on_missing: fail}",
+            {"broken": "quality_failure", "unused": "ok", "own": "execution_error"},
+        ),
+    ],
+    ids=["no value", "AgentV's zero"],
+)
+def test_a_project_decides_what_becomes_of_scores_without_a_value(
+    tmp_path: Path, defaults: str, statuses: dict[str, str]
+) -> None:
+    suite = """\
+    tests:
+      - {id: broken, input: a, assertions: [{name: g, type: code-grader, command: exit 1}]}
+      - {id: unused, input: a, assertions: [{type: skill-trigger, skill: s, should_trigger: false}]}
+      - {id: own, input: a, assertions: [{name: g, type: code-grader, command: exit 1, on_error: unscored}]}
+    """
+    project = an_agentv_project(tmp_path, {"s.yaml": suite, "eval-pipeline.yaml": f"defaults: {defaults}\n"})
+
+    project("run", "s.yaml")
+
+    assert {row["test_id"]: row["execution_status"] for row in index_rows(project)} == statuses
