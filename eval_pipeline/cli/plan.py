@@ -26,8 +26,9 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     """Show for each suite × runner how many plans are reused, executed or scored again, and the estimated cost.
 
     Below the table is why plans are executed that, or whose cases, were executed before: a changed input, workspace or
-    runner and what of it, an execution that did not complete, a refresh. `update` are verdicts that get edited tags or
-    a new cost (after an edit of prices) without any call.
+    runner and what of it, an execution that did not complete, a refresh; and why stored answers are scored again: a
+    changed evaluator and what of it (arguments, grader, files, fields of the case). `update` are verdicts that are
+    decided again without any call: edited names, weights, thresholds or tags, or a new cost (after an edit of prices).
     The cost is an estimate from what executions of the same runner cost so far.
     """
     selection = select(**selected)
@@ -45,12 +46,14 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
 
 
 def _print_reasons(console: Console, plans: list[SweepPlan]) -> None:
-    """Print why plans are executed, where something of the pair was executed before."""
+    """Print why plans are executed, where something of the pair was executed before, scored again and updated."""
     for plan in plans:
-        if not set(plan.reasons) - {NEW_PAIR}:
-            continue
-        reasons = "; ".join(f"{count} {reason}" for reason, count in plan.reasons.items())
-        print_line(console, f"execute {plan.pair.suite} · {plan.pair.runner}: {reasons}", style="dim")
+        executed = plan.reasons if set(plan.reasons) - {NEW_PAIR} else {}
+        by_kind = {"execute": executed, "score again": plan.rescore_reasons, "update": plan.update_reasons}
+        for kind, reasons in by_kind.items():
+            if reasons:
+                text = "; ".join(f"{count} {reason}" for reason, count in reasons.items())
+                print_line(console, f"{kind} {plan.pair.suite} · {plan.pair.runner}: {text}", style="dim")
 
 
 def _rows(plans: list[SweepPlan]) -> Iterator[tuple[object, ...]]:
@@ -82,4 +85,6 @@ def _as_json(plan: SweepPlan) -> dict[str, Any]:
         "to_update": plan.counts.updated,
         "estimated_cost_usd": plan.estimated_cost_usd,
         "reasons": dict(plan.reasons),
+        "rescore_reasons": dict(plan.rescore_reasons),
+        "update_reasons": dict(plan.update_reasons),
     }

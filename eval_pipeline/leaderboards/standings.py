@@ -39,11 +39,12 @@ _COUNTED = ("planned", "graded", "answers", "passed")
 _COPIED = (
     "suite", "runner", "suite_revision", "runner_revision", "panel_revision", "cases_revision", "statistics_id",
     "sweep_id", "errored", "expected_failed", "unexpected_passed", "latency_p50_ms", "latency_p95_ms", "input_tokens",
-    "output_tokens", "cost_usd", "cost_known", "oldest_answer_at", "newest_answer_at",
+    "output_tokens", "cost_usd", "cost_known", "grading_cost_usd", "oldest_answer_at", "newest_answer_at",
 )  # fmt: skip
 _SUMMED = (
     "planned", "graded", "answers", "passed", "failed", "expected_failed", "unexpected_passed", "errored", "cost_known",
 )  # fmt: skip
+_SUMMED_WHERE_KNOWN = ("input_tokens", "output_tokens", "cost_usd", "grading_cost_usd")
 STANDING_COLUMNS = {
     "scope": pl.String, "suite": pl.String, "runner": pl.String, "suite_revision": pl.String,
     "runner_revision": pl.String, "suites": pl.Int64, "rank": pl.Int32, "tied_with_best": pl.Boolean,
@@ -55,7 +56,7 @@ STANDING_COLUMNS = {
     "cost_usd": pl.Float64, "cost_known": pl.Int64, "sweep_id": pl.String, "oldest_answer_at": pl.Datetime,
     "newest_answer_at": pl.Datetime, "panel_revision": pl.String, "cases_revision": pl.String,
     "statistics_id": pl.String, "answers": pl.Int64, "apart": pl.String, "note": pl.String, "rank_best": pl.Int32,
-    "rank_worst": pl.Int32,
+    "rank_worst": pl.Int32, "grading_cost_usd": pl.Float64,
 }  # fmt: skip
 
 Standing = dict[str, Any]
@@ -218,7 +219,7 @@ def _overall_standing(own: Sequence[Standing], suites: Sequence[str]) -> Standin
     to the ends of its interval are added in quadrature (Zou and Donner 2008, Statistics in Medicine 27)."""
     chosen = [row for row in own if row["suite"] in suites] or list(own)
     sums = {name: sum(row[name] for row in chosen) for name in _SUMMED}
-    known = {name: _known_sum(chosen, name) for name in ("input_tokens", "output_tokens", "cost_usd")}
+    known = {name: _known_sum(chosen, name) for name in _SUMMED_WHERE_KNOWN}
     means = {name: mean(list(_known(chosen, name))) for name in ("pass_rate_worst", "pass_rate_best")}
     return {
         **dict.fromkeys(STANDING_COLUMNS),

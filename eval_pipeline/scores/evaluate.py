@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
@@ -19,15 +17,13 @@ from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.argument_errors import argument_error
-from eval_pipeline.scores.boundary import failed_outcome
-from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
-from eval_pipeline.scores.model import DEFAULT_THRESHOLD, NOTHING, Finding, Outcome, Score, Subject
+from eval_pipeline.scores.boundary import failed_outcome, negate_outcome, validated_outcome
+from eval_pipeline.scores.concurrently import concurrently
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure, MeteredClient
+from eval_pipeline.scores.model import DEFAULT_THRESHOLD, NOTHING, Outcome, Score, Subject
 from eval_pipeline.scores.redacted_arguments import comparable
 from eval_pipeline.suites.case_list import evaluators_of
 from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message, Suite
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class Evaluator(Protocol):
@@ -103,6 +99,9 @@ class GraderUse(NamedTuple):
     member: str | None = None
 
 
+PASS_MARK = "pass mark"
+GRADER = "grader "
+"""The names, in the content of an evaluator, of the threshold that it scores by and, before its name, of a grader."""
 GraderRevision = Callable[[str | None, Mapping[str, Any]], str]
 """Returns the revision of a grader's runner: of this name, or the default one. Raises InputError when there is none, or
 when it does not have one of these settings."""
@@ -126,11 +125,29 @@ _adapters: dict[type[AnyEvaluator], TypeAdapter[Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class BoundEvaluator:
-    """An evaluator with its spec and the identity of its score."""
+    """An evaluator with its spec and the identity of its score.
+
+    `content` are the fingerprints of its files, the revisions of its graders and its own pass mark, by name. A
+    sub-score has no `case`.
+    """
 
     spec: EvaluatorSpec
     evaluator: AnyEvaluator
     key: str
+    case: Case | None = None
+    content: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> dict[str, object]:
+        """The fields of the case that its score depends on, by name."""
+        names = self.evaluator.reads if self.case is not None else ()
+        return {name: _without_paths(getattr(self.case, name)) for name in names}
+
+    @property
+    def score_key(self) -> str:
+        """The identity of what the score's value depends on: `key` without name, weight, gate and failure class."""
+        parts = [self.spec.type, self.spec.negate, self.spec.config, self.evaluator.version, self.reads, self.content]
+        return fingerprint(parts)[:32]
 
     @property
     def requires_client(self) -> bool:
@@ -209,22 +226,6 @@ async def evaluate_with(client: GraderClient, subject: Subject, evaluators: Iter
         lambda bound: _score_with(client, subject, bound),
         in_order=lambda bound: subject.workspace is not None and sees_workspace(bound.evaluator),
     )
-
-
-async def concurrently(
-    items: Sequence[Item], run: Callable[[Item], Awaitable[Result]], in_order: Callable[[Item], bool]
-) -> list[Result]:
-    """Return the results of all items, run concurrently except for those that have to run `in_order`."""
-    results: dict[int, Result] = {}
-
-    async def put(positions: Iterable[int]) -> None:
-        for position in positions:
-            results[position] = await run(items[position])
-
-    ordered = [position for position, item in enumerate(items) if in_order(item)]
-    alone = [[position] for position in range(len(items)) if position not in ordered]
-    await asyncio.gather(*map(put, [ordered, *alone]))
-    return [results[position] for position in range(len(items))]
 
 
 class EvaluatorSet:
@@ -311,8 +312,8 @@ def _bound(built: _Built, case: Case, threshold: float) -> BoundEvaluator:
     limit = case.threshold if case.threshold is not None else threshold
     mark: float | None = evaluator.pass_mark(limit) if hasattr(evaluator, "pass_mark") else None
     if mark is not None and mark != DEFAULT_THRESHOLD:  # scores by the usual mark keep the key that they had
-        content = {**content, "pass mark": str(mark)}
-    return BoundEvaluator(spec, evaluator, spec_key(spec, evaluator, case, content))
+        content = {**content, PASS_MARK: str(mark)}
+    return BoundEvaluator(spec, evaluator, spec_key(spec, evaluator, case, content), case, content)
 
 
 def _build_with_content(
@@ -323,7 +324,7 @@ def _build_with_content(
         return spec, evaluator, _NO_CONTENT
     content = dict(_content_once(spec, evaluator, folder, contents))
     if requires_client(evaluator):
-        content |= {f"grader {use.name or ''}": _revision(spec, use, revision_of) for use in grader_uses(evaluator)}
+        content |= {f"{GRADER}{use.name or ''}": _revision(spec, use, revision_of) for use in grader_uses(evaluator)}
     return spec, evaluator, content
 
 
@@ -363,7 +364,7 @@ def _score(subject: Subject, bound: BoundEvaluator) -> Score:
     try:
         if requires_client(bound.evaluator):
             raise TypeError("evaluator needs a grader client; none was configured")
-        outcome = _validated(bound.evaluator.evaluate(subject))
+        outcome = validated_outcome(bound.evaluator.evaluate(subject))
     except BaseException as error:  # noqa: BLE001 — the one boundary to evaluators: whatever one raises leaves no value
         outcome = failed_outcome(error)
     return _to_score(subject, bound, outcome, started)
@@ -372,14 +373,14 @@ def _score(subject: Subject, bound: BoundEvaluator) -> Score:
 async def _score_with(client: GraderClient, subject: Subject, bound: BoundEvaluator) -> Score:
     if not bound.is_awaited:
         return _score(subject, bound)
-    started = perf_counter()
+    started, metered = perf_counter(), MeteredClient(client)
     try:
-        outcome = _validated(await _awaited(client, subject, bound.evaluator))
+        outcome = validated_outcome(await _awaited(metered, subject, bound.evaluator))
     except GraderFailure as failure:
         outcome = Outcome(None, str(failure), details={"failure_class": failure.failure_class})
     except BaseException as error:  # noqa: BLE001 — the same boundary, for evaluators with a client
         outcome = failed_outcome(error)
-    return _to_score(subject, bound, outcome, started)
+    return _to_score(subject, bound, outcome, started, metered.usd)
 
 
 def _awaited(client: GraderClient, subject: Subject, evaluator: AnyEvaluator) -> Awaitable[Outcome]:
@@ -389,7 +390,9 @@ def _awaited(client: GraderClient, subject: Subject, evaluator: AnyEvaluator) ->
     return apart
 
 
-def _to_score(subject: Subject, bound: BoundEvaluator, outcome: Outcome, started: float) -> Score:
+def _to_score(
+    subject: Subject, bound: BoundEvaluator, outcome: Outcome, started: float, grading_cost_usd: float | None = 0.0
+) -> Score:
     spec = bound.spec
     if spec.negate:
         outcome = negate_outcome(outcome)
@@ -408,26 +411,9 @@ def _to_score(subject: Subject, bound: BoundEvaluator, outcome: Outcome, started
         duration_ms=(perf_counter() - started) * 1000,
         members=outcome.members,
         passes=outcome.passes,
+        score_key=bound.score_key if bound.case is not None else None,
+        grading_cost_usd=grading_cost_usd,
     )
-
-
-def _validated(outcome: Outcome) -> Outcome:
-    """Return the outcome with its value clipped to [0, 1]. Raises for another type, for NaN and for infinities."""
-    value = outcome.value
-    if value is None or 0.0 <= value <= 1.0:
-        return outcome
-    if not math.isfinite(value):
-        raise ValueError(f"its value is not a finite number: {value}")
-    return outcome._replace(value=min(1.0, max(0.0, value)))
-
-
-def negate_outcome(outcome: Outcome) -> Outcome:
-    """Return the opposite outcome. An outcome without a value stays unchanged."""
-    if outcome.value is None:
-        return outcome
-    findings = tuple(Finding(finding.text, not finding.passed, finding.evidence) for finding in outcome.findings)
-    passes = None if outcome.passes is None else not outcome.passes
-    return Outcome(1.0 - outcome.value, f"not: {outcome.reason}", findings, outcome.details, outcome.members, passes)
 
 
 def argument_adapter(class_: type[AnyEvaluator]) -> TypeAdapter[Any]:

@@ -45,7 +45,8 @@ class GraderClient(Protocol):
     `timeout_s` limits programs that the evaluator starts (None: the evaluator's default).
     """
 
-    timeout_s: float | None
+    @property
+    def timeout_s(self) -> float | None: ...
 
     async def complete(
         self,
@@ -64,6 +65,48 @@ class GraderClient(Protocol):
 
     async def score(self, spec: EvaluatorSpec, subject: Subject) -> Score:
         """Return another evaluator's score of a subject. Raises InputError for an unusable spec."""
+
+
+@dataclass(slots=True)
+class MeteredClient:
+    """A client that passes everything on to another one, and adds up what the replies cost.
+
+    `usd` is 0 without calls and with stored replies only; None where the cost of a reply is unknown.
+    """
+
+    client: GraderClient
+    usd: float | None = 0.0
+
+    @property
+    def timeout_s(self) -> float | None:
+        """The other client's time limit of programs."""
+        return self.client.timeout_s
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        grader: str | None = None,
+        settings: Mapping[str, Any] = NOTHING,
+        sample: int = 0,
+    ) -> GraderReply:
+        """See GraderClient."""
+        try:
+            reply = await self.client.complete(messages, grader=grader, settings=settings, sample=sample)
+        except GraderFailure:
+            self.usd = None  # its attempts may have cost something
+            raise
+        self._add(0.0 if reply.cached else reply.usage.cost_usd)
+        return reply
+
+    async def score(self, spec: EvaluatorSpec, subject: Subject) -> Score:
+        """See GraderClient."""
+        score = await self.client.score(spec, subject)
+        self._add(score.grading_cost_usd)
+        return score
+
+    def _add(self, usd: float | None) -> None:
+        self.usd = None if usd is None or self.usd is None else self.usd + usd
 
 
 @dataclass(slots=True)

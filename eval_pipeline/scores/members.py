@@ -14,11 +14,11 @@ from pydantic import ConfigDict, model_validator
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.parsing.fields import FieldCursor
 from eval_pipeline.parsing.source import Source
+from eval_pipeline.scores.concurrently import concurrently
 from eval_pipeline.scores.evaluate import (
     AnyEvaluator,
     GraderUse,
     build,
-    concurrently,
     content_of,
     grader_uses,
     requires_client,

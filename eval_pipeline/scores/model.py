@@ -89,7 +89,9 @@ class Score(NamedTuple):
     """One evaluator's number for one execution.
 
     `value` is in [0, 1], or None when the evaluator returned no result; `reason` explains either case. `spec_key`
-    identifies the evaluator and its inputs (see `scores.evaluate.spec_key`). `minimum` is the gate, None without one.
+    identifies the evaluator and its inputs (see `scores.evaluate.spec_key`), `score_key` only what its value depends on
+    (None: stored by an older version). `minimum` is the gate, None without one. `grading_cost_usd` is what its grader
+    calls cost: 0 without calls, None where the cost of one is unknown.
     """
 
     execution_id: str
@@ -106,6 +108,8 @@ class Score(NamedTuple):
     duration_ms: float | None = None
     members: tuple[SubScore, ...] = ()
     passes: bool | None = None
+    score_key: str | None = None
+    grading_cost_usd: float | None = None
 
     @property
     def passes_gate(self) -> bool | None:

@@ -16,7 +16,7 @@ from eval_pipeline.executions.model import Plan, Runner, RunnerNamed
 from eval_pipeline.failures import EVALUATOR as NOT_GRADED
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.normalize import normalizer_version, prices_key
-from eval_pipeline.scores.evaluate import EvaluatorSet
+from eval_pipeline.scores.evaluate import BoundEvaluator, EvaluatorSet
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.grading import Graders
@@ -31,7 +31,7 @@ _PASSED = frozenset(status.value for status in Status if status.as_expected)
 
 class Decision(StrEnum):
     """What happens to a plan: its stored execution counts as it is, the target is called, the stored report is scored
-    again, or the verdict gets today's tags and cost without any call."""
+    again, or the verdict gets today's tags, weights, threshold and cost without any call."""
 
     REUSE = "reuse"
     EXECUTE = "execute"
@@ -69,6 +69,10 @@ class PairRules:
     def decision_key_of(self, case: Case) -> str:
         """Return the identity of everything that a case's verdict is decided from today, beside the report."""
         return decision_key(case, self.evaluators.keys(case), self.threshold)
+
+    def scores_key_of(self, case: Case) -> str:
+        """Return the identity of everything that the values of a case's scores depend on today, beside the report."""
+        return scores_key(self.evaluators.of(case))
 
     def has_usable_fallback(self, stored: StoredExecution) -> bool:
         """Return whether the runner still has the fallback that answered, unchanged."""
@@ -143,15 +147,26 @@ def decide_plan(stored: StoredExecution | None, plan: Plan, rules: PairRules) ->
         return Decision.EXECUTE
     if not judges(rules.options):
         return Decision.REUSE
-    if needs_verdict(stored, case, rules):
+    if is_ungraded(stored, case, rules) or (_is_stale(stored, case, rules) and not _has_scores(stored, case, rules)):
         return Decision.RESCORE
+    return Decision.UPDATE if decides_anew(stored, case, rules) or has_other_tags(stored, case) else Decision.REUSE
+
+
+def decides_anew(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
+    """Return whether a stored verdict is decided again from stored scores: names, weights, gates or the threshold are
+    others, or prices are, from which its cost is computed."""
     repriced = EVALUATE in rules.options.stages and rules.has_other_prices(stored)
-    return Decision.UPDATE if repriced or has_other_tags(stored, case) else Decision.REUSE
+    return repriced or _is_stale(stored, case, rules)
+
+
+def scores_key(evaluators: Sequence[BoundEvaluator]) -> str:
+    """Return the identity of everything that the values of these evaluators' scores depend on, beside the report."""
+    return fingerprint(sorted(bound.score_key for bound in evaluators))[:32]
 
 
 def needs_verdict(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
     """Return whether the stored verdict was decided otherwise than today, or is an error of a grader."""
-    return _is_stale(stored, case, rules) or _is_ungraded(stored, case, rules)
+    return _is_stale(stored, case, rules) or is_ungraded(stored, case, rules)
 
 
 def stored_outcome(stored: StoredExecution) -> PlanOutcome:
@@ -189,7 +204,7 @@ def execution_reason(stored: StoredExecution, plan: Plan, rules: PairRules) -> R
         return older
     if stored.answered_by is not None and executes(options) and not _keeps_fallback(stored, rules):
         return Reason.FALLBACK
-    if options.refresh != "failed" or _is_ungraded(stored, case, rules):
+    if options.refresh != "failed" or is_ungraded(stored, case, rules):
         return None
     return Reason.FAILED if stored.status not in _PASSED else None
 
@@ -231,6 +246,12 @@ def _is_stale(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
     return changed or stored.normalizer != rules.normalizer_of(stored.format or "")
 
 
-def _is_ungraded(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
-    """Whether a grader or a program gave no score last time. It is called again; the target is not."""
+def _has_scores(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
+    """Whether the stored scores have the values that evaluators would give now."""
+    same = stored.scores_key is not None and stored.normalizer == rules.normalizer_of(stored.format or "")
+    return same and stored.scores_key == rules.scores_key_of(case)
+
+
+def is_ungraded(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
+    """Return whether a grader or a program gave no score last time. It is called again; the target is not."""
     return stored.failure_class == NOT_GRADED.id and any(bound.requires_client for bound in rules.evaluators.of(case))

@@ -23,6 +23,7 @@ from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import (
     Decision,
     decide_plan,
+    decides_anew,
     first_answer,
     is_kept_fallback,
     is_settled,
@@ -138,8 +139,9 @@ class PairExecution:
             self.retried[stored.retry_of] = plan
         if stored.key != plan.key:
             self.ledger.adopt(plan, stored, self.recorder.parts(plan))
-        if decision is Decision.RESCORE or (decision is Decision.UPDATE and self.rules.has_other_prices(stored)):
-            self.rescorer.pending.append(Rescore(plan, stored, updates=decision is Decision.UPDATE))
+        updates = decision is Decision.UPDATE
+        if decision is Decision.RESCORE or (updates and decides_anew(stored, plan.case, self.rules)):
+            self.rescorer.pending.append(Rescore(plan, stored, updates=updates))
         else:
             self.ledger.reuse(plan, stored)
         return stored_outcome(stored)

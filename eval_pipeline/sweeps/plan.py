@@ -26,6 +26,7 @@ from eval_pipeline.sweeps.plan_queue import PlanOutcome
 from eval_pipeline.sweeps.preflight import Preflight
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.reasons import reasons_of_new
+from eval_pipeline.sweeps.rescore_reasons import reasons_of_stored
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
@@ -36,12 +37,14 @@ from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPlan:
     """What a sweep would do with one pair; the cost is None when it is unknown. `reasons` are why plans are executed,
-    each with their number."""
+    `rescore_reasons` and `update_reasons` why they are scored again or updated, each with their number."""
 
     pair: PairKey
     counts: SweepCounts
     estimated_cost_usd: float | None
     reasons: Mapping[str, int] = field(default_factory=dict)
+    rescore_reasons: Mapping[str, int] = field(default_factory=dict)
+    update_reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 def plan_sweep(
@@ -58,12 +61,22 @@ def plan_sweep(
     graders = make_graders(options, session.warehouse, session.runner)
     unfinished = unfinished_refreshes(session.warehouse, options)
     for pair in pairs:
-        counts, to_execute = _count(pair_rules(pair, options, graders, unfinished), history.take(pair.name))
+        rules = pair_rules(pair, options, graders, unfinished)
+        counts, to_execute, to_decide = _count(rules, history.take(pair.name))
         cost = mean_cost(session.warehouse, pair.name) if counts.executed else _cost_of_scoring(pair, counts)
         estimated = cost * counts.executed if cost is not None else None
         reasons = to_execute.reasons + reasons_of_new(session.warehouse, pair, to_execute.new)
+        again, updated = (
+            reasons_of_stored(session.warehouse, rules, graders, to_decide[decision])
+            for decision in (Decision.RESCORE, Decision.UPDATE)
+        )
         yield SweepPlan(
-            pair=pair.name, counts=counts, estimated_cost_usd=estimated, reasons=dict(reasons.most_common())
+            pair=pair.name,
+            counts=counts,
+            estimated_cost_usd=estimated,
+            reasons=dict(reasons.most_common()),
+            rescore_reasons=dict(again.most_common()),
+            update_reasons=dict(updated.most_common()),
         )
 
 
@@ -89,8 +102,12 @@ class _ToExecute:
             self.reasons[str(reason)] += 1
 
 
-def _count(rules: PairRules, known: dict[str, StoredExecution]) -> tuple[SweepCounts, _ToExecute]:
+_ToDecide = dict[Decision, list[tuple[Plan, StoredExecution]]]
+
+
+def _count(rules: PairRules, known: dict[str, StoredExecution]) -> tuple[SweepCounts, _ToExecute, _ToDecide]:
     counts, to_execute = SweepCounts(), _ToExecute()
+    to_decide: _ToDecide = {Decision.RESCORE: [], Decision.UPDATE: []}
     outcomes: dict[str, list[PlanOutcome]] = {}
     for plan in pair_plans(rules.pair, rules.options):
         stored = find_stored(known, plan)
@@ -106,6 +123,8 @@ def _count(rules: PairRules, known: dict[str, StoredExecution]) -> tuple[SweepCo
         if decision is Decision.EXECUTE and executes(rules.options):
             counts.executed += 1
             to_execute.add(plan, stored, rules)
+        if stored is not None and decision in to_decide:
+            to_decide[decision].append((plan, stored))
         if stored is not None and decision is not Decision.EXECUTE:
             earlier.append(stored_outcome(stored))
-    return counts, to_execute
+    return counts, to_execute, to_decide

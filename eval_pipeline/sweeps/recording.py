@@ -16,10 +16,12 @@ from eval_pipeline.executions.workspaces.archive import TooLarge, save
 from eval_pipeline.parsing.redaction import redact
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import normalizer_version
+from eval_pipeline.scores.evaluate import BoundEvaluator
 from eval_pipeline.scores.model import Finding, Score, Verdict
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.context import SweepContext
-from eval_pipeline.sweeps.decisions import decision_key
+from eval_pipeline.sweeps.decisions import decision_key, scores_key
+from eval_pipeline.sweeps.evaluator_specs import spec_row
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.journal import Journal, journal_folder, keep_artifacts
@@ -40,6 +42,7 @@ class PairRecorder:
         folder = journal_folder(context.warehouse.storage, context.sweep_id, pair.name)
         self.journal = Journal(folder, context.warehouse)
         self.first_answers: dict[str, str] = {}
+        self._specs: set[str] = set()
 
     def folder_of(self, plan: Plan) -> Path:
         """Return the folder that an execution of a plan may keep files in."""
@@ -78,6 +81,13 @@ class PairRecorder:
         for row in rows.event_rows(report, execution):
             self.journal.append("session_events", row)
 
+    def record_specs(self, evaluators: Iterable[BoundEvaluator]) -> None:
+        """Store what evaluators are, each once."""
+        for bound in evaluators:
+            if bound.key not in self._specs:
+                self._specs.add(bound.key)
+                self.journal.append("evaluator_specs", spec_row(bound, self._pair, self._context))
+
     def record_scores(self, scores: Iterable[Score], execution: Execution) -> None:
         """Store scores and their sub-scores."""
         now, sweep_id = self._context.clock.now(), self._context.sweep_id
@@ -87,10 +97,10 @@ class PairRecorder:
                 self.journal.append("member_scores", row)
 
     def record_verdict(
-        self, verdict: Verdict, case: Case, execution: Execution, report: SessionReport, spec_keys: Sequence[str],
-        scores: Sequence[Score], threshold: float,
+        self, verdict: Verdict, case: Case, execution: Execution, report: SessionReport,
+        evaluators: Sequence[BoundEvaluator], scores: Sequence[Score], threshold: float,
     ) -> None:  # fmt: skip
-        """Store a verdict. `spec_keys` are all its case's evaluators, `scores` those that it was decided from."""
+        """Store a verdict. `evaluators` are all of its case, `scores` are what it was decided from."""
         row = rows.verdict_row(
             verdict,
             execution,
@@ -98,9 +108,10 @@ class PairRecorder:
             suite_revision=self._pair.ready.suite.revision,
             runner_revision=self._pair.revision,
             tags=case.tags,
-            decision_key=decision_key(case, spec_keys, threshold),
+            decision_key=decision_key(case, [bound.key for bound in evaluators], threshold),
+            scores_key=scores_key(evaluators),
             normalizer=normalizer_of(execution),
-            score_keys=[score.spec_key for score in scores],
+            scores=scores,
             sweep_id=self._context.sweep_id,
             now=self._context.clock.now(),
         )

@@ -24,8 +24,9 @@ GRADED_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Rescore:
-    """A plan whose stored execution is valid, and whose verdict was decided otherwise; `updates`: only its cost is
-    new; `is_earlier`: a later answer to the plan counts beside it, and is the current one."""
+    """A plan whose stored execution is valid, and whose verdict was decided otherwise; `updates`: its scores hold, only
+    weights, gates, the threshold or its cost are new; `is_earlier`: a later answer to the plan counts beside it, and is
+    the current one."""
 
     plan: Plan
     stored: StoredExecution
@@ -118,7 +119,7 @@ class Rescorer:
     async def _score_graded(self, places: asyncio.Semaphore, loaded: _Loaded) -> None:
         rescore = loaded[0]
         async with places:
-            if self.context.budget.grading_refusal(rescore.plan.suite) is not None:
+            if not rescore.updates and self.context.budget.grading_refusal(rescore.plan.suite) is not None:
                 if not rescore.is_earlier:
                     self.ledger.reuse(rescore.plan, rescore.stored)
                 return

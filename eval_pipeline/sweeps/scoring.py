@@ -95,7 +95,8 @@ class PairScorer:
 
     async def score(self, item: ScoringInput) -> tuple[Status, Spending]:
         """Decide and store the verdict; return its status and what graders cost."""
-        missing = self._missing(item)
+        kept = self._kept(item)
+        missing = self._missing(item, kept)
         if not any(bound.is_awaited for bound in missing):
             return self.score_offline(item), NO_SPENDING
         client = self._context.graders.client(self._rules.pair.runner)
@@ -103,15 +104,16 @@ class PairScorer:
         async with workspace as folder:
             subject = self._subject(item, folder)
             scores = await evaluate_with(client, subject, missing)
-        return self._decide(item, [self._recorder.redacted(score) for score in scores]), client.spent
+        return self._decide(item, [*kept, *(self._recorder.redacted(score) for score in scores)]), client.spent
 
     def score_offline(self, item: ScoringInput) -> Status:
         """Decide and store the verdict where no evaluator needs a grader client."""
-        missing = self._missing(item)
+        kept = self._kept(item)
+        missing = self._missing(item, kept)
         looks = item.case.workspace is not None and any(sees_workspace(bound.evaluator) for bound in missing)
         with self._workspace(item) if looks else nullcontext() as folder:
             subject = self._subject(item, folder)
-            return self._decide(item, evaluate(subject, missing))
+            return self._decide(item, [*kept, *evaluate(subject, missing)])
 
     def _subject(self, item: ScoringInput, workspace: Path | None) -> Subject:
         isolation = self._context.options.defaults.isolation
@@ -122,22 +124,34 @@ class PairScorer:
         live = left.path if left is not None else None
         return _unpacked(live, self._recorder.archive_of(item.execution, item.sweep_id))
 
-    def _missing(self, item: ScoringInput) -> list[BoundEvaluator]:
+    def _kept(self, item: ScoringInput) -> list[Score]:
+        """The scores that hold under another name, weight or gate than they were stored with."""
+        by_value = {score.score_key: score for score in item.scores.values() if score.value is not None}
+        by_value.pop(None, None)
+        if not by_value or item.report.failure_class is not None:
+            return []
+        renamed = [bound for bound in self._rules.evaluators.of(item.case) if bound.key not in item.scores]
+        return [_as_now(by_value[key], bound) for bound in renamed if (key := bound.score_key) in by_value]
+
+    def _missing(self, item: ScoringInput, kept: Sequence[Score]) -> list[BoundEvaluator]:
         """The evaluators that have not scored the report yet, and those whose grader gave no score; none for a session
         that did not complete."""
         if item.report.failure_class is not None:
             return []
-        return [bound for bound in self._rules.evaluators.of(item.case) if _is_missing(bound, item.scores)]
+        scores = {**item.scores, **{score.spec_key: score for score in kept}}
+        return [bound for bound in self._rules.evaluators.of(item.case) if _is_missing(bound, scores)]
 
     def _decide(self, item: ScoringInput, scores: Sequence[Score]) -> Status:
         """Store the new scores and the verdict that all scores give."""
         case, report = item.case, item.report
         by_key = {**item.scores, **{score.spec_key: score for score in scores}}
-        keys = [bound.key for bound in self._rules.evaluators.of(case)]
+        evaluators = self._rules.evaluators.of(case)
+        keys = [bound.key for bound in evaluators]
         used = _in_order(keys, by_key) if report.failure_class is None else []
         verdict = decide(case, report, used, self._rules.threshold)
+        self._recorder.record_specs(evaluators)
         self._recorder.record_scores(scores, item.execution)
-        self._recorder.record_verdict(verdict, case, item.execution, report, keys, used, self._rules.threshold)
+        self._recorder.record_verdict(verdict, case, item.execution, report, evaluators, used, self._rules.threshold)
         return verdict.status
 
 
@@ -146,6 +160,15 @@ def _ignores_cost(bound: BoundEvaluator, case: Case) -> bool:
     if requires_client(evaluator):
         return bool(evaluator.graders) or case.workspace is not None
     return case.workspace is not None and sees_workspace(evaluator)
+
+
+def _as_now(score: Score, bound: BoundEvaluator) -> Score:
+    """Return a stored score as the evaluator is named, weighted and gated now."""
+    spec = bound.spec
+    return score._replace(
+        spec_key=bound.key, evaluator=spec.name, weight=spec.weight, minimum=spec.minimum,
+        failure_class=spec.failure_class,
+    )  # fmt: skip
 
 
 def _is_missing(bound: BoundEvaluator, scores: Mapping[str, Score]) -> bool:

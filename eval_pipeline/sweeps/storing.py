@@ -25,6 +25,7 @@ from eval_pipeline.warehouse.journal import FOLD_BYTES, Journal, PairKey
 from eval_pipeline.warehouse.pair_statistics import store_pair_statistics, unchanged_statistics
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import Rebind, adopt, displaced_by_later, rebind, select_again
+from eval_pipeline.warehouse.verdict_history import record_changes
 
 _LOG = logging.getLogger(__name__)
 PAIRS_AT_ONCE = 64
@@ -119,6 +120,7 @@ def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], c
             rows = [_pair_row(sweep_id, pair, counted[pair.name], clock.now()) for pair in planned]
             warehouse.write("sweep_pairs", rows)
         failures = _failure_classes(warehouse, planned, clock.now())
+        record_changes(warehouse, [pair.name for pair in planned if pair.ledger.counts.changed])
     return [
         PairOutcome(pair=pair.rules.pair, counts=pair.ledger.counts, failures=failures.get(pair.name)) for pair in group
     ]

@@ -6,7 +6,9 @@ from __future__ import annotations
 from eval_pipeline.failures import BUDGET_EXCEEDED, STOPPED
 from eval_pipeline.warehouse.tables import BY_NAME
 
-_MEASURES = "status, failure_class, score, duration_ms, input_tokens, output_tokens, cost_usd, executed_at"
+_MEASURES = (
+    "status, failure_class, score, duration_ms, input_tokens, output_tokens, cost_usd, grading_cost_usd, executed_at"
+)
 _NEWEST = "ORDER BY v.decided_at DESC, v.verdict_id DESC"
 STATISTICS = f"""
     WITH newest AS (
@@ -19,7 +21,8 @@ STATISTICS = f"""
         LEFT JOIN target_executions e USING (execution_id)),
     earlier AS (
         SELECT k.statistics_id, k.position, k.repetition, o.execution_id, v.status, v.failure_class, v.score,
-               v.duration_ms, v.input_tokens, v.output_tokens, v.cost_usd, v.executed_at
+               v.duration_ms, v.input_tokens, v.output_tokens, v.cost_usd, v.grading_cost_usd,
+               v.executed_at
         FROM known k
         JOIN target_executions o ON coalesce(o.retry_of, o.execution_id) = k.retry_of
                                 AND o.execution_id <> k.execution_id
@@ -68,6 +71,7 @@ STATISTICS = f"""
                quantile_cont(duration_ms, 0.95) FILTER (status <> 'error') AS latency_p95_ms,
                sum(input_tokens)::BIGINT AS input_tokens, sum(output_tokens)::BIGINT AS output_tokens,
                sum(cost_usd ORDER BY position, repetition, execution_id) AS cost_usd, count(cost_usd) AS cost_known,
+               sum(grading_cost_usd ORDER BY position, repetition, execution_id) AS grading_cost_usd,
                min(executed_at) AS oldest_answer_at, max(executed_at) AS newest_answer_at
         FROM answers GROUP BY statistics_id)
     SELECT p.*, l.* EXCLUDE (statistics_id),

@@ -19,7 +19,7 @@ from eval_pipeline.warehouse.store import Connection, Warehouse
 from eval_pipeline.warehouse.tables import TABLES
 
 Owner = Literal["suite", "runner", "sweep"]
-_BY_PAIR = ("failure_classes", "unranked_pairs", "retired_pairs")
+_BY_PAIR = ("failure_classes", "unranked_pairs", "retired_pairs", "evaluator_specs")
 _BY_EXECUTION = ("session_reports", "session_events", "evaluator_scores", "member_scores")
 _NAMES = {
     "suite": "SELECT DISTINCT suite FROM suites UNION SELECT DISTINCT suite FROM sweep_pairs ORDER BY 1",
@@ -263,6 +263,8 @@ def _delete_sweeps(connection: Connection, names: list[str]) -> dict[str, int]:
     counts |= {table: _delete(connection, table, without) for table in _BY_EXECUTION}
     for table in ("evaluator_scores", "member_scores"):
         counts[table] += _delete(connection, table, f"list_contains($names, sweep_id) AND {_uncounted(table)}", values)
+    changed = "verdict_id NOT IN (SELECT verdict_id FROM verdicts)"
+    counts["verdict_changes"] = _delete(connection, "verdict_changes", changed)
     pairs = "(suite, runner) NOT IN (SELECT (suite, runner) FROM sweep_pairs)"
     counts |= {table: _delete(connection, table, pairs) for table in _BY_PAIR}
     counts |= {table: _delete_unused_revisions(connection, table) for table in ("cases", "suites", "runners")}

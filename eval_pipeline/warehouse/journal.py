@@ -28,7 +28,7 @@ from eval_pipeline.warehouse.store import Warehouse
 
 TABLES = (
     "target_executions", "session_reports", "session_events", "evaluator_scores", "member_scores", "verdicts",
-    "unranked_pairs",
+    "evaluator_specs", "unranked_pairs",
 )  # fmt: skip
 EVENTS = "session_events"
 """Not searched for secrets: events are made from raw output without secrets, and are most of what is written."""

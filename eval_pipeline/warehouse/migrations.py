@@ -23,6 +23,7 @@ from eval_pipeline.warehouse.schema import (
     view_statements,
 )
 from eval_pipeline.warehouse.tables import BY_NAME
+from eval_pipeline.warehouse.verdict_history import STORED_CHANGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,12 @@ _DATED_IN_5 = (
 _ADDED_IN_6: Mapping[str, Mapping[str, str]] = {"suites": {"category": "VARCHAR"}}
 _UNRANKED_IN_7 = """INSERT INTO unranked_pairs
     SELECT suite, runner, false FROM verdicts EXCEPT SELECT suite, runner, false FROM unranked_pairs"""
-_LATER_TABLES = ("member_scores", "unranked_pairs", "pair_statistics", "retired_pairs")
+_OF_13 = ("evaluator_specs", "verdict_changes")
+_LATER_TABLES = ("member_scores", "unranked_pairs", "pair_statistics", "retired_pairs", *_OF_13)
 _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
     "sweep_pairs": {"statistics_id": "VARCHAR"},
     "target_executions": {"retry_of": "VARCHAR"},
+    "verdicts": {"grading_cost_usd": "DOUBLE"},  # read when answers are counted
     "leaderboards": {
         "panel_revision": "VARCHAR",
         "cases_revision": "VARCHAR",
@@ -93,6 +96,12 @@ _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
         "rank_best": "INTEGER",
         "rank_worst": "INTEGER",
     },
+}
+_ADDED_IN_13: Mapping[str, Mapping[str, str]] = {
+    "evaluator_scores": {"score_key": "VARCHAR", "grading_cost_usd": "DOUBLE"},
+    "verdicts": {"scores_key": "VARCHAR", "grading_cost_usd": "DOUBLE"},
+    "pair_statistics": {"grading_cost_usd": "DOUBLE"},
+    "leaderboards": {"grading_cost_usd": "DOUBLE"},
 }
 IN_UTC = "SET TimeZone = 'UTC'"
 """Times without a zone, which older versions stored and frames have, are UTC."""
@@ -117,7 +126,7 @@ def _zoned() -> Iterator[str]:
 
 
 _TEXTS = {("session_reports", "started_at"), ("session_reports", "ended_at")}
-_TABLES_OF_9 = [table for table in BY_NAME.values() if table.name != "retired_pairs"]
+_TABLES_OF_9 = [table for table in BY_NAME.values() if table.name not in ("retired_pairs", *_OF_13)]
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in _LATER_TABLES]
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
@@ -140,6 +149,15 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(10, "pairs that the project has no more", tuple(table_statements([BY_NAME["retired_pairs"]]))),
     Migration(11, "comments of the columns of views, macros", ()),
     Migration(12, "changes between two sweeps", ()),
+    Migration(
+        13,
+        "what evaluators were, changes of verdicts, the cost of grading",
+        (
+            *_added(_ADDED_IN_13),
+            *table_statements([BY_NAME["evaluator_specs"], BY_NAME["verdict_changes"]]),
+            STORED_CHANGES,
+        ),
+    ),
 )
 
 

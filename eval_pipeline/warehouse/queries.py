@@ -301,11 +301,14 @@ def clear_unranked(warehouse: Warehouse) -> None:
 
 
 def mean_cost(warehouse: Warehouse, pair: PairKey) -> float | None:
-    """Return the mean cost (USD) of an execution of a runner: on this suite, else on any; None when unknown."""
+    """Return the mean cost (USD) of an execution of a runner, its grading included: on this suite, else on any; None
+    when unknown. Grading of unknown cost counts as nothing."""
     if not warehouse.exists():
         return None
     frame = warehouse.frame(
-        """SELECT coalesce(avg(cost_usd) FILTER (suite = $1), avg(cost_usd)) AS cost
+        """SELECT coalesce(avg(cost_usd) FILTER (suite = $1), avg(cost_usd)) + coalesce((
+                      SELECT coalesce(avg(grading_cost_usd) FILTER (suite = $1), avg(grading_cost_usd))
+                      FROM verdicts WHERE runner = $2), 0) AS cost
            FROM session_reports WHERE runner = $2""",
         [pair.suite, pair.runner],
     )

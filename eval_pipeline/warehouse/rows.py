@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from operator import attrgetter
@@ -11,6 +11,7 @@ from typing import Any
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Artifact, Attempt, Execution, RawExecution, Runner, WorkspaceTrace
+from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.parsing.public_settings import redacted
 from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules
 from eval_pipeline.reports.model import (
@@ -26,6 +27,7 @@ from eval_pipeline.reports.model import (
     turn_start_from_json,
 )
 from eval_pipeline.reports.moments import iso, parse_time
+from eval_pipeline.scores.evaluate import GRADER, PASS_MARK, BoundEvaluator
 from eval_pipeline.scores.model import Finding, Score, Status, SubScore, Verdict
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 from eval_pipeline.warehouse.codec import encoder, value_of
@@ -88,7 +90,7 @@ _VERDICTS = encoder(
     Execution,
     given=(
         "verdict_id", "suite_revision", "runner_revision", "tags", "decision_key", "normalizer", "score_keys",
-        "decided_at", "sweep_id", "executed_at",
+        "decided_at", "sweep_id", "executed_at", "scores_key", "grading_cost_usd",
     ),
 )  # fmt: skip
 
@@ -126,6 +128,33 @@ def case_rows(suite: Suite, rules: SecretRules = NO_RULES) -> Iterator[Row]:
 
 def _evaluator(spec: EvaluatorSpec, rules: SecretRules) -> Row:
     return {name: getattr(spec, name) for name in spec.__dataclass_fields__} | {"config": redacted(spec.config, rules)}
+
+
+def spec_row(
+    bound: BoundEvaluator, graders: Sequence[Row] | None, suite: str, runner: str, now: datetime | None = None
+) -> Row:
+    """Return the `evaluator_specs` row of an evaluator; `graders` are the runners that grade for it."""
+    spec = bound.spec
+    files = {name: value for name, value in bound.content.items() if name != PASS_MARK and not name.startswith(GRADER)}
+    return {
+        "suite": suite,
+        "runner": runner,
+        "spec_key": bound.key,
+        "score_key": bound.score_key,
+        "evaluator": spec.name,
+        "type": spec.type,
+        "version": bound.evaluator.version,
+        "arguments": redacted(spec.config),
+        "negated": spec.negate,
+        "weight": spec.weight,
+        "minimum": spec.minimum,
+        "failure_class": spec.failure_class,
+        "graders": graders,
+        "pass_mark": bound.content.get(PASS_MARK),
+        "files": files or None,
+        "reads": {name: fingerprint(value)[:16] for name, value in bound.reads.items()} or None,
+        "used_at": now,
+    }
 
 
 def runner_row(runner: Runner, revision: str, now: datetime, content: Mapping[str, str] | None = None) -> Row:
@@ -327,8 +356,9 @@ def verdict_row(
     runner_revision: str,
     tags: tuple[str, ...],
     decision_key: str,
+    scores_key: str,
     normalizer: str,
-    score_keys: list[str],
+    scores: Sequence[Score],
     sweep_id: str,
     now: datetime,
 ) -> Row:
@@ -344,11 +374,18 @@ def verdict_row(
         tags=tags,
         decision_key=decision_key,
         normalizer=normalizer,
-        score_keys=score_keys,
+        scores_key=scores_key,
+        score_keys=[score.spec_key for score in scores],
+        grading_cost_usd=_sum_if_known(score.grading_cost_usd for score in scores),
         decided_at=now,
         sweep_id=sweep_id,
         executed_at=execution.finished_at,
     )
+
+
+def _sum_if_known(values: Iterable[float | None]) -> float | None:
+    known = list(values)
+    return None if None in known else sum(value for value in known if value is not None)
 
 
 def stored_verdict(row: Mapping[str, Any]) -> Verdict:

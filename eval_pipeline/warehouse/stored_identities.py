@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from eval_pipeline.warehouse.codec import decoder
+from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.tables import BY_NAME
 
 
 class LastExecution(NamedTuple):
@@ -40,6 +43,35 @@ def last_executions(warehouse: Warehouse, pair: PairKey) -> dict[tuple[str, int]
         (case_id, repetition): LastExecution(revision, orjson.loads(identity) if identity else None)
         for case_id, repetition, revision, identity in frame.iter_rows()
     }
+
+
+class LastDecision(NamedTuple):
+    """What the newest verdict of an execution was decided by."""
+
+    threshold: float
+    score_keys: tuple[str, ...]
+
+
+def last_decisions(warehouse: Warehouse, pair: PairKey) -> dict[str, LastDecision]:
+    """Return what the newest verdict of each execution of a pair was decided by, by execution."""
+    frame = warehouse.frame(
+        """SELECT execution_id, arg_max(threshold, decided_at) AS threshold,
+                  arg_max(coalesce(score_keys, []), decided_at) AS score_keys
+           FROM verdicts WHERE suite = $1 AND runner = $2 GROUP BY execution_id""",
+        [pair.suite, pair.runner],
+    )
+    return {execution_id: LastDecision(threshold, tuple(keys)) for execution_id, threshold, keys in frame.iter_rows()}
+
+
+def stored_specs(warehouse: Warehouse, pair: PairKey) -> dict[str, Row]:
+    """Return the evaluators that scored answers of a pair, by spec_key."""
+    table = BY_NAME["evaluator_specs"]
+    texts = {"JSON": '"{0}"::VARCHAR AS "{0}"'}
+    columns = [texts.get(column.type, '"{0}"').format(column.name) for column in table.columns]
+    query = f"SELECT {', '.join(columns)} FROM evaluator_specs WHERE suite = $1 AND runner = $2"
+    frame = warehouse.frame(query, [pair.suite, pair.runner])
+    decode = decoder(table.column_names, table)
+    return {row["spec_key"]: row for row in map(decode, frame.iter_rows())}
 
 
 def stored_runner(warehouse: Warehouse, runner: str, revision: str) -> StoredRunner | None:

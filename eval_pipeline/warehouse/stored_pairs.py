@@ -41,7 +41,7 @@ e AS (
                AS deselected
     FROM target_executions e SEMI JOIN pairs USING (suite, runner) LEFT JOIN session_reports r USING (execution_id)),
 v AS (
-    SELECT execution_id, decision_key, normalizer, status, suite_revision, runner_revision, failure_class,
+    SELECT execution_id, decision_key, normalizer, status, suite_revision, runner_revision, failure_class, scores_key,
            array_to_string(tags, chr(31)) AS tags,
            row_number() OVER (PARTITION BY execution_id ORDER BY decided_at DESC) AS newest,
            execution_id <> arg_max(execution_id, decided_at) OVER (
@@ -51,7 +51,7 @@ SELECT e.suite, e.runner, e.key, e.execution_id, e.valid, e.format, e.sweep_id, 
        v.decision_key, v.normalizer, v.status, v.suite_revision, v.failure_class, e.cost_usd,
        v.tags, e.prices, e.answered_by, coalesce(e.last_try > row(e.sweep_id, e.started_at), false) AS superseded,
        v.runner_revision, e.fallback_revision, e.identified, e.retry_of, nullif(e.last_retry_of, ''),
-       coalesce(e.deselected, false), coalesce(v.displaced, false)
+       coalesce(e.deselected, false), coalesce(v.displaced, false), v.scores_key
 FROM (SELECT * FROM e WHERE {chosen}) e LEFT JOIN (SELECT * FROM v WHERE newest = 1) v USING (execution_id)
 """
 _OF_PLANS = _STORED.format(chosen="newest = 1")
@@ -93,6 +93,7 @@ class StoredExecution(NamedTuple):
     last_retry_of: str | None = None
     deselected: bool = False
     displaced: bool = False
+    scores_key: str | None = None
 
 
 def joined_tags(tags: Iterable[str]) -> str:
@@ -220,13 +221,21 @@ def _load_batch(
         reports = {row["execution_id"]: row for row in fetch("session_reports")}
         events = grouped(fetch("session_events", "ORDER BY execution_id, position"))
         scores = grouped(fetch("evaluator_scores"))
+        members = grouped(fetch("member_scores", "ORDER BY execution_id, position"))
     return {
         row["execution_id"]: (
             rows.stored_execution(row, _raw(row, warehouse.storage.artifacts)),
             _report(reports.get(row["execution_id"]), events.get(row["execution_id"], ())),
-            {score["spec_key"]: rows.stored_score(score) for score in scores.get(row["execution_id"], ())},
+            _scores(scores.get(row["execution_id"], ()), members.get(row["execution_id"], ())),
         )
         for row in executions
+    }
+
+
+def _scores(scores: Sequence[Row], members: Sequence[Row]) -> dict[str, Score]:
+    return {
+        row["spec_key"]: rows.stored_score(row, [each for each in members if each["spec_key"] == row["spec_key"]])
+        for row in scores
     }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from eval_pipeline.statistics.student import t_quantile
 from eval_pipeline.warehouse.agreement_views import AGREEMENT_VIEWS
 from eval_pipeline.warehouse.tables import BY_NAME
+from eval_pipeline.warehouse.verdict_history import CAUSES, STALE_PAIRS
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ VIEWS: tuple[View, ...] = (
            pass_rate_high, pass_rate_worst, pass_rate_best, mean_score, mean_score_low, mean_score_high, coverage,
            latency_p50_ms, latency_p95_ms, input_tokens, output_tokens, cost_usd, expected_failed, unexpected_passed,
            suite_revision, runner_revision, computed_at, board_id, oldest_answer_at, newest_answer_at, sweep_id,
-           panel_revision, cases_revision, answers, apart, note, rank_best, rank_worst
+           panel_revision, cases_revision, answers, apart, note, rank_best, rank_worst,
+           grading_cost_usd
     FROM leaderboards WHERE scope = 'suite' AND board_id = (SELECT max(board_id) FROM leaderboards)
     ORDER BY suite, rank, runner""",
     ),
@@ -105,6 +107,16 @@ VIEWS: tuple[View, ...] = (
     SELECT * EXCLUDE (scope, suite, suite_revision, runner_revision) FROM leaderboards
     WHERE scope = 'overall' AND board_id = (SELECT max(board_id) FROM leaderboards)
     ORDER BY rank, runner""",
+    ),
+    View(
+        "verdict_causes",
+        "Every change of a verdict, newest first, and why: case, runner, new answer, evaluator, grader, threshold, …",
+        CAUSES,
+    ),
+    View(
+        "stale_pairs",
+        "Current pairs that are older than what is stored, or incomplete; eval-pipeline plan compares with the files.",
+        STALE_PAIRS,
     ),
     View(
         "case_matrix",
@@ -171,10 +183,16 @@ VIEWS: tuple[View, ...] = (
         "Money and tokens of every execution ever made, by runner; cost_known: executions whose cost is known.",
         """
     SELECT runner, count(*) AS executions, count(cost_usd) AS cost_known, sum(cost_usd) AS cost_usd,
+           sum(grading_cost_usd) AS grading_cost_usd,
            sum(input_tokens)::BIGINT AS input_tokens, sum(cached_input_tokens)::BIGINT AS cached_input_tokens,
            sum(output_tokens)::BIGINT AS output_tokens,
            sum(cost_usd) / nullif(count(cost_usd), 0) AS cost_per_execution_usd
-    FROM session_reports GROUP BY runner ORDER BY cost_usd DESC NULLS LAST, runner""",
+    FROM session_reports LEFT JOIN (
+        SELECT execution_id, sum(cost) AS grading_cost_usd FROM (
+            SELECT execution_id, coalesce(score_key, spec_key) AS made_by, max(grading_cost_usd) AS cost
+            FROM evaluator_scores GROUP BY ALL)
+        GROUP BY execution_id) USING (execution_id)
+    GROUP BY runner ORDER BY cost_usd DESC NULLS LAST, runner""",
     ),
     View(
         "leaderboard_history",

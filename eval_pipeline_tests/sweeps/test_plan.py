@@ -45,7 +45,7 @@ SITUATIONS: dict[str, tuple[Change, dict[str, Any], dict[str, int]]] = {
     "one-case-asked-for": (nothing, {"cases": CaseFilter(ids=frozenset({"a"}))}, says(1, 1, 0, 0)),
     "one-tag-asked-for": (nothing, {"cases": CaseFilter(tags=frozenset({"t"}))}, says(1, 1, 0, 0)),
     "more-repetitions": (nothing, {"repetitions": 2}, says(6, 2, 4, 0)),
-    "another-threshold": (nothing, {"threshold": 0.1}, says(3, 0, 1, 2)),
+    "another-threshold": (nothing, {"threshold": 0.1}, says(3, 0, 1, 0)),
     "edited-evaluator": (
         lambda folder: folder.write_suite(a_test("a", contains("apples"), tags=["t"]), *CASES[1:]),
         {}, says(3, 1, 1, 1),

@@ -35,6 +35,12 @@ NEW_IN_5 = {
 NEW_IN_6 = {"suites": ("category",)}
 NEW_TABLES_IN_7 = ("unranked_pairs",)
 NEW_TABLES_IN_8 = ("pair_statistics",)
+NEW_IN_13 = {
+    "evaluator_scores": ("score_key", "grading_cost_usd"),
+    "verdicts": ("scores_key", "grading_cost_usd"),
+    "leaderboards": ("grading_cost_usd",),
+}
+NEW_TABLES_IN_13 = ("evaluator_specs", "verdict_changes")
 NEW_TABLES_IN_10 = ("retired_pairs",)
 NEW_IN_8 = {
     "sweep_pairs": ("statistics_id",), "target_executions": ("retry_of",),
@@ -98,11 +104,11 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
     """The rows of all tables but `schema_migrations`, by the newest names of tables; columns added later left out."""
     rows = {}
     for table in tables_of(connection):
-        if table not in ("schema_migrations", *NEW_TABLES_IN_7, *NEW_TABLES_IN_8, *NEW_TABLES_IN_10):
+        if table not in ("schema_migrations", *NEW_TABLES_IN_7, *NEW_TABLES_IN_8, *NEW_TABLES_IN_10, *NEW_TABLES_IN_13):
             name = RENAMED.get(table, table)
             later = [
                 added
-                for new in (NEW_IN_4, NEW_IN_5, NEW_IN_6, NEW_IN_8, NEW_IN_9, TEXTS_BEFORE_9)
+                for new in (NEW_IN_4, NEW_IN_5, NEW_IN_6, NEW_IN_8, NEW_IN_9, NEW_IN_13, TEXTS_BEFORE_9)
                 for added in new.get(name, ())
             ]
             frame = connection.execute(f'SELECT * FROM "{table}" ORDER BY ALL')
@@ -130,7 +136,7 @@ def schema_of(connection: duckdb.DuckDBPyConnection) -> list[Any]:
 def test_a_warehouse_of_version_2_keeps_every_row_under_the_new_names(version_2: duckdb.DuckDBPyConnection) -> None:
     before = rows_of(version_2)
 
-    assert migrate(version_2) == [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    assert migrate(version_2) == [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
 
     assert rows_of(version_2) == before
     assert all(before.values())
@@ -138,12 +144,25 @@ def test_a_warehouse_of_version_2_keeps_every_row_under_the_new_names(version_2:
 
 
 def test_a_warehouse_of_version_1_gets_what_is_new_and_keeps_its_rows(version_1: duckdb.DuckDBPyConnection) -> None:
-    assert migrate(version_1) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    assert migrate(version_1) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
 
     assert version_1.execute("SELECT execution_id, value, passes FROM evaluator_scores").fetchall() == [
         ("x", 0.5, None)
     ]
     assert schema_version(version_1) == SCHEMA_VERSION
+
+
+def test_changes_among_the_verdicts_of_an_older_version_are_recorded(version_2: duckdb.DuckDBPyConnection) -> None:
+    names = [row[0] for row in version_2.execute("DESCRIBE verdicts").fetchall()]
+    new = {"verdict_id": "'y'", "sweep_id": "'y'", "status": "'failed'", "decided_at": "decided_at + INTERVAL 1 DAY"}
+    columns = ", ".join(new.get(name, f'"{name}"') for name in names)
+    version_2.execute(f"INSERT INTO verdicts SELECT {columns} FROM verdicts")
+
+    migrate(version_2)
+
+    changes = version_2.execute("SELECT previous_id, verdict_id, from_status, to_status FROM verdict_changes")
+    assert changes.fetchall() == [("x", "y", "x", "failed")]
+    assert version_2.execute("SELECT cause FROM verdict_causes").fetchall() == [("not recorded",)]
 
 
 @pytest.mark.parametrize("version", ["version_1", "version_2"])

@@ -124,6 +124,8 @@ SCORES = st.builds(
     members=st.just(()),
     details=st.dictionaries(TEXTS.filter(lambda name: name != "failure_class"), JSON, max_size=3),
     duration_ms=maybe(NUMBERS),
+    score_key=maybe(st.uuids().map(str)),
+    grading_cost_usd=maybe(NUMBERS),
 )
 EXECUTIONS = st.builds(
     Execution,
@@ -310,7 +312,7 @@ def test_every_kind_of_row_has_exactly_the_columns_of_its_table() -> None:
         "member_scores": next(iter(rows.member_rows(score, execution, "sweep", NOON))),
         "verdicts": rows.verdict_row(
             verdict, execution, report, suite_revision="1", runner_revision="1", tags=("a",), decision_key="d",
-            normalizer="n/1", score_keys=["k"], sweep_id="sweep", now=NOON,
+            normalizer="n/1", scores_key="s", scores=[score], sweep_id="sweep", now=NOON,
         ),
     }  # fmt: skip
 
@@ -359,7 +361,7 @@ def test_two_decisions_about_one_execution_are_two_rows() -> None:
     def row(now: datetime) -> Row:
         return rows.verdict_row(
             verdict, an_execution(), SessionReport(execution_id="e"), suite_revision="1", runner_revision="1", tags=(),
-            decision_key="d", normalizer="n/1", score_keys=[], sweep_id="sweep", now=now,
+            decision_key="d", normalizer="n/1", scores_key="s", scores=[], sweep_id="sweep", now=now,
         )  # fmt: skip
 
     assert row(NOON)["verdict_id"] != row(NOON + timedelta(microseconds=1))["verdict_id"]

@@ -16,8 +16,9 @@ from pydantic import Field, Strict
 from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import SessionReport, is_spoken
 from eval_pipeline.reports.model import Turn as SessionTurn
+from eval_pipeline.scores.concurrently import concurrently
 from eval_pipeline.scores.decide import counts, weighted_mean
-from eval_pipeline.scores.evaluate import EVALUATORS, GraderUse, build, concurrently
+from eval_pipeline.scores.evaluate import EVALUATORS, GraderUse, build
 from eval_pipeline.scores.evaluators import AnyText
 from eval_pipeline.scores.evaluators.composite import apply_gate
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure

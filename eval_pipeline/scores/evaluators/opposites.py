@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eval_pipeline.scores.evaluate import EVALUATORS, negate_outcome
+from eval_pipeline.scores.boundary import negate_outcome
+from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import budgets, contains, execution_metrics, regex, trajectory, whole_text
 from eval_pipeline.scores.model import Outcome, Subject
 

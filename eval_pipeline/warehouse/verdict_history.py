@@ -1,0 +1,119 @@
+"""Why verdicts became others: the query that finds changes, and the view that names their causes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.store import Warehouse
+
+_CHANGES = """
+    INSERT INTO verdict_changes
+    SELECT verdict_id, previous_id, suite, runner, case_id, repetition, from_status, status, from_score, score,
+           decided_at, sweep_id
+    FROM (
+        SELECT verdict_id, suite, runner, case_id, repetition, status, score, decided_at, sweep_id,
+               lag(verdict_id) OVER plan AS previous_id, lag(status) OVER plan AS from_status,
+               lag(score) OVER plan AS from_score
+        FROM (SELECT * FROM verdicts {pairs} QUALIFY row_number() OVER (
+            PARTITION BY suite, runner, case_id, repetition, sweep_id ORDER BY decided_at DESC, verdict_id DESC) = 1)
+        WINDOW plan AS (PARTITION BY suite, runner, case_id, repetition ORDER BY decided_at, verdict_id)) v
+    WHERE previous_id IS NOT NULL
+      AND (from_status <> status OR (from_score IS NULL) <> (score IS NULL) OR abs(from_score - score) > 1e-9)
+      AND verdict_id NOT IN (SELECT verdict_id FROM verdict_changes)"""
+STORED_CHANGES = _CHANGES.format(pairs="")
+"""Records the changes among all stored verdicts: a statement of a migration."""
+
+
+def record_changes(warehouse: Warehouse, pairs: Sequence[PairKey]) -> None:
+    """Record the changes among the stored verdicts of pairs; those that are recorded stay as they are."""
+    if not pairs:
+        return
+    query = _CHANGES.format(pairs="WHERE (suite, runner) IN (SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]))")
+    with warehouse.transaction() as connection:
+        connection.execute(query, [[pair.suite for pair in pairs], [pair.runner for pair in pairs]])
+
+
+_SPEC = """md5(concat_ws(chr(30), e.type, e.version, e.arguments::VARCHAR, e.negated::VARCHAR, e.weight::VARCHAR,
+                   coalesce(e.minimum::VARCHAR, ''), coalesce(e.failure_class, ''), coalesce(e.files::VARCHAR, '')))"""
+_SIDE = """
+        SELECT c.verdict_id AS change_id, v.suite, v.runner, unnest(v.score_keys) AS spec_key,
+               unnest(range(len(v.score_keys))) AS position
+        FROM verdict_changes c JOIN verdicts v ON v.verdict_id = c.{verdict}"""
+_SPECS = """
+        SELECT s.change_id, s.spec_key, e.evaluator, {spec} AS spec, e.spec_key IS NULL AS unrecorded,
+               coalesce(e.graders::VARCHAR, '') AS graders, coalesce(e.reads::VARCHAR, '') AS reads,
+               coalesce(e.pass_mark, '') AS pass_mark,
+               row_number() OVER (PARTITION BY s.change_id, e.evaluator ORDER BY s.position) AS number
+        FROM ({side}) s LEFT JOIN evaluator_specs e
+            ON e.suite = s.suite AND e.runner = s.runner AND e.spec_key = s.spec_key"""
+_BEFORE = _SPECS.format(spec=_SPEC, side=_SIDE.format(verdict="previous_id"))
+_AFTER = _SPECS.format(spec=_SPEC, side=_SIDE.format(verdict="verdict_id"))
+_INPUT = """json_merge_patch(coalesce({}.identity, '{{}}'), '{{"fallback": null}}')::VARCHAR"""
+
+CAUSES = f"""
+    WITH before AS ({_BEFORE}),
+    after AS ({_AFTER}),
+    compared AS (
+        SELECT change_id, bool_or(a.spec IS DISTINCT FROM b.spec) AS evaluator,
+               bool_or(a.graders <> b.graders) AS grader, bool_or(a.reads <> b.reads) AS read,
+               bool_or(a.pass_mark <> b.pass_mark) AS pass_mark,
+               string_agg(DISTINCT CASE WHEN a.spec_key IS DISTINCT FROM b.spec_key THEN evaluator END, ', ')
+                   AS evaluators,
+               bool_or((a.unrecorded OR b.unrecorded) AND a.spec_key IS DISTINCT FROM b.spec_key) AS unrecorded
+        FROM before b FULL JOIN after a USING (change_id, evaluator, number)
+        WHERE change_id IN (SELECT change_id FROM before) AND change_id IN (SELECT change_id FROM after)
+        GROUP BY change_id),
+    facts AS (
+        SELECT c.*, f.execution_id AS from_execution_id, t.execution_id AS to_execution_id,
+               f.threshold AS from_threshold, t.threshold AS to_threshold, t.failure_class, t.reason,
+               f.verdict_id IS NULL AS deleted, f.execution_id <> t.execution_id AS answered, s.evaluators,
+               coalesce(s.unrecorded, false) AS unrecorded,
+               coalesce(s.evaluator AND NOT s.unrecorded, false) AS evaluator, coalesce(s.grader, false) AS grader,
+               f.threshold <> t.threshold OR coalesce(s.pass_mark, false) AS threshold,
+               f.execution_id <> t.execution_id AND f.runner_revision <> t.runner_revision AS other_runner,
+               coalesce(s.read, false) OR coalesce(cf.expected_fail <> ct.expected_fail, false) OR (
+                   f.execution_id <> t.execution_id AND coalesce(
+                       {_INPUT.format("fe")} <> {_INPUT.format("te")}, false)) AS other_case,
+               f.normalizer <> t.normalizer AS normalizer, f.suite_revision <> t.suite_revision AS suite_changed,
+               f.status = 'error' AND f.decision_key = t.decision_key AS ungraded
+        FROM verdict_changes c JOIN verdicts t ON t.verdict_id = c.verdict_id
+        LEFT JOIN verdicts f ON f.verdict_id = c.previous_id
+        LEFT JOIN compared s ON s.change_id = c.verdict_id
+        LEFT JOIN target_executions fe ON fe.execution_id = f.execution_id
+        LEFT JOIN target_executions te ON te.execution_id = t.execution_id
+        LEFT JOIN cases cf ON cf.suite = f.suite AND cf.suite_revision = f.suite_revision AND cf.case_id = f.case_id
+        LEFT JOIN cases ct ON ct.suite = t.suite AND ct.suite_revision = t.suite_revision AND ct.case_id = t.case_id)
+    SELECT verdict_id, previous_id, suite, runner, case_id, repetition, from_status, to_status, from_score, to_score,
+           coalesce(nullif(concat_ws(', ', CASE WHEN other_case THEN 'case' END,
+                                     CASE WHEN other_runner THEN 'runner' END,
+                                     CASE WHEN answered AND NOT other_case AND NOT other_runner THEN 'new answer' END,
+                                     CASE WHEN evaluator THEN 'evaluator' END, CASE WHEN grader THEN 'grader' END,
+                                     CASE WHEN threshold THEN 'threshold' END,
+                                     CASE WHEN normalizer THEN 'normalizer' END), ''),
+                    CASE WHEN deleted OR unrecorded THEN 'not recorded' WHEN ungraded THEN 'graded again'
+                         WHEN suite_changed THEN 'suite' ELSE 'scored again' END) AS cause,
+           evaluators, from_threshold, to_threshold, failure_class, reason, from_execution_id, to_execution_id,
+           changed_at, sweep_id
+    FROM facts ORDER BY changed_at DESC, suite, runner, case_id, repetition"""
+
+STALE_PAIRS = """
+    SELECT c.suite, c.runner, 'suite' AS reason, c.suite_plans::BIGINT AS plans, c.finished_at, c.sweep_id
+    FROM current_pairs c JOIN (
+        SELECT suite, arg_max(suite_revision, loaded_at) AS newest FROM suites GROUP BY suite) s ON s.suite = c.suite
+    WHERE s.newest <> c.suite_revision
+    UNION ALL
+    SELECT c.suite, c.runner, 'runner', c.suite_plans::BIGINT, c.finished_at, c.sweep_id
+    FROM current_pairs c JOIN (
+        SELECT runner, arg_max(runner_revision, used_at) AS newest FROM runners GROUP BY runner) r
+        ON r.runner = c.runner
+    WHERE r.newest <> c.runner_revision
+    UNION ALL
+    SELECT c.suite, c.runner, 'not carried out', s.missing, c.finished_at, c.sweep_id
+    FROM current_pairs c JOIN pair_statistics s ON s.statistics_id = c.statistics_id WHERE s.missing > 0
+    UNION ALL
+    SELECT c.suite, c.runner, 'did not complete', count(*), any_value(c.finished_at), any_value(c.sweep_id)
+    FROM current_verdicts v JOIN current_pairs c ON c.suite = v.suite AND c.runner = v.runner
+    JOIN target_executions e ON e.execution_id = v.execution_id
+    WHERE v.status = 'error' AND NOT e.completed GROUP BY c.suite, c.runner
+    ORDER BY ALL"""

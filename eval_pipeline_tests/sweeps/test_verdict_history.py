@@ -1,0 +1,229 @@
+"""Why verdicts become others, what does not score anew, and what graders cost."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.plan import plan_sweep
+from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
+
+Change = Callable[[ProjectFolder], object]
+JUDGE = """
+import json
+import pathlib
+
+HERE = pathlib.Path(__file__).parent
+
+
+def judge(prompt, value=0.9):
+    with (HERE / "judged.txt").open("a") as log:
+        log.write("asked\\n")
+    key = prompt.split('"key": "')[1].split('"')[0]
+    reply = {"output": json.dumps({"key": key, "score": value, "reason": "so"})}
+    return reply if "free" in prompt else {**reply, "cost_usd": 0.5}
+"""
+GRADED = {"type": "llm-grader", "name": "judge"}
+LOW = {"threshold": 0.5}
+TWO = contains("2", name="two")
+HALF = (TWO, contains("9", name="nine"))
+CAUSES = "SELECT cause, evaluators, from_status, to_status FROM verdict_causes"
+
+
+def judge_entry(value: float = 0.9) -> dict[str, Any]:
+    function = {"function": "judge:judge", "arguments": {"value": value}, "isolation": "in-process"}
+    return {"name": "judge", "adapter": "python", **function, "model": f"model-{value}", "retries": 0}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, empty_warehouse: Path) -> ProjectFolder:
+    made = make_project(tmp_path / "project")
+    made.data.mkdir()
+    shutil.copyfile(empty_warehouse, made.data / empty_warehouse.name)
+    (made.root / "judge.py").write_text(JUDGE)
+    made.write_runners(a_runner_entry(), judge_entry())
+    made.write_suite(a_test("a", *HALF), execution=LOW)
+    return made
+
+
+def graded(folder: ProjectFolder, **fields: Any) -> None:
+    folder.write_suite(a_test("a", TWO, GRADED | fields))
+
+
+def sweep(folder: ProjectFolder, **options: Any) -> tuple[int, int, int]:
+    """Executed, rescored and updated plans of the runner."""
+    counts = folder.sweep(grader="judge", **options)
+    return counts.executed, counts.rescored, counts.updated
+
+
+def judged(folder: ProjectFolder) -> int:
+    log = folder.root / "judged.txt"
+    return len(log.read_text().split()) if log.exists() else 0
+
+
+EDITS: dict[str, tuple[Change, dict[str, Any], tuple[str, str | None]]] = {
+    "case": (lambda folder: folder.write_suite(a_test("a", *HALF, text="no"), execution=LOW), {},
+             ("case", None)),
+    "runner": (lambda folder: folder.write_runners(a_runner_entry(model="m"), judge_entry()), {}, ("runner", None)),
+    "answer": (lambda folder: None, {"refresh": "all"}, ("new answer", None)),
+    "evaluator": (
+        lambda folder: folder.write_suite(a_test("a", contains("8", name="two"), HALF[1]), execution=LOW),
+        {}, ("evaluator", "two"),
+    ),
+    "weight": (
+        lambda folder: folder.write_suite(a_test("a", HALF[0], HALF[1] | {"weight": 3}), execution=LOW),
+        {}, ("evaluator", "nine"),
+    ),
+    "threshold": (lambda folder: folder.write_suite(a_test("a", *HALF), execution={"threshold": 0.9}), {},
+                  ("threshold", None)),
+    "threshold-and-evaluator": (
+        lambda folder: folder.write_suite(a_test("a", HALF[0], contains("8", name="x")), execution={"threshold": 0.9}),
+        {}, ("evaluator, threshold", "nine, x"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("edit", "options", "expected"), EDITS.values(), ids=EDITS)
+def test_a_changed_verdict_names_its_cause(
+    folder: ProjectFolder, edit: Change, options: dict[str, Any], expected: tuple[str, str | None]
+) -> None:
+    sweep(folder)
+    edit(folder)
+    folder.write_answers(a="no")
+
+    sweep(folder, **options)
+
+    ((cause, evaluators, *statuses),) = folder.ask(CAUSES)
+    assert (cause, ", ".join(sorted((evaluators or "").split(", "))) or None) == expected
+    assert statuses == ["passed", "failed"]
+
+
+def test_another_model_of_a_grader_is_the_cause_of_another_verdict(folder: ProjectFolder) -> None:
+    graded(folder)
+    sweep(folder)
+    folder.write_runners(a_runner_entry(), judge_entry(0.1))
+
+    assert sweep(folder) == (0, 1, 0)
+
+    assert folder.ask(CAUSES) == [("grader", "judge", "passed", "failed")]
+    models = folder.ask("SELECT graders->>'$[0].model' FROM evaluator_specs WHERE type = 'llm-grader' ORDER BY used_at")
+    assert models == [("model-0.9",), ("model-0.1",)]
+
+
+def test_a_verdict_that_stays_the_same_is_no_change(folder: ProjectFolder) -> None:
+    sweep(folder)
+    sweep(folder)
+    sweep(folder, refresh="all")
+
+    assert folder.ask("SELECT * FROM verdict_changes") == []
+
+
+RELABELED: dict[str, Callable[[ProjectFolder], None]] = {
+    "weight": lambda folder: graded(folder, weight=3),
+    "name": lambda folder: graded(folder, name="another"),
+    "gate": lambda folder: graded(folder, required=0.2),
+    "order": lambda folder: folder.write_suite(a_test("a", GRADED, TWO)),
+    "threshold-of-the-suite": lambda folder: folder.write_suite(a_test("a", TWO, GRADED), execution=LOW),
+}
+
+
+@pytest.mark.parametrize("edit", RELABELED.values(), ids=RELABELED)
+def test_names_weights_gates_and_thresholds_score_nothing_anew(
+    folder: ProjectFolder, edit: Callable[[ProjectFolder], None]
+) -> None:
+    graded(folder)
+    sweep(folder)
+    edit(folder)
+
+    assert sweep(folder) == (0, 0, 1)
+
+    assert judged(folder) == 1
+    assert sweep(folder) == (0, 0, 0)
+
+
+def test_a_new_weight_is_in_the_verdict_and_its_score(folder: ProjectFolder) -> None:
+    folder.write_suite(a_test("a", *HALF), execution=LOW)
+    sweep(folder)
+    folder.write_suite(a_test("a", HALF[0], HALF[1] | {"weight": 3}), execution=LOW)
+
+    sweep(folder)
+
+    assert folder.ask("SELECT score FROM current_verdicts") == [(0.25,)]
+    assert folder.ask("SELECT evaluator, weight FROM current_scores ORDER BY 1") == [("nine", 3.0), ("two", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "evaluator", "cost"),
+    [("2 apples", GRADED, 0.5), ("2 free apples", GRADED, None), ("2 apples", contains("2"), 0.0)],
+    ids=["known", "unknown", "no-grader"],
+)
+def test_what_graders_cost_has_a_column_of_its_own(
+    folder: ProjectFolder, text: str, evaluator: dict[str, Any], cost: float | None
+) -> None:
+    folder.write_suite(a_test("a", evaluator, text=text))
+    sweep(folder)
+    folder.session().store.update_leaderboards()
+
+    tables = ("current_scores", "current_verdicts", "pair_statistics", "leaderboard", "leaderboard_overall")
+    costs = {table: folder.ask(f"SELECT grading_cost_usd FROM {table}") for table in tables}
+    assert costs == {table: [(cost,)] for table in tables}
+    assert folder.ask("SELECT cost_usd, grading_cost_usd FROM cost_by_runner") == [(None, cost)]
+
+
+def test_a_stored_reply_costs_nothing_again(folder: ProjectFolder) -> None:
+    graded(folder)
+    sweep(folder)
+    graded(folder, weight=2)
+    sweep(folder)
+
+    assert folder.ask("SELECT grading_cost_usd FROM cost_by_runner") == [(0.5,)]
+    assert folder.ask("SELECT grading_cost_usd FROM current_verdicts") == [(0.5,)]
+
+
+PLANNED: dict[str, tuple[Change, dict[str, int], dict[str, int]]] = {
+    "argument": (
+        lambda folder: folder.write_suite(a_test("a", contains("3", name="two"), GRADED)),
+        {"changed evaluator 'two' (arguments)": 1}, {},
+    ),
+    "grader": (
+        lambda folder: folder.write_runners(a_runner_entry(), judge_entry(0.1)),
+        {"changed evaluator 'judge' (grader)": 1}, {},
+    ),
+    "criteria": (
+        lambda folder: folder.write_suite(a_test("a", TWO, GRADED, criteria="Be kind")),
+        {"changed evaluator 'judge' (fields of the case that it reads)": 1}, {},
+    ),
+    "added-and-left-out": (
+        lambda folder: folder.write_suite(a_test("a", GRADED, {"type": "equals", "name": "same", "value": "2"})),
+        {"new evaluator 'same', evaluator 'two' left out": 1}, {},
+    ),
+    "weight": (lambda folder: graded(folder, weight=3), {}, {"changed evaluator 'judge' (weight)": 1}),
+    "name": (lambda folder: graded(folder, name="jury"), {}, {"changed evaluator 'jury' (name)": 1}),
+    "threshold": (
+        lambda folder: folder.write_suite(a_test("a", TWO, GRADED), execution=LOW),
+        {}, {"changed threshold": 1},
+    ),
+    "tags": (
+        lambda folder: folder.write_suite(a_test("a", TWO, GRADED, tags=["t"])),
+        {}, {"changed tags": 1},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("edit", "again", "updated"), PLANNED.values(), ids=PLANNED)
+def test_a_plan_says_why_answers_are_scored_again_and_why_verdicts_are_updated(
+    folder: ProjectFolder, edit: Change, again: dict[str, int], updated: dict[str, int]
+) -> None:
+    graded(folder)
+    sweep(folder)
+    edit(folder)
+
+    (plan,) = plan_sweep(folder.session(), [PairKey("sums", "echo")], SweepOptions(grader="judge"))
+
+    assert (plan.rescore_reasons, plan.update_reasons) == (again, updated)
