@@ -112,7 +112,7 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         selected = _or_fail(lambda: select_pairs(session, [pair_key(key) for key in keys], options))
         for warning in selected.warnings:
             context.log.warning(escape_controls(warning))
-        report_inputs(context.instance, selected.pairs)
+        report_inputs(context.instance, session, selected.pairs, options)
         unusable = _still_requested(context, session, selected.unusable)
         reporter = PairReporter(context, session, keys, unusable, options.cases)
         if selected.pairs:

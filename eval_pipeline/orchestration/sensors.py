@@ -13,6 +13,7 @@ from eval_pipeline.orchestration.partitions import SUITES, partition_requests
 from eval_pipeline.orchestration.run_processes import end_dead_runs
 from eval_pipeline.orchestration.versions import input_events
 from eval_pipeline.parsing.visible import escape_controls
+from eval_pipeline.sweeps.options import LaunchOptions
 from eval_pipeline.sweeps.project_contents import read_project, usable_pairs
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.retirement import retire_vanished
@@ -46,7 +47,8 @@ def discover_suites(session: ProjectSession) -> dg.SensorDefinition:
             session.store.update_leaderboards()
             session.warehouse.publish()
         requests = partition_requests(context.instance, contents)
-        reported = list(input_events(context.instance, usable_pairs(session, contents)))
+        options = LaunchOptions().resolve(session.project.defaults)
+        reported = list(input_events(context.instance, session, usable_pairs(session, contents), options))
         if not (changed or requests or reported):
             return dg.SkipReason("; ".join(contents.problems) or "suites unchanged")
         session.store.store_suites(changed)

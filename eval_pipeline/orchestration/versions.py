@@ -1,19 +1,24 @@
 """Data versions: what each asset of a pair is made from. By them the UI shows which partitions are stale, and why.
 
 `plans` and `evaluators` are external assets that no run makes. The sensor and every sweep report their versions, so
-that an edited evaluator makes scores stale and not executions. Dagster compares versions partition by partition where
-both sides have the same partitions; those of `suites` differ.
+that an edited evaluator makes scores stale and not executions. The versions are the identities that a sweep decides
+by. Dagster compares versions partition by partition where both sides have the same partitions; those of `suites`
+differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
 from eval_pipeline.orchestration.partitions import partition_key
 from eval_pipeline.orchestration.sqlite_storage import events_together, newest_storage_id
-from eval_pipeline.sweeps.pairs import Pair, plans_version
+from eval_pipeline.sweeps.input_versions import InputVersions
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.sweep import make_graders
 
 PLANS, EVALUATORS = INPUTS = ("plans", "evaluators")
 UPSTREAM: dict[str, tuple[str, ...]] = {
@@ -27,6 +32,7 @@ UPSTREAM: dict[str, tuple[str, ...]] = {
 _HAS_DOWNSTREAM = frozenset(upstream for assets in UPSTREAM.values() for upstream in assets)
 CODE_VERSION = "1"
 _VERSION = "dagster/data_version"
+_CURSOR = "eval_pipeline/inputs/"
 
 
 def provenance(data_version: str) -> dict[str, str]:
@@ -88,22 +94,27 @@ def _event_type(asset: str) -> dg.DagsterEventType:
 
 
 def input_events(
-    instance: dg.DagsterInstance, pairs: Sequence[Pair]
+    instance: dg.DagsterInstance, session: ProjectSession, pairs: Sequence[Pair], options: SweepOptions
 ) -> Iterator[dg.AssetObservation | dg.AssetMaterialization]:
-    """Yield the events of pairs whose plans or evaluators are not the newest reported ones.
+    """Yield the events of pairs whose plans or evaluators, under these options, are not the newest reported ones.
 
     Dagster reads the version of an external asset from observations, and the colour of its partitions from
     materializations.
     """
-    newest = NewestEvents(instance, [partition_key(pair.name) for pair in pairs])
-    for pair in pairs:
-        key, ready = partition_key(pair.name), pair.ready
-        plans = newest.version(PLANS, key) or ""
-        if plans.startswith(pair.revision[:16]) and newest.version(EVALUATORS, key) == ready.data_version:
-            continue  # the version of the plans costs time, and nothing that it is made from has changed
+    keys = [partition_key(pair.name) for pair in pairs]
+    newest, storage = NewestEvents(instance, keys), instance.daemon_cursor_storage
+    graders = make_graders(options, session.warehouse, session.runner)
+    known = storage.get_cursor_values({_CURSOR + key for key in keys})
+    for key, pair in zip(keys, pairs, strict=True):
+        inputs, ready = InputVersions(pair, options, graders), pair.ready
+        reported = {asset: newest.version(asset, key) for asset in INPUTS}
+        if known.get(_CURSOR + key) == _cursor(inputs, reported):
+            continue  # the versions cost time, and nothing that they are made from has changed
+        storage.set_cursor_values({_CURSOR + key: _cursor(inputs, inputs.by_asset())})
+        if reported == inputs.by_asset():
+            continue
         names = {"suite": ready.suite.name, "runner": pair.runner.name}
-        versions = {PLANS: plans_version(pair), EVALUATORS: ready.data_version}
-        for asset, version in versions.items():
+        for asset, version in inputs.by_asset().items():
             metadata = {**names, "suite_revision": ready.suite.revision[:16], "runner_revision": pair.revision[:16]}
             tags = {**names, _VERSION: version}
             # The leaderboards' step points at the newest materialization; an observation after it would look newer.
@@ -111,8 +122,16 @@ def input_events(
             yield dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags)
 
 
-def report_inputs(instance: dg.DagsterInstance, pairs: Sequence[Pair]) -> None:
+def _cursor(inputs: InputVersions, versions: Mapping[str, str | None]) -> str:
+    """Return what is remembered of a pair whose inputs are reported: what they were made from, and their versions. A
+    report that was lost is found by the versions."""
+    return " ".join([inputs.token, *(versions[asset] or "" for asset in INPUTS)])
+
+
+def report_inputs(
+    instance: dg.DagsterInstance, session: ProjectSession, pairs: Sequence[Pair], options: SweepOptions
+) -> None:
     """Report what a sweep is about to be made from."""
     with events_together(instance):
-        for event in input_events(instance, pairs):
+        for event in input_events(instance, session, pairs, options):
             instance.report_runless_asset_event(event)

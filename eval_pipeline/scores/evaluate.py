@@ -263,7 +263,7 @@ class EvaluatorSet:
 
     def _key(self, spec: EvaluatorSpec, case: Case) -> str:
         class_ = EVALUATORS.find(spec.type)
-        if class_ is None or id(spec) in self._built or not _is_decided_by_spec(class_):
+        if class_ is None or id(spec) in self._built or not is_decided_by_spec(class_):
             return self._bind(spec, case).key
         return spec_key(spec, class_, case, _NO_CONTENT)
 
@@ -296,8 +296,8 @@ class EvaluatorSet:
 
 
 @cache
-def _is_decided_by_spec(class_: type[AnyEvaluator]) -> bool:
-    """Whether the keys of an evaluator need nothing but its spec and its class: no files, no graders, and constants."""
+def is_decided_by_spec(class_: type[AnyEvaluator]) -> bool:
+    """Return whether the keys of an evaluator need nothing but its spec and its class: no files, no graders."""
     constants = isinstance(class_.version, str) and isinstance(class_.reads, tuple)
     return constants and not hasattr(class_, "content") and not hasattr(class_, "grade")
 
@@ -320,7 +320,7 @@ def _build_with_content(
     spec: EvaluatorSpec, folder: Path, revision_of: GraderRevision, contents: dict[bytes, Mapping[str, str]]
 ) -> _Built:
     evaluator = build(spec)
-    if _is_decided_by_spec(type(evaluator)):
+    if is_decided_by_spec(type(evaluator)):
         return spec, evaluator, _NO_CONTENT
     content = dict(_content_once(spec, evaluator, folder, contents))
     if requires_client(evaluator):

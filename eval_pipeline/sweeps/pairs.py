@@ -3,7 +3,6 @@ defaults together make of a setting. Values only; what happens to each plan is d
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -193,12 +192,3 @@ def requested_pairs(
     for runner in runners:
         if next(pair_cases(ready.suite, runner, selected, any_runner=any_runner), None) is not None:
             yield PairKey(ready.suite.name, runner.name)
-
-
-def plans_version(pair: Pair) -> str:
-    """Return the version of what a pair's runner is and is given: it changes when any plan of the pair does."""
-    keys = hashlib.sha256()
-    suite, identity = pair.ready.suite, pair.runner_identity
-    for plan in plan_pair(suite, pair.runner, identity, any_runner=True, content_of=pair.content_of):
-        keys.update(plan.key.encode())
-    return f"{pair.revision[:16]}-{keys.hexdigest()[:16]}"

@@ -1,0 +1,75 @@
+"""The versions of what a pair's executions and scores are made from: the identities that a sweep decides by, so that
+whoever compares versions finds exactly what a sweep would carry out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.executions.planning import pair_cases, plan_pair
+from eval_pipeline.fingerprints import canonical_json, fingerprint
+from eval_pipeline.reports.normalize import prices_key
+from eval_pipeline.scores.evaluate import EVALUATORS, is_decided_by_spec
+from eval_pipeline.suites.case_list import traits_of
+from eval_pipeline.sweeps.decisions import pair_rules
+from eval_pipeline.sweeps.grading import Graders
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.pairs import Pair, repetitions_of_case, threshold_of
+
+
+@dataclass(frozen=True)
+class InputVersions:
+    """The versions of a pair's inputs under these options."""
+
+    pair: Pair
+    options: SweepOptions
+    graders: Graders
+
+    @cached_property
+    def plans(self) -> str:
+        """The version of what the runner is and is given: it changes when any plan of the pair does."""
+        keys = hashlib.sha256()
+        pair = self.pair
+        planned = plan_pair(
+            pair.ready.suite,
+            pair.runner,
+            pair.runner_identity,
+            repetitions=lambda case: repetitions_of_case(pair, case, self.options),
+            any_runner=True,
+            content_of=pair.content_of,
+        )
+        for plan in planned:
+            keys.update(plan.key.encode())
+        return f"{pair.revision[:16]}-{keys.hexdigest()[:16]}"
+
+    @cached_property
+    def evaluators(self) -> str:
+        """The version of what answers are scored with: it changes when any verdict would be decided otherwise."""
+        digest = hashlib.sha256(canonical_json(prices_key(self.pair.runner.prices)))
+        rules = pair_rules(self.pair, self.options, self.graders)
+        try:
+            for case in pair_cases(self.pair.ready.suite, self.pair.runner, any_runner=True):
+                digest.update(canonical_json([case.id, rules.decision_key_of(case), case.tags]))
+        except InputError:  # an evaluator without a usable grader: the run reports it
+            return self.pair.ready.data_version
+        return digest.hexdigest()[:32]
+
+    @cached_property
+    def token(self) -> str:
+        """A hash that changes whenever a version may: cheap where evaluators need neither files nor graders."""
+        settings = [self.options.repetitions, self.options.defaults.repetitions, threshold_of(self.pair, self.options)]
+        more = prices_key(self.pair.runner.prices) if self._is_cheap else self.evaluators
+        revisions = [self.pair.ready.suite.revision, self.pair.revision]
+        return fingerprint([*revisions, *settings, more])[:32]
+
+    @property
+    def _is_cheap(self) -> bool:
+        classes = map(EVALUATORS.find, traits_of(self.pair.ready.suite.cases).evaluator_types)
+        return all(class_ is not None and is_decided_by_spec(class_) for class_ in classes)
+
+    def by_asset(self) -> Mapping[str, str]:
+        """Return the versions by the name of the input."""
+        return {"plans": self.plans, "evaluators": self.evaluators}
