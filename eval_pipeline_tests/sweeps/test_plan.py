@@ -64,7 +64,7 @@ SITUATIONS: dict[str, tuple[Change, dict[str, Any], dict[str, int]]] = {
         lambda folder: folder.write_suite(*CASES, execution={"target": "other"}),
         {"any_runner": True}, says(3, 2, 1, 0),
     ),
-    "scores-only": (nothing, {"stages": STAGES[1:], "threshold": 0.1}, says(3, 0, 0, 2)),
+    "scores-only": (nothing, {"stages": STAGES[1:], "threshold": 0.1}, says(3, 0, 0, 0)),
     "executions-only": (nothing, {"stages": STAGES[:1], "threshold": 0.1}, says(3, 2, 1, 0)),
     "case-without-cache": (
         lambda folder: folder.write_suite(a_test("a", tags=["t"], execution={"cache": False}), *CASES[1:]),
