@@ -173,17 +173,25 @@ class WorkerProcess:
     def _read(self) -> str:
         """Read until the connection or the process ends; return how it ended. Raises ValueError for what is no message,
         or is larger than what the calls under way may return: nothing of it is kept."""
-        while (header := self._receive(HEADER.size)) is not None:
-            head_size, body_size = HEADER.unpack(header)
-            most = _BYTES_OF_CHARACTER * self.most_bytes + MOST_OTHER_BYTES
-            if head_size > MOST_HEAD_BYTES or body_size > most:
-                raise ValueError(f"a message of {(head_size + body_size) / 1e6:,.0f} MB")
-            content = self._receive(head_size)
-            body = self._receive(body_size)
-            if content is None or body is None:
-                break
-            self._received(self, _head_of(content), body)
+        while self._read_message():
+            pass  # nothing of a message is kept while the next one is waited for: it may be large
         return self._exit()
+
+    def _read_message(self) -> bool:
+        """Read one message and pass it on; return whether there was one."""
+        header = self._receive(HEADER.size)
+        if header is None:
+            return False
+        head_size, body_size = HEADER.unpack(header)
+        most = _BYTES_OF_CHARACTER * self.most_bytes + MOST_OTHER_BYTES
+        if head_size > MOST_HEAD_BYTES or body_size > most:
+            raise ValueError(f"a message of {(head_size + body_size) / 1e6:,.0f} MB")
+        content = self._receive(head_size)
+        body = self._receive(body_size)
+        if content is None or body is None:
+            return False
+        self._received(self, _head_of(content), body)
+        return True
 
     def _receive(self, size: int) -> bytearray | None:
         """Return so many bytes; None when the connection or the process ends before."""

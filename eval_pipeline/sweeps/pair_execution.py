@@ -177,6 +177,12 @@ class PairExecution:
         if plan.key in self.recorder.first_answers:
             self.ledger.retried.append(execution.execution_id)
         self._context.observer.execution_stored(plan)
+        status = await self._evaluate(plan, execution)
+        self.recorder.journal.ingest_when_large()  # the report of a large answer is not in memory any more
+        return SinkResult(passed=status is None or status.as_expected)
+
+    async def _evaluate(self, plan: Plan, execution: Execution) -> Status | None:
+        """Normalize, score and settle an execution; return its status, None when it is not scored."""
         stages = self._options.stages
         report = self._scorer.report(execution, plan.case) if NORMALIZE in stages else None
         status, spent = None, costs.of_execution(execution, report, self.pair.runner)
@@ -186,8 +192,7 @@ class PairExecution:
             spent = costs.together(spent, grading)
         self._settle(plan, execution, report, status, spent)
         self.ledger.finish(status, report)
-        self.recorder.journal.ingest_when_large()
-        return SinkResult(passed=status is None or status.as_expected)
+        return status
 
     def _keep_fallback(self, plan: Plan, execution: Execution, stored: StoredExecution) -> SinkResult:
         """Count the stored answer of a fallback, because the runner is still down."""

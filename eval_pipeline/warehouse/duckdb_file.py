@@ -28,6 +28,7 @@ from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.attached import attached
 from eval_pipeline.warehouse.columns import Row, Table
+from eval_pipeline.warehouse.long_lines import LONG_LINE_BYTES, cut_torn_line, longest_line
 from eval_pipeline.warehouse.migrations import IN_UTC, MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.publishing import (
     STORAGE_VERSION,
@@ -52,7 +53,6 @@ LOCK_SILENT_S = 1.0
 """How long another process may write before a wait for it is reported: most waits are over by then."""
 _UNUSABLE = frozenset("?\\")
 """DuckDB looks for its log before the first `?` of a path, and takes a backslash for a slash."""
-LONG_LINE_BYTES = 2**20
 LINE_BYTES = 2**20
 """The shortest line limit of a reader; DuckDB allocates a multiple of it."""
 
@@ -176,7 +176,8 @@ class DuckDBWarehouse:
                 longest = longest_line(path)
                 if roomy or longest > LONG_LINE_BYTES:
                     _make_room(connection, self.memory_mb, path.stat().st_size, longest)
-                _replace(connection, BY_NAME[name], _reader(BY_NAME[name], path, longest, exact=exact))
+                source = _reader(BY_NAME[name], path, longest, exact=exact)
+                _replace(connection, BY_NAME[name], source, read_twice=longest > LONG_LINE_BYTES)
 
     @private_files()
     def write(self, table: str, rows: Iterable[Row]) -> None:
@@ -352,31 +353,6 @@ def _committed(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def cut_torn_line(path: Path) -> None:
-    """Truncate the file after its last newline: the rest is an incomplete line of a killed writer."""
-    with path.open("rb+") as file:
-        size = file.seek(0, os.SEEK_END)
-        at = size
-        while at > 0:
-            step = min(65_536, at)
-            file.seek(at - step)
-            newline = file.read(step).rfind(b"\n")
-            if newline >= 0:
-                file.truncate(at - step + newline + 1)
-                return
-            at -= step
-        file.truncate(0)
-
-
-def longest_line(path: Path) -> int:
-    """Return the bytes of the longest line; for a small file its size, without reading it."""
-    size = path.stat().st_size
-    if size <= LONG_LINE_BYTES:
-        return size
-    with path.open("rb") as file:
-        return max(map(len, file), default=0)
-
-
 def _make_room(connection: duckdb.DuckDBPyConnection, usual_mb: int, bytes_: int, longest: int) -> None:
     """Raise the memory limit for long lines: DuckDB holds two copies of a line, and a batch of lines."""
     megabytes = usual_mb + 4 * bytes_ // 2**20 + 8 * longest // 2**20
@@ -406,12 +382,17 @@ def _no_pattern(path: Path) -> str:
     return "".join(f"[{char}]" if char in "[*?" else char for char in str(path))
 
 
-def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str) -> None:
+def _replace(connection: duckdb.DuckDBPyConnection, table: Table, source: str, *, read_twice: bool = False) -> None:
     """Replace stored rows by incoming rows of the same key. A trailing `position` of a key is ignored: the events of a
-    session, and the members of a score, are replaced together."""
+    session, and the members of a score, are replaced together. `read_twice` makes no copy of the rows on the way."""
     names = table.key[:-1] if table.key[-1] == "position" else table.key
     key = " AND ".join(f'old."{name}" IS NOT DISTINCT FROM new."{name}"' for name in names)
     columns = ", ".join(f'"{name}"' for name in table.column_names)
+    if read_twice:
+        keys = ", ".join(f'"{name}"' for name in names)
+        connection.execute(f'DELETE FROM "{table.name}" AS old USING (SELECT {keys} FROM {source}) AS new WHERE {key}')
+        connection.execute(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM {source}')
+        return
     connection.execute(f"CREATE OR REPLACE TEMP TABLE incoming AS SELECT {columns} FROM {source}")
     connection.execute(f'DELETE FROM "{table.name}" AS old USING incoming AS new WHERE {key}')
     connection.execute(f'INSERT INTO "{table.name}" ({columns}) SELECT {columns} FROM incoming')

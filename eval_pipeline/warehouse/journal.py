@@ -75,12 +75,13 @@ class Journal:
             if table == "verdicts":  # in the transaction that stores them: a kill must not leave an old board for ever
                 self._append("unranked_pairs", {**{name: row.get(name) for name in PAIR_COLUMNS}, "finished": False})
         # Executions first, unbuffered: they cost money and cannot be derived again. fsync is limited to one a second.
-        line = (to_json(row) if table == EVENTS else redact_line(to_json(row))) + b"\n"
+        line = to_json(row) if table == EVENTS else redact_line(to_json(row))
         if table == TABLES[0]:
-            write_line(file, line)
+            write_line(file, line + b"\n")
         else:
             file.write(line)
-        self._bytes += len(line)
+            file.write(b"\n")  # no copy of a line that may be as large as an answer
+        self._bytes += len(line) + 1
         if table == TABLES[0] and time.monotonic() - self._synced_at > SYNC_EVERY_S:
             os.fsync(file.fileno())
             self._synced_at = time.monotonic()

@@ -248,6 +248,7 @@ def report_row(
     )
 
 
+_LONG_TEXT = 1_000_000
 _EVENT_TEXT = ("text", "command", "path", "output", "skill", "message")
 
 
@@ -265,9 +266,32 @@ def event_rows(report: SessionReport, execution: Execution) -> Iterator[Row]:
             text=text(event),
             tool=tool(event),
             ok=ok(event),
-            event=event,
+            event=_stored_event(event, text(event)),
             turn=turn,
         )
+
+
+def _stored_event(event: Event, text: Any) -> Any:
+    """Return what is stored of an event: a very long text is only in its own column."""
+    if not isinstance(text, str) or len(text) <= _LONG_TEXT:
+        return event
+    left_out = _text_field(type(event))
+    return {name: getattr(event, name) for name in event.__dataclass_fields__ if name != left_out} | {
+        "kind": event.kind
+    }
+
+
+def _whole_event(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a stored event."""
+    event: Mapping[str, Any] = row["event"]
+    name = _text_field(EVENT_KINDS[event["kind"]]) if event.get("kind") in EVENT_KINDS else None
+    return event if name is None or name in event or row["text"] is None else {**event, name: row["text"]}
+
+
+def _text_field(cls: type) -> str | None:
+    """Return the field of an event that the column `text` holds."""
+    names = {field.name for field in fields(cls)}
+    return next((name for name in _EVENT_TEXT if name in names), None)
 
 
 _Fact = Callable[[Any], Any]
@@ -276,7 +300,8 @@ _Fact = Callable[[Any], Any]
 def _facts(cls: type) -> tuple[_Fact, _Fact, _Fact]:
     """Return how the columns `text`, `tool` and `ok` are read from an event of this class."""
     names = {field.name for field in fields(cls)}
-    text = next((attrgetter(name) for name in _EVENT_TEXT if name in names), _unknown)
+    named = _text_field(cls)
+    text = attrgetter(named) if named is not None else _unknown
     tool = attrgetter("tool") if "tool" in names else _unknown
     return text, tool, next((read for name, read in _EVENT_OK.items() if name in names), _unknown)
 
@@ -310,7 +335,7 @@ def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -
         started_at=started_at,
         ended_at=ended_at,
         turn_starts=tuple(map(turn_start_from_json, row["turns"] or ())),
-        events=tuple(event_from_json(event["event"]) for event in events),
+        events=tuple(event_from_json(_whole_event(event)) for event in events),
         skills=tuple(
             value_of(DetectedSkill, skill, evidence=tuple(skill["evidence"])) for skill in row["skills"] or ()
         ),

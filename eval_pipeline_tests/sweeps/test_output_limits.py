@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
 import sys
 import time
 import zlib
@@ -235,3 +237,39 @@ def test_a_webhook_has_the_default_limit(folder: ProjectFolder) -> None:
     ((value, reason),) = folder.ask("SELECT value, reason FROM evaluator_scores")
     assert value is None
     assert "the webhook cannot be read: the response exceeds the limit of 64 MB" in reason
+
+
+def test_a_very_long_text_is_stored_once_and_scored_again_as_it_was(folder: ProjectFolder) -> None:
+    folder.write_suite(a_test("a"))
+    sweep_program(folder, "print('2' * 1_100_000)", max_output_mb=2)
+    folder.write_suite(a_test("a", {"type": "regex", "value": "^2+$"}))
+
+    counts = folder.sweep(runner="large")
+
+    assert counts.executed == 0
+    assert folder.ask("SELECT value, reason FROM evaluator_scores WHERE type = 'regex'")[0][0] == 1
+    events = folder.ask("SELECT length(text), event ->> 'kind', event ->> 'text' FROM session_events")
+    assert events == [(1_100_000, "message", None)]
+
+
+@pytest.mark.slow
+def test_an_accepted_answer_takes_at_most_four_times_its_size(tmp_path: Path) -> None:
+    small, large = (peak_mb(tmp_path / str(mb), mb) for mb in (0, 40))
+
+    assert large - small < 4 * 40
+
+
+def peak_mb(folder: Path, mb: int) -> float:
+    """Peak memory of a run in a new folder whose only answer has so many MB."""
+    (folder / "suites").mkdir(parents=True)
+    (folder / "suites/large.json").write_text(json.dumps({"tests": [a_test("a")]}))
+    (folder / "users.py").write_text(f"def answer(prompt): return '2' + 'x' * {mb * MB}\n")
+    runner = {"name": "large", "adapter": "python", "function": "users:answer"}
+    (folder / "runners.yaml").write_text(json.dumps({"runners": [runner]}))
+    command = [sys.executable, "-m", "eval_pipeline_tests.benchmarks.command", "run", "suites"]
+    with (folder / "output").open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, (folder / "output").read_text()
+    return usage.ru_maxrss * 1024 / MB

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 from eval_pipeline.errors import WarehouseError
-from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse, cut_torn_line
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+from eval_pipeline.warehouse.long_lines import cut_torn_line
 from eval_pipeline.warehouse.migrations import MIGRATIONS, Migration
 from eval_pipeline.warehouse.published import answer, open_results, rows_frame
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION, table_statements
