@@ -28,6 +28,7 @@ from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.parsing.redaction import redact_line
 from eval_pipeline.warehouse.attached import attached
 from eval_pipeline.warehouse.columns import Row, Table
+from eval_pipeline.warehouse.engines import opened_file, sql_text
 from eval_pipeline.warehouse.long_lines import LONG_LINE_BYTES, cut_torn_line, longest_line
 from eval_pipeline.warehouse.migrations import IN_UTC, MIGRATIONS, Migration, migrate, schema_version
 from eval_pipeline.warehouse.publishing import (
@@ -87,6 +88,7 @@ class DuckDBWarehouse:
             "memory_limit": f"{self.memory_mb}MB",
             "threads": THREADS,
             "storage_compatibility_version": STORAGE_VERSION,
+            "preserve_insertion_order": False,
         }
 
     def exists(self) -> bool:
@@ -123,18 +125,17 @@ class DuckDBWarehouse:
                 yield self._connection
                 return
             self.folder.mkdir(parents=True, exist_ok=True)
-            with self._locked():
-                self._connection = self._open()
+            with self._locked(), self._open() as connection:
+                self._connection = connection
                 try:
-                    self._check(self._connection)
-                    with _committed(self._connection):
-                        yield self._connection
+                    self._check(connection)
+                    with _committed(connection):
+                        yield connection
                 except duckdb.Error as error:
                     if (damage := damaged(self.path, self.results, error)) is not None:
                         raise damage from error
                     raise
                 finally:
-                    self._connection.close()
                     self._connection = None
 
     @private_files()
@@ -284,7 +285,8 @@ class DuckDBWarehouse:
         finally:
             path.unlink(missing_ok=True)
 
-    def _open(self) -> duckdb.DuckDBPyConnection:
+    @contextmanager
+    def _open(self) -> Iterator[duckdb.DuckDBPyConnection]:
         if self.is_missing():
             raise WarehouseError(
                 f"{self.path} is missing, and {self.results} is there: cp {self.results} {self.path} goes on from what "
@@ -295,14 +297,14 @@ class DuckDBWarehouse:
                 f"DuckDB cannot keep a database in a folder whose path has a `?` or a backslash: {self.path}; name "
                 "another data folder (`data` in the project file, or --data)"
             )
-        try:
-            connection = duckdb.connect(str(self.path), config={**self._config})
-        except duckdb.Error as error:
-            damage = damaged(self.path, self.results, error)
-            raise damage or WarehouseError(f"{self.path} cannot be opened: {error}") from None
-        connection.execute("SET preserve_insertion_order = false")
-        connection.execute(IN_UTC)
-        return connection
+        with ExitStack() as opened:
+            try:
+                connection = opened.enter_context(opened_file(self.path, self._config))
+            except duckdb.Error as error:
+                damage = damaged(self.path, self.results, error)
+                raise damage or WarehouseError(f"{self.path} cannot be opened: {error}") from None
+            connection.execute(IN_UTC)
+            yield connection
 
     def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
         if self._checked:
@@ -327,7 +329,6 @@ def _copy_rows(source: Path, target: Path, migrations: Sequence[Migration], conf
     target.unlink(missing_ok=True)
     connection = duckdb.connect(str(target), config={**config})
     try:
-        connection.execute("SET preserve_insertion_order = false")
         connection.execute(IN_UTC)
         migrate(connection, migrations)
         connection.execute(f"ATTACH {sql_text(str(source))} AS source (READ_ONLY)")
@@ -418,8 +419,3 @@ def _write_answer(connection: duckdb.DuckDBPyConnection, query: str, values: Seq
     connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS {query}", list(values))
     connection.execute(f"COPY answer TO {sql_text(str(path))} (FORMAT parquet)")
     connection.execute("DROP TABLE answer")
-
-
-def sql_text(text: str) -> str:
-    """Return a text as an SQL literal, for places where SQL allows no parameter."""
-    return "'" + text.replace("'", "''") + "'"

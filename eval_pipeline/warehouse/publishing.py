@@ -32,7 +32,7 @@ _DAMAGE = ("Corrupt database", "Could not read enough bytes", "not a valid DuckD
 _USED = """SELECT greatest(block_id, coalesce(list_max(additional_block_ids), -1)) AS block_id
            FROM pragma_storage_info('{}') WHERE persistent"""
 """The blocks of a table's rows, those of its long texts included."""
-Config = Mapping[str, str | int]
+Config = Mapping[str, str | bool | int | float | list[str]]
 
 
 @dataclass(slots=True)

@@ -1,0 +1,75 @@
+"""An engine that is kept between transactions leaves nothing of one in the next, and no file open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from eval_pipeline.warehouse.duckdb_file import THREADS, DuckDBWarehouse
+from eval_pipeline.warehouse.engines import opened_file
+from eval_pipeline_tests.forks import run_python
+
+SETTINGS = "SELECT current_setting('memory_limit'), current_setting('threads'), current_setting('TimeZone')"
+FORKS = """
+import atexit, os, sys
+from eval_pipeline.cli import leaving
+from pathlib import Path
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+
+warehouse = DuckDBWarehouse(Path(sys.argv[1]))
+warehouse.write("sweeps", [{"sweep_id": "of the parent"}])
+child = os.fork()
+warehouse.write("sweeps", [{"sweep_id": "of the child" if child == 0 else "of the parent, later"}])
+if child == 0:
+    atexit.unregister(leaving._leave)  # the interpreter ends as usual: it destroys the engines
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_changed_setting_and_a_temporary_table_end_with_their_transaction(warehouse: DuckDBWarehouse) -> None:
+    with warehouse.transaction() as connection:
+        before = connection.execute(SETTINGS).fetchall()
+        connection.execute("SET memory_limit = '500MB'; SET threads = 1; SET TimeZone = 'Asia/Tokyo'")
+        connection.execute("CREATE TEMP TABLE left_over AS SELECT 1")
+
+    with warehouse.transaction() as connection:
+        assert connection.execute(SETTINGS).fetchall() == before
+        with pytest.raises(duckdb.CatalogException):
+            connection.execute("FROM left_over")
+    assert before[0][1:] == (THREADS, "UTC")
+
+
+def test_a_transaction_in_another_warehouse_sees_its_tables_only(warehouse: DuckDBWarehouse, tmp_path: Path) -> None:
+    warehouse.write("sweeps", [{"sweep_id": "here"}])
+
+    with warehouse.transaction(), opened_file(tmp_path / "other.duckdb", warehouse._config) as other:
+        assert other.execute("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
+
+
+def test_after_a_failed_transaction_the_next_one_works(warehouse: DuckDBWarehouse) -> None:
+    with pytest.raises(duckdb.CatalogException), warehouse.transaction() as connection:
+        connection.execute("INSERT INTO sweeps (sweep_id) VALUES ('half')")
+        connection.execute("FROM nowhere")
+
+    warehouse.write("sweeps", [{"sweep_id": "whole"}])
+
+    assert warehouse.frame("SELECT sweep_id FROM sweeps").rows() == [("whole",)]
+
+
+def test_what_a_transaction_wrote_is_in_the_file_and_nobody_has_it_open(warehouse: DuckDBWarehouse) -> None:
+    warehouse.write("sweeps", [{"sweep_id": "1"}])
+
+    assert not warehouse.path.with_name(f"{warehouse.path.name}.wal").exists()
+    assert str(warehouse.path) not in [str(link.resolve()) for link in Path("/proc/self/fd").iterdir()]
+
+
+def test_a_forked_process_has_an_engine_of_its_own_and_ends(warehouse: DuckDBWarehouse) -> None:
+    ended = run_python(FORKS, str(warehouse.folder))
+
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("7\n", "", 0)
+    assert warehouse.frame("SELECT sweep_id FROM sweeps ORDER BY 1").rows() == [
+        ("of the child",), ("of the parent",), ("of the parent, later",),
+    ]  # fmt: skip
