@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
+from eval_pipeline_tests.new_data import make_data
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,5 +21,6 @@ def plain_environment() -> Iterator[None]:
 
 @pytest.fixture
 def cli_project(tmp_path: Path) -> CliProject:
-    """The small project, in a folder of this test's own."""
+    """The small project, in a folder of this test's own, with empty databases."""
+    make_data(tmp_path / "data")
     return make_cli_project(tmp_path)

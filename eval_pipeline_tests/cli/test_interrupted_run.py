@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
+from eval_pipeline_tests.new_data import make_data
 
 WAITING = """\
 read -r who
@@ -32,6 +33,7 @@ DEADLINE_S = 60.0
 
 @pytest.fixture
 def cli_project(tmp_path: Path) -> CliProject:
+    make_data(tmp_path / "data")
     return make_cli_project(tmp_path, {"greet.sh": WAITING, "runners.yaml": RUNNERS, "suites/greetings.yaml": SUITE})
 
 

@@ -100,9 +100,9 @@ BREAKAGES = (
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package and of its tests."""
+    """A copy of the package and of its tests, with the compiled modules: those of a file that changes are not used."""
     folder = tmp_path_factory.mktemp("copy")
-    skipped = shutil.ignore_patterns("__pycache__", "browser*", "data")
+    skipped = shutil.ignore_patterns("browser*", "data")
     for name in ("eval_pipeline", "eval_pipeline_tests"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=skipped)
     shutil.copy(REPOSITORY / "pyproject.toml", folder)

@@ -24,6 +24,7 @@ from eval_pipeline_tests.executions.simulated_provider import Sink
 
 on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found by /proc")
 
+PATIENCE_S = 60.0
 NASTY = [
     "What is 2 + 2?",
     'it\'s "quoted" and `quoted`',
@@ -286,7 +287,7 @@ class Traces:
 
     async def until(self, there: Callable[[], bool]) -> None:
         """Waits for something a program does; a test that waits in vain fails."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while not there():
                 await asyncio.sleep(0.01)
         for _ in range(20):  # a program may be quicker than the loop that started it
@@ -297,7 +298,7 @@ class Traces:
 
     def all_gone(self) -> bool:
         """Whether nothing is alive; what was killed is given a moment to die."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while self.alive() and time.monotonic() < deadline:
             time.sleep(0.01)
         return not self.alive()
@@ -335,13 +336,14 @@ async def carry_out(runner: Runner, sink: Sink, folder: Path) -> None:
 
 @on_linux
 def test_time_that_runs_out_ends_the_whole_family_even_who_ignores_it(tmp_path: Path, traces: Traces) -> None:
-    sink = Sink()
-    runner = a_traced_runner(traces, FAMILY, timeout_s=1.5)
-
-    asyncio.run(carry_out(runner, sink, tmp_path))
+    for timeout_s in (1.5, 6.0, 24.0):  # on a busy machine the family is there late
+        sink = Sink()
+        asyncio.run(carry_out(a_traced_runner(traces, FAMILY, timeout_s=timeout_s), sink, tmp_path))
+        if (tmp_path / "stubborn").exists():
+            break
 
     (execution,) = sink.kept
-    assert (execution.failure_class, execution.error) == ("timeout", "no answer within 1.5 s")
+    assert (execution.failure_class, execution.error) == ("timeout", f"no answer within {timeout_s:g} s")
     assert execution.raw is not None
     assert set(execution.raw.files) == {"stdout", "stderr"}
     assert (tmp_path / "stubborn").exists()

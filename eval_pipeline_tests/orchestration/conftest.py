@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
-from eval_pipeline_tests.sweeps.conftest import empty_warehouse, folder, no_project_in_the_environment
+from pathlib import Path
 
-__all__ = ["empty_warehouse", "folder", "no_project_in_the_environment"]
+import pytest
+
+from eval_pipeline_tests.new_data import make_data
+from eval_pipeline_tests.sweeps.conftest import no_project_in_the_environment
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
+
+__all__ = ["no_project_in_the_environment"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ProjectFolder:
+    made = make_project(tmp_path / "project")
+    make_data(made.data)
+    return made
