@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import compileall
+import gc
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline_tests.fuzzing.limits import SECONDS, SEED
 
 TESTS = Path(__file__).parent
+WRITES_NONE = pytest.StashKey[bool]()
+"""Whether the user wants no compiled modules (PYTHONDONTWRITEBYTECODE)."""
 SLOW_FILES = (
     "orchestration/test_ways_to_start.py",
     "orchestration/test_ui.py",
@@ -76,8 +80,21 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if not hasattr(config, "workerinput"):  # in the process that starts the workers, before them
         compileall.compile_dir(Path(eval_pipeline.__file__).parent, quiet=2)
+    config.stash[WRITES_NONE] = sys.dont_write_bytecode
+    sys.dont_write_bytecode = False  # until the tests are collected: rewriting their asserts takes half of that time
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # xdist would start files with few tests last, the longest among them
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Leave what is there for good out of garbage collections: ten thousand tests take half a second each time."""
+    sys.dont_write_bytecode = session.config.stash[WRITES_NONE]
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

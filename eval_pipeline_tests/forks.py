@@ -45,7 +45,9 @@ class Forked:
         self._replies = os.fdopen(replies, "rb", buffering=0)
         self.stdout = os.fdopen(stdout, encoding="utf-8")
         self.stderr = os.fdopen(stderr, encoding="utf-8")
-        self.pid = int(self._replies.readline())
+        answer = self._replies.readline()
+        assert answer, "the process that forks has ended: what it printed says why"
+        self.pid = int(answer)
         self.returncode: int | None = None
 
     def __enter__(self) -> Forked:
@@ -101,7 +103,7 @@ def start_python(source: str, *arguments: str, cwd: Path | None = None, env: Map
     """Start `python -c source arguments…` in a forked process that reads nothing and has a session of its own."""
     request = {"source": source, "arguments": arguments, "cwd": str(cwd or Path.cwd()), "env": dict(env or os.environ)}
     pipes = [os.pipe() for _ in range(3)]
-    socket.send_fds(_server(), [json.dumps(request).encode()], [writes for _, writes in pipes])
+    socket.send_fds(_server_that_lives(), [json.dumps(request).encode()], [writes for _, writes in pipes])
     for _, writes in pipes:
         os.close(writes)
     return Forked(*(reads for reads, _ in pipes))
@@ -124,8 +126,16 @@ def run_command(*arguments: str, **where: Any) -> subprocess.CompletedProcess[st
     return run_python(COMMAND, *arguments, **where)
 
 
+def _server_that_lives() -> socket.socket:
+    server, requests = _server()
+    if server.poll() is not None:  # killed, or it could not import everything: not for all later tests
+        _server.cache_clear()
+        server, requests = _server()
+    return requests
+
+
 @functools.cache
-def _server() -> socket.socket:
+def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start the process that forks, once; it ends with this one, or when this one closes the socket."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "eval_pipeline_tests.forks", str(its.fileno())]
@@ -139,7 +149,7 @@ def _server() -> socket.socket:
         server.wait(PATIENCE_S)
 
     atexit.register(end)
-    return ours
+    return server, ours
 
 
 # The process that forks
@@ -176,7 +186,9 @@ def _serve(requests: socket.socket) -> dict[str, Any] | None:
 def _tell_ended(running: dict[int, int]) -> None:
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            replies = running.pop(ended[0])
+            replies = running.pop(ended[0], None)
+            if replies is None:  # none that was asked for
+                continue
             with suppress(BrokenPipeError):  # nobody waits for it
                 os.write(replies, b"%d\n" % ended[1])
             os.close(replies)
