@@ -57,7 +57,8 @@ class Copy:
         with self._reported():
             self._size, self._before = self.source.stat().st_size, _checksums(self.source)
             there = self.target.is_file() and self.target.stat().st_size == self._size
-            return not there or _headers(self.source) != _headers(self.target)
+            same = there and _headers(self.source) == _headers(self.target)
+            return not same or _checksums(self.target) != self._before  # a damaged block has another one
 
     def write(self) -> None:
         """Copy the file as it is, while others may write to it."""

@@ -387,7 +387,6 @@ WRITER = """
 import sys
 from pathlib import Path
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
-from eval_pipeline_tests.forks import start_python
 
 warehouse = DuckDBWarehouse(Path(sys.argv[1]))
 for number in range(5):
