@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -61,13 +60,3 @@ def test_a_command_prints_and_ends_as_the_installed_one(tmp_path: Path) -> None:
 
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: ")
-
-
-def test_another_process_forks_when_the_one_that_did_was_killed() -> None:
-    parent = int(run_python("import os; print(os.getppid())").stdout)
-    os.kill(parent, signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{parent}/cmdline").read_bytes():
-        assert time.monotonic() < deadline
-
-    assert run_python("print('well')").stdout == "well\n"
