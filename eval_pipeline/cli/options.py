@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from eval_pipeline.executions.runners import require_environment, select_runners
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Suite
+from eval_pipeline.suites.simulation_fields import STATUSES
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
 from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
 from eval_pipeline.sweeps.preflight import Preflight, preflight
@@ -137,8 +139,7 @@ class Selection:
         """Raise InputError with the reason when no case can be executed."""
         if self.suites and any(len(ready.suite.cases) for ready in self.suites):
             return
-        narrowed = self.options.cases.ids or self.options.cases.tags
-        why = "no case matches the selection" if narrowed else "the suites have no cases"
+        why = "no case matches the selection" if self.options.cases else "the suites have no cases"
         raise InputError("no case can be carried out" if self.problems else why)
 
     @property
@@ -194,10 +195,10 @@ def select_in(
         ready = _without_unknown_runners(ready, session)
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
-    case_filter = CaseFilter(ids=frozenset(cases), tags=frozenset(tags))
+    case_filter = _case_filter(cases, tags, options)
     used = _pairs_of(session, ready, chosen, case_filter, any_runner=bool(runners))
-    if not used and not cases and not tags:
-        _check_cases_runners(ready, chosen)
+    if not used:
+        _check_why_none(ready, chosen, case_filter)
     empty = [each.suite for each in ready if not (each.suite.cases or each.errors)]
     ready = [each for each in ready if each.suite.name in {pair.suite for pair in used} or each.errors]
     distinct = {runner.address: runner for runner in used.values()}
@@ -281,6 +282,30 @@ def _ungraded(checked: Preflight) -> Iterator[InputError]:
     """Yield the reason of each case that cannot be graded, of pairs without any other case once."""
     reasons = [*checked.errors.values(), *(error for errors in checked.ungraded.values() for error in errors.values())]
     yield from {str(reason): reason for reason in reasons}.values()
+
+
+def _case_filter(cases: Sequence[str], tags: Sequence[str], options: Mapping[str, Any]) -> CaseFilter:
+    """Return the filter of a command's options. Raises InputError for an unknown status or difficulty."""
+    narrowing = {name: options.get(name) for name in ("difficulties", "statuses")}
+    return launch_options({"cases": cases, "tags": tags, **narrowing}).case_filter
+
+
+def _check_why_none(suites: list[ValidatedSuite], chosen: Collection[str], selected: CaseFilter) -> None:
+    """Raise InputError with the reason why no pair has a case, where statuses or runners of cases are the reason."""
+    _check_statuses(suites, selected)
+    if not selected:
+        _check_cases_runners(suites, chosen)
+
+
+def _check_statuses(suites: list[ValidatedSuite], selected: CaseFilter) -> None:
+    """Raise InputError when every selected case has another status."""
+    of_any_status = replace(selected, statuses=frozenset(STATUSES))
+    found: Counter[str] = Counter(case.status for each in suites for case in each.suite.cases if of_any_status(case))
+    if found and not selected.statuses & found.keys():
+        counts = ", ".join(f"{found[status]} {status}" for status in STATUSES if found[status])
+        names = ",".join(status for status in STATUSES if found[status])
+        wanted = " or ".join(sorted(selected.statuses))
+        raise InputError(f"no case is {wanted}: the selection has {counts}; add --status {names} to carry them out")
 
 
 def _check_cases_runners(suites: list[ValidatedSuite], chosen: Collection[str]) -> None:

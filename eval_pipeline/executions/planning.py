@@ -10,21 +10,40 @@ from eval_pipeline.executions.identity import ContentOf, PlanIdentity, PlayedBy,
 from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.model import Case, Suite
+from eval_pipeline.suites.simulation_fields import DEFAULT_DIFFICULTY
+
+ACTIVE = frozenset({"active"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFilter:
-    """Selects cases of a suite: any of the ids and any of the tags (both empty: all)."""
+    """Selects cases of a suite: of these statuses, any of the ids, any of the tags and any of the difficulties (empty:
+    all)."""
 
     ids: frozenset[str] = field(default_factory=frozenset)
     tags: frozenset[str] = field(default_factory=frozenset)
+    difficulties: frozenset[str] = field(default_factory=frozenset)
+    statuses: frozenset[str] = ACTIVE
 
     def __bool__(self) -> bool:
-        """Whether it leaves out any case."""
-        return bool(self.ids or self.tags)
+        """Whether it selects anything but all active cases."""
+        return bool(self.ids or self.tags or self.difficulties) or self.statuses != ACTIVE
 
     def __call__(self, case: Case) -> bool:
-        return (not self.ids or case.id in self.ids) and (not self.tags or not self.tags.isdisjoint(case.tags))
+        return (
+            case.status in self.statuses
+            and (not self.ids or case.id in self.ids)
+            and (not self.tags or not self.tags.isdisjoint(case.tags))
+            and (not self.difficulties or (case.difficulty or DEFAULT_DIFFICULTY) in self.difficulties)
+        )
+
+    @property
+    def whole(self) -> CaseFilter:
+        """The filter of all cases that this one narrows down: those of its statuses."""
+        return CaseFilter(statuses=self.statuses)
+
+
+ALL_ACTIVE = CaseFilter()
 
 
 def plan_pair(
@@ -43,7 +62,6 @@ def plan_pair(
     `identity` is that of the runner, `content_of` returns what workspaces depend on beside their specs,
     `played_by` the identity of the simulator of a user.
     """
-    case_filter = case_filter or None  # one that selects everything is not asked for every case
     plans = PlanIdentity(suite.name, identity, content_of, played_by)
     first = _first_cases(suite, runner, case_filter, any_runner)
     for case in pair_cases(suite, runner, case_filter, any_runner=any_runner):
@@ -76,12 +94,13 @@ def pair_cases(
     """Yield the cases of a suite that a runner executes.
 
     A case runs on the runners it names, else on those its suite names, else on all. `any_runner` ignores the suite's
-    selection (the user chose the runner by name), but never a case's own.
+    selection (the user chose the runner by name), but never a case's own. Without a filter only active cases count.
     """
+    selects = case_filter or (ALL_ACTIVE if traits_of(suite.cases).has_inactive else None)
     of_suite = () if any_runner else suite.settings.runners
     for case in suite.cases:
         named = case.runners or of_suite
-        if (not named or runner.name in named) and (case_filter is None or case_filter(case)):
+        if (not named or runner.name in named) and (selects is None or selects(case)):
             yield case
 
 

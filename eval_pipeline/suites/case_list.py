@@ -31,7 +31,7 @@ class CaseTraits:
     `evaluator_types` are the types of all evaluators, `runners` the names of runners that cases restrict themselves to.
     `has_dependencies`: a case depends on another. `sets_repetitions`: a case has a number of repetitions of its own.
     `ends_repetitions`: a case may need fewer repetitions than planned. `has_budgets`: a case has a budget of its own.
-    `has_users`: a case has a simulated user.
+    `has_users`: a case has a simulated user. `has_inactive`: a case is a draft, or archived.
     """
 
     evaluator_types: frozenset[str] = frozenset()
@@ -41,6 +41,7 @@ class CaseTraits:
     ends_repetitions: bool = False
     has_budgets: bool = False
     has_users: bool = False
+    has_inactive: bool = False
 
     def joined(self, cases: Sequence[Case]) -> CaseTraits:
         """Return the traits of these cases and of those that this value describes."""
@@ -52,6 +53,7 @@ class CaseTraits:
             self.ends_repetitions or any(map(_may_end_early, cases)),
             self.has_budgets or any(case.budget_usd is not None for case in cases),
             self.has_users or any(case.user is not None for case in cases),
+            self.has_inactive or any(case.status != "active" for case in cases),
         )
 
 

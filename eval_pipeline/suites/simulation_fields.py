@@ -23,6 +23,7 @@ from eval_pipeline.parsing.tables import (
 from eval_pipeline.suites.simulation import SimulatedUser, ToolMock
 
 DIFFICULTIES = ("normal", "hard")
+DEFAULT_DIFFICULTY = "normal"
 STATUSES = ("draft", "active", "archived")
 
 USER = FieldTable(

@@ -18,7 +18,7 @@ from eval_pipeline.executions.attempts import AttemptEnvironment
 from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import Plan, Runner, RunnerAddress, RunnerNamed
 from eval_pipeline.executions.on_demand import OnDemand
-from eval_pipeline.executions.planning import pair_cases
+from eval_pipeline.executions.planning import CaseFilter, pair_cases
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.model import SessionReport, Usage
@@ -224,11 +224,13 @@ class SweepGraderClient:
         return self.graders.revision(self.runner, name, settings)
 
 
-def graded_part(suite: Suite, runner: Runner, *, any_runner: bool = False) -> Suite | None:
-    """Return a suite with the cases of a runner; None when no evaluator of them may call a grader."""
+def graded_part(
+    suite: Suite, runner: Runner, selected: CaseFilter | None = None, *, any_runner: bool = False
+) -> Suite | None:
+    """Return a suite with the selected cases of a runner; None when no evaluator of them may call a grader."""
     if not any(hasattr(EVALUATORS.find(kind), "grade") for kind in traits_of(suite.cases).evaluator_types):
         return None
-    return replace(suite, cases=case_list(pair_cases(suite, runner, any_runner=any_runner)))
+    return replace(suite, cases=case_list(pair_cases(suite, runner, selected, any_runner=any_runner)))
 
 
 def _text_of(report: SessionReport, grader: Runner) -> str:

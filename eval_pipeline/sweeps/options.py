@@ -17,13 +17,16 @@ from pydantic.fields import FieldInfo
 
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Isolation
-from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.executions.planning import ACTIVE, CaseFilter
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
+from eval_pipeline.suites.simulation_fields import DIFFICULTIES, STATUSES
 
 STAGES = ("target_executions", "session_reports", "evaluator_scores")
 EXECUTE, NORMALIZE, EVALUATE = STAGES
 Refresh = Literal["missing", "failed", "all"]
+Difficulty = Literal["normal", "hard"]
+CaseStatus = Literal["draft", "active", "archived"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +170,28 @@ class LaunchOptions(RunOptions):
 
     tags: Annotated[tuple[str, ...], Flag("--tag")] = Field(default=(), description="Only cases with any of these tags")
     cases: Annotated[tuple[str, ...], Flag("--case")] = Field(default=(), description="Only cases of these ids")
+    difficulties: Annotated[tuple[Difficulty, ...], Flag("--difficulty")] = Field(
+        default=(), description="Only cases of these difficulties: normal, hard"
+    )
+    statuses: Annotated[tuple[CaseStatus, ...], Flag("--status")] = Field(
+        default=(), description="Cases of these statuses in place of the active ones: draft, active, archived"
+    )
 
     def resolve(self, defaults: Defaults, stages: tuple[str, ...] = STAGES) -> SweepOptions:
         """Return the options of a sweep: what is set here over the project's defaults."""
         given = {name: getattr(self, name) for name in RunOptions.model_fields if name in self.model_fields_set}
-        cases = CaseFilter(ids=frozenset(self.cases), tags=frozenset(self.tags))
-        return SweepOptions(**{"refresh": defaults.refresh, **given}, cases=cases, stages=stages, defaults=defaults)
+        options = {"refresh": defaults.refresh, **given, "cases": self.case_filter}
+        return SweepOptions(**options, stages=stages, defaults=defaults)
+
+    @property
+    def case_filter(self) -> CaseFilter:
+        """The filter of the cases that the launch is narrowed down to."""
+        return CaseFilter(
+            ids=frozenset(self.cases),
+            tags=frozenset(self.tags),
+            difficulties=frozenset(self.difficulties),
+            statuses=frozenset(self.statuses) or ACTIVE,
+        )
 
     def as_config(self) -> dict[str, Any]:
         """Return what is set, as the launchpad takes it."""
@@ -193,6 +212,11 @@ def flag_of(field: FieldInfo) -> Flag | None:
     return next((mark for mark in field.metadata if isinstance(mark, Flag)), None)
 
 
+_CHOICES = {
+    "refresh": ("refresh policy", get_args(Refresh)),
+    "difficulties": ("difficulty", DIFFICULTIES),
+    "statuses": ("status of cases", STATUSES),
+}
 _EXPECTED = {
     "greater_than_equal": "a number of at least {ge:g}",
     "greater_than": "a number greater than {gt:g}",
@@ -204,7 +228,8 @@ def _input_error(error: ValidationError) -> InputError:
     first: Any = error.errors(include_url=False)[0]
     field = ".".join(str(step) for step in first["loc"])
     if first["type"] == "literal_error":
-        return UnknownName(f"{field} policy", str(first["input"]), get_args(Refresh))
+        kind, names = _CHOICES[str(first["loc"][0])]
+        return UnknownName(kind, str(first["input"]), names)
     if first["type"] == "extra_forbidden":
         return UnknownName("option", field, LaunchOptions.model_fields)
     expected = _EXPECTED.get(first["type"], first["msg"].removeprefix("Input should be ")).format(

@@ -164,10 +164,12 @@ def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
 
 
 def count_plans(pair: Pair, options: SweepOptions, selected: CaseFilter | None = None) -> int:
-    """Return how many plans a pair has, of all its cases or of those that `selected` selects."""
+    """Return how many plans a pair has: of all cases of the statuses that the options name, or of those that `selected`
+    selects."""
     suite = pair.ready.suite
     traits = traits_of(suite.cases)
-    if not (selected or traits.runners or traits.sets_repetitions):
+    selected = options.cases.whole if selected is None else selected
+    if not (selected or traits.runners or traits.sets_repetitions or traits.has_inactive):
         of_suite = () if options.any_runner else suite.settings.runners
         planned = not of_suite or pair.runner.name in of_suite
         return len(suite.cases) * repetitions_of(pair, options) if planned else 0

@@ -10,10 +10,11 @@ from eval_pipeline.warehouse.pair_statistics import PlannedCase, PlannedPair
 
 
 def planned_pair(rules: PairRules, sweep_id: str) -> PlannedPair:
-    """Return everything that a pair has planned. Repetitions that options set hold for the cases that they select."""
+    """Return everything that a pair has planned: its cases of the statuses that the options name. Repetitions that
+    options set hold for the cases that they select."""
     pair, options = rules.pair, rules.options
     suite = pair.ready.suite
-    cases = pair_cases(suite, pair.runner, any_runner=options.any_runner)
+    cases = pair_cases(suite, pair.runner, options.cases.whole, any_runner=options.any_runner)
     return PlannedPair(
         pair=pair.name,
         sweep_id=sweep_id,
@@ -26,8 +27,9 @@ def planned_pair(rules: PairRules, sweep_id: str) -> PlannedPair:
 
 def _planned_case(case: Case, rules: PairRules) -> PlannedCase:
     pair, options = rules.pair, rules.options
-    selected = not options.cases or options.cases(case)
-    planned = repetitions_of_case(pair, case, options if selected else options.model_copy(update={"repetitions": None}))
+    planned = repetitions_of_case(
+        pair, case, options if options.cases(case) else options.model_copy(update={"repetitions": None})
+    )
     early = ends_early(pair, case) or repeat_budget_of(pair, case) is not None
     return PlannedCase(
         case_id=case.id,

@@ -15,6 +15,7 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import NOTHING
 from eval_pipeline.suites.case_list import case_list, traits_of
+from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.budget import unknown_cost
 from eval_pipeline.sweeps.costs import limits_of, reports_cost
 from eval_pipeline.sweeps.grading import Graders, graded_part
@@ -54,7 +55,7 @@ def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOpti
     ungraded: dict[PairKey, Mapping[str, InputError]] = {}
     self_graded: dict[tuple[str, str], list[str]] = {}
     for pair in pairs:
-        used, without_grader = graders_of(pair, graders, any_runner=options.any_runner)
+        used, without_grader = graders_of(pair, graders, options)
         if without_grader and not _has_others(pair, without_grader, options):
             errors[pair.name] = next(iter(without_grader.values()))
         elif without_grader:
@@ -75,7 +76,7 @@ def _simulator_error(pair: Pair, options: SweepOptions) -> InputError | None:
     """Return why the users of a pair's cases cannot be played; None when they can, or there are none."""
     if not traits_of(pair.ready.suite.cases).has_users:
         return None
-    for case in pair_cases(pair.ready.suite, pair.runner, any_runner=options.any_runner):
+    for case in _cases_of(pair, options):
         try:
             if case.user is not None:
                 simulator_of(case.user, pair, options)
@@ -87,8 +88,12 @@ def _simulator_error(pair: Pair, options: SweepOptions) -> InputError | None:
 
 def _has_others(pair: Pair, without_grader: Collection[str], options: SweepOptions) -> bool:
     """Return whether a pair has a case that can be graded."""
-    cases = pair_cases(pair.ready.suite, pair.runner, any_runner=options.any_runner)
-    return any(case.id not in without_grader for case in cases)
+    return any(case.id not in without_grader for case in _cases_of(pair, options))
+
+
+def _cases_of(pair: Pair, options: SweepOptions) -> Iterator[Case]:
+    """Yield the cases of a pair that have the statuses which the options name."""
+    return pair_cases(pair.ready.suite, pair.runner, options.cases.whole, any_runner=options.any_runner)
 
 
 def _gradable(pair: Pair, without_grader: Mapping[str, InputError]) -> Pair:
@@ -100,12 +105,10 @@ def _gradable(pair: Pair, without_grader: Mapping[str, InputError]) -> Pair:
     return replace(pair, ready=ValidatedSuite(suite=replace(suite, cases=cases), errors=errors))
 
 
-def graders_of(
-    pair: Pair, graders: Graders, *, any_runner: bool = False
-) -> tuple[list[Runner], Mapping[str, InputError]]:
+def graders_of(pair: Pair, graders: Graders, options: SweepOptions) -> tuple[list[Runner], Mapping[str, InputError]]:
     """Return the runners that grade the answers of a pair, and an error for each case with an evaluator that has no
     grader, by case id."""
-    suite = graded_part(pair.ready.suite, pair.runner, any_runner=any_runner)
+    suite = graded_part(pair.ready.suite, pair.runner, options.cases.whole, any_runner=options.any_runner)
     if suite is None:
         return [], {}
     used: dict[str, Runner] = {}
@@ -147,7 +150,7 @@ def _budget_error(
     limits = limits_of(options)
     if limits.calls is not None or limits.tokens is not None:
         return None
-    budget = next(_usd_budgets(pair, limits.usd), None)
+    budget = next(_usd_budgets(pair, limits.usd, options.cases.statuses), None)
     if budget is None:
         return None
     for runner in (pair.runner, *graders):
@@ -156,7 +159,7 @@ def _budget_error(
     return None
 
 
-def _usd_budgets(pair: Pair, of_the_run: float | None) -> Iterator[str]:
+def _usd_budgets(pair: Pair, of_the_run: float | None, statuses: Collection[str]) -> Iterator[str]:
     suite = pair.ready.suite
     if of_the_run is not None:
         yield f"the budget of the run ({of_the_run:g} USD)"
@@ -167,7 +170,7 @@ def _usd_budgets(pair: Pair, of_the_run: float | None) -> Iterator[str]:
     yield from (
         f"the budget of case '{case.id}' ({case.budget_usd:g} USD)"
         for case in suite.cases
-        if case.budget_usd is not None
+        if case.budget_usd is not None and case.status in statuses
     )
 
 

@@ -39,6 +39,5 @@ def select_pairs(session: ProjectSession, names: Sequence[PairKey], options: Swe
 
 def _check_cases(pairs: Sequence[Pair], options: SweepOptions) -> None:
     check_case_ids([pair.ready.suite for pair in pairs], options.cases.ids)
-    narrowed = options.cases.ids or options.cases.tags
-    if narrowed and not any(count_plans(pair, options, options.cases) for pair in pairs):
+    if options.cases and not any(count_plans(pair, options, options.cases) for pair in pairs):
         raise InputError("no case matches the selection")

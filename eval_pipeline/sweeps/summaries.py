@@ -21,6 +21,7 @@ from eval_pipeline.leaderboards.show import (
     percent,
     ranks_legend,
 )
+from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
@@ -151,9 +152,19 @@ def failed_cases(
     }
     if not by_case:
         return FailedCases()
-    frame = queries.failed_cases(warehouse, by_case, cases=selected.ids, tags=selected.tags, most=most)
+    frame = queries.failed_cases(
+        warehouse, by_case, cases=selected.ids, tags=selected.tags, without=_without(outcomes, selected), most=most
+    )
     cases = tuple(FailedCase(**row) for row in frame.drop("total").iter_rows(named=True))
     return FailedCases(cases=cases, total=frame["total"][0] if cases else 0)
+
+
+def _without(outcomes: Sequence[PairOutcome], selected: CaseFilter) -> set[tuple[str, str]]:
+    """Return suite and id of the cases that are left out by their status or difficulty, of which verdicts may exist."""
+    chosen = CaseFilter(difficulties=selected.difficulties, statuses=selected.statuses)
+    suites = {outcome.pair.name.suite: outcome.pair.ready.suite.cases for outcome in outcomes}
+    narrowed = {name: cases for name, cases in suites.items() if chosen or traits_of(cases).has_inactive}
+    return {(name, case.id) for name, cases in narrowed.items() for case in cases if not chosen(case)}
 
 
 def sweep_summary(progress: SweepProgress, failed: FailedCases) -> str:

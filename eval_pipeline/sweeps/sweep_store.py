@@ -159,6 +159,8 @@ def _selection(pairs: Sequence[Pair], options: SweepOptions) -> dict[str, Any]:
         "runners": sorted({pair.name.runner for pair in pairs}),
         "cases": sorted(options.cases.ids),
         "tags": sorted(options.cases.tags),
+        "difficulties": sorted(options.cases.difficulties),
+        "statuses": sorted(options.cases.statuses),
         "repetitions": options.repetitions,
         "threshold": options.threshold,
         "stages": options.stages,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eval_pipeline.executions.model import Plan
-from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.executions.planning import ACTIVE, CaseFilter
 from eval_pipeline.sweeps.options import EXECUTE, SweepOptions
 from eval_pipeline.warehouse import queries
 from eval_pipeline.warehouse.journal import PairKey
@@ -53,6 +53,13 @@ def _refresh(sweep_id: str, selection: Mapping[str, Any]) -> UnfinishedRefresh:
         sweep_id=sweep_id,
         suites=frozenset(selection.get("suites") or ()),
         runners=frozenset(selection.get("runners") or ()),
-        cases=CaseFilter(ids=frozenset(selection.get("cases") or ()), tags=frozenset(selection.get("tags") or ())),
+        cases=_case_filter(selection),
         repetitions=selection.get("repetitions"),
     )
+
+
+def _case_filter(selection: Mapping[str, Any]) -> CaseFilter:
+    """Return the filter of a stored selection; older ones had only ids and tags."""
+    ids, tags, difficulties = (frozenset(selection.get(name) or ()) for name in ("cases", "tags", "difficulties"))
+    statuses = frozenset(selection.get("statuses") or ACTIVE)
+    return CaseFilter(ids=ids, tags=tags, difficulties=difficulties, statuses=statuses)

@@ -6,7 +6,7 @@ pipeline's own file; functions that take a connection read the published results
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -33,7 +33,8 @@ _FAILED_CASES = """
                 ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1) v
         JOIN pairs p USING (suite, runner)
         WHERE (len($4::VARCHAR[]) = 0 OR list_contains($4::VARCHAR[], v.case_id))
-          AND (len($5::VARCHAR[]) = 0 OR list_has_any($5::VARCHAR[], v.tags))),
+          AND (len($5::VARCHAR[]) = 0 OR list_has_any($5::VARCHAR[], v.tags))
+          AND (v.suite, v.case_id) NOT IN (SELECT (unnest($7::VARCHAR[]), unnest($8::VARCHAR[])))),
     counted AS (
         SELECT suite, runner, case_id, bool_or(by_case) AS by_case,
                count(*)::BIGINT AS repetitions, (count(*) FILTER (bad))::BIGINT AS failed,
@@ -185,15 +186,18 @@ def failed_cases(
     *,
     cases: Iterable[str] = (),
     tags: Iterable[str] = (),
+    without: Collection[tuple[str, str]] = (),
     most: int,
 ) -> pl.DataFrame:
     """Return the cases of these pairs of which a current verdict is not as expected: columns suite, runner, case_id,
     repetitions, failed, status, failure_class, reason, total.
 
     The value of a pair is whether its repetitions become one result per case; then a case that passed by the strategy
-    of its suite is left out. `cases` and `tags` narrow the cases down; `total` counts the cases beyond `most` too.
+    of its suite is left out. `cases` and `tags` narrow the cases down, `without` has suite and id of those to
+    leave out; `total` counts the cases beyond `most` too.
     """
     values = [*_pair_values(list(by_case)), list(by_case.values()), list(cases), list(tags), most]
+    values += [[suite for suite, _ in without], [case_id for _, case_id in without]]
     # The view `case_results` costs as much as all the rest: it is left out where no suite needs it.
     query = _FAILED_CASES.format(settled=_NOT_SETTLED if any(by_case.values()) else "")
     return warehouse.frame(query, values)

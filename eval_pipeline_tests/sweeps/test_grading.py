@@ -14,6 +14,7 @@ from eval_pipeline.executions.model import RetryPolicy, Runner
 from eval_pipeline.scores.grader_client import GraderFailure, GraderReply
 from eval_pipeline.suites.model import EvaluatorSpec, Message, Suite
 from eval_pipeline.sweeps.grading import Graders
+from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair, validate_suite
 from eval_pipeline.sweeps.preflight import graders_of
 from eval_pipeline.warehouse.replies import Replies
@@ -104,10 +105,10 @@ def a_pair(suite: Suite, adapter: str) -> Pair:
 def test_a_suite_that_nobody_can_grade_is_found_before_it_runs(tmp_path: Path) -> None:
     suite = a_suite(a_case(evaluators=(EvaluatorSpec(type="llm-grader", name="g", config={"target": "nobody"}),)))
 
-    _, errors = graders_of(a_pair(suite, "chat"), graders(tmp_path, a_runner("judge")))
+    _, errors = graders_of(a_pair(suite, "chat"), graders(tmp_path, a_runner("judge")), SweepOptions())
 
     assert "no runner 'nobody'; there are: judge" in str(errors["c1"])
-    assert graders_of(a_pair(a_suite(), "command"), graders(tmp_path)) == ([], {})
+    assert graders_of(a_pair(a_suite(), "command"), graders(tmp_path), SweepOptions()) == ([], {})
 
 
 def test_equal_questions_are_asked_once_and_kept(tmp_path: Path, judge: Runner) -> None:

@@ -29,6 +29,7 @@ VALUES: dict[str, Any] = {
     "budget_tokens": 900, "grader": "judge", "simulator": "player",
     "any_runner": True,
     "keep_fallbacks": True, "abandon_refresh": True, "resume": "20260101T000000", "tags": ("t",), "cases": ("a", "b"),
+    "difficulties": ("hard",), "statuses": ("archived", "draft"),
 }  # fmt: skip
 """A value of every option that is none of its defaults."""
 
