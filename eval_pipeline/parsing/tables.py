@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from eval_pipeline.errors import InputError
 from eval_pipeline.parsing import fields as readers
+from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import FieldCursor, Map
 
 JsonMap = Mapping[str, Any]
@@ -97,6 +99,22 @@ class FieldTable(Mapping[str, Field]):
     def without(self, *names: str) -> FieldTable:
         """The table without some of its fields."""
         return FieldTable(self.title, tuple(each for each in self.fields if each.name not in names), self.doc)
+
+    def read_values(self, raw: Map, cursor: FieldCursor) -> dict[str, Any]:
+        """Return the values of all fields in a mapping. Raises InputError with every one that is wrong, or required and
+        absent."""
+        values: dict[str, Any] = {}
+        errors: list[InputError] = []
+        for each in self.fields:
+            try:
+                if each.required and raw.get(each.name) is None:
+                    raise cursor.error(f"expected {each.kind.title}, got nothing", each.name)
+                values[each.name] = each.read(raw, cursor)
+            except InputError as error:
+                errors.append(error)
+        if errors:
+            raise first_of_each(errors)
+        return values
 
     def json_schema(self) -> dict[str, Any]:
         """The JSON Schema of the mapping; aliases are accepted and marked as deprecated."""

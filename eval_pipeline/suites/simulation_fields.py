@@ -90,14 +90,10 @@ def _values(raw: Any, table: FieldTable, cursor: FieldCursor) -> dict[str, Any]:
     if not isinstance(raw, Mapping):
         raise cursor.error(f"expected a mapping, got {kind(raw)}")
     errors = [_unknown(key, table, cursor) for key in raw if key not in table.names]
-    values: dict[str, Any] = {}
-    for field in table.fields:
-        try:
-            if field.required and raw.get(field.name) is None:
-                raise cursor.error(f"expected {field.kind.title}, got nothing", field.name)
-            values[field.name] = field.read(raw, cursor)
-        except InputError as error:
-            errors.append(error)
+    try:
+        values = table.read_values(raw, cursor)
+    except InputError as error:
+        errors.append(error)
     if errors:
         raise first_of_each(errors)
     return values

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.errors import did_you_mean
 from eval_pipeline.formats.connexity.fields import ANY_CALL, MOCK_RESPONSE, PERSONA
 from eval_pipeline.formats.connexity.generations import Generation, generation_of
-from eval_pipeline.parsing.diagnostics import Diagnostics, first_of_each
+from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
@@ -30,7 +30,7 @@ def read_case(raw: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Case:
         raise cursor.error(f"expected a test case (an object), got {kind(raw)}")
     generation = generation_of(raw, cursor)
     warn_unknown(raw, generation.table, cursor, diagnostics)
-    values = _values(raw, generation.table, cursor)
+    values = generation.table.read_values(raw, cursor)
     values["expected_outcomes"] = raw.get("expected_outcomes")
     calls = list(_calls(values["expected_tool_calls"], cursor.at("expected_tool_calls"), diagnostics))
     return Case(
@@ -55,22 +55,6 @@ def warn_unknown(raw: Map, table: FieldTable, cursor: FieldCursor, diagnostics: 
             diagnostics.add(f"unknown {table.title} field, ignored{hint}", cursor.place(str(key)), kind=f"field {key}")
 
 
-def _values(raw: Map, table: FieldTable, cursor: FieldCursor) -> dict[str, Any]:
-    """Return the values of the fields. Raises InputError with every one that is wrong, or required and absent."""
-    values: dict[str, Any] = {}
-    errors: list[InputError] = []
-    for field in table.fields:
-        try:
-            if field.required and raw.get(field.name) is None:
-                raise cursor.error(f"expected {field.kind.title}, got nothing", field.name)
-            values[field.name] = field.read(raw, cursor)
-        except InputError as error:
-            errors.append(error)
-    if errors:
-        raise first_of_each(errors)
-    return values
-
-
 def _case_id(values: Map) -> str:
     """Return the identity of a case: that of its store, else its name as a word."""
     return values["id"] or _NOT_IN_IDS.sub("-", values["name"].lower()).strip("-") or "case"
@@ -87,7 +71,7 @@ def _user(values: Map, generation: Generation, cursor: FieldCursor, diagnostics:
     persona = values["persona"] or None
     if persona is not None:
         warn_unknown(persona, PERSONA, cursor.at("persona"), diagnostics)
-        persona = _values(persona, PERSONA, cursor.at("persona"))
+        persona = PERSONA.read_values(persona, cursor.at("persona"))
     return SimulatedUser(
         persona=persona,
         context=values["user_context"],
@@ -117,7 +101,7 @@ def _calls(raw: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Iterator[
         if not isinstance(call, Mapping):
             raise at.error(f"expected a tool call (an object with 'tool'), got {kind(call)}")
         warn_unknown(call, ANY_CALL, at, diagnostics)
-        values = _values(call, ANY_CALL, at)
+        values = ANY_CALL.read_values(call, at)
         values["mock_responses"] = list(_answers(values["mock_responses"], at.at("mock_responses"), diagnostics))
         yield values
 
@@ -132,7 +116,7 @@ def _answers(raw: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Iterato
         if not isinstance(answer, Mapping):
             raise at.error(f"expected an answer (an object with 'response'), got {kind(answer)}")
         warn_unknown(answer, MOCK_RESPONSE, at, diagnostics)
-        yield _values(answer, MOCK_RESPONSE, at)
+        yield MOCK_RESPONSE.read_values(answer, at)
 
 
 def _mocks(call: Map) -> Iterator[ToolMock]:
