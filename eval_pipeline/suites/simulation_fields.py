@@ -53,8 +53,10 @@ MOCK = FieldTable(
 )
 
 
-def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser:
-    """Return the simulated user in a mapping. Raises InputError with every wrong field."""
+def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser | None:
+    """Return the simulated user in a mapping; None where there is none. Raises InputError with every wrong field."""
+    if raw is None:
+        return None
     values = _values(raw, USER, cursor)
     persona = values["persona"]
     if persona is not None and not isinstance(persona, (str, Mapping)):
@@ -74,6 +76,8 @@ def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser:
 
 def read_mocks(raw: Any, cursor: FieldCursor) -> tuple[ToolMock, ...]:
     """Return the canned answers in a list. Raises InputError."""
+    if raw is None:
+        return ()
     if not isinstance(raw, list):
         raise cursor.error(f"expected a list of mocks, got {kind(raw)}")
     return tuple(_mock(item, cursor.at(index)) for index, item in enumerate(raw))
