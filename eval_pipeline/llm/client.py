@@ -1,8 +1,6 @@
 """One async chat client for models, used by targets, simulators and graders.
 
-The request and response format of a provider is its wire (`wires/`). The network seam is an `httpx.AsyncBaseTransport`
-(by default aiohttp's pool under httpx); a test passes its own. Requests go to the transport directly: one URL, no
-cookies, no redirects, so a call costs little more than half the CPU of `AsyncClient.post` (README, Decisions).
+The request and response format of a provider is its wire (`wires/`); the network is `json_client`.
 """
 
 from __future__ import annotations
@@ -15,28 +13,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import orjson
 
 from eval_pipeline.errors import SourceLocation
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.llm.authorization import Authorization
-from eval_pipeline.llm.bodies import ACCEPTED, Body
-from eval_pipeline.llm.errors import ModelError, malformed, raise_reported, status_error
+from eval_pipeline.llm.bodies import Body
+from eval_pipeline.llm.errors import ModelError, malformed, raise_reported
 from eval_pipeline.llm.events import event_data
+from eval_pipeline.llm.json_client import JsonClient, parsed
 from eval_pipeline.llm.model import ChatMessage, CloudAccount, Endpoint, JsonMap, Options, Reply
-from eval_pipeline.llm.network import network_error, network_errors, pooled_transport, timeouts
+from eval_pipeline.llm.network import network_errors
 from eval_pipeline.llm.reading import count, mapping, mappings
 from eval_pipeline.llm.wires import WIRES, Assembly, Wire, check_cloud
 
 LINGER_S = 0.5
-_ERROR_BYTES = 1_000_000
-
-_HEADERS = {
-    "content-type": "application/json",
-    "accept-encoding": ACCEPTED,
-    "user-agent": "eval-pipeline",
-}
 # Exceptions that a wire raises when a response has an unexpected shape.
 _BROKEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -93,11 +84,14 @@ class ChatClient:
         type_ = WIRES.get(wire, SourceLocation(field="wire"))
         check_cloud(wire, cloud, getattr(type_, "cloud_settings", frozenset()))
         self.wire: Wire = type_(endpoint)
-        self._authorization: Authorization | None = getattr(self.wire, "authorization", None)
-        self._transport = transport
-        self._max_connections = max_connections
-        self._max_bytes = max_bytes
-        self._headed: tuple[httpx.URL | None, list[tuple[bytes, bytes]]] = None, []
+        authorization: Authorization | None = getattr(self.wire, "authorization", None)
+        self._http = JsonClient(
+            self.wire.headers,
+            authorization=authorization,
+            max_connections=max_connections,
+            max_bytes=max_bytes,
+            transport=transport,
+        )
 
     def model(self, options: Options) -> Model:
         """Return one model of the endpoint with fixed options.
@@ -112,7 +106,9 @@ class ChatClient:
         The body holds `model` and `stream` for every wire. `timeout_s` bounds each network wait. Raises ModelError.
         """
         url, sent = self.wire.request(body)
-        response, ttft_ms = await self._call(url, sent, timeout_s, stream=bool(body.get("stream")))
+        response, ttft_ms = await self._http.post(
+            url, sent, timeout_s, self._read_stream if body.get("stream") else None
+        )
         return ChatReply(response=self._checked(response), ttft_ms=ttft_ms, wire=self.wire.name)
 
     async def embed(self, texts: Sequence[str], *, model: str, timeout_s: float = 60.0) -> Embeddings:
@@ -121,51 +117,13 @@ class ChatClient:
         Raises ModelError, or InputError where the provider has none.
         """
         body = {"model": model, "input": list(texts)}
-        reply, _ = await self._call(self.wire.embeddings(model), body, timeout_s, stream=False)
+        reply, _ = await self._http.post(self.wire.embeddings(model), body, timeout_s)
         raise_reported(reply)
         return _embeddings(mapping(reply), len(texts))
 
     async def close(self) -> None:
         """Close the connections. The client remains usable."""
-        if self._transport is not None:
-            await self._transport.aclose()
-            self._transport = None
-
-    async def _call(self, url: httpx.URL, body: JsonMap, timeout_s: float, *, stream: bool) -> tuple[Any, float | None]:
-        """Return the response body (a stream assembled) and, for a stream, the time to the first token in ms."""
-        if url is not self._headed[0]:
-            self._headed = url, self._headers_to(url)
-        headers, content = self._headed[1], to_json(body)
-        if self._authorization is not None:
-            headers = [*headers, *_encoded(await self._authorization.headers(url, content))]
-        request = httpx.Request("POST", url, headers=headers, content=content, extensions=timeouts(timeout_s))
-        request.headers.encoding = "utf-8"  # set once, or httpx detects it for every request
-        started = time.perf_counter()
-        try:
-            response = await self._open_transport(url).handle_async_request(request)
-            try:
-                if response.status_code != 200:
-                    content = await Body(response, _ERROR_BYTES).start()
-                    raise status_error(response.status_code, response.reason_phrase, response.headers, content)
-                reply = Body(response, self._max_bytes)
-                if stream and not _is_plain_json(response):
-                    return await self._read_stream(reply, started)
-                return _parse(await reply.read()), None
-            finally:
-                await response.aclose()
-        except network_errors() as error:
-            raise network_error(error, url) from error
-        except httpx.DecodingError as error:  # of a transport that decodes
-            raise malformed(f"reply cannot be decoded: {error}") from error
-
-    def _headers_to(self, url: httpx.URL) -> list[tuple[bytes, bytes]]:
-        """Return the encoded headers for an address; the caller caches them for the next request."""
-        return _encoded({"host": url.netloc.decode(), **_HEADERS, **self.wire.headers})
-
-    def _open_transport(self, url: httpx.URL) -> httpx.AsyncBaseTransport:
-        if self._transport is None:
-            self._transport = pooled_transport(url, self._max_connections)
-        return self._transport
+        await self._http.close()
 
     def _checked(self, response: Any) -> JsonMap:
         """Return the response if it has the wire's shape.
@@ -186,7 +144,7 @@ class ChatClient:
         async for data in events:
             if data == b"[DONE]":
                 assembly.done = True
-            elif _take(assembly, _parse(data)) and first_ms is None:
+            elif _take(assembly, parsed(data)) and first_ms is None:
                 first_ms = (time.perf_counter() - started) * 1000
             if assembly.done:
                 await _read_to_end(events)
@@ -209,23 +167,6 @@ class Model:
 def read_response(wire: str, response: JsonMap) -> Reply:
     """Read a response of a wire. Raises KeyError, IndexError, TypeError or AttributeError for another shape."""
     return WIRES.get(wire).read(response)
-
-
-def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode(), value.encode()) for name, value in headers.items()]
-
-
-def _parse(content: bytes) -> Any:
-    try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError as error:
-        shown = content[:200].decode(errors="replace")
-        raise malformed(f"reply is not JSON ({error}): {shown}") from None
-
-
-def _is_plain_json(response: httpx.Response) -> bool:
-    """Return whether a streaming request is answered in one piece (many servers do, above all for errors)."""
-    return bool(response.headers.get("content-type", "").startswith("application/json"))
 
 
 async def _read_to_end(events: AsyncIterator[bytes]) -> None:
