@@ -43,6 +43,10 @@ class Reply:
     cut: bool = False
     hang: bool = False
 
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.body)
+
 
 Answer = Callable[[Received], Reply]
 

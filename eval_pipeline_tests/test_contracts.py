@@ -30,7 +30,7 @@ from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.load import FORMATS, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner, an_evaluator, an_execution
-from eval_pipeline_tests.local_server import chat_reply, serve
+from eval_pipeline_tests.local_server import chat_reply, json_reply, serve
 from eval_pipeline_tests.scores.fake_grader import MembersDesk
 
 REGISTRIES: list[Registry[Any]] = [EVALUATORS, ADAPTERS, NORMALIZERS, FORMATS, EXPORTS]
@@ -94,6 +94,7 @@ ADAPTER_SETTINGS: dict[str, dict[str, Any]] = {
     "chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "temperature": 0.5, "stop": ["\n"], "body": {"n": 1}},
     "command": {"command": [sys.executable, "program.py", "{CASE_ID}"], "env": {"GREETING": ODD_TEXT}},
     "copilot-log": {"session_dir": "events.jsonl"},
+    "endpoint": {"url": "http://127.0.0.1:9/agent/respond", "headers": {"x-greeting": "hi"}},
     "mock": {"response": ODD_TEXT, "responses": {"c2": {"text": ODD_TEXT}}},
     "python": {"function": "answers:answer", "arguments": {"extra": ODD_TEXT}},
     "replay": {"recording": "recording.jsonl"},
@@ -283,7 +284,8 @@ def test_an_adapter_without_settings_names_the_one_that_is_missing(name: str, fo
 
 @pytest.fixture(scope="module")
 def model_server() -> Iterator[str]:
-    with serve(chat_reply("4")) as server:
+    answer = {"role": "assistant", "content": "4"}
+    with serve(json_reply({**chat_reply("4").json, "messages": [answer]})) as server:
         yield server.url
 
 

@@ -13,11 +13,13 @@ from typing import Any, Protocol
 
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.model import Plan, RawExecution, TargetFailure
+from eval_pipeline.llm.reading import mapping
 from eval_pipeline.suites.model import Conversation, Message
 
 FORMAT = "conversation"
 SCRIPT = "script"
 FAILED_TURN = "failed-turn"
+AGENT = "agent"
 Execute = Callable[[Call], Awaitable[RawExecution | TargetFailure]]
 
 
@@ -25,15 +27,30 @@ Execute = Callable[[Call], Awaitable[RawExecution | TargetFailure]]
 class Exchange:
     """A turn that took place: what the speaker said, what the target brought back, and its answer in words.
 
-    `elapsed_ms` is the time of the call as seen from outside; `speech` tells of a simulator that made the messages.
+    `said` are the target's messages, its tool calls and their results among them. `elapsed_ms` is the time of the call
+    as seen from outside; `speech` tells of a simulator that made the messages.
     """
 
     messages: tuple[Message, ...]
     raw: RawExecution
     answer: str = ""
+    said: tuple[Message, ...] | None = None
     elapsed_ms: float | None = None
     failed: bool = False
     speech: Mapping[str, Any] | None = None
+
+    @property
+    def replies(self) -> tuple[Message, ...]:
+        """The target's messages as they are sent to it in later turns."""
+        return self.said if self.said is not None else (Message(role="assistant", content=self.answer),)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A turn's answer in words, and the messages of the target with its tool calls."""
+
+    text: str
+    messages: tuple[Message, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +103,7 @@ class Conversations:
     """Dependencies of live conversations: the speaker of a call, and the answer in a turn's raw execution."""
 
     speaker: Callable[[Call], Speaker]
-    answer: Callable[[Plan, RawExecution], str]
+    answer: Callable[[Plan, RawExecution], Answer]
 
 
 async def converse(
@@ -113,8 +130,22 @@ async def converse(
             return _failed(result, said, so_far, elapsed_ms)
         answer = conversations.answer(turn.plan, result)
         so_far.append(
-            Exchange(messages=said.messages, raw=result, answer=answer, elapsed_ms=elapsed_ms, speech=said.made_by)
+            Exchange(
+                messages=said.messages,
+                raw=result,
+                answer=answer.text,
+                said=answer.messages,
+                elapsed_ms=elapsed_ms,
+                speech=said.made_by,
+            )
         )
+        if _ends(result):
+            return together(so_far, End(AGENT))
+
+
+def _ends(raw: RawExecution) -> bool:
+    """Return whether the target ends the conversation: it says so by a field of its answer, never by a word."""
+    return mapping(raw.payload.get("metadata")).get("end") is True
 
 
 def _failed(failure: TargetFailure, said: Speech, so_far: Sequence[Exchange], elapsed_ms: float) -> TargetFailure:
@@ -139,11 +170,7 @@ def _turn_call(call: Call, messages: tuple[Message, ...], so_far: Sequence[Excha
 def _history(so_far: Sequence[Exchange], window: int | None) -> tuple[Message, ...]:
     """The messages of both sides in the latest `window` exchanges (None: in all)."""
     kept = so_far if window is None else so_far[max(0, len(so_far) - window) :]
-    return tuple(
-        message
-        for exchange in kept
-        for message in (*exchange.messages, Message(role="assistant", content=exchange.answer))
-    )
+    return tuple(message for exchange in kept for message in (*exchange.messages, *exchange.replies))
 
 
 def together(exchanges: Sequence[Exchange], end: End | None = None) -> RawExecution:

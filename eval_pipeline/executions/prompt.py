@@ -19,7 +19,8 @@ def prompt_text(case: Case, files: Files = "inline") -> str:
     """Return the case's input as one text, with files inlined (`inline`) or referenced (`reference`)."""
     if len(case.input) == 1:
         return message_text(case.input[0], files)
-    return "\n\n".join(f"@[{message.role.capitalize()}]:\n{message_text(message, files)}" for message in case.input)
+    said = (message for message in case.input if message.content or not message.tool_calls)
+    return "\n\n".join(f"@[{message.role.capitalize()}]:\n{message_text(message, files)}" for message in said)
 
 
 def message_text(message: Message, files: Files = "inline") -> str:

@@ -103,7 +103,7 @@ _OTHER_ROLE = {"user": "assistant", "assistant": "user"}
 def _words(so_far: Sequence[Exchange]) -> Iterator[Message]:
     for exchange in so_far:
         yield from exchange.messages
-        yield Message(role="assistant", content=exchange.answer)
+        yield from (message for message in exchange.replies if message.text)
 
 
 def _shown(message: Message) -> str:

@@ -81,12 +81,17 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
     waits = [retry_after_s(headers, lambda: datetime.now(UTC)), _retry_delay_s(error)]
     return ModelError(
         failure,
-        f"HTTP {status}: {_message(error)[:_ERROR_TEXT] or body or reason}",
+        f"HTTP {status}: {_message(error)[:_ERROR_TEXT] or body or _redirection(headers) or reason}",
         retryable=_retry_header(headers, retryable),
         status=status,
         retry_after_s=next((wait for wait in waits if wait is not None), None),
         body=body,
     )
+
+
+def _redirection(headers: Mapping[str, str]) -> str | None:
+    place = headers.get("location")
+    return f"it redirects to {place[:200]}; redirects are not followed" if place else None
 
 
 def raise_reported(reply: Any) -> None:

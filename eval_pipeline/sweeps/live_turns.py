@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from eval_pipeline.executions.conversations import Answer
 from eval_pipeline.executions.model import Execution, Plan, RawExecution
+from eval_pipeline.reports.messages import output_messages
+from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.evaluate import bind, evaluate_with, suite_folder
 from eval_pipeline.scores.model import Subject
-from eval_pipeline.suites.model import Case, EvaluatorSpec
+from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import PairRules
 from eval_pipeline.sweeps.scoring import PairScorer
@@ -23,9 +27,10 @@ class LiveTurns:
         self._scorer = scorer
         self._context = context
 
-    def answer(self, plan: Plan, raw: RawExecution) -> str:
+    def answer(self, plan: Plan, raw: RawExecution) -> Answer:
         """Return what the target answered in one turn."""
-        return self._scorer.normalize(_unfinished(plan, raw), plan.case).final_output or ""
+        report = self._scorer.normalize(_unfinished(plan, raw), plan.case)
+        return Answer(report.final_output or "", tuple(_said(report)))
 
     async def passed(self, plan: Plan, so_far: RawExecution, workspace: Path | None = None) -> bool:
         """Return whether the latest turn passed; a turn without an evaluator, or without a score, does.
@@ -45,6 +50,14 @@ class LiveTurns:
         (score,) = await evaluate_with(client, subject, [bound])
         self._context.budget.spend(plan, client.spent)
         return score.passed(self._rules.threshold) is not False
+
+
+def _said(report: SessionReport) -> Iterator[Message]:
+    """The target's messages for later turns. A tool call without a result is left out: no model accepts it."""
+    for message in output_messages(report):
+        calls = tuple(call for call in message.get("tool_calls") or () if "output" in call)
+        if message["role"] == "assistant" and (calls or message["content"]):
+            yield Message(role="assistant", content=message["content"], tool_calls=calls)
 
 
 def _turn_spec(case: Case, number: int) -> EvaluatorSpec | None:

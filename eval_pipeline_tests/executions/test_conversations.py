@@ -13,6 +13,7 @@ import pytest
 
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.conversations import (
+    Answer,
     Conversations,
     End,
     Exchange,
@@ -63,7 +64,9 @@ class Target:
 def hold(speaker: Speaker, target: Target, **conversation: Any) -> RawExecution | TargetFailure:
     """The raw execution of a conversation whose input is `be brief`."""
     case = a_case(text="be brief", conversation=Conversation(turns=(), **conversation))
-    conversations = Conversations(speaker=lambda call: speaker, answer=lambda plan, raw: str(raw.payload["output"]))
+    conversations = Conversations(
+        speaker=lambda call: speaker, answer=lambda plan, raw: Answer(str(raw.payload["output"]))
+    )
     call = a_call(Path("files"), a_plan(case))
     return asyncio.run(converse(call, target.execute, conversations, lambda: target.now_s))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.executions.adapters import Call
-from eval_pipeline.executions.conversations import Conversations, converse, turns_of
+from eval_pipeline.executions.conversations import Answer, Conversations, converse, turns_of
 from eval_pipeline.executions.model import RawExecution, TargetFailure
 from eval_pipeline.executions.simulated_user import Line, SimulatedSpeaker, SimulatorReply, fault_of, read_line
 from eval_pipeline.suites.model import Message
@@ -43,7 +43,9 @@ def hold(
         return RawExecution(format="replay", payload={"output": f"answer {next(answers)}"})
 
     speaker = SimulatedSpeaker(user, simulator.ask, greeting)
-    conversations = Conversations(speaker=lambda call: speaker, answer=lambda plan, raw: str(raw.payload["output"]))
+    conversations = Conversations(
+        speaker=lambda call: speaker, answer=lambda plan, raw: Answer(str(raw.payload["output"]))
+    )
     call = a_call(Path("files"), a_plan(a_case(user=user)))
     return asyncio.run(converse(call, execute, conversations, lambda: 0.0)), simulator
 

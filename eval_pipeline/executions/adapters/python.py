@@ -28,6 +28,7 @@ from eval_pipeline.failures import OUTPUT_LIMIT, OUTPUT_MISSING, TARGET_CRASH, T
 from eval_pipeline.fingerprints import file_fingerprint, to_json
 from eval_pipeline.parsing.tables import MAPPING, TEXT, Field, FieldTable
 from eval_pipeline.parsing.user_modules import module_imports
+from eval_pipeline.suites.model import Message
 
 _ANSWER_KEYS = ("output", "messages", "usage", "cost_usd", "latency_ms", "model", "metadata")
 
@@ -153,7 +154,7 @@ def _bound_arguments(
     prompt = prompt_text(plan.case)
     available: dict[str, Any] = {
         "prompt": prompt,
-        "messages": [{"role": message.role, "content": message.content} for message in plan.case.input],
+        "messages": [_given(message) for message in plan.case.input],
         "case": replace(plan.case, evaluators=(), threshold=None, expected_fail=False),
         "suite": plan.suite,
         "repetition": plan.repetition,
@@ -166,6 +167,11 @@ def _bound_arguments(
     if not keywords and unbound and unbound[0][1] in BY_NAME:
         keywords = {unbound[0][0]: prompt}
     return [], {**keywords, **arguments}
+
+
+def _given(message: Message) -> dict[str, Any]:
+    calls = {"tool_calls": [dict(call) for call in message.tool_calls]} if message.tool_calls else {}
+    return {"role": message.role, "content": message.content, **calls}
 
 
 def _text_of(payload: Mapping[str, Any]) -> str | bytes:

@@ -91,16 +91,16 @@ WIRES: Registry[type[Wire]] = Registry(
 )
 
 
-def address(base_url: str, path: str = "") -> httpx.URL:
-    """Return an address below a base. Raises InputError for an unusable address."""
+def address(base_url: str, path: str = "", field: str = "base_url") -> httpx.URL:
+    """Return an address below a base. Raises InputError, naming the setting, for an unusable address."""
     if not base_url.startswith(("http://", "https://")):
-        raise InputError(f"expected an http:// or https:// address, got '{base_url}'", SourceLocation(field="base_url"))
+        raise InputError(f"expected an http:// or https:// address, got '{base_url}'", SourceLocation(field=field))
     try:
         url = httpx.URL(base_url.rstrip("/") + path)
     except httpx.InvalidURL as error:
-        raise InputError(f"'{base_url}' is not an address: {error}", SourceLocation(field="base_url")) from None
+        raise InputError(f"'{base_url}' is not an address: {error}", SourceLocation(field=field)) from None
     if not url.host:
-        raise InputError(f"'{base_url}' names no host", SourceLocation(field="base_url"))
+        raise InputError(f"'{base_url}' names no host", SourceLocation(field=field))
     return url
 
 
