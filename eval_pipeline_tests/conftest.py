@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import compileall
 import gc
+import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import eval_pipeline
+from eval_pipeline.executions.session_folders import SESSIONS_VARIABLE
 from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline_tests.fuzzing.limits import SECONDS, SEED
 
 TESTS = Path(__file__).parent
 WRITES_NONE = pytest.StashKey[bool]()
 """Whether the user wants no compiled modules (PYTHONDONTWRITEBYTECODE)."""
+SESSIONS = pytest.StashKey[str]()
+"""The folder for the folders of sessions."""
 SLOW_FILES = (
     "orchestration/test_ways_to_start.py",
     "orchestration/test_ui.py",
@@ -80,6 +86,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if not hasattr(config, "workerinput"):  # in the process that starts the workers, before them
         compileall.compile_dir(Path(eval_pipeline.__file__).parent, quiet=2)
+        config.stash[SESSIONS] = tempfile.mkdtemp()
+        os.environ[SESSIONS_VARIABLE] = config.stash[SESSIONS]
     config.stash[WRITES_NONE] = sys.dont_write_bytecode
     sys.dont_write_bytecode = False  # until the tests are collected: rewriting their asserts takes half of that time
     if hasattr(config.option, "loadscopereorder"):
@@ -93,8 +101,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
     gc.unfreeze()
+    if SESSIONS in config.stash:
+        shutil.rmtree(config.stash[SESSIONS], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

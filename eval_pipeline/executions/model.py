@@ -121,12 +121,14 @@ class Plan:
 class WorkspaceTrace:
     """The record of an execution's workspace.
 
-    `path` is the folder as the target left it, while graders read it (None: removed); `kept` is whether it stays.
+    `path` is the folder as the target left it, while graders read it (None: removed); `kept` is whether it stays, and
+    `place` where.
     `changes` is the unified diff between the start and the end of the session (None: unknown). `hooks` maps each hook
     to its output.
     """
 
     path: Path | None = None
+    place: Path | None = None
     kept: bool = False
     changes: str | None = None
     hooks: JsonMap = field(default_factory=dict)

@@ -1,55 +1,103 @@
-"""Folders for one session of a program, outside of every project: fresh, private, and gone with the session.
+"""Folders that sessions of programs work in, outside of every project: private, and with names that tell nothing.
 
-Their names tell nothing. What a killed process left is removed by the next one that makes a folder.
+A folder belongs to a process. Once that is gone, the next process ends the programs that it left, then removes the
+folder.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-import shutil
+import secrets
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.processes import parse_mark, this_process
+from eval_pipeline.executions.removal import remove
+from eval_pipeline.executions.started_programs import end_programs_of
+from eval_pipeline.processes import ProcessMark, parse_mark, this_process
 
+SESSIONS_VARIABLE = "EVAL_PIPELINE_SESSIONS"
+"""Names the folder for the folders of sessions; default: that for temporary files."""
 _OWNER = ".owner"
 """The suffix of the file that names the process of a folder."""
+_DIGITS = 16
+_WRITTEN_WITHIN_S = 60.0
+"""An owner's file without a mark that is older than this was left by a process that was killed while writing it."""
 
 
 @contextmanager
 def session_folder() -> Iterator[Path]:
     """Yield an empty folder that only this user can read; it is removed at the end."""
-    base = _swept(_base())
-    folder = Path(tempfile.mkdtemp(dir=base, prefix=""))
-    owner = folder.with_suffix(_OWNER)
+    _remove_abandoned_once(_base())
+    folder = claim_folder()
     try:
-        owner.write_text(str(this_process()), encoding="utf-8")
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        owner.unlink(missing_ok=True)
+        release_folder(folder)
+
+
+def claim_folder() -> Path:
+    """Return an empty folder of this process that only this user can read. Raises InputError, OSError."""
+    folder = _base() / secrets.token_hex(_DIGITS // 2)
+    folder.with_suffix(_OWNER).write_text(str(this_process()), encoding="utf-8")
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def release_folder(folder: Path) -> None:
+    """Remove a claimed folder with what is in it."""
+    remove(folder)
+    folder.with_suffix(_OWNER).unlink(missing_ok=True)
+
+
+def lasting_folder(owner: Path) -> Path:
+    """Return the path of a folder that outlives processes, for what belongs to `owner`, a folder of a project."""
+    digits = hashlib.sha256(os.fsencode(owner.resolve())).hexdigest()[:_DIGITS]
+    return _base() / f"{digits}-0"
+
+
+def remove_abandoned() -> None:
+    """End what processes that are gone left working in their folders, then remove the folders."""
+    base = _path()
+    for owner in base.glob(f"*{_OWNER}") if _is_ours(base) else ():
+        with suppress(OSError):
+            mark = parse_mark(owner.read_text(encoding="utf-8"))
+            if _is_abandoned(owner, mark):
+                if mark is not None:
+                    end_programs_of(mark)
+                release_folder(owner.with_suffix(""))
+
+
+def _is_abandoned(owner: Path, mark: ProcessMark | None) -> bool:
+    if mark is None:
+        return time.time() - owner.stat().st_mtime > _WRITTEN_WITHIN_S
+    return mark.is_gone
 
 
 def _base() -> Path:
     """Return the folder of all sessions of this user. Raises InputError where it belongs to another one."""
-    base = Path(tempfile.gettempdir(), f"sessions-{os.getuid()}")
+    base = _path()
     base.mkdir(mode=0o700, exist_ok=True)
-    if base.is_symlink() or base.lstat().st_uid != os.getuid():
-        raise InputError(f"{base} belongs to another user: name another folder for temporary files (TMPDIR)")
+    if not _is_ours(base):
+        raise InputError(f"{base} belongs to another user: name another folder for sessions ({SESSIONS_VARIABLE})")
     return base
+
+
+def _path() -> Path:
+    above = os.environ.get(SESSIONS_VARIABLE) or tempfile.gettempdir()
+    return Path(above).expanduser().absolute() / f"sessions-{os.getuid()}"
+
+
+def _is_ours(base: Path) -> bool:
+    return base.is_dir() and not base.is_symlink() and base.lstat().st_uid == os.getuid()
 
 
 @cache
-def _swept(base: Path) -> Path:
-    """Return a folder after the folders of processes that are gone were removed from it, once per process."""
-    for owner in base.glob(f"*{_OWNER}"):
-        with suppress(OSError):
-            mark = parse_mark(owner.read_text(encoding="utf-8"))
-            if mark is None or mark.is_gone:
-                shutil.rmtree(owner.with_suffix(""), ignore_errors=True)
-                owner.unlink(missing_ok=True)
-    return base
+def _remove_abandoned_once(base: Path) -> None:
+    """Remove abandoned folders, once per process and folder of sessions."""
+    remove_abandoned()

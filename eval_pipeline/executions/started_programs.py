@@ -52,6 +52,11 @@ def end_own() -> None:
     program_watcher.kill_marked(own_mark())
 
 
+def end_programs_of(owner: ProcessMark) -> int:
+    """Kill the programs that a process started; return how many."""
+    return program_watcher.kill_marked(_variable(str(owner)))
+
+
 def own_mark() -> bytes:
     """Return how the environment of the programs that this process started is recognized."""
     return _variable(str(this_process()))
@@ -63,7 +68,7 @@ def end_orphans(folder: Path) -> int:
     for pid in program_watcher.all_processes():
         owner = _owner_of(program_watcher.environment_of(pid), _digits(folder))
         if owner is not None and owner.is_gone:
-            ended += program_watcher.kill_marked(_variable(str(owner)))
+            ended += end_programs_of(owner)
     return ended
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from eval_pipeline.executions.session_folders import remove_abandoned
 from eval_pipeline.executions.started_programs import end_orphans, marked
 from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
 from eval_pipeline.parsing.private_files import private_files
@@ -75,6 +76,7 @@ class SweepStore:
         with private_files(), held(self.warehouse.storage.lock("sweep"), waits, stop or StopRequest()):
             folder = self.warehouse.storage.workspaces
             end_orphans(folder)
+            remove_abandoned()
             with marked(folder):
                 try:
                     yield queries.interrupt_running_sweeps(self.warehouse)

@@ -204,7 +204,8 @@ def execution_row(
 def _workspace(trace: WorkspaceTrace | None) -> Row | None:
     if trace is None:
         return None
-    return {"path": str(trace.path) if trace.path else None, "changes": trace.changes, "hooks": trace.hooks}
+    place = trace.place or trace.path
+    return {"path": str(place) if place else None, "changes": trace.changes, "hooks": trace.hooks}
 
 
 def stored_execution(row: Mapping[str, Any], raw: RawExecution | None) -> Execution:

@@ -42,9 +42,10 @@ def users_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     monkeypatch.setenv("DATABASE_CANARY", "postgres canary")
     monkeypatch.setenv("TEAM_NUMBER", "team-4711-x")
+    monkeypatch.delenv(session_folders.SESSIONS_VARIABLE)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(session_folders, "_swept", session_folders._swept.__wrapped__)
+    monkeypatch.setattr(session_folders, "_remove_abandoned_once", session_folders._remove_abandoned_once.__wrapped__)
     return home
 
 

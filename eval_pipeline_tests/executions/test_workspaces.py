@@ -447,7 +447,9 @@ def test_which_workspaces_are_kept(
     trace = one_case(samples.workspaces(keep=keep), plan_for(spec), failed=failed)
 
     assert trace.path is not None
-    assert trace.path.exists() is kept
+    assert trace.place is not None
+    assert not trace.path.exists()
+    assert trace.place.exists() is kept
     assert trace.kept is (keep == "always")
     if not kept:
         assert left_in(samples.root) == []
@@ -470,8 +472,8 @@ def test_kept_workspaces_outlive_later_sweeps(samples: SampleWorkspaces) -> None
     one_case(samples.workspaces(sweep_id="sweep-2"), plan)
     one_case(samples.workspaces(), plan)
 
-    assert trace.path is not None
-    assert files_in(trace.path) == ["a"]
+    assert trace.place is not None
+    assert files_in(trace.place) == ["a"]
 
 
 def test_write_protected_folders_are_removed_as_well(samples: SampleWorkspaces) -> None:
@@ -626,7 +628,8 @@ from eval_pipeline_tests.executions.sample_workspaces import SampleWorkspaces, p
 
 async def sweep(shop):
     async with shop.workspaces() as workspaces:
-        await workspaces.open(plan_for(shop.spec(template=shop.template(a="a"))))
+        workspace = await workspaces.open(plan_for(shop.spec(template=shop.template(a="a"))))
+        print(workspace.folder, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(sweep(SampleWorkspaces(Path(sys.argv[1]))))
@@ -634,12 +637,13 @@ asyncio.run(sweep(SampleWorkspaces(Path(sys.argv[1]))))
 
 
 def test_what_a_killed_sweep_left_is_removed_by_the_next(samples: SampleWorkspaces) -> None:
-    run_python(KILLED, str(samples.folder))
-    left = files_in(samples.root)
+    folder = Path(run_python(KILLED, str(samples.folder)).stdout.strip())
+    left = files_in(folder)
 
     one_case(samples.workspaces(sweep_id="sweep-2"), plan_for(samples.spec()))
 
-    assert f"{SWEEP}/suite/runner/shared/a" in left
+    assert left == ["a"]
+    assert not folder.parent.exists()
     assert left_in(samples.root) == []
 
 
@@ -661,28 +665,29 @@ def test_keeping_a_workspace_does_not_write_of_those_kept_before(tmp_path: Path)
         return int(re.findall(r"wchar: (\d+)", Path("/proc/self/io").read_text())[0])
 
     sweep = SweepFolder(tmp_path, SWEEP)
+    folders = [sweep.new(f"case-{number:04}") for number in range(1_001)]
+    places = [sweep.place_of(folder) for folder in folders]
     started = written()
-    for number in range(1_000):
-        sweep.keep(sweep.path / f"case-{number:04}")
+    for folder in folders[:-1]:
+        sweep.keep(folder)
     spent = written() - started
-    kept, other = sweep.new("case-0999"), sweep.new("case-1000")
     sweep.close()
 
     assert spent < 100_000
-    assert (kept.is_dir(), other.is_dir()) == (True, False)
+    assert [place.is_dir() for place in places] == [True] * 1_000 + [False]
 
 
 def test_cases_with_odd_names_have_folders_of_their_own(samples: SampleWorkspaces) -> None:
     spec = samples.spec(isolation="per_case")
 
-    async def step(workspaces: Workspaces) -> list[Path]:
-        return [
-            (await workspaces.open(plan_for(spec, id_))).folder for id_ in ("a/b", "a b", "../../x", "…", "A" * 300)
-        ]
+    async def step(workspaces: Workspaces) -> list[Path | None]:
+        ids = ("a/b", "a b", "../../x", "…", "A" * 300)
+        return [(await worked(workspaces, plan_for(spec, id_), failed=True)).place for id_ in ids]
 
-    (folders,) = in_sweep(samples.workspaces(), step)
+    (places,) = in_sweep(samples.workspaces(), step)
 
-    assert len(set(folders)) == 5
+    folders = {place for place in places if place is not None and place.is_dir()}
+    assert len(folders) == 5
     assert all(folder.is_relative_to(samples.root) and ".." not in folder.parts for folder in folders)
 
 

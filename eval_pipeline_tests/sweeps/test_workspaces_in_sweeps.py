@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.executions.session_folders import SESSIONS_VARIABLE
+from eval_pipeline.sweeps.deletion import delete_stored, remove_orphans
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
 
 AGENT = """\
@@ -73,7 +75,7 @@ def test_the_target_works_in_a_copy_of_the_template_and_its_changes_are_known(fo
     ],
 )
 def test_cases_have_workspaces_of_their_own_or_share_one(folder: ProjectFolder, isolation: str, seen: str) -> None:
-    write_suite(folder, "one", "two", isolation=isolation)
+    write_suite(folder, "one", "two", isolation=isolation, file_changes="case")
 
     folder.sweep()
 
@@ -176,3 +178,57 @@ def test_the_python_evaluator_of_a_turn_sees_the_workspace_while_the_conversatio
     assert counts.passed == 1
     ((payload,),) = folder.ask("SELECT raw FROM target_executions")
     assert str(payload).count('"format":"command"') == 2
+
+
+WALKS_UP = """\
+import os, pathlib, sys
+sys.stdin.read()
+here = pathlib.Path.cwd()
+names = [str(here)]
+for above in here.parents:
+    for path in above.iterdir() if above != pathlib.Path("/") and os.access(above, os.R_OK) else ():
+        names.append(path.name)
+        if path.is_file() and "CANARY" in path.read_text("utf-8", "replace"):
+            print("found in", path)
+open("seen", "w").write("\\n".join(names))
+print("looked")
+"""
+
+
+@pytest.mark.parametrize("isolation", ["per_test", "shared"])
+def test_a_target_that_walks_up_from_its_folder_finds_no_suite_and_no_project(
+    folder: ProjectFolder, isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SESSIONS_VARIABLE, str(tmp_path / "elsewhere"))
+    (tmp_path / "elsewhere").mkdir()
+    (folder.root / "agent.py").write_text(WALKS_UP)
+    (folder.root / "CLAUDE.md").write_text("CANARY of the project")
+    case: dict[str, Any] = {"id": "one", "input": "one", "assertions": [{"type": "contains", "value": "CANARY"}]}
+    folder.write_suite(case, workspace={"template": "template", "isolation": isolation})
+
+    folder.sweep()
+
+    assert folder.ask("SELECT final_output FROM session_reports") == [("looked",)]
+    ((path,),) = folder.ask("SELECT workspace->>'path' FROM target_executions")
+    kept = Path(path)
+    assert kept.is_relative_to(folder.data / "workspaces")
+    own, *beside = (kept / "seen").read_text().splitlines()
+    assert not any(word in own.removeprefix(str(tmp_path)) for word in ("sums", "echo", "one", "project", "eval"))
+    assert not any(word in name for word in ("sums", "echo") for name in beside)
+    assert [each.name for each in (tmp_path / "elsewhere").rglob("*") if each.is_file()] == []
+
+
+def test_kept_workspaces_are_deleted_with_their_sweep(folder: ProjectFolder) -> None:
+    case: dict[str, Any] = {"id": "one", "input": "one", "assertions": [{"type": "contains", "value": "nothing"}]}
+    folder.write_suite(case, workspace={"template": "template"})
+    folder.sweep()
+    ((path, sweep),) = folder.ask("SELECT workspace->>'path', sweep_id FROM target_executions")
+    store = folder.session().store
+    assert (Path(path) / "made-one").read_text() == "one"
+
+    with store.exclusive():
+        untouched = remove_orphans(store)
+        delete_stored(store, "sweep", [sweep], dry_run=False)
+
+    assert untouched.files == 0
+    assert not Path(path).exists()

@@ -1,40 +1,51 @@
 """Workspace folders on disk: created, kept, removed, and cleaned up after a crash.
 
-Below the root: `<sweep>/<suite>/<runner>/<case>` for temporary folders and `.pool/` for folders that later sweeps
-reuse. A sweep's folder holds a lock while its process runs; an unheld lock means that the process was killed.
+Targets work outside of the project, in folders whose names tell nothing: what is above a project's own folders, such
+as its suites with their answers, is found by walking up. A folder that is kept moves to the root, as
+`<sweep>/<suite>/<runner>/<case>`. A sweep's folder there holds a lock while its process runs; an unheld lock means that
+the process was killed. `.pool/` is the state of folders that later sweeps reuse.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
+import secrets
 import shutil
+import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from eval_pipeline.executions.removal import remove
+from eval_pipeline.executions.session_folders import claim_folder, release_folder, remove_abandoned
 from eval_pipeline.parsing.redaction import redact_files
 
 POOL = ".pool"  # no name of a sweep or a workspace begins with a dot
 _OWNER = ".owner"
 _KEPT = ".kept"
+_MOVING = ".moving"
 _LONGEST = 60
 _NO_REPOSITORY = "gitdir: /none-above-a-workspace\n"
 
 
 class SweepFolder:
-    """The folder of one sweep's workspaces below `root`."""
+    """The folders of one sweep's workspaces: `path` below `root` for what is kept, another one where targets work."""
 
     def __init__(self, root: Path, sweep_id: str) -> None:
         self._root = root.absolute()
         self._sweep_id = sweep_id
+        self._places: dict[Path, Path] = {}
         self.path, self._owner = self._create()
+        self._work = claim_folder()
+        block_git_discovery(self._work)
 
     def _create(self) -> tuple[Path, FileLock]:
         self._root.mkdir(parents=True, exist_ok=True)
         with FileLock(self._root / ".lock"):
+            remove_abandoned()
             remove_leftovers(self._root)
             path = _unused(self._root / safe_name(self._sweep_id))
             path.mkdir()
@@ -44,23 +55,52 @@ class SweepFolder:
         return path, owner
 
     def new(self, *names: str) -> Path:
-        """Create an empty folder of this name."""
-        path = _unused(self.path.joinpath(*map(safe_name, names)))
-        path.mkdir(parents=True)
-        return path
+        """Create an empty folder to work in, which has this name when it is kept."""
+        folder = self._work / secrets.token_hex(4)
+        folder.mkdir()
+        self._places[folder] = _unused(self.path.joinpath(*map(safe_name, names)), self._places.values())
+        return folder
+
+    def place_of(self, folder: Path) -> Path:
+        """Return where a folder is once it is kept; one that was not created here stays where it is."""
+        return self._places.get(folder, folder)
 
     def keep(self, folder: Path) -> None:
-        """Mark a folder as kept at the end of the sweep."""
+        """Move a folder to its place, where it stays after the sweep. Raises OSError when not all of it was moved."""
+        place = self.place_of(folder)
         with (self.path / _KEPT).open("a", encoding="utf-8") as names:
-            names.write(f"{folder.relative_to(self.path)}\n")
+            names.write(f"{place.relative_to(self.path)}\n")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _move(folder, place, self.path / _MOVING / folder.name)
 
     def close(self) -> None:
         """Remove everything that is not kept."""
+        remove(self._work)
+        release_folder(self._work)
         _remove_all_but_kept(self.path)
         self._owner.release()
         with contextlib.suppress(OSError):
             (self.path / _OWNER).unlink(missing_ok=True)
             self.path.rmdir()
+
+
+def _move(folder: Path, place: Path, scratch: Path) -> None:
+    """Move a folder; on another file system it is copied to `scratch`, and appears at its place as a whole."""
+    try:
+        folder.rename(place)
+    except OSError:
+        try:
+            shutil.copytree(folder, scratch, symlinks=True, ignore=_special_files)
+        finally:
+            if scratch.is_dir():
+                scratch.rename(place)
+            remove(folder)
+
+
+def _special_files(folder: str, names: list[str]) -> list[str]:
+    """Return the names of pipes, sockets and devices, which would be read without end."""
+    modes = {name: stat.S_IFMT(Path(folder, name).lstat().st_mode) for name in names}
+    return [name for name, mode in modes.items() if mode not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)]
 
 
 def remove_leftovers(root: Path) -> None:
@@ -109,24 +149,6 @@ def block_git_discovery(folder: Path) -> None:
     (folder / ".git").write_text(_NO_REPOSITORY, encoding="ascii")
 
 
-def remove(path: Path) -> None:
-    """Remove a folder (write-protected ones included) or a file. Never raises for a missing path."""
-    if path.is_symlink() or path.is_file():
-        path.unlink(missing_ok=True)
-        return
-    shutil.rmtree(path, ignore_errors=True)
-    if path.exists():
-        _make_writable(path)
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def _make_writable(path: Path) -> None:
-    for parent, folders, _ in os.walk(path):
-        for name in (".", *folders):
-            with contextlib.suppress(OSError):
-                (Path(parent) / name).chmod(0o700, follow_symlinks=False)
-
-
 def safe_name(name: str) -> str:
     """Return a valid folder name. A changed name carries a hash, so that it stays unique."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:_LONGEST]
@@ -135,9 +157,9 @@ def safe_name(name: str) -> str:
     return f"{plain}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}".lstrip("-")
 
 
-def _unused(path: Path) -> Path:
-    number, requested = 1, path
-    while path.exists():
+def _unused(path: Path, reserved: Iterable[Path] = ()) -> Path:
+    number, requested, taken = 1, path, set(reserved)
+    while path in taken or path.exists():
         number += 1
         path = requested.with_name(f"{requested.name}-{number}")
     return path

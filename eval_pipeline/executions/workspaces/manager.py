@@ -15,6 +15,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from types import TracebackType
 
+from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Plan, TargetFailure, WorkspaceTrace
 from eval_pipeline.executions.threads import in_thread, is_cancelled
 from eval_pipeline.executions.workspaces.hooks import case_payload
@@ -117,7 +118,7 @@ class Workspaces:
             if self._manager is None:
                 try:
                     self._manager = await in_thread(self._create_manager)
-                except OSError as error:
+                except (OSError, InputError) as error:
                     raise TargetFailure(WORKSPACE, f"no workspaces below {self._root}: {error}") from error
             return self._manager
 
@@ -186,7 +187,9 @@ class Workspace:
             changes = await self._changes()
             kept = self._dir.is_kept(failed=False)
             hooks = dict(self._dir.hook_output)
-            self._trace = WorkspaceTrace(path=self.folder, kept=kept, changes=changes, hooks=hooks)
+            self._trace = WorkspaceTrace(
+                path=self.folder, place=self._dir.place, kept=kept, changes=changes, hooks=hooks
+            )
         return self._trace
 
     def is_kept(self, *, failed: bool) -> bool:

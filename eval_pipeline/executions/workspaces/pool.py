@@ -9,9 +9,10 @@ from pathlib import Path
 import orjson
 from filelock import FileLock, Timeout
 
+from eval_pipeline.executions.removal import remove
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.beneath import copy_file, copy_template, folder_beneath
-from eval_pipeline.executions.workspaces.folders import block_git_discovery, remove
+from eval_pipeline.executions.workspaces.folders import block_git_discovery
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, reset, update_checkout
 from eval_pipeline.fingerprints import fingerprint
@@ -20,41 +21,45 @@ from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A slot locked by this process."""
+    """A slot locked by this process: the folder that targets work in, and what is known of it in `state`."""
 
     folder: Path
+    state: Path
     lock: FileLock
 
     @property
     def ready(self) -> Path:
         """Path of the file that marks the clones as complete and stores the settings of each."""
-        return self.folder.with_name(f"{self.folder.name}.json")
+        return self.state.with_suffix(".json")
 
     def release(self) -> None:
         self.lock.release()
 
 
 class Pool:
-    """The slots below a folder."""
+    """The slots whose state is below a folder `state`, while targets work below another one, outside of the project."""
 
-    def __init__(self, folder: Path, most_slots: int) -> None:
+    def __init__(self, state: Path, folder: Path, most_slots: int) -> None:
+        self._state = state
         self._folder = folder
         self._most_slots = most_slots
         self._held: list[FileLock] = []
 
     def take(self, spec: WorkspaceSpec) -> Slot | None:
         """Lock a slot for workspaces like this one. Returns None when all slots are in use."""
-        folder = self._folder / fingerprint([spec.repositories, dict(spec.content), spec.files])[:16]
-        folder.mkdir(parents=True, exist_ok=True)
+        name = fingerprint([spec.repositories, dict(spec.content), spec.files])[:16]
+        state, folder = self._state / name, self._folder / name
+        for each in (state, folder):
+            each.mkdir(parents=True, exist_ok=True)
         block_git_discovery(folder)
         for number in range(1, self._most_slots + 1):
-            lock = FileLock(folder / f"slot-{number}.lock", thread_local=False)
+            lock = FileLock(state / f"slot-{number}.lock", thread_local=False)
             try:
                 lock.acquire(timeout=0)
             except Timeout:
                 continue
             self._held.append(lock)
-            return Slot(folder / f"slot-{number}", lock)
+            return Slot(folder / str(number), state / f"slot-{number}", lock)
         return None
 
     def close(self) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from eval_pipeline.executions.model import Plan, TargetFailure
+from eval_pipeline.executions.removal import remove
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.beneath import folder_beneath
-from eval_pipeline.executions.workspaces.folders import remove
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.hooks import HookFailure, suite_payload
 from eval_pipeline.executions.workspaces.pool import fill, outer_first, prepare

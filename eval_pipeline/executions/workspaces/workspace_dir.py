@@ -14,9 +14,12 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
+from eval_pipeline.errors import error_text
+from eval_pipeline.executions.removal import remove
+from eval_pipeline.executions.session_folders import lasting_folder
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.beneath import folder_beneath
-from eval_pipeline.executions.workspaces.folders import POOL, SweepFolder, remove
+from eval_pipeline.executions.workspaces.folders import POOL, SweepFolder
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.hooks import HookPayload, run_hook
 from eval_pipeline.executions.workspaces.pool import Pool, Slot
@@ -36,7 +39,7 @@ class WorkspaceManager:
         self.sweep_id = sweep_id
         self.keep = keep
         self.sweep = SweepFolder(root, sweep_id)
-        self.pool = Pool(root.absolute() / POOL, pool_slots)
+        self.pool = Pool(root.absolute() / POOL, lasting_folder(root), pool_slots)
         self._snapshots = SnapshotStore(self.sweep.path / ".snapshots", most_bytes=most_bytes)
         self._numbers = itertools.count(1)
         self._clones: dict[Repository, asyncio.Task[CheckedOut]] = {}
@@ -168,6 +171,11 @@ class WorkspaceDir:
             folder_beneath(self.folder, at.folder.relative_to(self.folder).as_posix())
             await reset(at, ignored=strict, keep=folders)
 
+    @property
+    def place(self) -> Path:
+        """Where the folder is once it is kept."""
+        return self._manager.sweep.place_of(self.folder)
+
     def is_kept(self, *, failed: bool) -> bool:
         """Return whether the folder stays after the sweep.
 
@@ -182,6 +190,12 @@ class WorkspaceDir:
             self._slot.release()
         elif self.is_kept(failed=self.failed):
             if not self.permanent:
-                self._manager.sweep.keep(self.folder)
+                await self._keep()
         else:
             await in_thread(remove, self.folder)
+
+    async def _keep(self) -> None:
+        try:
+            await in_thread(self._manager.sweep.keep, self.folder)
+        except OSError as error:
+            _LOG.warning("not all of a workspace is kept in %s: %s", self.place, error_text(error))
