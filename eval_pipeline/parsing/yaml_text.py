@@ -49,6 +49,7 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     f"{_TAG}null": ("null", type(None)),
 }
 _INDENTATION = "the indentation does not fit the lines above"
+_WITH_TABS = "indent with spaces, not with tabs (→)"
 _IN_WORDS = {
     "did not find expected '-' indicator": _INDENTATION,
     "did not find expected key": _INDENTATION,
@@ -58,7 +59,16 @@ _IN_WORDS = {
     "could not find expected ':'": "a name without a ':' after it",
     "did not find expected ',' or ']'": "a list in [ ] lacks a ',' or its ']'",
     "did not find expected ',' or '}'": "a mapping in { } lacks a ',' or its '}'",
+    "did not find expected node content": "a text that begins with ] } or , has to be quoted",
+    "did not find expected comment or line break": "a text of several lines begins on the line after its | or >",
+    "block sequence entries are not allowed in this context": "the '- ' of a list begins a line of its own",
+    "mapping keys are not allowed in this context": "a text that begins with '? ' has to be quoted",
+    "found unknown directive name": "a text that begins with % has to be quoted",
+    "found unknown escape character": r"an unknown escape in double quotes; write \\ for \, or use single quotes",
+    "found a tab character that violates indentation": _WITH_TABS,
 }
+_AFTER_QUOTE = re.compile(r"""(?:[:-] |^)\s*(?:'[^']*'|"[^"\\]*")\s*[^\s#,\]}:]""")
+_FIELD = re.compile(r"\s*(?:- )?[^\s:][^:]*:(?:\s|\Z)")
 _UNCLOSED = frozenset({"found unexpected end of stream", "found unexpected document indicator"})
 _SHOWN = 80
 
@@ -170,8 +180,13 @@ def _in_words(error: yaml.YAMLError, mark: yaml.Mark, lines: Sequence[str]) -> t
         return begun.line, "a quote is not closed"
     line = lines[mark.line] if mark.line < len(lines) else ""
     if "\t" in line[: mark.column + 1] and problem in _IN_WORDS:
-        return mark.line, "indent with spaces, not with tabs (→)"
-    return mark.line, _IN_WORDS.get(problem, problem)
+        return mark.line, _WITH_TABS
+    words = _IN_WORDS.get(problem, problem)
+    if words == _INDENTATION and _AFTER_QUOTE.search(line):
+        return mark.line, "a text in quotes goes on after its closing quote; use the other kind of quotes around it"
+    if problem.startswith("mapping values") and mark.line and ":" not in line[: mark.column]:
+        return mark.line, _INDENTATION if _FIELD.match(lines[mark.line - 1]) else "the line above lacks its ': '"
+    return mark.line, words
 
 
 _Built = tuple[Any, int, int]

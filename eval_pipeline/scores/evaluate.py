@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.fingerprints import canonical_json, fingerprint
+from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
 from eval_pipeline.scores.argument_errors import argument_error
@@ -271,17 +272,22 @@ class EvaluatorSet:
         """Return an error for each case with an unusable evaluator, by case id."""
         errors: dict[str, InputError] = {}
         for case_id, specs in evaluators_of(self._suite.cases):
-            try:
-                for spec in specs:
-                    self._build_cached(spec)
-            except InputError as error:
-                errors[case_id] = error
+            problems = list(self._problems(specs))
+            if problems:
+                errors[case_id] = first_of_each(problems)
         cases = self._suite.cases if errors else ()
         return {
             case.id: errors[case.id].at(_location(self._suite, case, errors[case.id]))
             for case in cases
             if case.id in errors
         }
+
+    def _problems(self, specs: Iterable[EvaluatorSpec]) -> Iterator[InputError]:
+        for spec in specs:
+            try:
+                self._build_cached(spec)
+            except InputError as error:
+                yield error
 
     def _bind(self, spec: EvaluatorSpec, case: Case) -> BoundEvaluator:
         return _bound(self._build_cached(spec), case, self._threshold)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from eval_pipeline.errors import InputError
@@ -24,6 +25,12 @@ DEFAULT_GATE = 0.8
 _COMMON_KEYS = EVALUATOR.names - {"include"}
 _NAMED_BY_VALUE = frozenset({"contains", "icontains", "starts-with", "ends-with", "equals"})
 _NAMED_BY_COUNT = frozenset({"contains-any", "contains-all", "icontains-any", "icontains-all"})
+_COMMON: Mapping[str, Callable[[Map, str, FieldCursor], object]] = {
+    "name": fields.text,
+    "weight": fields.weight,
+    "negate": fields.flag,
+    "failure_class": fields.text,
+}
 _CAMEL_CASE_TOO: Mapping[str, tuple[str, ...]] = {
     "execution-metrics": (
         "max_tool_calls", "max_llm_calls", "max_tokens", "max_cost_usd", "max_duration_ms", "target_exploration_ratio",
@@ -45,7 +52,8 @@ class EvaluatorReader:
     `entries` returns the entries of a list with their places (a format may insert those of other files). `arguments`
     returns the arguments of an evaluator of a type as it expects them. `command` returns the arguments of a
     `code-grader` that an unregistered type stands for, or None. `texts_weigh` is whether texts as criteria weigh
-    together as much as that many evaluators, instead of as one.
+    together as much as that many evaluators, instead of as one. `check` raises InputError for a spec that cannot be
+    used; evaluators are checked when they are bound, so a format sets it to report them with the errors of a list.
     """
 
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
@@ -53,6 +61,7 @@ class EvaluatorReader:
     arguments: Callable[[dict[str, Any], str, FieldCursor], dict[str, Any]] = lambda config, type_, cursor: config
     command: Callable[[str], dict[str, Any] | None] = lambda type_: None
     texts_weigh: bool = False
+    check: Callable[[EvaluatorSpec, FieldCursor], None] | None = None
 
     def read_list(self, raw: Any, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
         """Return the specs of a list of evaluators. Its texts become criteria of one `rubrics`, in place of the first.
@@ -94,19 +103,38 @@ class EvaluatorReader:
         raw = fields.with_snake_case_keys(raw, _CAMEL_CASE_TOO.get(type_, ()))
         written = {key: value for key, value in raw.items() if key not in _COMMON_KEYS}
         config = self.arguments(written, type_, cursor)
-        name = fields.text(raw, "name", cursor) or automatic_name(type_, config)
+        name = automatic_name(type_, config)
         command = self.command(type_)
         if command is not None:
             type_, config = "code-grader", {**command, **({"config": config} if config else {})}
-        return EvaluatorSpec(
-            type=type_,
-            name=name,
-            weight=fields.weight(raw, "weight", cursor),
-            minimum=_gate(raw, cursor),
-            negate=fields.flag(raw, "negate", cursor) or False,
-            failure_class=fields.text(raw, "failure_class", cursor),
-            config=config,
-        )
+        try:
+            spec = EvaluatorSpec(
+                type=type_,
+                name=fields.text(raw, "name", cursor) or name,
+                weight=fields.weight(raw, "weight", cursor),
+                minimum=_gate(raw, cursor),
+                negate=fields.flag(raw, "negate", cursor) or False,
+                failure_class=fields.text(raw, "failure_class", cursor),
+                config=config,
+            )
+        except InputError:
+            spec = EvaluatorSpec(type=type_, name=name, config=config)
+            raise first_of_each(list(self._problems(raw, spec, cursor))) from None
+        if self.check is not None:
+            self.check(spec, cursor)
+        return spec
+
+    def _problems(self, raw: Map, spec: EvaluatorSpec, cursor: FieldCursor) -> Iterator[InputError]:
+        """Yield everything that is wrong with an evaluator: its common fields and, where checked, its arguments."""
+        attempts: list[Callable[[], object]] = [partial(read, raw, key, cursor) for key, read in _COMMON.items()]
+        attempts.append(partial(_gate, raw, cursor))
+        if self.check is not None:
+            attempts.append(partial(self.check, spec, cursor))
+        for attempt in attempts:
+            try:
+                attempt()
+            except InputError as error:
+                yield from problems_of(error)
 
     def _type(self, raw: Map, cursor: FieldCursor) -> str:
         if not isinstance(raw.get("type"), str):

@@ -9,7 +9,13 @@ from typing import Any
 from eval_pipeline.errors import InputError, nearest
 from eval_pipeline.formats.agentv import settings
 from eval_pipeline.formats.agentv.documents import RawTest
-from eval_pipeline.formats.agentv.evaluators import default_grader, listed_under, read_evaluators, reads_criteria
+from eval_pipeline.formats.agentv.evaluators import (
+    checking_evaluators,
+    default_grader,
+    listed_under,
+    read_evaluators,
+    reads_criteria,
+)
 from eval_pipeline.formats.agentv.load_context import RENAMED, LoadContext
 from eval_pipeline.formats.agentv.messages import read_expected, read_messages, with_files
 from eval_pipeline.formats.agentv.turns import conversation_evaluators, is_conversation, read_conversation
@@ -146,11 +152,12 @@ SHARED: Mapping[str, Callable[[Map, FieldCursor, LoadContext], Any]] = {
 def _everything_wrong(test: Test) -> InputError:
     errors: list[InputError] = []
     given = [read for key, read in _WHEN_GIVEN.items() if key in test.raw]
-    for read in (*_ALWAYS.values(), *given):
-        try:
-            read(test)
-        except InputError as error:
-            errors.append(error)
+    with checking_evaluators(test.context):
+        for read in (*_ALWAYS.values(), *given):
+            try:
+                read(test)
+            except InputError as error:
+                errors.append(error)
     return first_of_each(errors)
 
 

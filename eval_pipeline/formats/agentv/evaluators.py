@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
 
-from eval_pipeline.errors import did_you_mean
+from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.templates import template_entries
 from eval_pipeline.parsing.compatibility import todays_evaluator_name
@@ -18,6 +20,7 @@ from eval_pipeline.parsing.fields import FieldCursor, Interpolated, Map, kind
 from eval_pipeline.parsing.yaml_text import plain_scalar
 from eval_pipeline.plugins import canonical_name
 from eval_pipeline.scores.arguments import argument_fields, has_argument, unknown_arguments
+from eval_pipeline.scores.evaluate import build
 from eval_pipeline.scores.programs.payload import Shape
 from eval_pipeline.suites.evaluator_lists import EvaluatorReader
 from eval_pipeline.suites.fields import EVALUATOR
@@ -73,6 +76,30 @@ def listed_under(raw: Map) -> tuple[str, ...] | None:
 def evaluator_list(raw: Any, cursor: FieldCursor, context: LoadContext) -> tuple[EvaluatorSpec, ...]:
     """The specs of a list of assertions, including templates and the author's own scripts."""
     return _reader(context).read_list(raw, cursor)
+
+
+@contextmanager
+def checking_evaluators(context: LoadContext) -> Iterator[None]:
+    """Within the context, an evaluator that is unknown or has unusable arguments is an error of its list.
+
+    Nothing is checked while the registered types are unknown: another type may be the author's own script.
+    """
+    usual = _reader(context)
+    context.evaluator_reader = replace(usual, check=_check if context.load_options.evaluators else None)
+    try:
+        yield
+    finally:
+        context.evaluator_reader = usual
+
+
+def _check(spec: EvaluatorSpec, cursor: FieldCursor) -> None:
+    try:
+        build(spec)
+    except InputError as error:
+        steps = (error.place.field or "").removeprefix(spec.type).strip().split(".")
+        raise cursor.error(
+            error.problem, *(int(step) if step.isdecimal() else step for step in steps if step)
+        ) from None
 
 
 def _reader(context: LoadContext) -> EvaluatorReader:
