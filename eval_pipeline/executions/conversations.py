@@ -13,8 +13,10 @@ from typing import Any, Protocol
 
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.model import Plan, RawExecution, TargetFailure
+from eval_pipeline.executions.tool_rounds import remaining
 from eval_pipeline.llm.reading import mapping
 from eval_pipeline.suites.model import Conversation, Message
+from eval_pipeline.suites.simulation import ToolMock
 
 FORMAT = "conversation"
 SCRIPT = "script"
@@ -163,8 +165,15 @@ def _failed(failure: TargetFailure, said: Speech, so_far: Sequence[Exchange], el
 def _turn_call(call: Call, messages: tuple[Message, ...], so_far: Sequence[Exchange]) -> Call:
     case, number, files = call.plan.case, len(so_far) + 1, call.files
     window = case.conversation.window if case.conversation is not None else None
-    turn = replace(case, input=(*case.input, *_history(so_far, window), *messages), conversation=None, user=None)
-    return replace(call, plan=replace(call.plan, case=turn), files=lambda: files() / f"turn-{number}")
+    said, mocks = (*case.input, *_history(so_far, window), *messages), _mocks_left(case.mocks, so_far)
+    turn = replace(case, input=said, conversation=None, user=None, mocks=mocks)
+    return replace(call, plan=replace(call.plan, case=turn), files=lambda: files() / f"turn-{number}", turn=number)
+
+
+def _mocks_left(mocks: tuple[ToolMock, ...], so_far: Sequence[Exchange]) -> tuple[ToolMock, ...]:
+    for exchange in so_far if mocks else ():
+        mocks = remaining(mocks, exchange.raw)
+    return mocks
 
 
 def _history(so_far: Sequence[Exchange], window: int | None) -> tuple[Message, ...]:

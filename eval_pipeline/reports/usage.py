@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +40,18 @@ class Usage:
     def uncached_tokens(self) -> int | None:
         """Input without cache reads, plus output; None unless both are known."""
         return None if self.total_tokens is None else self.total_tokens - (self.cached_input_tokens or 0)
+
+
+_COUNTED = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
+
+
+def total_usage(usages: Sequence[Usage]) -> Usage:
+    """Return the sum of usages; a count missing in one of them is unknown."""
+    costs = [usage.cost_usd for usage in usages]
+    counted: dict[str, Any] = {name: _sum([getattr(usage, name) for usage in usages]) for name in _COUNTED}
+    source = usages[0].cost_source if usages and None not in costs else None
+    return Usage(**counted, cost_usd=_sum(costs), cost_source=source)
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    return None if None in values else sum(values)

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eval_pipeline.errors import InputError, SourceLocation
+from eval_pipeline.errors import InputError, SourceLocation, UnknownName
+from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import pair_cases
 from eval_pipeline.executions.runners import UnusableRunner
+from eval_pipeline.executions.tool_rounds import unknown_mocks
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import NOTHING
@@ -62,6 +64,8 @@ def preflight(session: ProjectSession, pairs: Sequence[Pair], options: SweepOpti
             ungraded[pair.name] = without_grader
         if (error := _simulator_error(pair, options)) is not None:
             errors.setdefault(pair.name, error)
+        if (error := _mock_error(pair, options)) is not None:
+            errors.setdefault(pair.name, error)
         if (error := _budget_error(session, pair, used, options)) is not None:
             errors.setdefault(pair.name, error)
             unlimited.add(pair.name)
@@ -83,6 +87,20 @@ def _simulator_error(pair: Pair, options: SweepOptions) -> InputError | None:
         except InputError as error:
             place = SourceLocation(show_path(case.origin or pair.ready.suite.path), case.line, "user")
             return InputError(f"case '{case.id}' {error.problem}", place)
+    return None
+
+
+def _mock_error(pair: Pair, options: SweepOptions) -> InputError | None:
+    """Return the error of a canned answer whose tool the runner does not declare; None for runners that answer their
+    own calls."""
+    declared = getattr(ADAPTERS.find(pair.runner.adapter), "declared_tools", None)
+    if declared is None or isinstance(pair.runner, UnusableRunner):
+        return None
+    tools = declared(pair.runner)
+    for case in pair_cases(pair.ready.suite, pair.runner, any_runner=options.any_runner):
+        for number, mock in unknown_mocks(case.mocks, tools):
+            place = SourceLocation(show_path(case.origin or pair.ready.suite.path), case.line, f"mocks[{number}].tool")
+            return UnknownName(f"tool of runner '{pair.runner.name}'", mock.tool, tools.names, place)
     return None
 
 

@@ -20,8 +20,8 @@ class Call:
     """One attempt of an adapter: attempt number (from 1), time limit, and a folder for files.
 
     `files` returns the execution's folder; the attempt's own `folder` below it is created on first use.
-    `workspace` is the target's working directory, if the case has a workspace. `environment` is what programs begin
-    with (None: that of this process).
+    `turn` is the number of the turn in a conversation (from 1). `workspace` is the target's working directory, if
+    the case has a workspace. `environment` is what programs begin with (None: that of this process).
     """
 
     plan: Plan
@@ -30,6 +30,7 @@ class Call:
     files: Callable[[], Path]
     workspace: Path | None = None
     environment: Mapping[str, str] | None = None
+    turn: int | None = None
 
     @property
     def folder(self) -> Path:
@@ -44,11 +45,13 @@ class Adapter(Protocol):
     fields of a runner of this adapter beside those of every runner; others are refused. `retries_timeouts` is whether a
     timed-out attempt is worth a retry: for a network call it is, for an agent it is not.
 
-    An adapter may have `reports_cost`, a truth value or a function of the runner: True when a call without a reported
-    cost is free, False when no cost is ever reported. Without it, that turns out when the target answers. It may have
-    `dependencies()`, which returns fingerprints of what answers depend on beside `content`, by name (imported modules,
-    versions of programs), and `reads`, the names of the fields of a case, beyond its input, that the target receives.
-    Both are part of a plan's identity. One whose `keeps_time` is true ends a call by its `timeout_s` itself.
+    An adapter may have `reports_cost`, a truth value or a function of the runner: True when a call without a
+    reported cost is free, False when no cost is ever reported. Without it, that turns out when the target answers.
+    It may have `dependencies()`, which returns fingerprints of what answers depend on beside `content`, by name
+    (imported modules, versions of programs), and `reads`, the names of the fields of a case, beyond its input, that
+    the target receives; and `declared_tools(runner)`, the tools of a runner whose calls canned answers of cases
+    answer. Both are part of a plan's identity. One whose `keeps_time` is true ends a call by its `timeout_s`
+    itself.
     """
 
     version: ClassVar[str]

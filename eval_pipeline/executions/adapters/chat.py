@@ -3,7 +3,7 @@ a compatible server."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from eval_pipeline.executions.adapters import ADAPTERS, Call
 from eval_pipeline.executions.chat_messages import wire_messages
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, RawExecution, Runner
 from eval_pipeline.executions.model_failures import target_failure
+from eval_pipeline.executions.tool_rounds import DeclaredTools, ToolRounds, as_sent, declared_tools
 from eval_pipeline.llm.client import ChatClient, ChatReply
 from eval_pipeline.llm.errors import ModelError
 from eval_pipeline.llm.model import SETTINGS, CloudAccount, Options
@@ -52,7 +53,7 @@ MODEL_SETTINGS = FieldTable(
         Field("reasoning_effort", TEXT, "How much the model reasons, such as `low` or `high`."),
         Field("thinking_budget", WHOLE, "The most tokens of thinking, for providers that have a budget."),
         Field("response_format", MAPPING, "The format of the answer, such as `{type: json_object}`."),
-        Field("tools", LIST, "The tools that the model may call, as OpenAI declares them."),
+        Field("tools", LIST, "The tools that the model may call, as OpenAI declares them, and `terminating: true`."),
         Field("tool_choice", ANY, "Which tool the model must call, as OpenAI writes it."),
         Field("parallel_tool_calls", FLAG, "Whether the model may call several tools at once."),
     ),
@@ -70,6 +71,9 @@ class Chat:
     `secret_access_key`, `session_token`, `credentials`), `headers`, `model`, `system` (a message put first), `stream`,
     `body` (extra fields of the request), and the common parameters (`temperature`, `max_tokens`, `tools`, …), mapped to
     the provider's fields.
+
+    In a conversation, and where the case has `mocks`, the calls of a model are answered by these, and the model goes on
+    until it calls no more tools, at most 16 times a turn. A tool with `terminating: true` ends the conversation.
     """
 
     version: ClassVar[str] = "1"
@@ -104,6 +108,11 @@ class Chat:
         """Only this provider is asked for the cost of each answer."""
         return runner.settings.get("wire") == "openrouter"
 
+    @staticmethod
+    def declared_tools(runner: Runner) -> DeclaredTools:
+        """The tools that canned answers may belong to."""
+        return declared_tools(runner.settings.get("tools"))
+
     def __init__(self, runner: Runner) -> None:
         config = runner.settings
         self._client = ChatClient(
@@ -117,6 +126,7 @@ class Chat:
             max_bytes=runner.max_output_bytes,
         )
         self._system = settings.optional_text(config, "system")
+        self._tools = declared_tools(config.get("tools"))
         self._model = self._client.model(_options(config))
 
     def content(self) -> Mapping[str, str]:
@@ -126,11 +136,27 @@ class Chat:
         messages = wire_messages(call.plan.case)
         if self._system is not None:
             messages.insert(0, {"role": "system", "content": self._system})
+        if self._tools.names and (call.plan.case.mocks or call.turn is not None):
+            return await self._use_tools(call, messages)
         try:
             reply = await self._model.complete(messages, timeout_s=call.timeout_s)
         except ModelError as error:
             raise target_failure(error, call, "chat") from error
         return RawExecution(format="chat", payload=_payload(reply))
+
+    async def _use_tools(self, call: Call, messages: Sequence[Mapping[str, Any]]) -> RawExecution:
+        """Answer the model's calls until it speaks. A failure keeps the rounds before it."""
+        rounds = ToolRounds(self._tools, call.plan.case.mocks)
+        while True:
+            try:
+                reply = await self._model.complete([*messages, *rounds.messages], timeout_s=call.timeout_s)
+            except ModelError as error:
+                failure = target_failure(error, call, "chat")
+                if rounds.messages and (failure.raw is None or not failure.raw.files):
+                    failure.raw = rounds.raw(str(error))
+                raise failure from error
+            if rounds.add(_payload(reply), reply.read()):
+                return rounds.raw()
 
     async def close(self) -> None:
         await self._client.close()
@@ -174,6 +200,6 @@ def _options(config: Mapping[str, Any]) -> Options:
     return Options(
         model=settings.text(config, "model"),
         stream=settings.flag(config, "stream"),
-        settings={key: config[key] for key in SETTINGS if key in config},
+        settings={key: as_sent(config[key]) if key == "tools" else config[key] for key in SETTINGS if key in config},
         extra=settings.mapping(config, "body"),
     )

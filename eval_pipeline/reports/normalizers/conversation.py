@@ -8,10 +8,9 @@ from typing import Any
 
 from eval_pipeline.executions.conversations import RawTurn, turns_of
 from eval_pipeline.llm.reading import amount
-from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, TurnStart, Usage
+from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, TurnStart
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, normalize_raw
-
-_COUNTED = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
+from eval_pipeline.reports.usage import total_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class ConversationNormalizer:
             prompt="\n\n".join(message["text"] for turn in turns for message in turn.raw.messages),
             failure_class=failed.failure_class,
             error=failed.error,
-            usage=_total(report.usage for report in reports),
+            usage=total_usage([report.usage for report in reports]),
             events=tuple(event for turn in turns for event in turn.events()),
             skills=tuple(dict.fromkeys(skill for report in reports for skill in report.skills)),
             started_at=reports[0].started_at,
@@ -89,14 +88,6 @@ def _starts(turns: Sequence[_ReadTurn]) -> Iterator[TurnStart]:
     for turn in turns:
         yield turn.start(position)
         position += len(turn.events())
-
-
-def _total(usages: Iterable[Usage]) -> Usage:
-    """Return the sum of usages; a count missing in one of them is unknown."""
-    known = list(usages)
-    costs = [usage.cost_usd for usage in known]
-    counted: dict[str, Any] = {name: _sum(getattr(usage, name) for usage in known) for name in _COUNTED}
-    return Usage(**counted, cost_usd=_sum(costs), cost_source=known[0].cost_source if None not in costs else None)
 
 
 def _sum(values: Iterable[Any]) -> Any:

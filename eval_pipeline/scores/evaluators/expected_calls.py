@@ -11,9 +11,9 @@ from pydantic import ConfigDict, Strict
 from eval_pipeline.reports.model import ToolUse
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Text
-from eval_pipeline.scores.evaluators.tool_trajectory import within
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import shows_session
+from eval_pipeline.suites.arguments import within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from pydantic import ConfigDict, Field, Strict
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text, Texts
 from eval_pipeline.scores.evaluators.budgets import OnMissing
-from eval_pipeline.scores.evaluators.tool_trajectory import same_value
 from eval_pipeline.scores.model import Finding, Outcome, Subject
+from eval_pipeline.suites.arguments import same_value
 from eval_pipeline.suites.model import Case
 
 Flag = Annotated[bool, Field(strict=True)]

@@ -20,6 +20,7 @@ from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Limit, Text
 from eval_pipeline.scores.evaluators.budgets import OnMissing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import shows_session
+from eval_pipeline.suites.arguments import same_value, within
 
 ArgsMatch = Any  # one of ARGS_MATCHES or a list of dotted paths, checked by hand: a union's errors name no field
 ARGS_MATCHES = ("exact", "superset", "subset", "ignore")
@@ -103,17 +104,6 @@ class ToolTrajectory:
         return item.is_of(use) and _same_arguments(use.call.arguments, item.args, how)
 
 
-def same_value(left: Any, right: Any) -> bool:
-    """Return whether two JSON values are equal: 1 is 1.0, true is not 1, the order of keys does not matter."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(same_value(value, right[key]) for key, value in left.items())
-    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-        return len(left) == len(right) and all(map(same_value, left, right))
-    return bool(left == right)
-
-
 def _same_arguments(actual: Any, expected: Any, how: ArgsMatch) -> bool:
     if expected is None or expected == "any" or how == "ignore":
         return True
@@ -127,11 +117,6 @@ def _same_arguments(actual: Any, expected: Any, how: ArgsMatch) -> bool:
         return same_value(actual, expected)
     values = ((path, _at(expected, path)) for path in how)
     return all(same_value(value, _at(actual, path)) for path, value in values if value)
-
-
-def within(few: Mapping[str, Any], many: Mapping[str, Any]) -> bool:
-    """Return whether every entry of one mapping is in another, with the same value."""
-    return all(key in many and same_value(value, many[key]) for key, value in few.items())
 
 
 def _at(value: Any, path: str) -> list[Any]:

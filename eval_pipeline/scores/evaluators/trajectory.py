@@ -16,10 +16,10 @@ from eval_pipeline.fingerprints import to_json
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.evaluators.budgets import OnMissing
-from eval_pipeline.scores.evaluators.tool_trajectory import same_value
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import Step, shows_session, steps_of
 from eval_pipeline.scores.steps import Count, Matcher, globs, read_count, read_matcher
+from eval_pipeline.suites.arguments import same_value
 
 _SHOWN = 300
 _BOUNDS = ("min", "max")
