@@ -33,7 +33,8 @@ from eval_pipeline.scores.evaluate import EvaluatorSet, GraderRevision
 from eval_pipeline.scores.model import NOTHING
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.configurations import CONFIGURATIONS, Configuration
-from eval_pipeline.suites.load import FORMATS, find_suite_files, load_suite
+from eval_pipeline.suites.folder_suites import joined_by_folder
+from eval_pipeline.suites.load import FORMATS, find_suite_files, load_suite, named_files
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 from eval_pipeline.suites.names import with_unique_names
 from eval_pipeline.suites.review import evaluator_places, review
@@ -98,7 +99,8 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
         findings += _check_other(path, kind)
     findings += _unknown_defaults(project, runners)
     suites = _Suites(session, runners if runner_files else None, runner_files)
-    suites.check(_named_suites(names, folder) if names else find_suite_files(project.suites, project.root))
+    files = _named_suites(names, folder) if names else find_suite_files(project.suites, project.root)
+    suites.check(files, named_files(names, folder) if names else named_files(project.suites, project.root))
     if project.runners is not None and project.runners not in others and is_kept_beside_suites(project.runners):
         unused = set(_check_runners(project.runners, project.environment, {}, runners.keys() - suites.named))
         findings = [replace(each, severity="warning") if each in unused else each for each in findings]
@@ -224,13 +226,13 @@ class _Suites:
         self._runners = runners
         self._default_grader = session.project.defaults.grader
 
-    def check(self, paths: Iterable[Path]) -> None:
+    def check(self, paths: Iterable[Path], named: Collection[Path]) -> None:
         for path in paths:
             try:
                 self.loaded.append(load_suite(path, self._reading))
             except EvalPipelineError as error:
                 self.findings += findings_of(error)
-        self.loaded = with_unique_names(self.loaded)
+        self.loaded = with_unique_names(joined_by_folder(self.loaded, named))
         for suite in self.loaded:
             self._check(suite)
 

@@ -17,6 +17,7 @@ from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.plugins import Registry
+from eval_pipeline.suites.folder_suites import joined_by_folder
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.names import default_name, with_unique_names
 
@@ -141,8 +142,9 @@ def read_suites(
 ) -> tuple[list[Suite], list[InputError]]:
     """Return the suites of paths, folders and globs, sorted by path, and an error for each invalid file.
 
-    An explicitly named file must be a suite; other files in folders and globs are skipped. Suites of one name, also of
-    the files `beside` them, are called by their paths (`names.py`).
+    An explicitly named file must be a suite; other files in folders and globs are skipped. Files of one case each are
+    joined by folder, unless named explicitly (`folder_suites.py`). Suites of one name, also of the files `beside` them,
+    are called by their paths (`names.py`).
     """
     errors: list[InputError] = []
     suites: list[Suite] = []
@@ -151,16 +153,32 @@ def read_suites(
             suites.append(load_suite(path, load_options))
         except InputError as error:
             errors.append(error)
+    suites = joined_by_folder(suites, named_files(patterns, folder))
     return with_unique_names(suites, _claims(suites, beside(), load_options)), errors
 
 
+def named_files(patterns: Iterable[str], folder: Path) -> set[Path]:
+    """Return the files that are named explicitly."""
+    paths = [Path(os.path.normpath((folder / _expanded(pattern)).absolute())) for pattern in patterns]
+    return {path for path in paths if os.path.isfile(path)}  # noqa: PTH113 — False, not an error, for any name
+
+
 def _claims(suites: Iterable[Suite], files: Iterable[Path], load_options: LoadOptions | None) -> dict[Path, str]:
-    """Return the names of other files that are called like one of these suites; of unreadable ones those by default."""
-    names, paths = {suite.name for suite in suites}, {suite.path for suite in suites}
-    claims = {path: name for path in files if path not in paths and (name := default_name(path)) in names}
-    for path in claims:
+    """Return the names of other files, and folders, that are called like one of these suites; of unreadable files those
+    by default."""
+    suites = list(suites)
+    names = {suite.name for suite in suites}
+    paths = {path for suite in suites for path in (suite.path, *suite.parts)}
+    claims: dict[Path, str] = {}
+    for path in files:
+        if path in paths or not {default_name(path), path.parent.name} & names:
+            continue
+        name, place = default_name(path), path
         with suppress(InputError):
-            claims[path] = load_suite(path, load_options).name
+            suite = load_suite(path, load_options)
+            name, place = (suite.name, path) if suite.folder is None else (suite.folder.name, suite.folder)
+        if place not in {suite.folder for suite in suites}:
+            claims[place] = name
     return claims
 
 

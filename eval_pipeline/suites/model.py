@@ -202,7 +202,8 @@ class Suite:
     `revision` is the hash of its content (64 hex digits). `errors` are the cases that could not be loaded, one error
     each: they are counted and reported, and the others are executed (`diagnostics.problems_of` splits an error
     of several problems). `warnings` with a place are `diagnostics.Diagnostic`. `category` is named after the suite's
-    folders; `parts` are the other files that it was read from.
+    folders; `parts` are the other files that it was read from. `folder` is set where the file holds one case: all such
+    files of the folder are one suite (`folder_suites.py`).
     """
 
     name: str
@@ -218,6 +219,7 @@ class Suite:
     warnings: tuple[str, ...] = ()
     category: str = "Uncategorized"
     parts: tuple[Path, ...] = ()
+    folder: Path | None = None
 
 
 def _as_sent(message: Message) -> object:

@@ -45,11 +45,15 @@ def with_unique_names(suites: Sequence[Suite], others: Mapping[Path, str] | None
 
     Args:
         suites: Suites of different files.
-        others: The names that other files claim, by path.
+        others: The names that other files and folders claim, by path.
     """
-    claimed = {suite.path: suite.name for suite in suites} | dict(others or {})
+    places = [suite.folder or suite.path for suite in suites]
+    claimed = {place: suite.name for place, suite in zip(places, suites, strict=True)} | dict(others or {})
     names = unique_names(claimed)
-    return [suite if names[suite.path] == suite.name else _renamed(suite, names[suite.path]) for suite in suites]
+    return [
+        suite if names[place] == suite.name else _renamed(suite, names[place])
+        for place, suite in zip(places, suites, strict=True)
+    ]
 
 
 def unique_names(claimed: Mapping[Path, str]) -> dict[Path, str]:

@@ -124,7 +124,7 @@ class ProjectSession:
     def _load_one(self, name: str) -> None:
         """Load suite files until one has this name, and keep them all; other broken files are skipped.
 
-        A name that several files may claim is found among all of them.
+        A name that several files may claim, or share, is found among all of them.
         """
         errors: list[InputError] = []
         files = find_suite_files(self.project.suites, self.project.root)
@@ -137,6 +137,9 @@ class ProjectSession:
                 suite = load_suite(path, self.load_options)
             except InputError as error:
                 errors.append(error)
+                continue
+            if suite.folder is not None:
+                shared.add(suite.name)
                 continue
             self.suites.setdefault(suite.name, self.validate_suite(suite))
             if suite.name == name:

@@ -21,7 +21,7 @@ def retire_vanished(session: ProjectSession) -> list[PairKey]:
     """
     if not session.warehouse.exists():
         return []
-    files = {ready.suite.path for ready in session.suites.values()}
+    files = {path for ready in session.suites.values() for path in (ready.suite.path, *ready.suite.parts)}
     gone = [pair for pair, path in current_paths(session.warehouse) if _is_gone(pair, path, session, files)]
     if gone:
         session.store.retire(gone)

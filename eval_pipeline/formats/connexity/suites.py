@@ -59,6 +59,7 @@ class Connexity:
             category=category_of(shown),
             errors=tuple(errors),
             warnings=diagnostics.all(),
+            folder=path.parent if isinstance(document, Mapping) and CASES not in document else None,
         )
 
 

@@ -62,7 +62,7 @@ def test_the_outcomes_decide_whatever_the_points_are(
 ) -> None:
     (folder.root / "suites" / "parcel.json").write_text(json.dumps(CASE | {"expected_outcomes": outcomes}))
 
-    folder.sweep("parcel", runner="answer", simulator="play", grader="judge")
+    folder.sweep("suites", runner="answer", simulator="play", grader="judge")
 
     assert folder.ask("SELECT status, round(score, 2) FROM current_verdicts") == [(status, 0.6)]
     assert folder.ask("SELECT member, value FROM member_scores WHERE type = 'outcome' ORDER BY 1") == results
