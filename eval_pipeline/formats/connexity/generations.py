@@ -90,7 +90,7 @@ def as_generation(raw: Map, cursor: FieldCursor, target: Generation, lost: Conve
     case = dict(raw)
     for step in range(now, target):
         case = _STEPS[step](case, lost)
-    return case
+    return _with_answer_per_call(case, lost) if now is target is Generation.ANSWER_PER_CALL else case
 
 
 def _with_persona_text(raw: dict[str, Any], lost: ConversionLoss) -> dict[str, Any]:

@@ -65,6 +65,14 @@ def test_each_canned_answer_becomes_a_call_of_its_own() -> None:
     ]
 
 
+def test_a_call_with_an_answer_of_its_own_loses_those_of_an_older_generation() -> None:
+    call = {"tool": "t", "mock_response": {"n": 1}, "mock_responses": [{"response": {"n": 9}}]}
+
+    case, _ = _converted({"persona_context": "p", "expected_tool_calls": [call]}, Generation.ANSWER_PER_CALL)
+
+    assert case["expected_tool_calls"] == [{"tool": "t", "mock_response": {"n": 1}}]
+
+
 def test_a_case_is_not_written_in_an_older_generation() -> None:
     with pytest.raises(InputError, match="cannot be written in the older generation"):
         _converted({"persona_context": "p"}, Generation.PAGE)

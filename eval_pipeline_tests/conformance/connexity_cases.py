@@ -1,0 +1,167 @@
+"""Connexity's recorded facts about test cases: reading them, their older generations, and which of them run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.executions.planning import pair_cases
+from eval_pipeline.formats.connexity.generations import Generation, as_generation
+from eval_pipeline.parsing.fields import DETACHED
+from eval_pipeline.suites.conversion import ConversionLoss
+from eval_pipeline.suites.load import load_suite
+from eval_pipeline.suites.model import Case
+from eval_pipeline_tests.builders import a_runner
+from eval_pipeline_tests.conformance.recorded_facts import conformance_folder
+from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
+
+_FORMS: Mapping[str, Mapping[str, Any]] = {
+    "g0": {"persona": {"type": "t", "description": "d", "instructions": "i"}},
+    "g1": {"persona_context": "p"},
+    "g2": {"persona_context": "p", "first_turn": "user"},
+}
+"""What a case needs besides so that its generation is plain to see."""
+_EXAMPLES = {"g0": "g0-page-schema", "g1": "g1-eval-config", "g2": "g2-current"}
+
+
+def check_schema(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about which test cases are valid, and what they mean."""
+    given, expected = data["input"], data["expected"]
+    valid = expected.get("valid", expected.get("http") != 422)
+    if "agent_id" in given and not valid:
+        record("difference", "ids of agents and cases are any text: they come from files, not from a store of ours")
+        valid = True
+    if valid and isinstance(given.get("max_turns"), int) and given["max_turns"] < 1:
+        record("difference", "max_turns below 1 is an error: such a conversation has no answer to judge")
+        valid = False
+    if valid and isinstance(given.get("max_turns"), str):
+        record("difference", "a number that is written as a text is an error; it is not converted")
+        valid = False
+    for generation in data["generations"]:
+        raw = {"name": "n", **_FORMS[generation], **{name: _text(value) for name, value in given.items()}}
+        if not valid:
+            with pytest.raises(InputError) as raised:
+                _load(raw, folder)
+            detail = expected.get("detail_lower", {}).get("$contains", "")
+            assert detail in str(raised.value).lower()
+            continue
+        case = _load(raw, folder)
+        facts = {name: value for name, value in expected.items() if name not in ("valid", "normalized", "error")}
+        for name, value in {**facts, **expected.get("normalized", {})}.items():
+            assert _VALUES[name](case, raw) == (value if name != "expected_tool_calls" else _plain_calls(value))
+
+
+def check_example(data: Mapping[str, Any]) -> None:
+    """Check a row about an example file, in the generations that it is about."""
+    name = Path(data["input"]["file"]).name
+    for generation in data["generations"]:
+        check_examples(conformance_folder() / "connexity" / "examples" / _EXAMPLES[generation] / name)
+
+
+def check_examples(path: Path) -> None:
+    """Check that an example file, or every one of a folder, is a test case without a warning."""
+    for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
+        suite = load_suite(file)
+        assert (len(suite.cases), suite.errors, suite.warnings) == (1, (), ())
+
+
+def check_migration(data: Mapping[str, Any]) -> None:
+    """Check a row about what a case of one generation is in the next."""
+    given, expected = data["input"], data["expected"]
+    if "set_repetitions" in given:
+        not_offered("sets are not read")
+    before, target = (
+        ({"persona_context": "p"}, Generation.ANSWER_PER_CALL)
+        if data["area"] == "migration.g1_to_g2"
+        else ({}, Generation.PERSONA_TEXT)
+    )
+    loss = ConversionLoss()
+    case = as_generation({"name": "n", **before, **given}, DETACHED, target, loss)
+    for name, value in expected.items():
+        if str(value).startswith("dropped"):
+            assert name not in case
+            assert any(name in note for note in loss.notes())
+        else:
+            assert case[name] == value
+
+
+def check_selection(data: Mapping[str, Any], folder: Path) -> None:
+    """Check a row about which cases run."""
+    members = data["input"]["members"]
+    if any("repetitions" in member or "position" in member for member in members):
+        not_offered("sets are not read")
+    path = folder / "cases.json"
+    path.write_text(
+        json.dumps(
+            [{"name": each["case"], "id": each["case"], "status": each["status"], **_FORMS["g1"]} for each in members]
+        )
+    )
+    assert [case.id for case in pair_cases(load_suite(path), a_runner())] == data["expected"]["executed"]
+
+
+def check_calls(data: Mapping[str, Any], folder: Path) -> None:
+    """Check a row about the defaults of an expected call and of its canned answers."""
+    given = data["input"]
+    call = given if "tool" in given else {"tool": "t", "mock_responses": [given]}
+    for generation in data["generations"]:
+        case = _load({"name": "n", **_FORMS[generation], "expected_tool_calls": [call]}, folder)
+        if "tool" in given:
+            assert case.mocks == ()
+        else:
+            assert [mock.params for mock in case.mocks] == [data["expected"]["expected_params"]]
+
+
+def _load(raw: Mapping[str, Any], folder: Path) -> Case:
+    path = folder / "case.json"
+    path.write_text(json.dumps(raw))
+    suite = load_suite(path)
+    assert not suite.errors
+    (case,) = suite.cases
+    return case
+
+
+def _text(value: Any) -> Any:
+    lengths = {"<255 chars>": 255, "<256 chars>": 256}
+    return "x" * lengths[value] if isinstance(value, str) and value in lengths else value
+
+
+def _plain_calls(calls: Any) -> Any:
+    return calls and [{"tool": call["tool"], "arguments": call["expected_params"]} for call in calls]
+
+
+def _config(case: Case, type_: str) -> Mapping[str, Any]:
+    return next((spec.config for spec in case.evaluators if spec.type == type_), {})
+
+
+def _outcomes(case: Case, raw: Mapping[str, Any]) -> Any:
+    outcomes = _config(case, "judge").get("outcomes", [])
+    if isinstance(raw.get("expected_outcomes"), Mapping):
+        return {each["outcome"]: each["expected"] for each in outcomes}
+    return [each["outcome"] for each in outcomes] if "expected_outcomes" in raw else None
+
+
+def _of_user(name: str) -> Any:
+    return lambda case, raw: getattr(case.user, name)
+
+
+_VALUES: Mapping[str, Any] = {
+    "name": lambda case, raw: case.metadata["name"],
+    "description": lambda case, raw: case.metadata.get("description"),
+    "difficulty": lambda case, raw: case.difficulty,
+    "status": lambda case, raw: case.status,
+    "tags": lambda case, raw: list(case.tags),
+    "first_turn": _of_user("first_turn"),
+    "first_message": _of_user("opener"),
+    "initial_message": _of_user("opener"),
+    "persona": _of_user("persona"),
+    "persona_context": _of_user("persona"),
+    "user_context": _of_user("context"),
+    "max_turns": _of_user("max_turns"),
+    "expected_outcomes": _outcomes,
+    "expected_tool_calls": lambda case, raw: _config(case, "expected-calls").get("calls"),
+}
