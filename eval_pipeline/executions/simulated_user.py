@@ -7,6 +7,7 @@ lead the agent there. It replies with one JSON object, so that the end of a conv
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,10 @@ from eval_pipeline.suites.simulation import SimulatedUser
 PROMPT_VERSION = "1"
 MAX_TURNS, USER = "max-turns", "user"
 MOST_TRIES = 3
+MOST_TURNS = 100
+"""The most rounds of a conversation whose user has no `max_turns`: two models can be polite to each other for ever."""
+MOST_CHARACTERS = 20_000
+"""The longest line of a user."""
 ANYONE = "An ordinary person with an everyday request, neither helpful nor difficult."
 INSTRUCTIONS = """\
 You play a person who talks to an assistant. You are that person, never the assistant.
@@ -41,9 +46,11 @@ Reply with one JSON object and nothing else: {{"message": "what you say", "end":
 Set "end" to true when the person has what they came for, or gives up. The message is still delivered and answered.
 """
 BEGIN = "The conversation begins. You speak first."
-_FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(?P<inner>.*?)\n?```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?[^\S\n]*\n(?P<inner>.*)```", re.DOTALL)
 _REASONING = re.compile(r"</?(?:think|thinking|reasoning|scratchpad)\b|<\|", re.IGNORECASE)
-_ROLE = re.compile(r"^\s*[\[*(]*(?:assistant|agent|bot|ai|system|user|customer|human)[\])*]*\s*:", re.IGNORECASE | re.M)
+_ROLE = re.compile(
+    r"^[^\S\n]*[\[*(]*(?:assistant|agent|bot|ai|system|user|customer|human)[\])*]*[^\S\n]*:", re.IGNORECASE | re.M
+)  # no `\s*`: it crosses lines, and would search a reply of empty lines for minutes
 _SPACE = re.compile(r"\s+")
 
 
@@ -117,11 +124,11 @@ def _shown(message: Message) -> str:
 
 def read_line(reply: str) -> Line:
     """Return the user's line in a reply. A reply that is no such object is taken as the words themselves."""
-    fenced = _FENCE.match(reply)
+    fenced = _FENCE.fullmatch(reply.strip())
     text = (fenced["inner"] if fenced else reply).strip()
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return Line(text)
     if isinstance(value, Mapping) and isinstance(value.get("message"), str):
         return Line(value["message"].strip(), ends=value.get("end") is True)
@@ -132,6 +139,8 @@ def fault_of(line: Line, earlier: Sequence[str]) -> str | None:
     """Return what is wrong with a line, None for a usable one. `earlier` are the user's lines before it."""
     if not line.text:
         return "it is empty"
+    if len(line.text) > MOST_CHARACTERS:
+        return f"it has {len(line.text):,} characters, more than {MOST_CHARACTERS:,}"
     if _REASONING.search(line.text):
         return "it has reasoning in it"
     if _ROLE.search(line.text):
@@ -164,7 +173,7 @@ class SimulatedSpeaker:
         if self._ends:
             return End(USER)
         rounds = len(so_far) + any(message.role == "assistant" for message in self.greeting)
-        if self.user.max_turns is not None and rounds >= self.user.max_turns:
+        if rounds >= self._most_turns:
             return End(MAX_TURNS)
         if self.user.first_turn == "agent" and not so_far and not self.greeting:
             return Speech(())
@@ -175,6 +184,13 @@ class SimulatedSpeaker:
         if self.user.script:
             return End(SCRIPT)
         return await self._simulated(so_far)
+
+    @property
+    def _most_turns(self) -> float:
+        """Return how many rounds there are at most; a script without `max_turns` ends by itself."""
+        if self.user.max_turns is not None:
+            return self.user.max_turns
+        return math.inf if self.user.script else MOST_TURNS
 
     def _written(self) -> tuple[str, ...]:
         """Return the lines that are said as written, in order."""
@@ -194,7 +210,7 @@ class SimulatedSpeaker:
                 self._ends = line.ends
                 facts = {**reply.facts, **({"discarded": discarded} if discarded else {})}
                 return Speech((Message(role="user", content=line.text),), facts)
-            discarded.append({"text": reply.text, "fault": fault})
+            discarded.append({"text": reply.text[:MOST_CHARACTERS], "fault": fault})
         raise TargetFailure(
             SIMULATOR_FAULT,
             f"the simulated user's line cannot be used after {MOST_TRIES} tries: {discarded[-1]['fault']}",

@@ -14,7 +14,7 @@ class SimulatedUser:
     `persona` describes the user: a text, or an object with `type`, `description` and `instructions`; None is any user.
     `context` holds what the user knows. `first_turn` is the side that speaks first; `opener` holds its first words
     (None: that side words them). The lines of `script` are said in order, in place of a simulator. `max_turns` limits
-    the agent's rounds; None ends the conversation by a signal of either side, under the caps of the run.
+    the agent's rounds; None ends the conversation by a signal of either side, after 100 rounds at the latest.
     `simulator` is the name of the runner that plays the user (None: the choice of the suite, the runner or the run),
     `prompt` the text of its instructions (None: the built-in ones), `temperature` its sampling temperature.
     """

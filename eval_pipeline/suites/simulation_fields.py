@@ -34,7 +34,11 @@ USER = FieldTable(
         Field("first_turn", one_of("user", "agent"), "Who speaks first.", "user"),
         Field("opener", WORDS, "What the user says first; without it the simulator words it."),
         Field("script", TEXTS, "What the user says after the opener, word for word, in place of a simulator."),
-        Field("max_turns", COUNT, "The most rounds of the agent; without it either side ends the conversation."),
+        Field(
+            "max_turns",
+            COUNT,
+            "The most rounds of the agent; without it either side ends the conversation, within 100 rounds.",
+        ),
         Field("simulator", WORDS, "The runner that plays the user."),
         Field("prompt", WORDS, "The simulator's instructions, with `{{ persona }}` and `{{ context }}`."),
         Field("temperature", WEIGHT, "The sampling temperature of the simulator."),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +15,14 @@ import pytest
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.conversations import Answer, Conversations, converse, turns_of
 from eval_pipeline.executions.model import RawExecution, TargetFailure
-from eval_pipeline.executions.simulated_user import Line, SimulatedSpeaker, SimulatorReply, fault_of, read_line
+from eval_pipeline.executions.simulated_user import (
+    MOST_TURNS,
+    Line,
+    SimulatedSpeaker,
+    SimulatorReply,
+    fault_of,
+    read_line,
+)
 from eval_pipeline.suites.model import Message
 from eval_pipeline.suites.simulation import SimulatedUser
 from eval_pipeline_tests.builders import a_call, a_case, a_plan
@@ -37,7 +46,7 @@ def hold(
     user: SimulatedUser, *replies: str, greeting: tuple[Message, ...] = ()
 ) -> tuple[RawExecution | TargetFailure, Simulator]:
     """The raw execution of a conversation with an agent that counts its answers."""
-    simulator, answers = Simulator(list(replies)), iter(range(1, 100))
+    simulator, answers = Simulator(list(replies)), iter(range(1, 1_000))
 
     async def execute(call: Call) -> RawExecution:
         return RawExecution(format="replay", payload={"output": f"answer {next(answers)}"})
@@ -183,3 +192,45 @@ def test_a_reply_is_read_as_an_object_or_as_the_words_themselves(reply: str, lin
 )
 def test_which_lines_are_faults(text: str, usable: bool) -> None:
     assert (fault_of(Line(text), ["Where is my bus?"]) is None) is usable
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        ("[" * 200_000, "200,000 characters"),
+        ("a" + "\n" * 200_000 + "b", "200,002 characters"),
+        ("```" + "\n" * 200_000 + "x", "200,004 characters"),
+        ("```\n" + ("```" + " " * 300) * 3_000 + "x", "characters"),
+        (json.dumps({"message": "word " * 200_000}), "999,999 characters"),
+    ],
+)
+def test_a_hostile_reply_is_a_fault_within_a_second(reply: str, fault: str) -> None:
+    begun = time.process_time()
+
+    failure, _ = hold(SimulatedUser(opener="hi"), reply, reply, reply)
+
+    assert isinstance(failure, TargetFailure)
+    assert failure.failure.id == "simulator-fault"
+    assert fault in str(failure)
+    assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize("reply", ["a" + "\n" * 15_000 + "b", " " * 9_000 + "\n" * 9_000 + "bot"])
+def test_a_line_of_empty_lines_is_searched_once(reply: str) -> None:
+    begun = time.process_time()
+
+    fault_of(Line(reply), [])
+
+    assert time.process_time() - begun < 0.2
+
+
+def test_a_reply_nested_too_deeply_is_words() -> None:
+    assert read_line("[" * 10_000) == Line("[" * 10_000)
+
+
+def test_a_conversation_that_nobody_ends_has_an_end() -> None:
+    raw, _ = hold(SimulatedUser(), *(f"and {number}?" for number in range(MOST_TURNS + 1)))
+
+    assert len(said(raw)) == MOST_TURNS
+    assert isinstance(raw, RawExecution)
+    assert raw.payload["ended_by"] == "max-turns"

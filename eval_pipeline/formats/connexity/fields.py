@@ -113,7 +113,7 @@ CASE_OF_PAGE = FieldTable(
         *_SHARED,
         Field("persona", mapping_of(PERSONA), "Who the simulated user is."),
         Field("initial_message", TEXT, "What the user says first."),
-        Field("max_turns", COUNT, "The most rounds of the agent (null: until either side ends it)."),
+        Field("max_turns", COUNT, "The most rounds of the agent (null: until either side ends it, at most 100)."),
         Field("expected_outcomes", MAPPING, "What the conversation is to achieve: labels and their expected values."),
     ),
     "A test case as the page describes it.",
