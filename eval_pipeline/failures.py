@@ -52,6 +52,10 @@ MALFORMED_REPLY = FailureClass("malformed-reply", "Reply could not be read", Ori
 MAX_STEPS = FailureClass("max-steps", "Step or budget limit of the agent reached", Origin.TARGET)
 TRUNCATED = FailureClass("truncated", "Answer cut by the token limit", Origin.TARGET)
 OUTPUT_LIMIT = FailureClass("output-limit", "More output than is read", Origin.TARGET)
+CONVERSATION_TURNS = FailureClass("conversation-turns", "Conversation without an end: turns", Origin.TARGET)
+CONVERSATION_TIME = FailureClass("conversation-time", "Conversation without an end: time", Origin.TARGET)
+CONVERSATION_TOKENS = FailureClass("conversation-tokens", "Conversation without an end: tokens", Origin.TARGET)
+CONVERSATION_COST = FailureClass("conversation-cost", "Conversation without an end: cost", Origin.TARGET)
 
 BAD_REQUEST = FailureClass("bad-request", "Request refused", Origin.INFRASTRUCTURE)
 AUTHENTICATION = FailureClass("authentication", "Not authorized", Origin.INFRASTRUCTURE)

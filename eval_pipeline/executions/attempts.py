@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from eval_pipeline.errors import error_text
 from eval_pipeline.executions.adapters import Adapter, Call
-from eval_pipeline.executions.conversations import Conversations, converse
+from eval_pipeline.executions.conversations import Conversations, Talk, converse
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import (
     Attempt,
@@ -77,11 +77,18 @@ Ending = Callable[[Plan, RawExecution], TargetFailure | None]
 
 @dataclass(slots=True)
 class PlanState:
-    """A plan in progress: its attempts so far, and the workspace of the latest."""
+    """A plan in progress: its attempts so far, and the workspace of the latest.
+
+    `talk` is its conversation with the runner `talk_with`; `progress` is how many attempts came before the one that
+    got further in it last: retries count from there.
+    """
 
     plan: Plan
     attempts: list[Attempt] = field(default_factory=list)
     lease: Lease | None = None
+    talk: Talk | None = None
+    talk_with: str | None = None
+    progress: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +145,7 @@ class Attempts:
         """Return the seconds until the next attempt, or None when the result is final."""
         if not isinstance(result, TargetFailure) or not self._is_retryable(result):
             return None
-        retries_done = len(state.attempts) - 1
+        retries_done = len(state.attempts) - 1 - state.progress
         if retries_done >= self._runner.retries.max_retries:
             return None
         return retry_delay_s(self._runner.retries, retries_done, result.retry_after_s, self._clock.random)
@@ -188,7 +195,23 @@ class Attempts:
         )
         if not case.is_conversation or self._environment.conversations is None:
             return await self._execute_timed(call)
-        return await converse(call, self._execute_timed, self._environment.conversations, self._clock.monotonic)
+        return await self._converse(call, state, self._environment.conversations)
+
+    async def _converse(
+        self, call: Call, state: PlanState, conversations: Conversations
+    ) -> RawExecution | TargetFailure:
+        """Hold the conversation, or go on with the one that an earlier attempt began.
+
+        Another runner, or a workspace that was reset in between, begins anew.
+        """
+        if state.talk is None or state.talk_with != self._runner.name or state.plan.case.workspace is not None:
+            state.talk, state.talk_with = Talk(conversations.speaker(call)), self._runner.name
+        before = len(state.talk.so_far)
+        try:
+            return await converse(call, self._execute_timed, conversations, self._clock.monotonic, state.talk)
+        finally:
+            if len(state.talk.so_far) > before:
+                state.progress = len(state.attempts)
 
     async def _execute_timed(self, call: Call) -> RawExecution | TargetFailure:
         keeps_time = getattr(self._adapter, "keeps_time", False)

@@ -6,16 +6,24 @@ seam of one method (`Speaker`); the turns of a suite are one implementation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.model import Plan, RawExecution, TargetFailure
 from eval_pipeline.executions.tool_rounds import remaining
+from eval_pipeline.failures import (
+    CONVERSATION_COST,
+    CONVERSATION_TIME,
+    CONVERSATION_TOKENS,
+    CONVERSATION_TURNS,
+    TIMEOUT,
+)
 from eval_pipeline.llm.reading import mapping
-from eval_pipeline.suites.model import Conversation, Message
+from eval_pipeline.suites.model import Case, Conversation, Message
 from eval_pipeline.suites.simulation import ToolMock
 
 FORMAT = "conversation"
@@ -29,7 +37,8 @@ Execute = Callable[[Call], Awaitable[RawExecution | TargetFailure]]
 class Exchange:
     """A turn that took place: what the speaker said, what the target brought back, and its answer in words.
 
-    `said` are the target's messages, its tool calls and their results among them. `elapsed_ms` is the time of the call
+    `said` are the target's messages, its tool calls and their results among them. `tokens` and `cost_usd` are those of
+    both sides. `elapsed_ms` is the time of the call
     as seen from outside; `speech` tells of a simulator that made the messages.
     """
 
@@ -37,6 +46,8 @@ class Exchange:
     raw: RawExecution
     answer: str = ""
     said: tuple[Message, ...] | None = None
+    tokens: float | None = None
+    cost_usd: float | None = None
     elapsed_ms: float | None = None
     failed: bool = False
     speech: Mapping[str, Any] | None = None
@@ -49,10 +60,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A turn's answer in words, and the messages of the target with its tool calls."""
+    """A turn's answer in words, the messages of the target with its tool calls, and what the turn used."""
 
     text: str
     messages: tuple[Message, ...] | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,41 +121,94 @@ class Conversations:
     answer: Callable[[Plan, RawExecution], Answer]
 
 
-async def converse(
-    call: Call, execute: Execute, conversations: Conversations, clock: Callable[[], float]
-) -> RawExecution | TargetFailure:
-    """Carry out the conversation of a case. A failure ends it; `raw` of the failure keeps the turns so far.
+@dataclass(slots=True)
+class Talk:
+    """A conversation while it is held: its speaker, the turns so far, and what waits to be said again after a failure.
 
-    `clock` returns seconds.
+    A retried turn is that turn alone: the turns before it are neither repeated nor paid for twice.
     """
-    speaker = conversations.speaker(call)
-    so_far: list[Exchange] = []
+
+    speaker: Speaker
+    so_far: list[Exchange] = field(default_factory=list)
+    unanswered: Speech | None = None
+    interrupted: bool = False
+
+    async def speak(self) -> Speech | End:
+        """Return what is said next: what the target has not answered yet, else what the speaker says."""
+        if self.unanswered is None:
+            said = await self.speaker.next(tuple(self.so_far))
+            if isinstance(said, End):
+                return said
+            self.unanswered = said
+        return self.unanswered
+
+    def together(self, end: End | None = None) -> RawExecution:
+        """Return the turns as one raw execution."""
+        return together(self.so_far, end, timed=self.interrupted)
+
+
+async def converse(
+    call: Call,
+    execute: Execute,
+    conversations: Conversations,
+    clock: Callable[[], float],
+    talk: Talk | None = None,
+) -> RawExecution | TargetFailure:
+    """Carry out the conversation of a case, or go on with `talk`. A failure ends it; `raw` of the failure keeps the
+    turns so far. `clock` returns seconds."""
+    talk = talk or Talk(conversations.speaker(call))
     while True:
         try:
-            said = await speaker.next(tuple(so_far))
+            said = await talk.speak()
+            if isinstance(said, End):
+                return talk.together(said)
+            _check_limits(call.plan.case, talk.so_far)
         except TargetFailure as failure:
-            failure.raw = together(so_far)
+            failure.raw = talk.together()
             return failure
-        if isinstance(said, End):
-            return together(so_far, said)
-        turn, begun = _turn_call(call, said.messages, so_far), clock()
-        result = await execute(turn)
+        turn, begun = _turn_call(call, said.messages, talk.so_far), clock()
+        result = _of_limit(await execute(turn), call, turn)
         elapsed_ms = (clock() - begun) * 1000
         if isinstance(result, TargetFailure):
-            return _failed(result, said, so_far, elapsed_ms)
+            talk.interrupted = True
+            return _failed(result, said, talk.so_far, elapsed_ms)
         answer = conversations.answer(turn.plan, result)
-        so_far.append(
+        talk.unanswered = None
+        talk.so_far.append(
             Exchange(
                 messages=said.messages,
                 raw=result,
                 answer=answer.text,
                 said=answer.messages,
+                tokens=_sum([answer.tokens, *_of_speech(said, "input_tokens", "output_tokens")]),
+                cost_usd=_sum([answer.cost_usd, *_of_speech(said, "cost_usd")]),
                 elapsed_ms=elapsed_ms,
                 speech=said.made_by,
             )
         )
         if _ends(result):
-            return together(so_far, End(AGENT))
+            return talk.together(End(AGENT))
+
+
+def _of_speech(said: Speech, *names: str) -> list[float | None]:
+    """What a simulator used for its line; nothing for words that are written."""
+    return [mapping(said.made_by.get("usage")).get(name) for name in names] if said.made_by is not None else []
+
+
+def _check_limits(case: Case, so_far: Sequence[Exchange]) -> None:
+    """Raise TargetFailure for a conversation that reached a limit of its case: it ends no natural way."""
+    limits = case.user.limits if case.user is not None else None
+    if limits is None or not so_far:
+        return
+    for most, failure, unit, values in (
+        (limits.turns, CONVERSATION_TURNS, "turns", [1.0] * len(so_far)),
+        (limits.seconds, CONVERSATION_TIME, "s", [(exchange.elapsed_ms or 0.0) / 1000 for exchange in so_far]),
+        (limits.tokens, CONVERSATION_TOKENS, "tokens", [exchange.tokens or 0.0 for exchange in so_far]),
+        (limits.usd, CONVERSATION_COST, "USD", [exchange.cost_usd or 0.0 for exchange in so_far]),
+    ):
+        used = sum(values)
+        if most is not None and used >= most:
+            raise TargetFailure(failure, f"the conversation has no end after {used:g} {unit} (limit: {most:g})")
 
 
 def _ends(raw: RawExecution) -> bool:
@@ -165,9 +231,31 @@ def _failed(failure: TargetFailure, said: Speech, so_far: Sequence[Exchange], el
 def _turn_call(call: Call, messages: tuple[Message, ...], so_far: Sequence[Exchange]) -> Call:
     case, number, files = call.plan.case, len(so_far) + 1, call.files
     window = case.conversation.window if case.conversation is not None else None
+    timeout_s = min(call.timeout_s, _seconds_left(case, so_far))
     said, mocks = (*case.input, *_history(so_far, window), *messages), _mocks_left(case.mocks, so_far)
     turn = replace(case, input=said, conversation=None, user=None, mocks=mocks)
-    return replace(call, plan=replace(call.plan, case=turn), files=lambda: files() / f"turn-{number}", turn=number)
+    return replace(
+        call,
+        plan=replace(call.plan, case=turn),
+        files=lambda: files() / f"turn-{number}",
+        turn=number,
+        timeout_s=timeout_s,
+    )
+
+
+def _seconds_left(case: Case, so_far: Sequence[Exchange]) -> float:
+    limits = case.user.limits if case.user is not None else None
+    if limits is None or limits.seconds is None:
+        return math.inf
+    return max(0.001, limits.seconds - sum((exchange.elapsed_ms or 0.0) / 1000 for exchange in so_far))
+
+
+def _of_limit(result: RawExecution | TargetFailure, call: Call, turn: Call) -> RawExecution | TargetFailure:
+    """Return the result of a turn; a time-out by the limit of the conversation is a failure of that class."""
+    if not isinstance(result, TargetFailure) or result.failure is not TIMEOUT or turn.timeout_s >= call.timeout_s:
+        return result
+    problem = f"the conversation has no end within its seconds; turn {turn.turn} had {turn.timeout_s:.3g} s left"
+    return TargetFailure(CONVERSATION_TIME, problem, raw=result.raw)
 
 
 def _mocks_left(mocks: tuple[ToolMock, ...], so_far: Sequence[Exchange]) -> tuple[ToolMock, ...]:
@@ -182,8 +270,11 @@ def _history(so_far: Sequence[Exchange], window: int | None) -> tuple[Message, .
     return tuple(message for exchange in kept for message in (*exchange.messages, *exchange.replies))
 
 
-def together(exchanges: Sequence[Exchange], end: End | None = None) -> RawExecution:
-    """Return the turns as one raw execution, with what ended them."""
+def together(exchanges: Sequence[Exchange], end: End | None = None, *, timed: bool = False) -> RawExecution:
+    """Return the turns as one raw execution, with what ended them.
+
+    `timed`: the time of an attempt is not that of the conversation, since another attempt began it.
+    """
     raws = [exchange.raw for exchange in exchanges]
     payload: dict[str, Any] = {"turns": [_payload(exchange) for exchange in exchanges]}
     if end is not None:
@@ -191,6 +282,8 @@ def together(exchanges: Sequence[Exchange], end: End | None = None) -> RawExecut
     elapsed = [raw.payload["elapsed_ms"] for raw in raws if "elapsed_ms" in raw.payload]
     if elapsed:  # the adapter knows better than the clock how long its target took
         payload["elapsed_ms"] = _sum(elapsed)
+    elif timed:
+        payload["elapsed_ms"] = _sum([exchange.elapsed_ms for exchange in exchanges])
     return RawExecution(
         format=FORMAT,
         payload=payload,
@@ -230,12 +323,14 @@ def _payload(exchange: Exchange) -> dict[str, Any]:
 class RawTurn:
     """One turn of a stored conversation: what was said to the target, and what it brought back.
 
-    `messages` have `role` and `text`. `elapsed_ms` is the time of the call as seen from outside.
+    `messages` have `role` and `text`. `elapsed_ms` is the time of the call as seen from outside; `failed` is whether it
+    brought back no answer, only what there was of one.
     """
 
     messages: Sequence[Mapping[str, Any]]
     raw: RawExecution
     elapsed_ms: float | None = None
+    failed: bool = False
 
     @property
     def speaker(self) -> str | None:
@@ -257,4 +352,5 @@ def _raw_turn(number: int, turn: Mapping[str, Any], raw: RawExecution) -> RawTur
         exit_code=turn.get("exit_code"),
         duration_ms=turn.get("duration_ms"),
     )
-    return RawTurn(messages=turn["messages"], raw=inner, elapsed_ms=turn.get("elapsed_ms"))
+    failed = turn.get("failed") is True
+    return RawTurn(messages=turn["messages"], raw=inner, elapsed_ms=turn.get("elapsed_ms"), failed=failed)

@@ -50,7 +50,7 @@ def total_usage(usages: Sequence[Usage]) -> Usage:
     costs = [usage.cost_usd for usage in usages]
     counted: dict[str, Any] = {name: _sum([getattr(usage, name) for usage in usages]) for name in _COUNTED}
     source = usages[0].cost_source if usages and None not in costs else None
-    return Usage(**counted, cost_usd=_sum(costs), cost_source=source)
+    return Usage(**counted, cost_usd=_sum(costs), cost_source=source) if usages else Usage()
 
 
 def _sum(values: Sequence[Any]) -> Any:

@@ -8,6 +8,16 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationLimits:
+    """What a conversation may use before it is a failure without an end; None is no limit."""
+
+    turns: int | None = None
+    seconds: float | None = None
+    tokens: int | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedUser:
     """The user of a conversation, played by a simulator or by a script.
 
@@ -17,6 +27,7 @@ class SimulatedUser:
     the agent's rounds; None ends the conversation by a signal of either side, after 100 rounds at the latest.
     `simulator` is the name of the runner that plays the user (None: the choice of the suite, the runner or the run),
     `prompt` the text of its instructions (None: the built-in ones), `temperature` its sampling temperature.
+    `limits` are what the conversation may use at most: a failure when it reaches one, where `max_turns` is an end.
     """
 
     persona: Mapping[str, Any] | str | None = None
@@ -28,6 +39,7 @@ class SimulatedUser:
     simulator: str | None = None
     prompt: str | None = None
     temperature: float | None = None
+    limits: ConversationLimits | None = None
 
     def fingerprint_fields(self) -> dict[str, Any]:
         """The fields that are set, for fingerprints: a field added later changes no key."""

@@ -13,19 +13,31 @@ from eval_pipeline.parsing.tables import (
     ANY,
     COUNT,
     MAPPING,
+    POSITIVE,
     TEXTS,
     WEIGHT,
     WORDS,
     Field,
     FieldTable,
+    mapping_of,
     one_of,
 )
-from eval_pipeline.suites.simulation import SimulatedUser, ToolMock
+from eval_pipeline.suites.simulation import ConversationLimits, SimulatedUser, ToolMock
 
 DIFFICULTIES = ("normal", "hard")
 DEFAULT_DIFFICULTY = "normal"
 STATUSES = ("draft", "active", "archived")
 
+LIMITS = FieldTable(
+    "limits",
+    (
+        Field("turns", COUNT, "The most turns."),
+        Field("seconds", POSITIVE, "The most seconds that the agent takes in all turns."),
+        Field("tokens", COUNT, "The most tokens of agent and simulator, as far as they report them."),
+        Field("usd", POSITIVE, "The most USD of agent and simulator, as far as they are known."),
+    ),
+    "Limits of a conversation; one that reaches them has no end, which is a failure of the limit's own class.",
+)
 USER = FieldTable(
     "user",
     (
@@ -42,6 +54,7 @@ USER = FieldTable(
         Field("simulator", WORDS, "The runner that plays the user."),
         Field("prompt", WORDS, "The simulator's instructions, with `{{ persona }}` and `{{ context }}`."),
         Field("temperature", WEIGHT, "The sampling temperature of the simulator."),
+        Field("limits", mapping_of(LIMITS), "What the conversation may use before it is a failure without an end."),
     ),
     "A user whom a simulator plays, turn by turn, against the agent under test.",
 )
@@ -75,7 +88,12 @@ def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser | None:
         simulator=values["simulator"],
         prompt=values["prompt"],
         temperature=values["temperature"] if "temperature" in raw else None,
+        limits=_limits(raw.get("limits"), cursor.at("limits")),
     )
+
+
+def _limits(raw: Any, cursor: FieldCursor) -> ConversationLimits | None:
+    return ConversationLimits(**_values(raw, LIMITS, cursor)) if raw else None
 
 
 def read_mocks(raw: Any, cursor: FieldCursor) -> tuple[ToolMock, ...]:

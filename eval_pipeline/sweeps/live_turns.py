@@ -30,7 +30,8 @@ class LiveTurns:
     def answer(self, plan: Plan, raw: RawExecution) -> Answer:
         """Return what the target answered in one turn."""
         report = self._scorer.normalize(_unfinished(plan, raw), plan.case)
-        return Answer(report.final_output or "", tuple(_said(report)))
+        usage = report.usage
+        return Answer(report.final_output or "", tuple(_said(report)), usage.total_tokens, usage.cost_usd)
 
     async def passed(self, plan: Plan, so_far: RawExecution, workspace: Path | None = None) -> bool:
         """Return whether the latest turn passed; a turn without an evaluator, or without a score, does.

@@ -8,7 +8,7 @@ from typing import Any
 
 from eval_pipeline.executions.conversations import RawTurn, turns_of
 from eval_pipeline.llm.reading import amount
-from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, TurnStart
+from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, TurnStart, Usage
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, normalize_raw
 from eval_pipeline.reports.usage import total_usage
 
@@ -26,6 +26,11 @@ class _ReadTurn:
         raw = self.raw.raw
         reported = raw.duration_ms if raw.duration_ms is not None else self.report.duration_ms
         return reported if reported is not None else amount(raw.payload.get("elapsed_ms", self.raw.elapsed_ms))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the turn has a part in the usage: a refused turn whose tokens are not known used none."""
+        return not self.raw.failed or self.report.usage != Usage()
 
     def events(self) -> tuple[Event, ...]:
         """Return the messages to the target, then its events without repeated messages of the user."""
@@ -62,7 +67,7 @@ class ConversationNormalizer:
             prompt="\n\n".join(message["text"] for turn in turns for message in turn.raw.messages),
             failure_class=failed.failure_class,
             error=failed.error,
-            usage=total_usage([report.usage for report in reports]),
+            usage=total_usage([turn.report.usage for turn in turns if turn.is_counted]),
             events=tuple(event for turn in turns for event in turn.events()),
             skills=tuple(dict.fromkeys(skill for report in reports for skill in report.skills)),
             started_at=reports[0].started_at,

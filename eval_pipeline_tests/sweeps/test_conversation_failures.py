@@ -1,0 +1,84 @@
+"""Conversations in which something goes wrong: one turn is tried again, and limits end what has no end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline_tests.local_server import Answer, Reply, in_turn, json_reply, serve
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
+
+REFUSED = json_reply({}, 429)
+
+
+def said(text: str) -> Reply:
+    usage = {"prompt_tokens": 80, "completion_tokens": 20}
+    return json_reply({"messages": [{"role": "assistant", "content": text}], "usage": usage})
+
+
+def hold(folder: Path, reply: Answer | Reply, **user: Any) -> tuple[ProjectFolder, list[int]]:
+    """What came of a scripted conversation of four lines, and how many messages each request had."""
+    made = make_project(folder)
+    made.write_suite({"id": "talk", "user": {"script": ["a", "b", "c", "d"], **user}, "assertions": [contains("hi")]})
+    with serve(reply) as server:
+        retries = {"max_retries": 1, "initial_delay_s": 0.0}
+        prices = {"input_per_million": 1000, "output_per_million": 1000}
+        runner = {"name": "agent", "adapter": "endpoint", "url": server.url, "retries": retries, "prices": prices}
+        made.write_runners(runner)
+        made.sweep(runner="agent")
+        return made, [len(request.json["messages"]) for request in server.requests]
+
+
+def test_a_refused_turn_is_tried_again_and_no_turn_before_it(tmp_path: Path) -> None:
+    replies = in_turn(said("hi 1"), said("hi 2"), REFUSED, said("hi 3"), REFUSED, said("hi 4"))
+
+    folder, sent = hold(tmp_path / "p", replies)
+
+    assert sent == [1, 3, 5, 5, 7, 7]
+    assert folder.ask("SELECT status FROM current_verdicts") == [("passed",)]
+    assert folder.ask("SELECT input_tokens FROM session_reports") == [(320,)]
+
+
+def test_a_turn_that_fails_for_good_keeps_the_turns_before_it(tmp_path: Path) -> None:
+    folder, sent = hold(tmp_path / "p", in_turn(said("hi 1"), said("hi 2"), REFUSED))
+
+    assert sent == [1, 3, 5, 5]
+    assert folder.ask("SELECT failure_class FROM current_verdicts") == [("rate-limited",)]
+    assert folder.ask("SELECT input_tokens FROM session_reports") == [(160,)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "failure", "message"),
+    [
+        ({"turns": 2}, "conversation-turns", "no end after 2 turns (limit: 2)"),
+        ({"tokens": 150}, "conversation-tokens", "no end after 200 tokens (limit: 150)"),
+        ({"usd": 0.15}, "conversation-cost", "no end after 0.2 USD (limit: 0.15)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_conversation_that_reaches_a_limit_is_a_failure_of_that_limit(
+    limits: dict[str, Any], failure: str, message: str, tmp_path: Path
+) -> None:
+    folder, sent = hold(tmp_path / "p", said("hi"), limits=limits)
+
+    ((found, error),) = folder.ask("SELECT failure_class, error FROM target_executions")
+    assert len(sent) == 2
+    assert found == failure
+    assert message in error
+
+
+@pytest.mark.parametrize("limits", [{"turns": 4}, {"tokens": 400}], ids=str)
+def test_a_conversation_that_ends_at_its_limit_has_an_end(limits: dict[str, Any], tmp_path: Path) -> None:
+    folder, sent = hold(tmp_path / "p", said("hi"), limits=limits)
+
+    assert len(sent) == 4
+    assert folder.ask("SELECT status FROM current_verdicts") == [("passed",)]
+
+
+def test_a_silent_turn_ends_with_the_seconds_of_the_conversation(tmp_path: Path) -> None:
+    folder, sent = hold(tmp_path / "p", in_turn(said("hi"), Reply(hang=True)), limits={"seconds": 0.3})
+
+    assert len(sent) == 2
+    assert folder.ask("SELECT failure_class FROM current_verdicts") == [("conversation-time",)]
