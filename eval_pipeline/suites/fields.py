@@ -25,6 +25,7 @@ from eval_pipeline.parsing.tables import (
     one_of,
 )
 from eval_pipeline.suites.simulation_fields import DIFFICULTIES, MOCK, STATUSES, USER
+from eval_pipeline.suites.workspace import HISTORIES
 
 STRATEGIES = ("pass_at_k", "pass_any", "pass_all", "mean", "confidence_interval")
 
@@ -139,6 +140,12 @@ REPOSITORY = FieldTable(
         Field("source", mapping_of(REPOSITORY_SOURCE), "Where the repository comes from, instead of `repo`."),
         Field("checkout", mapping_of(CHECKOUT), "What is checked out (with `source`)."),
         Field("clone", mapping_of(CLONE), "How much is fetched (with `source`)."),
+        Field(
+            "history",
+            one_of(*HISTORIES),
+            "What a target sees of other commits: none, those before its own without tags and origin, or all.",
+            "past",
+        ),
     ),
 )
 REQUIREMENTS = FieldTable(

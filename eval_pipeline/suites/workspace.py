@@ -9,13 +9,15 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from eval_pipeline.fingerprints import fingerprint
 
 Isolation = Literal["shared", "per_case"]
 Changes = Literal["case", "all"]
 Mode = Literal["temp", "pooled", "static"]
+History = Literal["none", "past", "all"]
+HISTORIES: tuple[History, ...] = ("none", "past", "all")
 Reset = Literal["none", "fast", "strict"]
 HOOKS = ("before_all", "before_each", "after_each", "after_all")
 WORKSPACE_PATH = "{{workspace_path}}"
@@ -47,7 +49,8 @@ class Repository:
     """A git repository in the workspace, at `path` below it, from `url` (or a local path), at `ref`.
 
     `ancestor` goes that many commits back from `ref`. `resolve` is whether `ref` is looked up in the remote or in
-    the local clone. `depth`, `filter` and `sparse` are git's own.
+    the local clone. `depth`, `filter` and `sparse` are git's own. `history` is what a target sees of other commits:
+    none, those before its own (neither later ones, nor tags, other branches, the address), or all.
     """
 
     path: str
@@ -59,6 +62,7 @@ class Repository:
     depth: int | None = None
     filter: str | None = None
     sparse: tuple[str, ...] = ()
+    history: History = "past"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +146,19 @@ class WorkspaceSpec:
                 [[file.path, file.sha256] for file in self.files],
                 self.isolation,
                 self._shown(str(self.path)) if self.path else None,
-                [replace(item, url=self._shown(item.url)) if item.local else item for item in self.repositories],
+                [self._repository_fields(item) for item in self.repositories],
                 [[hook.command, dict(hook.scripts), hook.reset, *self._cwd_of(hook)] for hook in before],
                 after.reset if after is not None else None,
                 *([self.changes] if "changes" in self.given else []),
             ]
         )
+
+    def _repository_fields(self, item: Repository) -> dict[str, Any]:
+        """Return the fields of a repository; the usual history is no part of identities, which are older."""
+        values = {each.name: getattr(item, each.name) for each in fields(item)}
+        if item.local:
+            values["url"] = self._shown(item.url)
+        return {name: value for name, value in values.items() if (name, value) != ("history", "past")}
 
     def _setup_key(self) -> str:
         around = [self.hook("before_all"), self.hook("after_all")]

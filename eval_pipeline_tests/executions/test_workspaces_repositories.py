@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from eval_pipeline.executions.workspaces.git import GitFailure, error_tail, git,
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.executions.workspaces.repositories import check_out
 from eval_pipeline.failures import WORKSPACE
-from eval_pipeline.suites.workspace import Hook, Repository, Reset
+from eval_pipeline.suites.workspace import History, Hook, Repository, Reset
 from eval_pipeline_tests.executions.sample_workspaces import (
     SampleWorkspaces,
     a_repository,
@@ -193,7 +194,7 @@ def test_a_reset_puts_a_repository_back_to_its_commit(samples: SampleWorkspaces,
         lambda workspaces: worked(workspaces, plan_for(spec, "c2"), look),
     )
 
-    assert seen == [(["docs/b.md", "number", "src/a.py"], "3", "## main...origin/main")]
+    assert seen == [(["docs/b.md", "number", "src/a.py"], "3", "## main")]
 
 
 @pytest.mark.parametrize(
@@ -306,3 +307,57 @@ def test_passwords_in_urls_are_not_repeated() -> None:
     assert without_password("fatal: https://me:secret@example.org/a.git and ssh://git@h/x") == (
         "fatal: https://example.org/a.git and ssh://h/x"
     )
+
+
+OTHER_COMMITS = """git log --all --format=%s; git tag; git branch -a --format='%(refname)'; git reflog --all
+git remote -v; git cat-file --batch-all-objects --batch-check='%(objecttype)' | grep -c commit; grep -rl ORIGIN .git"""
+
+
+@pytest.mark.parametrize("mode", ["temp", "pooled", "per_case"])
+@pytest.mark.parametrize(
+    ("history", "seen"),
+    [
+        pytest.param("none", "2 refs/heads/main 1", id="none"),
+        pytest.param("past", "2 commit-1 refs/heads/main 2", id="past"),
+        pytest.param("all", None, id="all"),
+    ],
+)
+def test_a_target_sees_of_a_repository_what_its_history_allows(
+    samples: SampleWorkspaces, origin: Path, mode: str, history: History, seen: str | None
+) -> None:
+    commit = run_git(origin, "rev-parse", "main~1").strip()
+    run_git(origin, "branch", "-f", "old", commit)
+    repository = cloned(origin, ref=commit, history=history)
+    how: dict[str, Any] = {"isolation": "per_case"} if mode == "per_case" else {"mode": mode}
+    printed: list[str] = []
+
+    def look(folder: Path) -> None:
+        run_git(folder / "repo", "checkout", "-q", "-B", "main")
+        run_git(folder / "repo", "reflog", "expire", "--expire=now", "--all")
+        command = OTHER_COMMITS.replace("ORIGIN", str(samples.folder))
+        done = subprocess.run(["sh", "-c", command], cwd=folder / "repo", capture_output=True, text=True)
+        printed.append(" ".join(done.stdout.replace("commit 1", "commit-1").split()))
+
+    for sweep in ("sweep-1", "sweep-2"):
+        one_case(samples.workspaces(sweep_id=sweep), plan_for(samples.spec(repositories=(repository,), **how)), look)
+
+    if seen is None:
+        assert "v1" in printed[0]
+        assert "3" in printed[0].split()
+    else:
+        assert printed == [seen, seen]
+
+
+def test_a_pooled_clone_follows_a_branch_though_it_has_no_origin(samples: SampleWorkspaces, origin: Path) -> None:
+    plan = plan_for(samples.spec(mode="pooled", repositories=(cloned(origin, ref="main"),)))
+    numbers: list[str] = []
+
+    def look(folder: Path) -> None:
+        numbers.append(number_in(folder / "repo"))
+
+    one_case(samples.workspaces(), plan, look)
+    (origin / "number").write_text("4\n")
+    run_git(origin, "commit", "-q", "-a", "-m", "4")
+    one_case(samples.workspaces(sweep_id="2"), plan, look)
+
+    assert numbers == ["3", "4"]

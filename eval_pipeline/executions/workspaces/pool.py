@@ -32,6 +32,10 @@ class Slot:
         """Path of the file that marks the clones as complete and stores the settings of each."""
         return self.state.with_suffix(".json")
 
+    def source(self, number: int) -> Path:
+        """Return the folder of the complete clone of a repository, by its number."""
+        return self.state / str(number)
+
     def release(self) -> None:
         self.lock.release()
 
@@ -80,7 +84,11 @@ async def prepare(slot: Slot, spec: WorkspaceSpec) -> list[CheckedOut]:
     await in_thread(remove, slot.folder)
     slot.folder.mkdir()
     await fill(spec, slot.folder)
-    checked_out = [await check_out(item, folder_beneath(slot.folder, item.path)) for item in outer_first(spec)]
+    await in_thread(remove, slot.state)
+    checked_out = [
+        await check_out(item, folder_beneath(slot.folder, item.path), slot.source(number))
+        for number, item in enumerate(outer_first(spec))
+    ]
     slot.ready.write_bytes(orjson.dumps([at.settings for at in checked_out]))
     return checked_out
 
@@ -89,8 +97,8 @@ async def _reuse(slot: Slot, spec: WorkspaceSpec, settings: Sequence[Mapping[str
     folders = [folder_beneath(slot.folder, item.path) for item in outer_first(spec)]
     await in_thread(_remove_beside, slot.folder, folders)
     updated = [
-        await update_checkout(item, folder, files)
-        for item, folder, files in zip(outer_first(spec), folders, settings, strict=True)
+        await update_checkout(item, folder, files, slot.source(number))
+        for number, (item, folder, files) in enumerate(zip(outer_first(spec), folders, settings, strict=True))
     ]
     ignored = any(hook.reset == "strict" for hook in spec.hooks.values())
     for at in updated:

@@ -69,7 +69,7 @@ class PerCaseProvider:
         assert spec is not None
         names = (plan.suite, plan.runner.name, f"{plan.case.id}-{plan.repetition}")
         try:
-            workspace = await _temporary(self._manager, spec, names, clone=self._manager.copy_clone)
+            workspace = await _temporary(self._manager, spec, names, clone=self._manager.copy_clone, fresh=True)
         except FAILURES as error:
             raise TargetFailure(WORKSPACE, str(error)) from error
         try:
@@ -212,14 +212,17 @@ async def _temporary(
     manager: WorkspaceManager,
     spec: WorkspaceSpec,
     names: tuple[str, ...],
-    clone: Callable[[Repository, Path], Awaitable[CheckedOut]] = check_out,
+    clone: Callable[[Repository, Path], Awaitable[CheckedOut]] | None = None,
+    *,
+    fresh: bool = False,
 ) -> WorkspaceDir:
     folder = manager.sweep.new(*names)
     try:
         await fill(spec, folder)
+        clone = clone or manager.check_out
         checked_out = [await clone(item, folder_beneath(folder, item.path)) for item in outer_first(spec)]
         tracker = manager.track(folder)
-        return WorkspaceDir(manager, folder, tracker, repositories=tuple(checked_out), fresh=clone is not check_out)
+        return WorkspaceDir(manager, folder, tracker, repositories=tuple(checked_out), fresh=fresh)
     except BaseException:
         remove(folder)
         raise

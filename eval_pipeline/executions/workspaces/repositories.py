@@ -1,10 +1,15 @@
-"""Git repositories in a workspace: cloned at a commit, updated, and reset."""
+"""Git repositories in a workspace: cloned at a commit, updated, and reset.
+
+A complete clone lies beside the data; the workspace gets from it what the `history` of the repository allows, without
+any trace of where it comes from.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eval_pipeline.executions.threads import in_thread
@@ -31,11 +36,18 @@ class CheckedOut:
     settings: Mapping[str, str]
 
 
-async def check_out(repository: Repository, folder: Path) -> CheckedOut:
-    """Clone a repository into a missing or empty folder. Raises GitFailure naming the repository."""
+async def check_out(repository: Repository, folder: Path, source: Path | None = None) -> CheckedOut:
+    """Clone a repository into a missing or empty folder. Raises GitFailure naming the repository.
+
+    `source` is a missing folder for the complete clone; without one, the folder itself is complete.
+    """
     try:
-        await _clone(repository, folder)
-        return await _at_commit(repository, folder)
+        if source is None or repository.history == "all":
+            await _clone(repository, folder)
+            return await _at_commit(repository, folder)
+        await _clone(replace(repository, filter=None, sparse=()), source)
+        await git("config", "uploadpack.allowAnySHA1InWant", "true", cwd=source)
+        return await _from_source(repository, folder, source)
     except (GitFailure, OSError) as error:
         raise GitFailure(f"repository '{without_password(repository.url)}': {error}") from error
 
@@ -54,14 +66,19 @@ async def existing_checkout(folder: Path) -> CheckedOut | None:
     return CheckedOut(folder, commit, branch, _settings(folder))
 
 
-async def update_checkout(repository: Repository, folder: Path, settings: Mapping[str, str]) -> CheckedOut:
+async def update_checkout(
+    repository: Repository, folder: Path, settings: Mapping[str, str], source: Path
+) -> CheckedOut:
     """Update an earlier clone to the commit that the suite requests now. Raises GitFailure naming the repository."""
+    complete = folder if repository.history == "all" else source
     try:
         await _tidy(folder, settings, "HEAD")
         await git("reset", "--quiet", "--hard", cwd=folder)
-        if repository.ref is None or not await _is_commit_name(folder, repository.ref):
-            await git("fetch", "--quiet", "--tags", "--force", *_depth(repository), "origin", cwd=folder)
-        return await _at_commit(repository, folder)
+        if repository.ref is None or not await _is_commit_name(complete, repository.ref):
+            await git("fetch", "--quiet", "--tags", "--force", *_depth(repository), "origin", cwd=complete)
+        if complete == folder:
+            return await _at_commit(repository, folder)
+        return await _from_source(repository, folder, source)
     except (GitFailure, OSError) as error:
         raise GitFailure(f"repository '{without_password(repository.url)}': {error}") from error
 
@@ -122,9 +139,28 @@ async def _clone(repository: Repository, folder: Path) -> None:
     partial = ("--filter", repository.filter) if repository.filter else ()
     options = ("--quiet", "--no-checkout", *_depth(repository), *partial)
     await git("clone", *options, "--", url, folder, cwd=folder.parent)
+    await _set_sparse(repository, folder)
+
+
+async def _set_sparse(repository: Repository, folder: Path) -> None:
     if repository.sparse:
         cone = "--no-cone" if any(not _PATTERN.isdisjoint(path) for path in repository.sparse) else "--cone"
         await git("sparse-checkout", "set", cone, *repository.sparse, cwd=folder)
+
+
+async def _from_source(repository: Repository, folder: Path, source: Path) -> CheckedOut:
+    """Check out in a folder what is requested, with the commits that its history has, and nothing else."""
+    branch, commit = await _resolve(repository, source)
+    if not (folder / ".git").is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        await git("init", "--quiet", "--initial-branch", branch or "main", cwd=folder)
+        await _set_sparse(repository, folder)
+    depth = ("--depth", "1") if repository.history == "none" else _depth(repository)
+    wanted = ("--no-tags", "--no-write-fetch-head", "--update-shallow", *depth, source.as_uri(), commit)
+    await git("fetch", "--quiet", *wanted, cwd=folder)
+    checked_out = await _check_out_commit(folder, branch, commit)
+    await in_thread(shutil.rmtree, folder / ".git" / "logs", ignore_errors=True)
+    return checked_out
 
 
 def _depth(repository: Repository) -> tuple[str, ...]:
@@ -132,9 +168,18 @@ def _depth(repository: Repository) -> tuple[str, ...]:
 
 
 async def _at_commit(repository: Repository, folder: Path) -> CheckedOut:
+    return await _check_out_commit(folder, *await _resolve(repository, folder))
+
+
+async def _resolve(repository: Repository, folder: Path) -> tuple[str | None, str]:
+    """Return the requested branch (None: a tag or a commit) and commit, looked up in a complete clone."""
     branch, commit = await _resolve_ref(repository, folder)
     if repository.ancestor:
-        branch, commit = None, await _ancestor(folder, commit, repository.ancestor)
+        return None, await _ancestor(folder, commit, repository.ancestor)
+    return branch, commit
+
+
+async def _check_out_commit(folder: Path, branch: str | None, commit: str) -> CheckedOut:
     to = ("-B", branch) if branch is not None else ("--detach",)
     await git("checkout", "--quiet", "--force", *to, commit, cwd=folder)
     return CheckedOut(folder, commit, branch, _settings(folder))

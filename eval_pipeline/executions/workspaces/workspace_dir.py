@@ -54,12 +54,18 @@ class WorkspaceManager:
         """Return a new path for a hook's temporary folder."""
         return self.sweep.path / ".scratch" / str(next(self._numbers))
 
+    async def check_out(self, repository: Repository, folder: Path) -> CheckedOut:
+        """Clone a repository into a missing or empty folder. Raises GitFailure."""
+        return await check_out(repository, folder, self._clone_folder())
+
+    def _clone_folder(self) -> Path:
+        return self.sweep.path / ".clones" / str(next(self._numbers))
+
     async def copy_clone(self, repository: Repository, folder: Path) -> CheckedOut:
         """Copy a repository from this sweep's clone: one clone serves many cases. Raises GitFailure, OSError."""
         key = replace(repository, path=".")
         if key not in self._clones:
-            clone_folder = self.sweep.path / ".clones" / str(next(self._numbers))
-            self._clones[key] = asyncio.create_task(check_out(repository, clone_folder))
+            self._clones[key] = asyncio.create_task(self.check_out(repository, self._clone_folder()))
         # Shielded, because other cases wait for the same clone when this one is cancelled.
         cloned = await asyncio.shield(self._clones[key])
         await in_thread(shutil.copytree, cloned.folder, folder, symlinks=True, dirs_exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from eval_pipeline.formats.agentv.workspace_fields import WorkspaceFields, is_argument_text
 from eval_pipeline.parsing import fields
 from eval_pipeline.suites.fields import CHECKOUT, CLONE, REPOSITORY
-from eval_pipeline.suites.workspace import Repository
+from eval_pipeline.suites.workspace import HISTORIES, History, Repository
 
 _GITHUB_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*/[A-Za-z0-9_.-]+")
 _BY_SOURCE = ("source", "checkout", "clone")
@@ -51,6 +51,7 @@ def _by_name(part: WorkspaceFields) -> Repository:
         ref=commit or base,
         ancestor=_ancestor(part),
         sparse=_sparse(part),
+        history=_history(part),
     )
 
 
@@ -78,7 +79,13 @@ def _by_source(part: WorkspaceFields) -> Repository:
         depth=depth,
         filter=clone.argument("filter"),
         sparse=_sparse(clone),
+        history=_history(part),
     )
+
+
+def _history(part: WorkspaceFields) -> History:
+    chosen = fields.choice(part.raw, "history", part.cursor, HISTORIES)
+    return next((name for name in HISTORIES if name == chosen), "past")
 
 
 def _ancestor(part: WorkspaceFields) -> int:
