@@ -28,6 +28,7 @@ You judge how an agent handled a conversation with a user. Judge the agent, not 
 use the whole scale, cite turns by their numbers, and where the conversation does not show something, do not assume it.
 Points: 5 flawless; 4 everything important right, one slip; 3 one real fault; 2 several faults; 1 mostly wrong;
 0 absent or entirely wrong."""
+_INDENT = "\n    "
 
 
 @EVALUATORS.register("judge")
@@ -91,7 +92,8 @@ class Judge(GraderArguments):
         if self.expected_calls is not None:
             calls = [to_json(call).decode() for call in self.expected_calls]
             yield "Tool calls that the agent was expected to make:\n" + ("\n".join(calls) or "None at all.")
-        yield f"The conversation, turn by turn:\n{material.fences.around('transcript', material.texts['transcript'])}"
+        transcript = material.fences.around("transcript", material.texts["transcript"])
+        yield f"The conversation, turn by turn; indented lines belong to the text above them:\n{transcript}"
 
     def _decided(self, outcome: Outcome) -> Outcome:
         """Return the outcome with its decision, and a sub-score for each metric and expected outcome."""
@@ -105,15 +107,26 @@ class Judge(GraderArguments):
 
 
 def _outcome(raw: Any) -> ExpectedOutcome:
-    if isinstance(raw, str) and raw.strip():
+    if isinstance(raw, str) and _has_words(raw):
         return ExpectedOutcome(raw)
-    if isinstance(raw, Mapping) and isinstance(raw.get("outcome"), str) and set(raw) <= {"outcome", "expected"}:
+    if isinstance(raw, Mapping) and _has_words(raw.get("outcome")) and set(raw) <= {"outcome", "expected"}:
         return ExpectedOutcome(raw["outcome"], raw.get("expected", True))
     raise ValueError(f"outcomes: expected a statement, or a mapping with outcome and expected, got {raw!r}")
 
 
+def _has_words(raw: Any) -> bool:
+    return isinstance(raw, str) and bool(raw.strip())
+
+
 def _lines(turns: Sequence[Turn]) -> Iterator[str]:
-    """Yield the conversation: what was said in each turn, with tool calls and their results."""
+    """Yield the conversation: what was said in each turn, with tool calls and their results.
+
+    Further lines of a text are indented: an answer that imitates turns stays within its own.
+    """
+    return (_INDENT.join(entry.splitlines()) for entry in _entries(turns))
+
+
+def _entries(turns: Sequence[Turn]) -> Iterator[str]:
     for turn in turns:
         for message in turn.messages:
             yield f"Turn {turn.number} [{message.role}]: {message.text}"

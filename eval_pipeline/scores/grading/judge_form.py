@@ -93,7 +93,10 @@ class JudgeForm:
         by_text = {outcome.text: number for number, outcome in enumerate(self.outcomes, start=1)}
         by_text |= {outcome.statement: number for number, outcome in enumerate(self.outcomes, start=1)}
         for position, entry in enumerate(entries, start=1):
-            number = by_text.get(str(entry.get("statement")), position if len(entries) == len(self.outcomes) else None)
+            in_place = self.outcomes[position - 1] if len(entries) == len(self.outcomes) else None
+            number = by_text.get(str(entry.get("statement")), position if in_place else None)
+            if in_place and entry.get("statement") in (in_place.text, in_place.statement):
+                number = position  # two outcomes of one text are told apart by their order
             if number is not None and isinstance(entry.get("passed"), bool):
                 yield number, entry
 
