@@ -111,6 +111,8 @@ class _View:
         if report is not None and len(report.turns) > 1:
             spoken = (event for event in report.events if is_spoken(event, "user", "assistant"))
             self._section("conversation", "\n".join(_spoken(event) for event in spoken), lines=4 * MOST_LINES)
+            if report.ended_by is not None:
+                self._field("ended by", report.ended_by)
         else:
             self._section("answer", row.output if row.output is not None else "no output")
 

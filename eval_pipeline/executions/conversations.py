@@ -324,13 +324,14 @@ class RawTurn:
     """One turn of a stored conversation: what was said to the target, and what it brought back.
 
     `messages` have `role` and `text`. `elapsed_ms` is the time of the call as seen from outside; `failed` is whether it
-    brought back no answer, only what there was of one.
+    brought back no answer, only what there was of one; `speech` tells of a simulator that made the messages.
     """
 
     messages: Sequence[Mapping[str, Any]]
     raw: RawExecution
     elapsed_ms: float | None = None
     failed: bool = False
+    speech: Mapping[str, Any] | None = None
 
     @property
     def speaker(self) -> str | None:
@@ -353,4 +354,7 @@ def _raw_turn(number: int, turn: Mapping[str, Any], raw: RawExecution) -> RawTur
         duration_ms=turn.get("duration_ms"),
     )
     failed = turn.get("failed") is True
-    return RawTurn(messages=turn["messages"], raw=inner, elapsed_ms=turn.get("elapsed_ms"), failed=failed)
+    speech = turn.get("speech")
+    return RawTurn(
+        messages=turn["messages"], raw=inner, elapsed_ms=turn.get("elapsed_ms"), failed=failed, speech=speech
+    )

@@ -68,7 +68,8 @@ class SessionReport(_Derived):
     reason of an incomplete session (an agent that ended on an API error); None for a complete one.
     `file_changes` is the unified diff of the session's changes in its workspace, None without a workspace.
     `unknown_events` counts record types unknown to the normalizer; `unparsed_lines` counts lines it could not parse.
-    `turn_starts` delimits the turns of a live conversation; empty where the source does not.
+    `turn_starts` delimits the turns of a live conversation; empty where the source does not. `ended_by` is the side or
+    the limit that ended it (`user`, `agent`, `script`, `max-turns`, …), None for one without an end.
     """
 
     execution_id: str
@@ -92,6 +93,7 @@ class SessionReport(_Derived):
     unparsed_lines: int = 0
     file_changes: str | None = None
     turn_starts: tuple[TurnStart, ...] = ()
+    ended_by: str | None = None
 
     @property
     def turns(self) -> tuple[Turn, ...]:

@@ -15,7 +15,8 @@ class TurnStart:
     """The start of a turn of a live conversation, with the measures of its source.
 
     `position` is the index of its first event; the first `messages` events from there are the messages to the target.
-    `speaker` is the role of their author; None without messages.
+    `speaker` is the role of their author; None without messages. `model` answered. `speech` has what is known of the
+    simulator that made the messages: `simulator` (its name), `model`, `usage`, `duration_ms`, `discarded` lines.
     """
 
     position: int
@@ -25,6 +26,8 @@ class TurnStart:
     duration_ms: float | None = None
     ttft_ms: float | None = None
     model_calls: int | None = None
+    model: str | None = None
+    speech: JsonMap | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

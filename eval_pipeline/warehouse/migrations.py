@@ -106,6 +106,7 @@ _ADDED_IN_13: Mapping[str, Mapping[str, str]] = {
 IN_UTC = "SET TimeZone = 'UTC'"
 """Times without a zone, which older versions stored and frames have, are UTC."""
 _ADDED_IN_9: Mapping[str, Mapping[str, str]] = {"session_reports": {"reported_times": "JSON"}}
+_ADDED_IN_14: Mapping[str, Mapping[str, str]] = {"session_reports": {"ended_by": "VARCHAR"}}
 _TEXTS_IN_9 = (
     """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
        WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
@@ -158,6 +159,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             STORED_CHANGES,
         ),
     ),
+    Migration(14, "what ended conversations, their turns by speaker", tuple(_added(_ADDED_IN_14))),
 )
 
 

@@ -155,9 +155,10 @@ TABLES: tuple[Table, ...] = (
         ("exit_code", "INTEGER", "Exit code of the agent's process"),
         ("selected_at", "TIMESTAMPTZ", "When this report was made"),
         ("file_changes", "VARCHAR", "Unified diff of what the session changed in its workspace"),
-        ("turns", "JSON", "Turns of a live conversation: position and number of messages, speaker, usage, times"),
+        ("turns", "JSON", "Turns of a conversation: position, number of messages, speaker, simulator, usage, times"),
         ("prices", "VARCHAR", "Fingerprint of the prices in force when the cost was determined; NULL without prices"),
         ("reported_times", "JSON", "Start and end as the session's own texts"),
+        ("ended_by", "VARCHAR", "Side or limit that ended a conversation; NULL: none, or not known"),
     ),
     _table(
         "session_events", "One row per event of a session, in order.", ("execution_id", "position"),

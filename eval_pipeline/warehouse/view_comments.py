@@ -16,6 +16,8 @@ _SOURCES: Mapping[str, str] = {
     "leaderboard_history": "leaderboards",
     "grader_agreement": "member_scores",
     "grader_pairs": "member_scores",
+    "conversation_turns": "session_reports",
+    "conversation_spending": "session_reports",
     "case_matrix": "verdicts",
     "flaky_cases": "verdicts",
     "case_results": "sweep_pairs",
@@ -27,6 +29,20 @@ _SOURCES: Mapping[str, str] = {
     "current_cells": "sweep_pairs",
 }
 _COMPUTED: Mapping[str, Mapping[str, str]] = {
+    "conversation_turns": {
+        "turn": "Turn of the conversation, from 1",
+        "speaker": "Who speaks: user or agent",
+        "simulator": "Runner that made the words; NULL: the agent, or words as written",
+        "words": "Words said, thinking left out",
+        "duration_ms": "Time the side took, milliseconds; NULL: unknown",
+        "model": "Model of the side; NULL: unknown",
+    },
+    "conversation_spending": {
+        "role": "agent, simulator or judge",
+        "lines": "Turns of the agent, lines of the simulator, scores that cost something",
+        "cost_usd": "Money spent as far as it is known, USD",
+        "unknown_costs": "How many of the lines have no known cost",
+    },
     "grader_agreement": {
         "graders": "Graders of the panel that gave ratings",
         "units": "Scores that at least two graders rated",

@@ -27,7 +27,8 @@ def answer(messages):
 def play(messages):
     _note("user.log", messages)
     lines = sum(message["role"] == "assistant" for message in messages)
-    return json.dumps({"message": f"line {lines}", "end": lines == 2})
+    said = json.dumps({"message": f"line {lines}", "end": lines == 2})
+    return {"output": said, "usage": {"input_tokens": 7, "output_tokens": 1}, "cost_usd": 0.5}
 
 
 def mumble(messages):
@@ -109,3 +110,22 @@ def test_a_scripted_user_needs_no_simulator(folder: ProjectFolder) -> None:
 
     assert sweep(folder).executed == 1
     assert [len(line.split("user:")) - 1 for line in lines(folder, "agent.log")] == [1, 2, 3]
+
+
+def test_what_ended_a_conversation_and_who_said_how_much_is_stored(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=2))
+
+    sweep(folder, simulator="play")
+
+    assert folder.ask("SELECT ended_by FROM session_reports") == [("max-turns",)]
+    columns = "turn, speaker, simulator, words, input_tokens, cost_usd"
+    assert folder.ask(f"SELECT {columns} FROM conversation_turns") == [
+        (1, "user", None, 1, None, None),
+        (1, "agent", None, 2, None, None),
+        (2, "user", "play", 2, 7, 0.5),
+        (2, "agent", None, 2, None, None),
+    ]
+    assert folder.ask("SELECT role, lines, input_tokens, cost_usd, unknown_costs FROM conversation_spending") == [
+        ("agent", 2, None, None, 2),
+        ("simulator", 1, 7, 0.5, 0),
+    ]

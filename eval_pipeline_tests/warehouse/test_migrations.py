@@ -40,6 +40,7 @@ NEW_IN_13 = {
     "verdicts": ("scores_key", "grading_cost_usd"),
     "leaderboards": ("grading_cost_usd",),
 }
+NEW_IN_14 = {"session_reports": ("ended_by",)}
 NEW_TABLES_IN_13 = ("evaluator_specs", "verdict_changes")
 NEW_TABLES_IN_10 = ("retired_pairs",)
 NEW_IN_8 = {
@@ -108,7 +109,7 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
             name = RENAMED.get(table, table)
             later = [
                 added
-                for new in (NEW_IN_4, NEW_IN_5, NEW_IN_6, NEW_IN_8, NEW_IN_9, NEW_IN_13, TEXTS_BEFORE_9)
+                for new in (NEW_IN_4, NEW_IN_5, NEW_IN_6, NEW_IN_8, NEW_IN_9, NEW_IN_13, NEW_IN_14, TEXTS_BEFORE_9)
                 for added in new.get(name, ())
             ]
             frame = connection.execute(f'SELECT * FROM "{table}" ORDER BY ALL')
@@ -136,7 +137,7 @@ def schema_of(connection: duckdb.DuckDBPyConnection) -> list[Any]:
 def test_a_warehouse_of_version_2_keeps_every_row_under_the_new_names(version_2: duckdb.DuckDBPyConnection) -> None:
     before = rows_of(version_2)
 
-    assert migrate(version_2) == [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
+    assert migrate(version_2) == [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
 
     assert rows_of(version_2) == before
     assert all(before.values())
@@ -144,7 +145,7 @@ def test_a_warehouse_of_version_2_keeps_every_row_under_the_new_names(version_2:
 
 
 def test_a_warehouse_of_version_1_gets_what_is_new_and_keeps_its_rows(version_1: duckdb.DuckDBPyConnection) -> None:
-    assert migrate(version_1) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
+    assert migrate(version_1) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
 
     assert version_1.execute("SELECT execution_id, value, passes FROM evaluator_scores").fetchall() == [
         ("x", 0.5, None)

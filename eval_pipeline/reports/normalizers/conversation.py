@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eval_pipeline.executions.conversations import RawTurn, turns_of
-from eval_pipeline.llm.reading import amount
+from eval_pipeline.llm.reading import amount, text
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, TurnStart, Usage
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, normalize_raw
 from eval_pipeline.reports.usage import total_usage
@@ -47,6 +47,8 @@ class _ReadTurn:
             duration_ms=self.duration_ms,
             ttft_ms=self.report.ttft_ms,
             model_calls=self.report.model_calls,
+            model=self.report.model,
+            speech=self.raw.speech,
         )
 
 
@@ -54,7 +56,7 @@ class _ReadTurn:
 class ConversationNormalizer:
     """One report of all turns: messages and events in order, usage added up, and where each turn begins."""
 
-    version = "3"
+    version = "4"
 
     def normalize(self, material: RawSession) -> SessionReport:
         turns = [_ReadTurn(turn, _report(material, turn)) for turn in turns_of(material.raw)]
@@ -77,6 +79,7 @@ class ConversationNormalizer:
             unknown_events=_counts(reports),
             duration_ms=_sum(report.duration_ms for report in reports),
             turn_starts=tuple(_starts(turns)),
+            ended_by=text(material.raw.payload.get("ended_by")),
         )
 
 

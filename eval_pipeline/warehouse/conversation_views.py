@@ -1,0 +1,69 @@
+"""The views of conversations: who said how much in each turn, and what each side spent.
+
+Values only: each is a name, a comment and a query; `views.VIEWS` turns them into views.
+"""
+
+from __future__ import annotations
+
+_SPOKEN = """
+    SELECT execution_id, turn, (event ->> '$.role') = 'assistant' AS by_agent,
+           sum(len(regexp_extract_all(text, '\\S+'))) AS words
+    FROM session_events
+    WHERE kind = 'message' AND turn IS NOT NULL AND coalesce(event ->> '$.phase', '') <> 'thinking'
+          AND (event ->> '$.role') IN ('user', 'assistant')
+    GROUP BY ALL"""
+_TURNS = """
+    SELECT * EXCLUDE (turns), json_extract(turns, '$[' || (turn - 1)::VARCHAR || ']') AS start FROM (
+        SELECT execution_id, suite, runner, case_id, repetition, turns,
+               unnest(range(1, json_array_length(turns)::BIGINT + 1)) AS turn
+        FROM session_reports WHERE json_array_length(turns) > 0)"""
+
+
+def _measures(usage: str, source: str) -> str:
+    return f"""
+           TRY_CAST(start ->> '{source}duration_ms' AS DOUBLE) AS duration_ms,
+           TRY_CAST(start ->> '{usage}.input_tokens' AS BIGINT) AS input_tokens,
+           TRY_CAST(start ->> '{usage}.output_tokens' AS BIGINT) AS output_tokens,
+           TRY_CAST(start ->> '{usage}.cost_usd' AS DOUBLE) AS cost_usd,
+           start ->> '{source}model' AS model"""
+
+
+CONVERSATION_VIEWS: tuple[tuple[str, str, str], ...] = (
+    (
+        "conversation_turns",
+        "One row per turn and speaker of each conversation: the words of the user, then those of the agent.",
+        f"""
+    WITH turns AS ({_TURNS}), spoken AS ({_SPOKEN}),
+    sides AS (
+        SELECT execution_id, suite, runner, case_id, repetition, turn, 'user' AS speaker, false AS by_agent,
+               start ->> '$.speech.simulator' AS simulator, NULL::DOUBLE AS ttft_ms,
+               {_measures("$.speech.usage", "$.speech.")}
+        FROM turns WHERE (start ->> '$.speaker') IS NOT NULL
+        UNION ALL BY NAME
+        SELECT execution_id, suite, runner, case_id, repetition, turn, 'agent' AS speaker, true AS by_agent,
+               NULL::VARCHAR AS simulator, TRY_CAST(start ->> '$.ttft_ms' AS DOUBLE) AS ttft_ms,
+               {_measures("$.usage", "$.")}
+        FROM turns)
+    SELECT execution_id, suite, runner, case_id, repetition, turn, speaker, simulator,
+           coalesce(words, 0)::BIGINT AS words, duration_ms, ttft_ms, input_tokens, output_tokens, cost_usd, model
+    FROM sides LEFT JOIN spoken USING (execution_id, turn, by_agent)
+    ORDER BY suite, runner, case_id, repetition, execution_id, turn, speaker DESC""",
+    ),
+    (
+        "conversation_spending",
+        "What conversations spent, by suite, runner and role: agent, simulator and judge (all graders).",
+        """
+    SELECT suite, runner, role, count(*) AS lines, sum(input_tokens)::BIGINT AS input_tokens,
+           sum(output_tokens)::BIGINT AS output_tokens, sum(cost_usd) AS cost_usd,
+           count(*) - count(cost_usd) AS unknown_costs
+    FROM (
+        SELECT suite, runner, CASE WHEN speaker = 'agent' THEN 'agent' ELSE 'simulator' END AS role,
+               input_tokens, output_tokens, cost_usd
+        FROM conversation_turns WHERE speaker = 'agent' OR simulator IS NOT NULL
+        UNION ALL BY NAME
+        SELECT s.suite, s.runner, 'judge' AS role, s.grading_cost_usd AS cost_usd
+        FROM evaluator_scores s SEMI JOIN conversation_turns t USING (execution_id)
+        WHERE s.grading_cost_usd > 0)
+    GROUP BY suite, runner, role ORDER BY suite, runner, role""",
+    ),
+)
