@@ -218,7 +218,8 @@ class Attempts:
         limit = asyncio.timeout(None if keeps_time else call.timeout_s)
         try:
             async with limit:
-                return await self._execute(call)
+                raw = await self._execute(call)
+            return await self._reported(call, raw)
         except TargetFailure as failure:
             return await self._ended(call, failure)
         # The one boundary to adapters: every exception becomes a row, even an exit or a cancellation raised inside one.
@@ -229,6 +230,13 @@ class Attempts:
                 retryable = self._adapter.retries_timeouts
                 return TargetFailure(TIMEOUT, f"no answer within {call.timeout_s:g} s", retryable=retryable)
             return TargetFailure(ADAPTER, f"adapter '{self._runner.adapter}' failed: {error_text(error)}")
+
+    async def _reported(self, call: Call, raw: RawExecution) -> RawExecution | TargetFailure:
+        """Return the failure that the output of a process reports although it ended well, else what it returned."""
+        ending = self._environment.ending
+        if ending is None or raw.exit_code is None:
+            return raw
+        return await in_thread(ending, call.plan, raw) or raw
 
     async def _ended(self, call: Call, failure: TargetFailure) -> TargetFailure:
         """Return the failure that the target's own output reports in place of its exit code, where it does."""

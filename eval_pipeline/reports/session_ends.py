@@ -24,9 +24,11 @@ _CLOSING = (MODEL_REJECTED, AUTHENTICATION)
 def session_end(plan: Plan, raw: RawExecution) -> TargetFailure | None:
     """Return the failure with which a session ended by its own report; None when the report has none.
 
-    Only a session with an exit code other than 0, in the format of a coding agent, is read.
+    Only the session of a process, in the format of a coding agent, is read. Some CLIs end with exit code 0 whatever
+    happened: such a session failed here only where another attempt, or none of any case, is the answer to it. Any
+    other failure is in its report.
     """
-    if not raw.exit_code or TOOL_KINDS.find(raw.format) is None:
+    if raw.exit_code is None or TOOL_KINDS.find(raw.format) is None:
         return None
     try:
         report = normalize_raw(RawSession(execution_id="", raw=raw, case=plan.case))
@@ -35,6 +37,8 @@ def session_end(plan: Plan, raw: RawExecution) -> TargetFailure | None:
     if report.failure_class in (None, TARGET_CRASH.id):
         return None
     failure = failure_class(report.failure_class)
+    if raw.exit_code == 0 and failure not in (*_RETRIED, *_CLOSING):
+        return None
     return TargetFailure(
         failure,
         f"{report.error or failure.label} (exit code {raw.exit_code})",

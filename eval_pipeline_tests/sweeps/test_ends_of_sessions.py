@@ -18,7 +18,7 @@ echo session >> "{folder}/sessions"
 number=$(wc -l < "{folder}/sessions")
 [ -e "{folder}/end-$number" ] || {{ cat "{folder}/good"; exit 0; }}
 cat "{folder}/end-$number"
-exit 1
+exit {exit_code}
 """
 GOOD = {"type": "result", "subtype": "success", "is_error": False, "result": "2 apples"}
 API_ERROR = {"type": "result", "subtype": "success", "is_error": True, "terminal_reason": "api_error"}
@@ -28,16 +28,17 @@ BUSY = {**API_ERROR, "api_error_status": 429, "result": "API Error: Request reje
 STEPS = {**API_ERROR, "subtype": "error_max_turns", "terminal_reason": "max_turns", "errors": ["Reached the limit"]}
 
 
-def an_agent(folder: ProjectFolder, *ends: dict[str, Any] | str, **fields: Any) -> None:
-    """Write an agent whose first sessions end like this, with exit code 1, and the later ones well."""
+def an_agent(folder: ProjectFolder, *ends: dict[str, Any] | str, exit_code: int = 1, **fields: Any) -> None:
+    """Write an agent whose first sessions end like this, with this exit code, and the later ones well."""
     script = folder.root / "agent.sh"
-    script.write_text(AGENT.format(folder=folder.root), encoding="utf-8")
+    script.write_text(AGENT.format(folder=folder.root, exit_code=exit_code), encoding="utf-8")
     script.chmod(0o755)
     (folder.root / "good").write_text(json.dumps(GOOD), encoding="utf-8")
     for number, end in enumerate(ends, start=1):
         text = end if isinstance(end, str) else json.dumps(end)
         (folder.root / f"end-{number}").write_text(text, encoding="utf-8")
-    entry = {"name": "coder", "adapter": "agent", "agent": "claude-code", "executable": str(script), **fields}
+    standard = {"name": "coder", "adapter": "agent", "agent": "claude-code"}
+    entry = {**standard, "executable": str(script), **fields}
     folder.write_runners(entry)
     folder.write_suite(*(a_test(name) for name in "abc"))
 
@@ -83,6 +84,29 @@ def test_a_session_that_reached_its_limit_of_steps_is_no_crash_and_is_not_tried_
     assert (counts.passed, counts.errored, sessions(folder)) == (2, 1, 3)
     ((failure, error),) = folder.ask("SELECT failure_class, error FROM target_executions WHERE failure_class NOT NULL")
     assert (failure, error) == ("max-steps", "Reached the limit (exit code 1)")
+
+
+def of_qwen(error: str) -> dict[str, Any]:
+    return {"type": "result", "subtype": "success", "is_error": False, "result": f"[API Error: {error}]"}
+
+
+def test_a_session_that_was_refused_for_now_is_tried_again_though_its_exit_code_is_0(folder: ProjectFolder) -> None:
+    retries = {"max_retries": 1, "initial_delay_s": 0.01}
+    an_agent(folder, of_qwen("429 slow down"), exit_code=0, agent="qwen", retries=retries)
+
+    counts = folder.sweep(runner="coder")
+
+    assert (counts.passed, sessions(folder)) == (3, 4)
+
+
+def test_a_login_that_is_rejected_with_exit_code_0_costs_one_session(folder: ProjectFolder) -> None:
+    end = of_qwen("401 Incorrect API key provided")
+    an_agent(folder, end, end, end, exit_code=0, agent="qwen")
+
+    folder.sweep(runner="coder")
+
+    assert sessions(folder) == 1
+    assert {failure for _, failure in failures(folder)} == {"authentication", "stopped"}
 
 
 @pytest.mark.parametrize("printed", ["", "Segmentation fault\n", '{"type": "result"'], ids=["nothing", "text", "cut"])
