@@ -32,6 +32,8 @@ def test_the_report_of_a_recorded_run_holds_what_was_served(recording: Recording
     if recording.text("stdout.jsonl") is None:
         not_recorded("what the CLI printed")
     run = read_run(recording)
+    if run.cli == "aider" and run.expected["script"] in ("shell", "files"):
+        not_recorded("the answer: a CLI without tools ends before it")
 
     report = _report(recording, format_)
 
