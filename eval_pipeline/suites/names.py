@@ -73,6 +73,43 @@ def unique_names(claimed: Mapping[Path, str]) -> dict[Path, str]:
     return names
 
 
+def with_stored_names(suites: Sequence[Suite], holders: Mapping[str, Path]) -> list[Suite]:
+    """Return the suites, none under a name that results of another file have; one that is renamed has a warning.
+
+    A suite that is called by its file keeps the name that its own results have.
+
+    Args:
+        suites: Suites with unique names.
+        holders: The existing files whose results are stored, by name, the newest last.
+    """
+    stored = {path: name for name, path in holders.items()}
+    names = {suite.path: suite.name for suite in suites}
+    for suite in suites:
+        path, taken = suite.path, {name for each, name in names.items() if each != suite.path}
+        ends = list(_ends(path))
+        own = stored.get(path) if suite.name in ends and holders.get(suite.name) != path else None
+        if own is not None and own in ends and own not in taken:
+            names[path] = own
+        elif (holder := holders.get(suite.name, path)) != path:
+            taken.update(_ends(holder))
+            free = (end for end in ends if end not in taken and holders.get(end, path) == path)
+            names[path] = next(free, suite.name)
+    return [_stored_as(suite, names[suite.path], holders) for suite in suites]
+
+
+def _stored_as(suite: Suite, name: str, holders: Mapping[str, Path]) -> Suite:
+    if name == suite.name:
+        return suite
+    other = holders.get(suite.name)
+    if other is None:
+        return replace(suite, name=name)
+    problem = (
+        f"called '{name}': '{suite.name}' is the name of results of {show_path(other)}; give it a 'name:' of its own"
+    )
+    warning = Diagnostic(problem, SourceLocation(show_path(suite.path)))
+    return replace(suite, name=name, warnings=(*suite.warnings, warning))
+
+
 def _ends(path: Path) -> Iterator[str]:
     """Yield names made of ever longer ends of a path, at last with the ending of the file."""
     folders = path.absolute().parts[1:-1]

@@ -17,7 +17,7 @@ from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.suites.load import LoadOptions, find_suite_files, load_suite, read_suites
 from eval_pipeline.suites.model import Suite
-from eval_pipeline.suites.names import default_name, shared_names
+from eval_pipeline.suites.names import default_name, shared_names, with_stored_names
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, validate_suite
@@ -25,6 +25,7 @@ from eval_pipeline.sweeps.project import NO_SUITES, Project
 from eval_pipeline.sweeps.runner_registry import RunnerRegistry
 from eval_pipeline.sweeps.sweep_store import SweepStore
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.queries import suite_files
 from eval_pipeline.warehouse.store import Warehouse
 
 
@@ -76,9 +77,21 @@ class ProjectSession:
         suites, self.broken = read_suites(chosen, self.project.root, self.load_options, self._project_files)
         if not suites:
             raise InputErrors(self.broken or [InputError(f"no suite found in: {', '.join(chosen)}")])
+        if patterns is not None:
+            suites = self._beside_stored(suites)
         loaded = [self.validate_suite(suite) for suite in suites]
         self.suites.update((ready.suite.name, ready) for ready in loaded)
         return loaded
+
+    def _beside_stored(self, suites: Sequence[Suite]) -> list[Suite]:
+        """Return the suites; a file that is none of the project's takes no name that another file's results have."""
+        of_project = set(self._project_files())
+        others = [suite for suite in suites if suite.path not in of_project]
+        if not others or not self.warehouse.exists():
+            return list(suites)
+        holders = {name: Path(path) for name, path in suite_files(self.warehouse).items() if Path(path).is_file()}
+        renamed = {suite.path: suite for suite in with_stored_names(others, holders)}
+        return [renamed.get(suite.path, suite) for suite in suites]
 
     def _project_files(self) -> list[Path]:
         """Return the suite files of the project, whose names count even where only some are chosen."""

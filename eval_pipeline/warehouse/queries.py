@@ -290,6 +290,15 @@ def current_paths(warehouse: Warehouse) -> list[tuple[PairKey, str | None]]:
     return [(PairKey(suite, runner), path) for suite, runner, path in frame.iter_rows()]
 
 
+def suite_files(warehouse: Warehouse) -> dict[str, str]:
+    """Return the file that each stored suite was last loaded from, by the suite's name, the newest last."""
+    frame = warehouse.frame(
+        """SELECT suite, arg_max(path, loaded_at) FROM suites WHERE path IS NOT NULL
+           GROUP BY suite ORDER BY max(loaded_at), suite"""
+    )
+    return dict(frame.iter_rows())
+
+
 def retire_pairs(warehouse: Warehouse, pairs: Sequence[PairKey], now: datetime) -> None:
     """Note that pairs are not current any more, and that no board knows it yet."""
     rows: list[dict[str, Any]] = [{"suite": pair.suite, "runner": pair.runner} for pair in pairs]

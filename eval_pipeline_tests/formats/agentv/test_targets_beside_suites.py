@@ -113,3 +113,30 @@ def test_an_unusable_target_of_the_project_is_an_error_where_a_suite_names_it_el
     problem = "provider 'vscode' is not supported yet"
     assert {each["severity"] for each in unused.document if problem in each["message"]} == {"warning"}
     assert {each["severity"] for each in used.document if problem in each["message"]} == {"error"}
+
+
+def test_files_of_one_name_that_run_one_at_a_time_keep_their_own_results(projects: CliProject) -> None:
+    one, two = (f"repository/{name}/evals/dataset.eval.yaml" for name in ("one", "two"))
+    projects("run", one)
+
+    first = projects("run", two)
+    again = projects("plan", one, two, "--json")
+
+    assert (
+        f"{two}: called 'two.evals.dataset': 'dataset' is the name of results of {one}; give it a 'name:' of its own"
+        in first.err
+    )
+    assert [(row["suite"], row["to_execute"]) for row in again.document] == [("dataset", 0), ("two.evals.dataset", 0)]
+    assert projects.ask("SELECT suite, status FROM current_verdicts ORDER BY suite") == [
+        ("dataset", "passed"),
+        ("two.evals.dataset", "passed"),
+    ]
+
+
+def test_a_file_that_is_moved_keeps_its_results(projects: CliProject) -> None:
+    projects("run", "repository/one/evals/dataset.eval.yaml")
+    projects.root.joinpath("repository/one").rename(projects.root / "repository/three")
+
+    moved = projects("plan", "repository/three/evals/dataset.eval.yaml", "--json")
+
+    assert [row["suite"] for row in moved.document] == ["dataset"]
