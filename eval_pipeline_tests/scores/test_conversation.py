@@ -169,6 +169,25 @@ def test_a_conversation_is_scored_on_the_whole_session() -> None:
     assert len(score.members) == 2
 
 
+def test_the_output_of_a_whole_conversation_is_its_transcript() -> None:
+    transcript = (
+        "system: Be kind\n\nuser: Hi\n\nassistant: Hello\n\nuser: A list:\n\nuser: a, b\n\nassistant: two\n\n"
+        "user: Hi\n\nassistant: Bye"
+    )
+
+    score = graded(an_evaluator("conversation", assertions=[contains(transcript)]), SESSION, case=TALK)
+
+    assert score.value == 1.0
+
+
+def test_the_transcript_of_a_session_without_the_last_answer_ends_with_its_output() -> None:
+    report = replace(SESSION, events=SESSION.events[:3], final_output="three")
+
+    score = graded(an_evaluator("conversation", assertions=[contains("assistant: three")]), report, case=TALK)
+
+    assert score.value == 1.0
+
+
 @pytest.mark.parametrize(
     ("aggregation", "whole", "report", "value", "message"),
     [

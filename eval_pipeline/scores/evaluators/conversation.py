@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, Strict
 
@@ -24,7 +24,7 @@ from eval_pipeline.scores.evaluators.composite import apply_gate
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.members import CompositeEvaluator, with_members
 from eval_pipeline.scores.model import Finding, Outcome, Score, Subject, SubScore
-from eval_pipeline.suites.model import EvaluatorSpec, Message
+from eval_pipeline.suites.model import EvaluatorSpec, Message, content_text
 
 Number = Annotated[int, Field(strict=True, ge=1)]
 
@@ -57,8 +57,11 @@ class Turn(CompositeEvaluator):
 class WholeConversation(CompositeEvaluator):
     """The weighted mean of `assertions` about a whole conversation, or the `aggregation` of it and `turns` (min, max).
 
+    Their output is the transcript: every message as `role: text`, from the input of the case to the last answer.
     Without `aggregation`, evaluators of their own score the turns.
     """
+
+    version: ClassVar[str] = "2"
 
     assertions: Any = field(default_factory=list)
     aggregation: Literal["min", "max"] | None = None
@@ -96,7 +99,7 @@ class WholeConversation(CompositeEvaluator):
         return content
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
-        whole = _mean(await self.member_scores(subject, client)) if self.members else None
+        whole = _mean(await self.member_scores(whole_subject(subject), client)) if self.members else None
         if self.aggregation is None:
             assert whole is not None  # __post_init__ refuses the other case
             return whole
@@ -108,6 +111,19 @@ class WholeConversation(CompositeEvaluator):
         turns = zip(self.turn_evaluators, outcomes, strict=True)
         named = [(f"turn-{turn.turn}", "turn", outcome) for turn, outcome in turns]
         return _extreme(self.aggregation, [*named, *([("conversation", "conversation", whole)] if whole else [])])
+
+
+def whole_subject(subject: Subject) -> Subject:
+    """Return the whole conversation as a subject: its messages are the input, its transcript is the output."""
+    turns = subject.report.turns
+    if not turns:
+        return subject
+    messages = [*subject.case.input, *(message for turn in turns for message in _history(turn))]
+    if turns[-1].answer is None and subject.report.final_output is not None:
+        messages.append(Message(role="assistant", content=subject.report.final_output))
+    transcript = "\n\n".join(f"{message.role}: {content_text(message.content)}" for message in messages)
+    case = replace(subject.case, input=tuple(messages), conversation=None)
+    return replace(subject, case=case, report=replace(subject.report, final_output=transcript))
 
 
 def turn_subject(subject: Subject, number: int) -> Subject | None:
