@@ -50,6 +50,7 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
 }
 _INDENTATION = "the indentation does not fit the lines above"
 _WITH_TABS = "indent with spaces, not with tabs (→)"
+_NO_NODE = "did not find expected node content"
 _IN_WORDS = {
     "did not find expected '-' indicator": _INDENTATION,
     "did not find expected key": _INDENTATION,
@@ -59,7 +60,7 @@ _IN_WORDS = {
     "could not find expected ':'": "a name without a ':' after it",
     "did not find expected ',' or ']'": "a list in [ ] lacks a ',' or its ']'",
     "did not find expected ',' or '}'": "a mapping in { } lacks a ',' or its '}'",
-    "did not find expected node content": "a text that begins with ] } or , has to be quoted",
+    _NO_NODE: "a text that begins with ] } or , has to be quoted",
     "did not find expected comment or line break": "a text of several lines begins on the line after its | or >",
     "block sequence entries are not allowed in this context": "the '- ' of a list begins a line of its own",
     "mapping keys are not allowed in this context": "a text that begins with '? ' has to be quoted",
@@ -181,6 +182,8 @@ def _in_words(error: yaml.YAMLError, mark: yaml.Mark, lines: Sequence[str]) -> t
     line = lines[mark.line] if mark.line < len(lines) else ""
     if "\t" in line[: mark.column + 1] and problem in _IN_WORDS:
         return mark.line, _WITH_TABS
+    if problem == _NO_NODE and mark.line >= len(lines):
+        return mark.line, "the text ends within a list in [ ] or a mapping in { }"
     words = _IN_WORDS.get(problem, problem)
     if words == _INDENTATION and _AFTER_QUOTE.search(line):
         return mark.line, "a text in quotes goes on after its closing quote; use the other kind of quotes around it"

@@ -180,7 +180,7 @@ def test_every_bad_file_is_named_at_once(write: Write) -> None:
 
     assert errors_of("suites") == [
         "suites/a.yaml:1: tests: expected a list of tests, or the path of a file or folder with them; got a number (3)",
-        "suites/b.yaml:3: not valid YAML: did not find expected node content",
+        "suites/b.yaml:3: not valid YAML: the text ends within a list in [ ] or a mapping in { }",
         "suites/d.yaml:3: key 'a' appears twice in one mapping",
     ]
 

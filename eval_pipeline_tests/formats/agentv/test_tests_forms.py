@@ -114,7 +114,7 @@ def test_an_error_names_the_file_and_line_that_it_is_in(file: str, text: str, pr
         ("math.yaml", "math.yaml:1: tests: a suite's tests cannot be the suite itself"),
         ("'file://'", "got an empty text"),
         ("mapping.yaml", "mapping.yaml:1: expected a list of tests, got a mapping"),
-        ("broken.yaml", "broken.yaml:3: not valid YAML: did not find expected node content"),
+        ("broken.yaml", "broken.yaml:3: not valid YAML: the text ends within a list in [ ] or a mapping in { }"),
         ("broken.json", "broken.json:2: not valid JSON: "),
         ("latin.yaml", "latin.yaml: not UTF-8 text"),
         ("folder", "math.yaml:1: tests: no sub-folder of 'folder' has a case.yaml"),
