@@ -51,6 +51,7 @@ class Runner:
     answer (None: the default). `place` is the folder of the suite that it answers: the runners that it names are those
     of that suite. With `runs_in_place` its programs run there. `isolation` is where a function of the user is called
     (None: the default). `headers_digest` is a keyed hash of headers that are hidden, but tell one system from another.
+    `simulator` names the runner that plays the user in its conversations.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Runner:
     runs_in_place: bool = False
     isolation: Isolation | None = None
     headers_digest: str | None = None
+    simulator: str | None = None
 
     @property
     def address(self) -> RunnerAddress:

@@ -75,6 +75,7 @@ RUNNER = FieldTable(
         Field("prices", mapping_of(PRICES), "Prices from which cost is computed."),
         Field("description", TEXT, "A remark about the runner."),
         Field("grader", TEXT, "The runner that grades this one's answers where an evaluator names none."),
+        Field("simulator", TEXT, "The runner that plays the user in its conversations where a case names none."),
         Field("fallbacks", TEXTS, "Runners that are used, in this order, when every attempt of this one failed."),
     ),
     "A system under test; its further fields are the settings of its adapter.",

@@ -201,6 +201,7 @@ def _problems(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Iterator[In
     yield from _unknown_settings(settings, settings_of(factory), at, file.source)
     readers: Mapping[str, Callable[[], object]] = {
         "grader": lambda: _grader(filled, raw, at, file),
+        "simulator": lambda: fields.text(filled, "simulator", cursor),
         "tags": lambda: fields.texts(filled, "tags", cursor),
         "timeout_s": lambda: runner_fields.limit(filled, "timeout_s", cursor),
         "concurrency": lambda: fields.count(filled, "concurrency", cursor),
@@ -249,6 +250,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
         missing_grader=missing,
         fallbacks=_others(filled, raw, "fallbacks", at, file),
         isolation=runner_fields.isolation(filled, cursor),
+        simulator=fields.text(filled, "simulator", cursor),
         headers_digest=file.digest(unknown) if file.digest is not None and unknown else None,
     )
 

@@ -119,17 +119,17 @@ def _repeat_settings(pair: Pair, case: Case) -> Case | SuiteSettings:
 
 
 def simulator_of(user: SimulatedUser, pair: Pair, options: SweepOptions) -> Runner | None:
-    """Return the runner that plays a user: that of the options, the case, the project; None for a scripted user.
+    """Return the runner that plays a user: that of the options, the case, the runner, the project; None for a script.
 
     Raises InputError when no runner is named, or none has that name.
     """
     if user.script:
         return None
-    name = options.simulator or user.simulator or options.defaults.simulator
+    name = options.simulator or user.simulator or pair.runner.simulator or options.defaults.simulator
     if name is None or pair.runner_named is None:
         raise InputError(
-            "needs a simulator to play the user: name a runner with --simulator, as `simulator` of the case's user, or "
-            "under `defaults` in eval-pipeline.yaml"
+            "needs a simulator to play the user: name a runner with --simulator, as `simulator` of the case's user or "
+            "of the runner, or under `defaults` in eval-pipeline.yaml"
         )
     try:
         return pair.runner_named(name, pair.runner.place)

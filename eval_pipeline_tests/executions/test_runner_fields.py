@@ -22,13 +22,14 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "chat": {"model": "m"},
     "command": {"command": [sys.executable, "-c", "pass"]},
     "copilot-log": {"session_dir": "events.jsonl"},
+    "endpoint": {"url": "http://127.0.0.1:9"},
     "mock": {"response": "4"},
     "python": {"function": "answers:answer"},
     "replay": {"recording": "recording.jsonl"},
 }
 WRONG: dict[str, object] = {
     "tags": 3, "timeout_s": 0, "concurrency": 0, "retries": "often", "prices": 3, "grader": 3, "fallbacks": 3,
-    "adapter": 3, "use": 3, "max_output_mb": 0, "isolation": "none",
+    "adapter": 3, "use": 3, "max_output_mb": 0, "isolation": "none", "simulator": 3,
 }  # fmt: skip
 ADAPTERS_WITH_EXAMPLES = pytest.mark.parametrize("adapter", ADAPTERS.names())
 

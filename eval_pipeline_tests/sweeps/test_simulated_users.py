@@ -96,6 +96,15 @@ def test_a_case_names_its_simulator(folder: ProjectFolder) -> None:
     assert len(lines(folder, "user.log")) == 1
 
 
+def test_a_runner_names_who_plays_the_users_of_its_conversations(folder: ProjectFolder) -> None:
+    entries = [{"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in ("answer", "play")]
+    folder.write_runners(entries[0] | {"simulator": "play"}, entries[1])
+    folder.write_suite(talk(max_turns=2))
+
+    assert sweep(folder).executed == 1
+    assert len(lines(folder, "user.log")) == 1
+
+
 def test_a_simulator_without_words_is_an_error_of_its_own_in_no_rate(folder: ProjectFolder) -> None:
     folder.write_suite(talk(max_turns=2))
 
