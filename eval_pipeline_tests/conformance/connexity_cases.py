@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,13 @@ def check_examples(path: Path) -> None:
         assert (len(suite.cases), suite.errors, suite.warnings) == (1, (), ())
 
 
-def check_migration(data: Mapping[str, Any]) -> None:
-    """Check a row about what a case of one generation is in the next."""
+def check_migration(data: Mapping[str, Any], folder: Path) -> None:
+    """Check a row about what a case of one generation, or a set, is in the next."""
     given, expected = data["input"], data["expected"]
     if "set_repetitions" in given:
-        not_offered("sets are not read")
+        repetitions = [case.repetitions for case in _load_set(given["members"], folder, given["set_repetitions"])]
+        assert repetitions == [member["repetitions"] for member in expected["members"]]
+        return
     before, target = (
         ({"persona_context": "p"}, Generation.ANSWER_PER_CALL)
         if data["area"] == "migration.g1_to_g2"
@@ -93,8 +95,11 @@ def check_migration(data: Mapping[str, Any]) -> None:
 def check_selection(data: Mapping[str, Any], folder: Path) -> None:
     """Check a row about which cases run."""
     members = data["input"]["members"]
-    if any("repetitions" in member or "position" in member for member in members):
-        not_offered("sets are not read")
+    if "plan" in data["expected"]:
+        cases = _load_set(members, folder)
+        planned = [{"case": case.id, "repetitions": case.repetitions or 1} for case in cases]
+        assert planned == [{name: each[name] for name in ("case", "repetitions")} for each in data["expected"]["plan"]]
+        return
     path = folder / "cases.json"
     path.write_text(
         json.dumps(
@@ -102,6 +107,73 @@ def check_selection(data: Mapping[str, Any], folder: Path) -> None:
         )
     )
     assert [case.id for case in pair_cases(load_suite(path), a_runner())] == data["expected"]["executed"]
+
+
+def check_membership(data: Mapping[str, Any], folder: Path) -> None:
+    """Check a row about the members of a set."""
+    given, expected = data["input"], data["expected"]
+    if "$raises" in expected:
+        added = given.get("add") or given.get("replace_with") or given["members"]
+        present = given.get("members", []) if "add" in given else []
+        known = [name for name in (*present, *added) if name != "missing-id"]
+        with pytest.raises(InputError, match=r"no test case|is a member already"):
+            _load_set([{"case": name} for name in (*present, *added)], folder, known=known or ["other"])
+        return
+    totals = given.get("sets") or {
+        "total": [each["repetitions"] for each in given.get("replace_with", given["members"])]
+    }
+    for name, repetitions in totals.items():
+        cases = _load_set([{"repetitions": number} for number in repetitions], folder)
+        assert sum(case.repetitions or 1 for case in cases) == expected.get(name, sum(repetitions))
+        assert len(cases) == expected.get("count", len(cases))
+
+
+def check_member_defaults(data: Mapping[str, Any], folder: Path) -> None:
+    """Check a row about the defaults of a member."""
+    (case,) = _load_set([data["input"]], folder)
+    assert (case.repetitions or 1) == data["expected"]["repetitions"]
+
+
+def check_config(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about which run configurations are valid."""
+    given, valid = data["input"], data["expected"]["valid"]
+    within = {"RunConfig": None, "JudgeConfig": "judge", "UserSimulatorConfig": "user_simulator"}
+    if data["op"] not in within:
+        not_offered("tools in a file's source, and agents of a run's own, are not read")
+    name = within[data["op"]]
+    config = given if name is None else {name: given}
+    if valid and 0 in (given.get("concurrency"), given.get("timeout_per_test_case_ms")):
+        record("difference", "no time, or nothing at the same time, is an error: no conversation could be held")
+        valid = False
+    if valid:
+        assert _load_set([{}], folder, config=config)
+        return
+    with pytest.raises(InputError):
+        _load_set([{}], folder, config=config)
+
+
+def _load_set(
+    members: Sequence[Mapping[str, Any]],
+    folder: Path,
+    set_repetitions: int = 1,
+    *,
+    known: Sequence[str] = (),
+    config: Mapping[str, Any] | None = None,
+) -> Sequence[Case]:
+    """Return the cases of a set with these members; each is a case, unless `known` lists the cases."""
+    ids = [str(each.get("case", f"case-{number}")) for number, each in enumerate(members)]
+    entries = [
+        {"test_case_id": id_, **{name: each[name] for name in ("position", "repetitions") if name in each}}
+        for id_, each in zip(ids, members, strict=True)
+    ]
+    cases = [{"id": id_, "name": id_, **_FORMS["g1"]} for id_ in dict.fromkeys(known or ids)]
+    document = {
+        "test_cases": cases or [{"name": "other"}], "members": entries, "set_repetitions": set_repetitions,
+        "config": config,
+    }  # fmt: skip
+    path = folder / "set.json"
+    path.write_text(json.dumps(document))
+    return load_suite(path).cases
 
 
 def check_calls(data: Mapping[str, Any], folder: Path) -> None:

@@ -17,8 +17,10 @@ Check = Callable[[Mapping[str, Any], Path, Record], None]
 CHECKS: Mapping[str, Check] = {
     "test_case.schema": cases.check_schema,
     "examples.validate": lambda data, folder, record: cases.check_example(data),
-    "migration.g0_to_g1": lambda data, folder, record: cases.check_migration(data),
-    "migration.g1_to_g2": lambda data, folder, record: cases.check_migration(data),
+    "migration.g0_to_g1": lambda data, folder, record: cases.check_migration(data, folder),
+    "migration.g1_to_g2": lambda data, folder, record: cases.check_migration(data, folder),
+    "set.membership": lambda data, folder, record: cases.check_membership(data, folder),
+    "run_config.schema": cases.check_config,
     "selection": lambda data, folder, record: cases.check_selection(data, folder),
     "case.pass_rule": lambda data, folder, record: judging.check_pass_rule(data, record),
     "judge.metric_registry": lambda data, folder, record: judging.check_metrics(data),
@@ -33,6 +35,7 @@ CHECKS: Mapping[str, Check] = {
 BY_OPERATION: Mapping[str, Check] = {
     "resolve_metrics": lambda data, folder, record: judging.check_metrics(data),
     "evaluate_transcript": lambda data, folder, record: judging.check_verdict(data, record),
+    "EvalSetMember": lambda data, folder, record: cases.check_member_defaults(data, folder),
     "ExpectedToolCall": lambda data, folder, record: cases.check_calls(data, folder),
     "MockResponse": lambda data, folder, record: cases.check_calls(data, folder),
 }

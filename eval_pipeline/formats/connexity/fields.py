@@ -5,6 +5,9 @@ Source: the test case schema page (generation 1); later generations renamed and 
 
 from __future__ import annotations
 
+from typing import Any
+
+from eval_pipeline.parsing import fields as readers
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.parsing.tables import (
     ANY,
@@ -12,6 +15,7 @@ from eval_pipeline.parsing.tables import (
     LIST,
     MAPPING,
     TEXT,
+    WHOLE,
     Field,
     FieldTable,
     Kind,
@@ -55,6 +59,24 @@ def _mapping(raw: Map, key: str, cursor: FieldCursor) -> Map | None:
     value = raw.get(key)
     if value is not None and not isinstance(value, dict):
         raise cursor.error(f"expected an object, got {kind(value)}", key)
+    return value
+
+
+def _between(least: float, most: float) -> Kind:
+    def read(raw: Map, key: str, cursor: FieldCursor) -> float | None:
+        value = readers.number(raw, key, cursor)
+        if value is not None and not least <= value <= most:
+            raise cursor.error(f"expected a number from {least:g} to {most:g}, got {value:g}", key)
+        return value
+
+    schema = {"type": "number", "minimum": least, "maximum": most}
+    return Kind(f"a number from {least:g} to {most:g}", schema, read)
+
+
+def _list(raw: Map, key: str, cursor: FieldCursor) -> list[Any] | None:
+    value = raw.get(key)
+    if value is not None and not isinstance(value, list):
+        raise cursor.error(f"expected a list, got {kind(value)}", key)
     return value
 
 
@@ -144,4 +166,67 @@ EXPORT = FieldTable(
         Field("count", ANY, "How many there are."),
     ),
     "Exported test cases.",
+)
+
+ENTRIES = Kind("a list", {"type": "array"}, _list)
+MEMBER = FieldTable(
+    "member",
+    (
+        Field("test_case_id", TEXT, "The id of the case, or its name as a word where it has none.", required=True),
+        Field("position", WHOLE, "Its place in the order of the set."),
+        Field("repetitions", COUNT, "How often it is repeated.", 1),
+    ),
+    "A case of a set.",
+)
+JUDGE_CONFIG = FieldTable(
+    "judge configuration",
+    (
+        Field("metrics", ENTRIES, "The metrics of the judge, each with a weight."),
+        Field("pass_threshold", _between(0, 100), "The least score that passes.", 75),
+        Field("model", ANY, "Recorded only."),
+        Field("provider", ANY, "Recorded only."),
+    ),
+)
+USER_SIMULATOR = FieldTable(
+    "user simulator",
+    (
+        Field("mode", one_of("llm", "scripted"), "Whether a model plays the user, or a script.", "llm"),
+        Field("scripted_messages", TEXTS, "The lines of the script."),
+        Field("temperature", _between(0, 2), "The sampling temperature of the model."),
+        Field("model", ANY, "Recorded only."),
+        Field("provider", ANY, "Recorded only."),
+    ),
+)
+RUN_CONFIG = FieldTable(
+    "run configuration",
+    (
+        Field("concurrency", COUNT, "Conversations at the same time."),
+        Field("timeout_per_test_case_ms", COUNT, "The most time of the agent for one answer."),
+        Field("max_turns", COUNT, "The most rounds of the agent, where the case sets none."),
+        Field("judge", OBJECT, "How conversations are judged."),
+        Field("user_simulator", OBJECT, "Who plays the users."),
+        *(
+            Field(name, ANY, "Recorded only.")
+            for name in (
+                "agent_simulator", "tool_mode", "metrics_pass_threshold", "cases_pass_threshold", "mode", "runtime",
+            )
+        ),
+    ),
+)  # fmt: skip
+SET = FieldTable(
+    "set",
+    (
+        *EXPORT.fields,
+        Field("id", TEXT, "The identity of the set in its store."),
+        Field("agent_id", TEXT, "The agent that the set was made for."),
+        Field("name", NAME, "The name of the suite."),
+        Field("description", TEXT, "What the set is for."),
+        Field("version", COUNT, "The version of the set in its store; recorded only."),
+        Field("members", ENTRIES, "The cases of the set, with their repetitions (null: all, once each)."),
+        Field("set_repetitions", COUNT, "How often the whole set is repeated.", 1),
+        Field("config", OBJECT, "The configuration of its runs."),
+        Field("created_at", TEXT, "When the set was created."),
+        Field("updated_at", TEXT, "When the set was changed last."),
+    ),
+    "A set of test cases.",
 )

@@ -10,6 +10,7 @@ from typing import Any
 from eval_pipeline.errors import InputError
 from eval_pipeline.formats.connexity.cases import read_case, warn_unknown
 from eval_pipeline.formats.connexity.fields import EXPORT
+from eval_pipeline.formats.connexity.sets import is_set, set_of
 from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.fields import FieldCursor, kind
 from eval_pipeline.parsing.json_text import read_json
@@ -47,15 +48,19 @@ class Connexity:
         cursor, diagnostics = FieldCursor(Source(path, shown, lines.of)), Diagnostics()
         entries = list(_entries(document, cursor, diagnostics))
         errors: list[InputError] = []
-        cases = case_list(_cases(entries, diagnostics, errors))
-        if errors and not cases and len(entries) == 1:
+        read = list(_cases(entries, diagnostics, errors))
+        if errors and not read and len(entries) == 1:
             raise errors[0]
+        chosen = set_of(document, cursor, read, diagnostics, errors)
         return Suite(
-            name=default_name(path),
+            name=chosen.name or default_name(path),
             path=path,
             format="connexity",
             revision=content_revision(document),
-            cases=cases,
+            cases=case_list(chosen.chosen(read)),
+            description=chosen.description,
+            metadata=chosen.metadata,
+            settings=chosen.settings,
             category=category_of(shown),
             errors=tuple(errors),
             warnings=diagnostics.all(),
@@ -66,7 +71,8 @@ class Connexity:
 def _entries(document: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Iterator[tuple[Any, FieldCursor]]:
     """Yield each test case as written, with its place. Raises InputError for a document of another kind."""
     if isinstance(document, Mapping) and CASES in document:
-        warn_unknown(document, EXPORT, cursor, diagnostics)
+        if not is_set(document):
+            warn_unknown(document, EXPORT, cursor, diagnostics)
         document, cursor = document[CASES], cursor.at(CASES)
         if not isinstance(document, list):
             raise cursor.error(f"expected a list of test cases, got {kind(document)}")

@@ -1,0 +1,152 @@
+"""Sets of test cases: which cases they have, how often each is repeated, and the configuration of their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.formats.connexity.cases import JUDGE, warn_unknown
+from eval_pipeline.formats.connexity.fields import JUDGE_CONFIG, MEMBER, RUN_CONFIG, SET, USER_SIMULATOR
+from eval_pipeline.parsing.diagnostics import Diagnostics
+from eval_pipeline.parsing.fields import FieldCursor, Map, kind
+from eval_pipeline.parsing.tables import FieldTable
+from eval_pipeline.suites.model import Case, EvaluatorSpec, SuiteSettings
+
+_MARKS = ("members", "set_repetitions", "config", "version")
+_WITHOUT_EFFECT = ("agent_simulator", "tool_mode", "metrics_pass_threshold", "cases_pass_threshold", "mode", "runtime")
+_OF_OTHERS = ("model", "provider")
+_MS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSet:
+    """A set: its members' repetitions by case id, in order (None: all cases), and its run configuration."""
+
+    name: str | None = None
+    description: str | None = None
+    metadata: Map = field(default_factory=dict)
+    repetitions: Mapping[str, int] | None = None
+    set_repetitions: int = 1
+    config: Map = field(default_factory=dict)
+
+    @property
+    def settings(self) -> SuiteSettings:
+        """The settings of the suite."""
+        return SuiteSettings(concurrency=self.config.get("concurrency"))
+
+    def chosen(self, cases: Sequence[Case]) -> Iterator[Case]:
+        """Yield the cases of the set in its order, as its configuration has them."""
+        by_id = {case.id: case for case in cases}
+        members = self.repetitions if self.repetitions is not None else dict.fromkeys(by_id, 1)
+        for case_id, repetitions in members.items():
+            if case_id in by_id:  # the others are errors already
+                yield self._configured(by_id[case_id], repetitions * self.set_repetitions)
+
+    def _configured(self, case: Case, repetitions: int) -> Case:
+        timeout_ms = self.config.get("timeout_per_test_case_ms")
+        return replace(
+            case,
+            repetitions=repetitions if repetitions > 1 else None,
+            timeout_s=timeout_ms / _MS if timeout_ms is not None else None,
+            user=replace(case.user, **self._of_user(case)) if case.user is not None else None,
+            evaluators=tuple(self._evaluator(spec) for spec in case.evaluators),
+        )
+
+    def _of_user(self, case: Case) -> dict[str, Any]:
+        """Return what the configuration sets of a user. A case's own limit of turns holds."""
+        simulator, limit = self.config["user_simulator"], case.user.max_turns if case.user is not None else None
+        scripted = simulator.get("mode") == "scripted"
+        return {
+            "max_turns": limit if limit is not None else self.config.get("max_turns"),
+            "script": tuple(simulator["scripted_messages"]) if scripted else (),
+            "temperature": simulator.get("temperature"),
+        }
+
+    def _evaluator(self, spec: EvaluatorSpec) -> EvaluatorSpec:
+        given = {name: self.config["judge"].get(name) for name in ("metrics", "pass_threshold")}
+        given = {name: value for name, value in given.items() if value is not None}
+        return replace(spec, config={**spec.config, **given}) if spec.type == JUDGE and given else spec
+
+
+def is_set(document: Any) -> bool:
+    """Return whether a document with test cases is a set of them."""
+    return isinstance(document, Mapping) and any(name in document for name in _MARKS)
+
+
+def read_set(raw: Map, cursor: FieldCursor, known: Sequence[str], diagnostics: Diagnostics) -> CaseSet:
+    """Return the set whose cases have these ids. Raises InputError for its first wrong field."""
+    warn_unknown(raw, SET, cursor, diagnostics)
+    values = SET.read_values(raw, cursor)
+    members = None
+    if values["members"] is not None:
+        members = _members(values["members"], cursor.at("members"), known, diagnostics)
+        for case_id in [each for each in known if each not in members]:
+            diagnostics.add(f"case '{case_id}' is no member of the set: it is not carried out", cursor.place)
+    return CaseSet(
+        name=values["name"],
+        description=values["description"],
+        metadata={name: values[name] for name in ("id", "version", "agent_id") if values[name] is not None},
+        repetitions=members,
+        set_repetitions=values["set_repetitions"] or 1,
+        config=_config(values["config"] or {}, cursor.at("config"), diagnostics),
+    )
+
+
+def _members(raw: Sequence[Any], cursor: FieldCursor, known: Sequence[str], diagnostics: Diagnostics) -> dict[str, int]:
+    """Return the repetitions of each member, by position."""
+    members: dict[str, tuple[int, int]] = {}
+    for index, entry in enumerate(raw):
+        at = cursor.at(index)
+        values = _table(entry, MEMBER, at, diagnostics)
+        case_id = values["test_case_id"]
+        if case_id not in known:
+            raise at.error(f"no test case '{case_id}' in this file{did_you_mean(case_id, known)}", "test_case_id")
+        if case_id in members:
+            raise at.error(f"'{case_id}' is a member already; set its repetitions once", "test_case_id")
+        position = values["position"] if values["position"] is not None else index
+        members[case_id] = (position, values["repetitions"] or 1)
+    ordered = sorted(members.items(), key=lambda member: member[1][0])
+    return {case_id: repetitions for case_id, (_, repetitions) in ordered}
+
+
+def _config(raw: Map, cursor: FieldCursor, diagnostics: Diagnostics) -> dict[str, Any]:
+    values = _table(raw, RUN_CONFIG, cursor, diagnostics)
+    judge, user = cursor.at("judge"), cursor.at("user_simulator")
+    values["judge"] = _table(values["judge"] or {}, JUDGE_CONFIG, judge, diagnostics)
+    values["user_simulator"] = _table(values["user_simulator"] or {}, USER_SIMULATOR, user, diagnostics)
+    scripted = values["user_simulator"]["mode"] == "scripted"
+    if scripted and not values["user_simulator"]["scripted_messages"]:
+        raise user.error("mode 'scripted' needs at least one message", "scripted_messages")
+    for at, names in ((cursor, _WITHOUT_EFFECT), (judge, _OF_OTHERS), (user, _OF_OTHERS)):
+        table = raw if at is cursor else raw.get("judge" if at is judge else "user_simulator") or {}
+        for name in names:
+            if table.get(name) is not None:
+                diagnostics.add(
+                    "is recorded but has no effect: choose runners with --grader, --simulator", at.place(name)
+                )
+    return values
+
+
+def _table(raw: Any, table: FieldTable, cursor: FieldCursor, diagnostics: Diagnostics) -> dict[str, Any]:
+    if not isinstance(raw, Mapping):
+        raise cursor.error(f"expected a {table.title} (an object), got {kind(raw)}")
+    warn_unknown(raw, table, cursor, diagnostics)
+    return table.read_values(raw, cursor)
+
+
+def set_of(
+    document: Any, cursor: FieldCursor, cases: Sequence[Case], diagnostics: Diagnostics, errors: list[InputError]
+) -> CaseSet:
+    """Return the set of a document; one of all cases where it is none. Raises InputError for a set that is wrong."""
+    known = [case.id for case in cases]
+    if not is_set(document):
+        return CaseSet(config=_config({}, cursor, diagnostics))
+    if errors and document.get("members"):
+        known += [each["test_case_id"] for each in document["members"] if isinstance(each, Mapping) and _text(each)]
+    return read_set(document, cursor, known, diagnostics)
+
+
+def _text(member: Map) -> bool:
+    return isinstance(member.get("test_case_id"), str)
