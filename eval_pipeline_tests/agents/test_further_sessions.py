@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eval_pipeline.agents.agent_cli import AGENTS, LaunchRequest
 from eval_pipeline.reports.model import (
     CommandEvent,
     FileReadEvent,
@@ -32,6 +33,26 @@ FORMATS = ["cursor-agent", "openhands", "aider", "mini-swe-agent"]
 
 def events(report: SessionReport, kind: type[Any]) -> list[Any]:
     return [event for event in report.events if isinstance(event, kind)]
+
+
+@pytest.mark.parametrize(
+    ("agent", "command"),
+    [
+        ("opencode", ["run", "--format", "json", "--thinking", "--auto", "-m", "M", "--x", "{PROMPT}"]),
+        ("gemini", ["-m", "M", "--yolo", "--skip-trust", "-o", "stream-json", "--x", "-p", "{PROMPT}"]),
+        ("qwen", ["-m", "M", "--yolo", "-o", "stream-json", "--max-session-turns", "3", "--x", "-p", "{PROMPT}"]),
+        ("pi", ["--mode", "json", "--model", "M", "--append-system-prompt", "be brief", "--x", "-p", "{PROMPT}"]),
+        ("cursor-agent",
+         ["--yolo", "--print", "--output-format", "stream-json", "--model", "M", "--x", "--", "{PROMPT}"]),
+    ],
+)  # fmt: skip
+def test_a_cli_is_started_without_interaction_and_with_json_output(agent: str, command: list[str]) -> None:
+    request = LaunchRequest(executable="cli", args=("--x",), model="M", system="be brief", max_turns=3)
+
+    launch = AGENTS.get(agent).launch(request)
+
+    assert list(launch.command) == ["cli", *command]
+    assert (launch.prompt, launch.preamble) == ("argument", None if agent == "pi" else "be brief")
 
 
 # Cursor's agent
