@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,22 @@ def failure_of(replay: Replay, case: str = "a") -> TargetFailure:
     with pytest.raises(TargetFailure) as raised:
         answer(replay, case)
     return raised.value
+
+
+def test_a_row_of_turns_answers_turn_by_turn() -> None:
+    replay = record({"case": "a", "turns": [{"output": "1"}, {"output": "2", "usage": {"input_tokens": 3}}]})
+    calls = [replace(a_call(Path("nowhere"), a_plan(a_case("a"))), turn=turn) for turn in (1, 2, 3)]
+
+    answers = [asyncio.run(replay.execute(call)).payload["output"] for call in calls[:2]]
+
+    assert answers == ["1", "2"]
+    with pytest.raises(TargetFailure, match="the row of case 'a' has no turn 3"):
+        asyncio.run(replay.execute(calls[2]))
+
+
+def test_a_turn_without_an_answer_is_an_error_before_anything_runs() -> None:
+    with pytest.raises(InputError, match="turns: expected an object with an output for each turn"):
+        record({"case": "a", "turns": [{"output": "1"}, "2"]}).content()
 
 
 def test_a_row_answers_for_its_case() -> None:

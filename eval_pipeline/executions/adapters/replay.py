@@ -43,7 +43,7 @@ ROW = FieldTable(
     "One row of a recording; what it answers with is read by its format.",
     others=True,
 )
-_ANSWERS = frozenset({"output", "report", "messages", "error", *_RAW_FILES})
+_ANSWERS = frozenset({"output", "report", "messages", "error", "turns", *_RAW_FILES})
 _IDENTITY = frozenset({
     "case", "test_id", "id", "suite", "eval_path", "repetition", "attempt", "source_target", "variant", "input",
     "schema_version", "fixture_id", "recorded_at", "redaction", "transcript", *_RAW_FILES,
@@ -73,7 +73,8 @@ class Replay:
 
     A row: `case`, one of `output`, `report` (a stored session report), `error`, `stdout_file` (a CLI's recorded
     output, relative to the row's file, read by the normalizer that `format` names); optionally `suite`,
-    `repetition`, `messages`, `usage`, `cost_usd`, `latency_ms`, `exit_code`. The most specific row answers: one of
+    `repetition`, `messages`, `usage`, `cost_usd`, `latency_ms`, `exit_code`. `turns` has such answers for the turns of
+    a conversation, in order; a row without them answers the same in each. The most specific row answers: one of
     this suite and repetition before one without; of two alike, the later. An `error` is a text, or `class` (one of
     our failure classes) and `message`.
 
@@ -118,7 +119,7 @@ class Replay:
         if location is None:
             where = show_path(self._path)
             raise TargetFailure(RECORDING_MISSING, f"{where} has no row for case '{plan.case.id}' of '{plan.suite}'")
-        row = _row_at(location)
+        row = _of_turn(_row_at(location), call)
         raw = _raw(row, location.path)
         if row.get("error") is not None:
             error = row["error"] if isinstance(row["error"], Mapping) else {"message": str(row["error"])}
@@ -165,6 +166,21 @@ class Replay:
 
     def _all_files(self) -> list[Path]:
         return sorted(path for path in self._path.rglob("*") if path.is_file()) if self._path.is_dir() else [self._path]
+
+
+def _of_turn(row: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
+    """Return what a row answers to one turn: one of its `turns` where it has them, else the whole row.
+
+    Raises TargetFailure for a turn that was not recorded.
+    """
+    turns = row.get("turns")
+    if not isinstance(turns, list):
+        return row
+    number = call.turn or 1
+    if number > len(turns):
+        raise TargetFailure(RECORDING_MISSING, f"the row of case '{call.plan.case.id}' has no turn {number}")
+    answer: Mapping[str, Any] = turns[number - 1]
+    return answer
 
 
 def _row_at(location: _RowLocation) -> Mapping[str, Any]:
@@ -228,6 +244,9 @@ def _problem_of(row: Any) -> str | None:
     version = row.get("schema_version")
     if version is not None and version not in _schemas():
         return f"rows of '{version}' are not read; there are: {', '.join(_schemas())}"
+    turns = row.get("turns")
+    if isinstance(turns, list) and not all(isinstance(turn, dict) and not _ANSWERS.isdisjoint(turn) for turn in turns):
+        return "turns: expected an object with an output for each turn"
     if _ANSWERS.isdisjoint(row):
         return f"a recording row needs one of: {', '.join(sorted(_ANSWERS))}"
     return None
