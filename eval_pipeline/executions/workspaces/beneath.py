@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -124,19 +123,36 @@ def _copy_folder(source: Path, parent: int, parts: tuple[str, ...]) -> None:
 
 
 def _copy(origin: Path, name: str, parent: int) -> None:
-    with origin.open("rb") as source:
-        status = os.fstat(source.fileno())
-        with _new_file(name, parent, _WHILE_COPYING) as target, open(target, "wb", closefd=False) as file:
-            shutil.copyfileobj(source, file, _BLOCK)
-            file.flush()
+    source = os.open(origin, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(source)
+        with _new_file(name, parent, _WHILE_COPYING) as target:
+            _copy_bytes(source, target, status.st_size)
             _copy_status(status, target)
+    finally:
+        os.close(source)
+
+
+def _copy_bytes(source: int, target: int, size: int) -> None:
+    """Copy a file's content inside the kernel, which shares the blocks where the file system can; else by reading."""
+    try:
+        while size > 0 and (copied := os.copy_file_range(source, target, size)):
+            size -= copied
+    except (OSError, AttributeError):  # another file system, or no such call
+        pass
+    while block := os.read(source, _BLOCK):
+        while block:
+            block = block[os.write(target, block) :]
 
 
 @contextlib.contextmanager
 def _new_file(name: str, parent: int, mode: int) -> Iterator[int]:
     """Yield the descriptor of a new file; what has its name is discarded."""
-    _discard(name, parent)
-    target = os.open(name, _NEW_FILE, mode, dir_fd=parent)
+    try:
+        target = os.open(name, _NEW_FILE, mode, dir_fd=parent)
+    except FileExistsError:
+        _discard(name, parent)
+        target = os.open(name, _NEW_FILE, mode, dir_fd=parent)
     try:
         yield target
     finally:

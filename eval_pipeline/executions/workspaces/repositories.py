@@ -47,6 +47,7 @@ async def check_out(repository: Repository, folder: Path, source: Path | None = 
             return await _at_commit(repository, folder)
         await _clone(replace(repository, filter=None, sparse=()), source)
         await git("config", "uploadpack.allowAnySHA1InWant", "true", cwd=source)
+        await _initialize(repository, folder)
         return await _from_source(repository, folder, source)
     except (GitFailure, OSError) as error:
         raise GitFailure(f"repository '{without_password(repository.url)}': {error}") from error
@@ -148,13 +149,18 @@ async def _set_sparse(repository: Repository, folder: Path) -> None:
         await git("sparse-checkout", "set", cone, *repository.sparse, cwd=folder)
 
 
+async def _initialize(repository: Repository, folder: Path) -> None:
+    """Make a repository without commits in a missing or empty folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise GitFailure(f"folder '{repository.path}' of the workspace is not empty")
+    await git("init", "--quiet", "--initial-branch", "main", cwd=folder)
+    await _set_sparse(repository, folder)
+
+
 async def _from_source(repository: Repository, folder: Path, source: Path) -> CheckedOut:
     """Check out in a folder what is requested, with the commits that its history has, and nothing else."""
     branch, commit = await _resolve(repository, source)
-    if not (folder / ".git").is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
-        await git("init", "--quiet", "--initial-branch", branch or "main", cwd=folder)
-        await _set_sparse(repository, folder)
     depth = ("--depth", "1") if repository.history == "none" else _depth(repository)
     wanted = ("--no-tags", "--no-write-fetch-head", "--update-shallow", *depth, source.as_uri(), commit)
     await git("fetch", "--quiet", *wanted, cwd=folder)
