@@ -74,7 +74,7 @@ class WorkerProcess:
         self._backlog: deque[memoryview] = deque()
         self._process: subprocess.Popen[bytes] | None = None
         self._outputs: list[threading.Thread] = []
-        self._killed = False
+        self._killed = self._stopped = False
         self._thread = threading.Thread(target=self._run, args=(shared,), name="worker", daemon=True)
         self._thread.start()
 
@@ -212,8 +212,15 @@ class WorkerProcess:
         return data
 
     def _is_over(self) -> bool:
-        """Return whether the process has ended (a child of its own may hold the connection open); end an idle one."""
+        """Return whether the process has ended (a child of its own may hold the connection open); end an idle one.
+
+        A stopped one (SIGSTOP) is ended, too: it would keep all its calls until their limits.
+        """
         if self._process is None or self._process.poll() is not None:
+            return True
+        if _is_stopped(self._process.pid):
+            self._stopped = True
+            self.kill()
             return True
         if time.monotonic() - self._used > IDLE_S and self._is_idle(self):
             self.end()
@@ -226,6 +233,8 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             code = self._process.wait()
+        if self._stopped:
+            return "was stopped by a signal"
         return no_memory_text(self.memory_bytes) if code == worker.NO_MEMORY else exit_text(code)
 
     def _finish(self, how: str) -> None:
@@ -238,6 +247,12 @@ class WorkerProcess:
         self._ours.close()
         self._theirs.close()
         self._ended(self, how)
+
+
+def _is_stopped(pid: int) -> bool:
+    with contextlib.suppress(ChildProcessError):
+        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    return False
 
 
 def _head_of(content: bytearray) -> list[Any]:

@@ -26,7 +26,7 @@ from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
 from eval_pipeline_tests.forks import run_python
 
 MODULE = """
-    import asyncio, ctypes, os, sys, time
+    import asyncio, ctypes, os, signal, sys, time
     STATE = []
 
     def target(prompt):
@@ -34,6 +34,7 @@ MODULE = """
         if prompt == "exit": os._exit(3)
         if prompt == "crash": ctypes.string_at(0)
         if prompt == "abort": os.abort()
+        if prompt == "stop": os.kill(os.getpid(), signal.SIGSTOP); time.sleep(60)
         if prompt == "hang": time.sleep(60)
         return f"{os.getpid()} {prompt}"
 
@@ -123,7 +124,15 @@ def gone(pid: int) -> bool:
     return not alive(pid)
 
 
-@pytest.mark.parametrize(("prompt", "reason"), [("exit", "exit code 3"), ("crash", "SIGSEGV"), ("abort", "SIGABRT")])
+@pytest.mark.parametrize(
+    ("prompt", "reason"),
+    [
+        ("exit", "exit code 3"),
+        ("crash", "SIGSEGV"),
+        ("abort", "SIGABRT"),
+        pytest.param("stop", "was stopped by a signal", marks=pytest.mark.slow),
+    ],
+)
 def test_of_calls_at_the_same_time_only_the_one_that_ends_its_process_fails(
     tmp_path: Path, prompt: str, reason: str
 ) -> None:
