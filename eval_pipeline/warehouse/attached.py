@@ -11,6 +11,9 @@ from typing import Any
 
 import duckdb
 
+from eval_pipeline.warehouse.engines import TEMPORARY, sql_text
+from eval_pipeline.warehouse.scraps import scratch_path
+
 _USE = "USE results"
 
 
@@ -31,10 +34,9 @@ class AttachedConnection:
 
 def attached(path: Path) -> AttachedConnection:
     """Return a connection that reads the file at this path as it is. Raises duckdb.Error for an unreadable one."""
-    literal = "'" + str(path).replace("'", "''") + "'"
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={TEMPORARY: str(scratch_path(path.parent, "results", ".duckdb"))})
     try:
-        connection.execute(f"ATTACH {literal} AS results (READ_ONLY)")
+        connection.execute(f"ATTACH {sql_text(str(path))} AS results (READ_ONLY)")
         return AttachedConnection(connection)
     except duckdb.Error:
         connection.close()

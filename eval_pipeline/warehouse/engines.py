@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -18,16 +18,17 @@ _DIFFERS = ("memory_limit", "threads")
 _IDLE: list[duckdb.DuckDBPyConnection] = []
 
 
+TEMPORARY = "temp_directory"
+"""The folder for what does not fit into memory. DuckDB's own choice is `.tmp` in the current folder."""
+
+
 @contextmanager
 def opened_file(path: Path, config: Config) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection to a database file, which is made where there is none. At the end nobody has it open.
 
     An engine has one file at a time, and is not used again after an error. All have the same settings but for two.
     """
-    try:
-        engine = _IDLE.pop()
-    except IndexError:
-        engine = duckdb.connect(config={**config})
+    engine = _engine({**config, TEMPORARY: f"{path}.tmp"})
     connection = engine.cursor()
     try:
         for name in _DIFFERS:
@@ -41,6 +42,20 @@ def opened_file(path: Path, config: Config) -> Iterator[duckdb.DuckDBPyConnectio
         raise
     connection.close()
     _give_back(engine)
+
+
+def _engine(config: Config) -> duckdb.DuckDBPyConnection:
+    """Return an idle engine, else a new one."""
+    try:
+        engine = _IDLE.pop()
+    except IndexError:
+        return duckdb.connect(config={**config})
+    try:
+        engine.execute(f"SET {TEMPORARY} = {sql_text(str(config[TEMPORARY]))}")
+    except duckdb.Error:  # DuckDB keeps the folder that it has written to
+        engine.close()
+        return duckdb.connect(config={**config})
+    return engine
 
 
 def _give_back(engine: duckdb.DuckDBPyConnection) -> None:
@@ -58,8 +73,9 @@ def sql_text(text: str) -> str:
 
 
 def _end_idle() -> None:
-    while _IDLE:
-        _IDLE.pop().close()
+    with suppress(IndexError):  # another thread may take the last one
+        while True:
+            _IDLE.pop().close()
 
 
 atexit.register(_end_idle)

@@ -40,8 +40,8 @@ class Copy:
     """A copy of a warehouse (`source`) that is made beside it (`path`) and then replaces `target`.
 
     `begin` and `publish` need the lock of the warehouse, which keeps its file closed; `write`, which takes long, does
-    not. DuckDB starts every block with its checksum: blocks whose checksum changed from `begin` to `publish` are copied
-    again. They may have been copied half written, and no other block can.
+    not. DuckDB starts every block with its checksum: a block is copied again if its checksum at `publish` is another
+    one than at `begin`, or than in the copy. Only such a block can have been copied half written.
     """
 
     source: Path
@@ -86,10 +86,10 @@ class Copy:
         if _block_bytes(headers) != _BLOCK:
             shutil.copyfile(self.source, self.path)
             return
-        before = dict(enumerate(self._before))
+        before, copied = dict(enumerate(self._before)), dict(enumerate(_checksums(self.path)))
         with self.source.open("rb") as source, self.path.open("rb+") as copy:
             for place, checksum in enumerate(_checksums(self.source)):
-                if before.get(place) != checksum:
+                if {before.get(place), copied.get(place)} != {checksum}:
                     _copy_part(source, copy, _HEADERS + place * _BLOCK, _BLOCK)
             _copy_part(source, copy, 0, _HEADERS)
             copy.truncate(self.source.stat().st_size)

@@ -73,3 +73,34 @@ def test_a_forked_process_has_an_engine_of_its_own_and_ends(warehouse: DuckDBWar
     assert warehouse.frame("SELECT sweep_id FROM sweeps ORDER BY 1").rows() == [
         ("of the child",), ("of the parent",), ("of the parent, later",),
     ]  # fmt: skip
+
+
+TEMPORARY = "SELECT current_setting('temp_directory')"
+SORTED = "SELECT range, hash(range)::VARCHAR AS text FROM range(1_000_000) ORDER BY text"
+
+
+def test_what_does_not_fit_into_memory_is_written_beside_the_file(
+    warehouse: DuckDBWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current, other = tmp_path / "current", tmp_path / "other.duckdb"
+    current.mkdir()
+    monkeypatch.chdir(current)
+    warehouse.memory_mb = 48
+    with warehouse.transaction() as connection:
+        connection.execute(SORTED)
+        assert list(warehouse.path.with_suffix(".duckdb.tmp").iterdir()) != []
+
+    with opened_file(other, warehouse._config) as connection:
+        assert connection.execute(TEMPORARY).fetchall() == [(f"{other}.tmp",)]
+    assert list(current.iterdir()) == []
+
+
+def test_a_reader_writes_temporary_files_beside_the_results_under_a_name_of_its_own(warehouse: DuckDBWarehouse) -> None:
+    warehouse.write("sweeps", [{"sweep_id": "1"}])
+    warehouse.publish()
+
+    with warehouse.published() as first, warehouse.published() as second:
+        folders = [Path(each.execute(TEMPORARY).fetchall()[0][0]) for each in (first, second)]
+
+    assert {folder.parent for folder in folders} == {warehouse.folder}
+    assert len({folder.name for folder in folders}) == 2

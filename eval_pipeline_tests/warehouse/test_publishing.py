@@ -171,6 +171,23 @@ def test_what_others_write_while_the_copy_is_made_is_published_whole(
     assert list(filled.folder.glob(".results.*")) == []
 
 
+def test_a_block_that_is_what_it_was_again_after_the_copy_is_copied_again(
+    filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copy_with_another_block(source: Path, copy: Path) -> None:
+        content = bytearray(source.read_bytes())
+        content[3 * 4_096 : 3 * 4_096 + 262_144] = bytes(262_144)  # what the first block was in between
+        copy.write_bytes(content)
+        filled.write("sweeps", [{"sweep_id": "later"}])
+
+    filled.write("sweeps", [{"sweep_id": "new"}])
+    monkeypatch.setattr("eval_pipeline.warehouse.publishing.shutil.copyfile", copy_with_another_block)
+
+    filled.publish()
+
+    assert filled.results.read_bytes() == filled.path.read_bytes()
+
+
 def test_the_lock_is_free_while_the_copy_is_made(filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     copyfile = shutil.copyfile
     others: list[int] = []
