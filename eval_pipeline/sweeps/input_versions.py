@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import pair_cases, plan_pair
@@ -17,7 +17,7 @@ from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.sweeps.decisions import pair_rules
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.options import SweepOptions
-from eval_pipeline.sweeps.pairs import Pair, repetitions_of_case, threshold_of
+from eval_pipeline.sweeps.pairs import Pair, repetitions_of_case, simulator_identity, threshold_of
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class InputVersions:
             repetitions=lambda case: repetitions_of_case(pair, case, self.options),
             any_runner=True,
             content_of=pair.content_of,
+            played_by=partial(simulator_identity, pair, self.options),
         )
         for plan in planned:
             keys.update(plan.key.encode())
@@ -60,8 +61,14 @@ class InputVersions:
     @cached_property
     def token(self) -> str:
         """A hash that changes whenever a version may: cheap where evaluators need neither files nor graders."""
-        settings = [self.options.repetitions, self.options.defaults.repetitions, threshold_of(self.pair, self.options)]
+        settings: list[object] = [
+            self.options.repetitions,
+            self.options.defaults.repetitions,
+            threshold_of(self.pair, self.options),
+        ]
         more = prices_key(self.pair.runner.prices) if self._is_cheap else self.evaluators
+        if traits_of(self.pair.ready.suite.cases).has_users:
+            settings.append(self.plans)  # they depend on the runners that play the users
         revisions = [self.pair.ready.suite.revision, self.pair.revision]
         return fingerprint([*revisions, *settings, more])[:32]
 

@@ -137,7 +137,7 @@ def simulator_of(user: SimulatedUser, pair: Pair, options: SweepOptions) -> Runn
         raise InputError(f"has no simulator: {error.problem}") from None
 
 
-def _simulator_identity(pair: Pair, options: SweepOptions, user: SimulatedUser) -> object:
+def simulator_identity(pair: Pair, options: SweepOptions, user: SimulatedUser) -> object:
     """Return what identifies the simulator of a user: its revision and the version of the built-in instructions.
 
     None for a scripted user, and where there is no usable simulator: such a plan is not executed.
@@ -159,7 +159,7 @@ def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
         case_filter=options.cases,
         any_runner=options.any_runner,
         content_of=pair.content_of,
-        played_by=partial(_simulator_identity, pair, options),
+        played_by=partial(simulator_identity, pair, options),
     )
 
 

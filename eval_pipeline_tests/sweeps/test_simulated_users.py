@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.sweeps.input_versions import InputVersions
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.sweep import make_graders
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
 
 FUNCTIONS = """
@@ -138,3 +142,20 @@ def test_what_ended_a_conversation_and_who_said_how_much_is_stored(folder: Proje
         ("agent", 2, None, None, 2),
         ("simulator", 1, 7, 0.5, 0),
     ]
+
+
+def test_another_simulator_is_another_version_of_what_is_executed(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=2))
+
+    versions = [_versions(folder, simulator) for simulator in ("play", "mumble", "play")]
+
+    assert versions[0] == versions[2]
+    assert all(first != second for first, second in zip(versions[0], versions[1], strict=True))
+
+
+def _versions(folder: ProjectFolder, simulator: str) -> tuple[str, str]:
+    session = folder.session()
+    (pair,) = session.pairs([PairKey("sums", "answer")])
+    options = SweepOptions(simulator=simulator)
+    inputs = InputVersions(pair, options, make_graders(options, session.warehouse, session.runner))
+    return inputs.plans, inputs.token
