@@ -21,7 +21,7 @@ from eval_pipeline.suites.simulation import SimulatedUser, ToolMock
 JUDGE = "judge"
 EXPECTED_CALLS = "expected-calls"
 _ABOUT = ("name", "description", "id", "agent_id", "created_at", "updated_at", "source_call_id", "company_id")
-_NOT_IN_IDS = re.compile(r"[^a-z0-9]+")
+_NOT_IN_IDS = re.compile(r"[\W_]+")
 
 
 def read_case(raw: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Case:
@@ -41,7 +41,7 @@ def read_case(raw: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Case:
         evaluators=tuple(_evaluators(values, calls, cursor)),
         tags=values["tags"] or (),
         difficulty=values["difficulty"] or "normal",
-        status=values["status"] or "active",
+        status="archived" if values.get("deleted_at") else values["status"] or "active",
         metadata={name: values[name] for name in _ABOUT if values.get(name) is not None},
         line=cursor.line,
     )
@@ -129,14 +129,15 @@ def _mocks(call: Map) -> Iterator[ToolMock]:
 
 def _evaluators(values: Map, calls: list[dict[str, Any]], cursor: FieldCursor) -> Iterator[EvaluatorSpec]:
     """Yield the judge, and the check of expected calls: null expects nothing, an empty list no call at all."""
-    config: dict[str, Any] = {"outcomes": _outcomes(values["expected_outcomes"], cursor)}
+    outcomes = _outcomes(values["expected_outcomes"], cursor)
+    config: dict[str, Any] = {"outcomes": outcomes} if outcomes else {}
     expected = None
     if values["expected_tool_calls"] is not None:
         expected = [{"tool": call["tool"], "arguments": call["expected_params"]} for call in calls]
         config["expected_calls"] = expected
     if (criteria := _filled(values["evaluation_criteria_override"])) is not None:
         config["criteria"] = criteria
-    yield EvaluatorSpec(type=JUDGE, name=JUDGE, config={name: value for name, value in config.items() if value != []})
+    yield EvaluatorSpec(type=JUDGE, name=JUDGE, config=config)
     if expected is not None:
         yield EvaluatorSpec(type=EXPECTED_CALLS, name=EXPECTED_CALLS, weight=0.0, config={"calls": expected})
 

@@ -153,7 +153,7 @@ CASE_WITH_ANSWER = FieldTable(
     "test case",
     (
         *_LATER,
-        Field("deleted_at", TEXT, "When the case was deleted; it is kept for old results."),
+        Field("deleted_at", TEXT, "When the case was deleted; it counts as archived."),
         Field("company_id", TEXT, "The owner of the case."),
     ),
     "A test case after each canned answer became a call of its own.",

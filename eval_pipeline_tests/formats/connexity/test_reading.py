@@ -82,7 +82,19 @@ def test_no_expected_calls_and_no_call_expected_are_different(tmp_path: Path) ->
     assert [spec.type for spec in _case(tmp_path, PAGE | {"expected_tool_calls": None}).evaluators] == ["judge"]
     none_allowed = _case(tmp_path, PAGE | {"expected_tool_calls": []}).evaluators
     assert [spec.type for spec in none_allowed] == ["judge", "expected-calls"]
-    assert none_allowed[1].config["calls"] == []
+    assert none_allowed[1].config["calls"] == none_allowed[0].config["expected_calls"] == []
+
+
+def test_a_deleted_case_counts_as_archived(tmp_path: Path) -> None:
+    assert _case(tmp_path, LATER | {"deleted_at": "2026-11-01T00:00:00Z"}).status == "archived"
+
+
+def test_names_of_every_script_are_ids(tmp_path: Path) -> None:
+    names = ["Wo ist mein Päckchen?", "荷物はどこ"]
+
+    suite = _load(tmp_path, [PAGE | {"name": name} for name in names])
+
+    assert [case.id for case in suite.cases] == ["wo-ist-mein-päckchen", "荷物はどこ"]
 
 
 def test_a_later_case_has_its_persona_as_a_text_and_may_let_the_agent_begin(tmp_path: Path) -> None:
