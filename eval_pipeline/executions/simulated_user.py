@@ -27,6 +27,7 @@ MOST_TURNS = 100
 MOST_CHARACTERS = 20_000
 """The longest line of a user."""
 ANYONE = "An ordinary person with an everyday request, neither helpful nor difficult."
+NOTHING_KNOWN = "Nothing in particular."
 INSTRUCTIONS = """\
 You play a person who talks to an assistant. You are that person, never the assistant.
 
@@ -76,12 +77,12 @@ class Line:
 
 def instructions(user: SimulatedUser) -> str:
     """Return the instructions of the simulator: the user's own prompt or the built-in one, filled in."""
-    persona, context = _persona(user.persona), json.dumps(user.context, indent=2, ensure_ascii=False)
+    persona, context = _persona(user.persona), NOTHING_KNOWN
+    if user.context is not None:
+        context = json.dumps(user.context, indent=2, ensure_ascii=False)
     if user.prompt is not None:
         return user.prompt.replace("{{ persona }}", persona).replace("{{ context }}", context)
-    return INSTRUCTIONS.format(
-        persona=persona, context=context if user.context is not None else "Nothing in particular."
-    )
+    return INSTRUCTIONS.format(persona=persona, context=context)
 
 
 def _persona(persona: Mapping[str, Any] | str | None) -> str:

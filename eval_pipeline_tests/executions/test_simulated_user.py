@@ -137,6 +137,12 @@ def test_a_prompt_of_the_users_own_takes_the_place_of_the_built_in_one() -> None
     assert simulator.received[0][0].text == 'Play A pirate. with {\n  "ship": 1\n}'
 
 
+def test_a_prompt_of_the_users_own_has_words_for_a_user_who_knows_nothing() -> None:
+    _, simulator = hold(SimulatedUser(prompt="You know: {{ context }}", max_turns=1), "Arr")
+
+    assert simulator.received[0][0].text == "You know: Nothing in particular."
+
+
 def test_an_unusable_line_is_asked_anew_and_stays_on_record() -> None:
     raw, _ = hold(SimulatedUser(max_turns=1), "", "<think>hm</think> hi", '{"message": "hi"}')
 
