@@ -30,6 +30,7 @@ def _value(*made: ToolCallEvent, **config: Any) -> tuple[float | None, str]:
         ({"calls": [{"tool": "a", "arguments": {"n": 2}}]}, [A], 0),
         ({"calls": [{"tool": "a", "arguments": {"n": True}}]}, [A], 0),
         ({"calls": [{"tool": "a"}, {"tool": "a"}]}, [A], 0.5),
+        ({"calls": [{"tool": "a"}, {"tool": "a", "arguments": {"n": 1}}]}, [A, ToolCallEvent(tool="a")], 1),
         ({"calls": []}, [], 1),
         ({"calls": []}, [A], 0),
         ({"forbidden": ["b"]}, [A], 1),

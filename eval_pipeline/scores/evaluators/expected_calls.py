@@ -57,17 +57,44 @@ class ExpectedCalls:
         if self.calls is not None and not self.calls:
             made = ", ".join(dict.fromkeys(use.tool for use in uses))
             yield Finding(f"no tool is to be called, but these were: {made}" if uses else "no tool is called", not uses)
-        yield from self._expected(list(uses))
+        yield from self._in_order(list(uses)) if self.in_order else self._in_any_order(uses)
         for tool in self.forbidden:
             times = sum(use.tool == tool for use in uses)
             yield Finding(f"{tool} is forbidden" + (f" and was called {times}×" if times else ""), not times)
 
-    def _expected(self, rest: list[ToolUse]) -> Iterator[Finding]:
+    def _in_order(self, rest: list[ToolUse]) -> Iterator[Finding]:
         for call in self.calls or ():
             place = next((index for index, use in enumerate(rest) if _is(use, call)), None)
             yield Finding(_text(call, rest, place is not None), place is not None)
             if place is not None:
-                rest = rest[place + 1 :] if self.in_order else [*rest[:place], *rest[place + 1 :]]
+                rest = rest[place + 1 :]
+
+    def _in_any_order(self, uses: Sequence[ToolUse]) -> Iterator[Finding]:
+        matched = _matched(self.calls or (), uses)
+        rest = [use for place, use in enumerate(uses) if place not in matched]
+        for number, call in enumerate(self.calls or ()):
+            found = number in matched.values()
+            yield Finding(_text(call, rest, found), found)
+
+
+def _matched(calls: Sequence[CallExpectation], uses: Sequence[ToolUse]) -> dict[int, int]:
+    """Return the number of the expectation that each matched use, by its place, is for: as many as possible are matched
+    (augmenting paths; Kuhn 1955, Naval Research Logistics Quarterly 2)."""
+    taken: dict[int, int] = {}
+
+    def match(number: int, tried: set[int]) -> bool:
+        for place, use in enumerate(uses):
+            if place in tried or not _is(use, calls[number]):
+                continue
+            tried.add(place)
+            if place not in taken or match(taken[place], tried):
+                taken[place] = number
+                return True
+        return False
+
+    for number in range(len(calls)):
+        match(number, set())
+    return taken
 
 
 def _is(use: ToolUse, call: CallExpectation) -> bool:
