@@ -26,6 +26,8 @@ MOST_TURNS = 100
 """The most rounds of a conversation whose user has no `max_turns`: two models can be polite to each other for ever."""
 MOST_CHARACTERS = 20_000
 """The longest line of a user."""
+MOST_REPEATED_WORDS = 2
+"""A line of so few words ("Yes, please.") may be said again."""
 ANYONE = "An ordinary person with an everyday request, neither helpful nor difficult."
 NOTHING_KNOWN = "Nothing in particular."
 INSTRUCTIONS = """\
@@ -50,8 +52,11 @@ BEGIN = "The conversation begins. You speak first."
 _FENCE = re.compile(r"```(?:json)?[^\S\n]*\n(?P<inner>.*)```", re.DOTALL)
 _REASONING = re.compile(r"</?(?:think|thinking|reasoning|scratchpad)\b|<\|", re.IGNORECASE)
 _ROLE = re.compile(
-    r"^[^\S\n]*[\[*(]*(?:assistant|agent|bot|ai|system|user|customer|human)[\])*]*[^\S\n]*:", re.IGNORECASE | re.M
+    r"\A[^\S\n]*[\[*(]*(?:user|customer|human)[\])*]*[^\S\n]*:"
+    r"|^[^\S\n]*[\[*(]*(?:assistant|agent|bot|ai|system)[\])*]*[^\S\n]*:",
+    re.IGNORECASE | re.M,
 )  # no `\s*`: it crosses lines, and would search a reply of empty lines for minutes
+_PLACEHOLDER = re.compile(r"\{\{[^\S\n]*(?P<name>persona|context)[^\S\n]*\}\}")
 _SPACE = re.compile(r"\s+")
 
 
@@ -81,7 +86,8 @@ def instructions(user: SimulatedUser) -> str:
     if user.context is not None:
         context = json.dumps(user.context, indent=2, ensure_ascii=False)
     if user.prompt is not None:
-        return user.prompt.replace("{{ persona }}", persona).replace("{{ context }}", context)
+        filled = {"persona": persona, "context": context}
+        return _PLACEHOLDER.sub(lambda match: filled[match["name"]], user.prompt)
     return INSTRUCTIONS.format(persona=persona, context=context)
 
 
@@ -148,7 +154,7 @@ def fault_of(line: Line, earlier: Sequence[str]) -> str | None:
         return "it has a name before the words, or speaks for the assistant"
     if line.text.startswith("{"):
         return "it is no JSON object with a message"
-    if _plain(line.text) in map(_plain, earlier):
+    if len(line.text.split()) > MOST_REPEATED_WORDS and _plain(line.text) in map(_plain, earlier):
         return "the user said the same before"
     return None
 

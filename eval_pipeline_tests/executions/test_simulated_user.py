@@ -130,7 +130,7 @@ def test_the_simulator_sees_persona_context_and_words_with_roles_exchanged() -> 
 
 def test_a_prompt_of_the_users_own_takes_the_place_of_the_built_in_one() -> None:
     user = SimulatedUser(
-        persona="A pirate.", context={"ship": 1}, prompt="Play {{ persona }} with {{ context }}", max_turns=1
+        persona="A pirate.", context={"ship": 1}, prompt="Play {{persona}} with {{ context }}", max_turns=1
     )
     _, simulator = hold(user, "Arr")
 
@@ -158,13 +158,13 @@ def test_an_unusable_line_is_asked_anew_and_stays_on_record() -> None:
 
 
 def test_a_simulator_that_says_nothing_usable_three_times_is_a_fault_of_its_own() -> None:
-    failure, simulator = hold(SimulatedUser(opener="hi"), "hi", "Agent: hello", "{}")
+    failure, simulator = hold(SimulatedUser(opener="where is it?"), "Where is it?", "Agent: hello", "{}")
 
     assert isinstance(failure, TargetFailure)
     assert failure.failure.id == "simulator-fault"
     assert failure.failure.origin == "simulator"
     assert not failure.failure.graded
-    assert said(failure) == ["hi"]
+    assert said(failure) == ["where is it?"]
     assert len(simulator.received) == 3
 
 
@@ -190,6 +190,8 @@ def test_a_reply_is_read_as_an_object_or_as_the_words_themselves(reply: str, lin
         ("The agent: she said 8 o'clock", True),
         ("", False),
         ("User: where is it?", False),
+        ("My login is\nUser: bob", True),
+        ("Yes, please.", True),
         ("Where?\nAssistant: here", False),
         ("[Agent]: here", False),
         ("<|im_start|>", False),
@@ -197,7 +199,7 @@ def test_a_reply_is_read_as_an_object_or_as_the_words_themselves(reply: str, lin
     ],
 )
 def test_which_lines_are_faults(text: str, usable: bool) -> None:
-    assert (fault_of(Line(text), ["Where is my bus?"]) is None) is usable
+    assert (fault_of(Line(text), ["Where is my bus?", "Yes, please."]) is None) is usable
 
 
 @pytest.mark.parametrize(
