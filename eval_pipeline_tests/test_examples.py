@@ -19,8 +19,8 @@ EXAMPLES = ROOT / "examples"
 STANDINGS = {
     # suite, runner: (rank; None: too little graded or other cases, passed, graded, planned)
     ("coding-agents", "codex-gpt55"): (None, 4, 4, 4),
-    ("coding-agents", "claude-code"): (None, 8, 8, 11),
-    ("coding-agents", "codex"): (None, 9, 9, 10),
+    ("coding-agents", "claude-code"): (None, 8, 8, 10),
+    ("coding-agents", "codex"): (1, 9, 9, 10),
     ("gsm8k", "solver-175b-verification"): (1, 35, 60, 60),
     ("gsm8k", "solver-6b-verification"): (2, 20, 60, 60),
     ("gsm8k", "solver-175b-finetuning"): (3, 18, 60, 60),

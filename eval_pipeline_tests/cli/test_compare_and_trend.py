@@ -73,7 +73,7 @@ def test_a_comparison_is_shown_with_what_changed_and_what_is_missing(cli_project
     assert "not paired: 1 have another content on each side (--allow-changed pairs them): sums/two" in answer.out
 
 
-def many(score: float, cases: int = 20) -> dict[str, float]:
+def many(score: float, cases: int = 60) -> dict[str, float]:
     return {f"c{number}": score for number in range(cases)}
 
 
@@ -86,7 +86,7 @@ def many(score: float, cases: int = 20) -> dict[str, float]:
         pytest.param(["--max-drop", "0.2", "--require-go"], 4, "INCONCLUSIVE", id="go-is-required"),
         pytest.param(["--max-drop", "0.3", "--require-go"], 0, "GO", id="go-is-given"),
         pytest.param(["--max-drop", "0.3", "--fail-on-regression"], 1, "GO", id="a-case-lost"),
-        pytest.param(["--max-drop", "0.3", "--fail-on-regression=21"], 0, "GO", id="few-cases-lost"),
+        pytest.param(["--max-drop", "0.3", "--fail-on-regression=61"], 0, "GO", id="few-cases-lost"),
         pytest.param(["--max-drop", "0.3", "--max-relative-drop", "0.1"], 1, "NO-GO", id="too-great-a-share"),
         pytest.param(["--max-drop", "0.3", "--max-relative-drop", "0.3"], 0, "GO", id="a-small-share"),
     ],
@@ -266,7 +266,7 @@ def test_a_trend_over_the_newest_sweeps(cli_project: CliProject) -> None:
 def test_a_trend_is_shown_sweep_by_sweep(cli_project: CliProject) -> None:
     answer = cli_project("trend", "--suite", "greetings", "--runner", "greeter")
 
-    assert "stable +0.3333 per sweep (95 % -1.0908 to +1.4908), r² 1.000; 3 cases graded in every sweep" in answer.out
+    assert "stable +0.3333 per sweep (95 % -1.0908 to +1.8572), r² 1.000; 3 cases graded in every sweep" in answer.out
     assert [line.split()[-4] for line in answer.out.splitlines()[1:3]] == ["0", "0"]
 
 

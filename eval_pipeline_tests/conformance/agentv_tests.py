@@ -40,7 +40,8 @@ STAND_INS: Mapping[str, str] = {
     "payload-shape-grader": _READ
     + _REPORT
     % "(given['expected_output'][0]['content'], given['config']) == ({'answer': 'Paris'}, {'mode': 'strict'})",
-    "test-grader": _READ + _REPORT % "json.loads(given['answer']) == given['expected_output'][0]['content']",
+    "test-grader": _READ
+    + _REPORT % "json.loads(given.get('answer') or given['output']) == given['expected_output'][0]['content']",
     "test-grader-error": "import sys\nsys.exit('it broke')\n",
     "test-trace-summary": _READ + _REPORT % "given['trace']['tool_calls'] == {'Read': 2, 'Edit': 1}",
 }

@@ -161,7 +161,7 @@ def test_delete_names_a_damaged_database_before_it_deletes_anything(
 ) -> None:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     folder.sweep()
-    shutil.copytree(stored / "dagster", folder.data / "dagster")
+    shutil.copytree(stored / "dagster", folder.data / "dagster", dirs_exist_ok=True)
     overwrite(folder.data, "history/runs.db", zeros)
 
     ended = CliRunner().invoke(delete_command, ["suites", "sums", "--yes", "--project", str(folder.root)])

@@ -552,7 +552,7 @@ def test_a_format_without_a_normalizer_is_a_failed_report_that_lists_the_known()
     report = report_of("telepathy", {"output": "4"})
 
     assert report.failure_class == "normalization"
-    assert "no normalizer 'telepathy'; there are: " in str(report.error)
+    assert "no normalizer 'telepathy'; there are " in str(report.error)
     assert normalizer_version("telepathy") == "telepathy/none"
 
 

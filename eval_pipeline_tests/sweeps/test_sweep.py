@@ -272,7 +272,7 @@ def test_weights_thresholds_and_gates_are_decided_anew_without_a_call(
 
     counts = folder.sweep()
 
-    assert (counts.rescored, counts.executed, folder.take_calls()) == (1, 0, [])
+    assert (counts.updated, counts.rescored, counts.executed, folder.take_calls()) == (1, 0, 0, [])
     assert folder.ask(CURRENT) == [("a", status)]
 
 
