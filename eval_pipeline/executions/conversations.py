@@ -196,18 +196,22 @@ def _of_speech(said: Speech, *names: str) -> list[float | None]:
 
 
 def _check_limits(case: Case, so_far: Sequence[Exchange]) -> None:
-    """Raise TargetFailure for a conversation that reached a limit of its case: it ends no natural way."""
+    """Raise TargetFailure for a conversation that reached a limit of its case, or whose use of it is not known."""
     limits = case.user.limits if case.user is not None else None
     if limits is None or not so_far:
         return
     for most, failure, unit, values in (
         (limits.turns, CONVERSATION_TURNS, "turns", [1.0] * len(so_far)),
         (limits.seconds, CONVERSATION_TIME, "s", [(exchange.elapsed_ms or 0.0) / 1000 for exchange in so_far]),
-        (limits.tokens, CONVERSATION_TOKENS, "tokens", [exchange.tokens or 0.0 for exchange in so_far]),
-        (limits.usd, CONVERSATION_COST, "USD", [exchange.cost_usd or 0.0 for exchange in so_far]),
+        (limits.tokens, CONVERSATION_TOKENS, "tokens", [exchange.tokens for exchange in so_far]),
+        (limits.usd, CONVERSATION_COST, "USD", [exchange.cost_usd for exchange in so_far]),
     ):
-        used = sum(values)
-        if most is not None and used >= most:
+        if most is None:
+            continue
+        used = _sum(values)
+        if used is None:
+            raise TargetFailure(failure, f"the limit of {most:g} {unit} cannot be held: a turn's {unit} are not known")
+        if used >= most:
             raise TargetFailure(failure, f"the conversation has no end after {used:g} {unit} (limit: {most:g})")
 
 

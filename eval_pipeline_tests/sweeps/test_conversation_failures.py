@@ -82,3 +82,13 @@ def test_a_silent_turn_ends_with_the_seconds_of_the_conversation(tmp_path: Path)
 
     assert len(sent) == 2
     assert folder.ask("SELECT failure_class FROM current_verdicts") == [("conversation-time",)]
+
+
+def test_a_limit_of_what_the_agent_does_not_report_is_a_failure_and_not_zero(tmp_path: Path) -> None:
+    silent = json_reply({"messages": [{"role": "assistant", "content": "hi"}]})
+
+    folder, sent = hold(tmp_path / "p", silent, limits={"tokens": 1000})
+
+    ((found, error),) = folder.ask("SELECT failure_class, error FROM target_executions")
+    assert (len(sent), found) == (1, "conversation-tokens")
+    assert "cannot be held: a turn's tokens are not known" in error
