@@ -80,7 +80,7 @@ class PlanState:
     """A plan in progress: its attempts so far, and the workspace of the latest.
 
     `talk` is its conversation with the runner `talk_with`; `progress` is how many attempts came before the one that
-    got further in it last: retries count from there.
+    got further in it last: retries count from there. `unfinished` is what each runner keeps of it for its next attempt.
     """
 
     plan: Plan
@@ -89,6 +89,7 @@ class PlanState:
     talk: Talk | None = None
     talk_with: str | None = None
     progress: int = 0
+    unfinished: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +193,7 @@ class Attempts:
             timeout_s=time_limit_s(case, self._runner, self._adapter),
             files=lambda: self._environment.folder_of(state.plan),
             workspace=state.lease.folder if state.lease is not None else None,
+            unfinished=state.unfinished.setdefault(self._runner.name, {}) if case.workspace is None else {},
         )
         if not case.is_conversation or self._environment.conversations is None:
             return await self._execute_timed(call)

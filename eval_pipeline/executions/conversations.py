@@ -39,7 +39,7 @@ class Exchange:
 
     `said` are the target's messages, its tool calls and their results among them. `tokens` and `cost_usd` are those of
     both sides. `elapsed_ms` is the time of the call
-    as seen from outside; `speech` tells of a simulator that made the messages.
+    as seen from outside, `speech_ms` that of the speaker; `speech` tells of a simulator that made the messages.
     """
 
     messages: tuple[Message, ...]
@@ -49,8 +49,14 @@ class Exchange:
     tokens: float | None = None
     cost_usd: float | None = None
     elapsed_ms: float | None = None
+    speech_ms: float = 0.0
     failed: bool = False
     speech: Mapping[str, Any] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The time of both sides, in seconds."""
+        return ((self.elapsed_ms or 0.0) + self.speech_ms) / 1000
 
     @property
     def replies(self) -> tuple[Message, ...]:
@@ -81,6 +87,17 @@ class End:
     """The end of a conversation, and which side or limit ended it."""
 
     by: str
+
+
+class SpeechFailure(TargetFailure):
+    """A speaker that has nothing usable to say. `speech` are facts about its replies, stored as a turn of their own."""
+
+    def __init__(self, failure: TargetFailure, speech: Mapping[str, Any]) -> None:
+        super().__init__(
+            failure.failure, str(failure), retryable=failure.retryable, status=failure.status,
+            retry_after_s=failure.retry_after_s, raw=failure.raw, closes_runner=failure.closes_runner,
+        )  # fmt: skip
+        self.speech = speech
 
 
 class Speaker(Protocol):
@@ -131,20 +148,23 @@ class Talk:
     speaker: Speaker
     so_far: list[Exchange] = field(default_factory=list)
     unanswered: Speech | None = None
+    speech_ms: float = 0.0
     interrupted: bool = False
+    unfinished: dict[str, Any] = field(default_factory=dict)
 
-    async def speak(self) -> Speech | End:
+    async def speak(self, clock: Callable[[], float]) -> Speech | End:
         """Return what is said next: what the target has not answered yet, else what the speaker says."""
         if self.unanswered is None:
+            begun = clock()
             said = await self.speaker.next(tuple(self.so_far))
             if isinstance(said, End):
                 return said
-            self.unanswered = said
+            self.unanswered, self.speech_ms = said, (clock() - begun) * 1000
         return self.unanswered
 
-    def together(self, end: End | None = None) -> RawExecution:
-        """Return the turns as one raw execution."""
-        return together(self.so_far, end, timed=self.interrupted)
+    def together(self, end: End | None = None, *more: Exchange) -> RawExecution:
+        """Return the turns as one raw execution, `more` after those so far."""
+        return together([*self.so_far, *more], end, timed=self.interrupted)
 
 
 async def converse(
@@ -159,35 +179,45 @@ async def converse(
     talk = talk or Talk(conversations.speaker(call))
     while True:
         try:
-            said = await talk.speak()
+            said = await talk.speak(clock)
             if isinstance(said, End):
                 return talk.together(said)
-            _check_limits(call.plan.case, talk.so_far)
+            _check_limits(call.plan.case, talk)
+        except SpeechFailure as failure:
+            failure.raw = talk.together(None, _unspoken(failure.speech))
+            return failure
         except TargetFailure as failure:
             failure.raw = talk.together()
             return failure
-        turn, begun = _turn_call(call, said.messages, talk.so_far), clock()
+        turn, begun = _turn_call(call, said.messages, talk), clock()
         result = _of_limit(await execute(turn), call, turn)
         elapsed_ms = (clock() - begun) * 1000
         if isinstance(result, TargetFailure):
             talk.interrupted = True
             return _failed(result, said, talk.so_far, elapsed_ms)
-        answer = conversations.answer(turn.plan, result)
-        talk.unanswered = None
-        talk.so_far.append(
-            Exchange(
-                messages=said.messages,
-                raw=result,
-                answer=answer.text,
-                said=answer.messages,
-                tokens=_sum([answer.tokens, *_of_speech(said, "input_tokens", "output_tokens")]),
-                cost_usd=_sum([answer.cost_usd, *_of_speech(said, "cost_usd")]),
-                elapsed_ms=elapsed_ms,
-                speech=said.made_by,
-            )
-        )
+        talk.so_far.append(_exchange(said, result, conversations.answer(turn.plan, result), elapsed_ms, talk.speech_ms))
+        talk.unanswered, talk.speech_ms, talk.unfinished = None, 0.0, {}
         if _ends(result):
             return talk.together(End(AGENT))
+
+
+def _exchange(said: Speech, raw: RawExecution, answer: Answer, elapsed_ms: float, speech_ms: float) -> Exchange:
+    return Exchange(
+        messages=said.messages,
+        raw=raw,
+        answer=answer.text,
+        said=answer.messages,
+        tokens=known_sum([answer.tokens, *_of_speech(said, "input_tokens", "output_tokens")]),
+        cost_usd=known_sum([answer.cost_usd, *_of_speech(said, "cost_usd")]),
+        elapsed_ms=elapsed_ms,
+        speech_ms=speech_ms,
+        speech=said.made_by,
+    )
+
+
+def _unspoken(speech: Mapping[str, Any]) -> Exchange:
+    """Return the turn of a speaker that said nothing usable: the target was not called for it."""
+    return Exchange(messages=(), raw=RawExecution(format=FORMAT, payload={"turns": []}), failed=True, speech=speech)
 
 
 def _of_speech(said: Speech, *names: str) -> list[float | None]:
@@ -195,20 +225,20 @@ def _of_speech(said: Speech, *names: str) -> list[float | None]:
     return [mapping(said.made_by.get("usage")).get(name) for name in names] if said.made_by is not None else []
 
 
-def _check_limits(case: Case, so_far: Sequence[Exchange]) -> None:
+def _check_limits(case: Case, talk: Talk) -> None:
     """Raise TargetFailure for a conversation that reached a limit of its case, or whose use of it is not known."""
-    limits = case.user.limits if case.user is not None else None
+    limits, so_far = case.user.limits if case.user is not None else None, talk.so_far
     if limits is None or not so_far:
         return
     for most, failure, unit, values in (
         (limits.turns, CONVERSATION_TURNS, "turns", [1.0] * len(so_far)),
-        (limits.seconds, CONVERSATION_TIME, "s", [(exchange.elapsed_ms or 0.0) / 1000 for exchange in so_far]),
+        (limits.seconds, CONVERSATION_TIME, "s", [talk.speech_ms / 1000, *(turn.seconds for turn in so_far)]),
         (limits.tokens, CONVERSATION_TOKENS, "tokens", [exchange.tokens for exchange in so_far]),
         (limits.usd, CONVERSATION_COST, "USD", [exchange.cost_usd for exchange in so_far]),
     ):
         if most is None:
             continue
-        used = _sum(values)
+        used = known_sum(values)
         if used is None:
             raise TargetFailure(failure, f"the limit of {most:g} {unit} cannot be held: a turn's {unit} are not known")
         if used >= most:
@@ -232,10 +262,11 @@ def _failed(failure: TargetFailure, said: Speech, so_far: Sequence[Exchange], el
     return failure
 
 
-def _turn_call(call: Call, messages: tuple[Message, ...], so_far: Sequence[Exchange]) -> Call:
+def _turn_call(call: Call, messages: tuple[Message, ...], talk: Talk) -> Call:
+    so_far = talk.so_far
     case, number, files = call.plan.case, len(so_far) + 1, call.files
     window = case.conversation.window if case.conversation is not None else None
-    timeout_s = min(call.timeout_s, _seconds_left(case, so_far))
+    timeout_s = min(call.timeout_s, _seconds_left(case, talk))
     said, mocks = (*case.input, *_history(so_far, window), *messages), _mocks_left(case.mocks, so_far)
     turn = replace(case, input=said, conversation=None, user=None, mocks=mocks)
     return replace(
@@ -244,14 +275,16 @@ def _turn_call(call: Call, messages: tuple[Message, ...], so_far: Sequence[Excha
         files=lambda: files() / f"turn-{number}",
         turn=number,
         timeout_s=timeout_s,
+        unfinished=talk.unfinished,
     )
 
 
-def _seconds_left(case: Case, so_far: Sequence[Exchange]) -> float:
+def _seconds_left(case: Case, talk: Talk) -> float:
     limits = case.user.limits if case.user is not None else None
     if limits is None or limits.seconds is None:
         return math.inf
-    return max(0.001, limits.seconds - sum((exchange.elapsed_ms or 0.0) / 1000 for exchange in so_far))
+    used = talk.speech_ms / 1000 + sum(exchange.seconds for exchange in talk.so_far)
+    return max(0.001, limits.seconds - used)
 
 
 def _of_limit(result: RawExecution | TargetFailure, call: Call, turn: Call) -> RawExecution | TargetFailure:
@@ -285,15 +318,15 @@ def together(exchanges: Sequence[Exchange], end: End | None = None, *, timed: bo
         payload["ended_by"] = end.by
     elapsed = [raw.payload["elapsed_ms"] for raw in raws if "elapsed_ms" in raw.payload]
     if elapsed:  # the adapter knows better than the clock how long its target took
-        payload["elapsed_ms"] = _sum(elapsed)
+        payload["elapsed_ms"] = known_sum(elapsed)
     elif timed:
-        payload["elapsed_ms"] = _sum([exchange.elapsed_ms for exchange in exchanges])
+        payload["elapsed_ms"] = known_sum([exchange.elapsed_ms for exchange in exchanges])
     return RawExecution(
         format=FORMAT,
         payload=payload,
         files=_files(raws),
         exit_code=raws[-1].exit_code if raws else None,
-        duration_ms=_sum([raw.duration_ms for raw in raws]),
+        duration_ms=known_sum([raw.duration_ms for raw in raws]),
     )
 
 
@@ -303,7 +336,7 @@ def _files(raws: Sequence[RawExecution]) -> dict[str, Path]:
     }
 
 
-def _sum(times: Sequence[float | None]) -> float | None:
+def known_sum(times: Sequence[float | None]) -> float | None:
     """The sum; None without times, and when one of them is unknown."""
     known = [time for time in times if time is not None]
     return sum(known) if known and len(known) == len(times) else None

@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eval_pipeline.executions.conversations import SCRIPT, End, Exchange, Speech
+from eval_pipeline.executions.conversations import SCRIPT, End, Exchange, Speech, SpeechFailure, known_sum
 from eval_pipeline.executions.model import TargetFailure
 from eval_pipeline.failures import SIMULATOR_FAULT
+from eval_pipeline.llm.reading import mapping
 from eval_pipeline.suites.model import Message
 from eval_pipeline.suites.simulation import SimulatedUser
 
@@ -28,6 +29,8 @@ MOST_CHARACTERS = 20_000
 """The longest line of a user."""
 MOST_REPEATED_WORDS = 2
 """A line of so few words ("Yes, please.") may be said again."""
+MOST_SAME = 2
+"""How often such a line may be said in a row."""
 ANYONE = "An ordinary person with an everyday request, neither helpful nor difficult."
 NOTHING_KNOWN = "Nothing in particular."
 INSTRUCTIONS = """\
@@ -154,8 +157,11 @@ def fault_of(line: Line, earlier: Sequence[str]) -> str | None:
         return "it has a name before the words, or speaks for the assistant"
     if line.text.startswith("{"):
         return "it is no JSON object with a message"
-    if len(line.text.split()) > MOST_REPEATED_WORDS and _plain(line.text) in map(_plain, earlier):
+    plain, said = _plain(line.text), [_plain(text) for text in earlier]
+    if len(plain.split()) > MOST_REPEATED_WORDS and plain in said:
         return "the user said the same before"
+    if said[-MOST_SAME:] == [plain] * MOST_SAME:
+        return f"the user said the same {MOST_SAME} times in a row"
     return None
 
 
@@ -208,17 +214,54 @@ class SimulatedSpeaker:
         """Return the simulator's next line. A fault is asked anew twice; then it ends the conversation."""
         messages = request(self.user, self.greeting, so_far)
         earlier = [message.text for exchange in so_far for message in exchange.messages]
+        replies: list[Mapping[str, Any]] = []
         discarded: list[dict[str, str]] = []
         for attempt in range(MOST_TRIES):
-            reply = await self.ask(messages, attempt)
+            reply = await self._reply(messages, attempt, replies, discarded)
+            replies.append(reply.facts)
             line = read_line(reply.text)
             fault = fault_of(line, earlier)
             if fault is None:
                 self._ends = line.ends
-                facts = {**reply.facts, **({"discarded": discarded} if discarded else {})}
-                return Speech((Message(role="user", content=line.text),), facts)
+                return Speech((Message(role="user", content=line.text),), _together(replies, discarded))
             discarded.append({"text": reply.text[:MOST_CHARACTERS], "fault": fault})
-        raise TargetFailure(
-            SIMULATOR_FAULT,
-            f"the simulated user's line cannot be used after {MOST_TRIES} tries: {discarded[-1]['fault']}",
-        )
+        problem = f"the simulated user's line cannot be used after {MOST_TRIES} tries: {discarded[-1]['fault']}"
+        raise _no_speech(TargetFailure(SIMULATOR_FAULT, problem), replies, discarded)
+
+    async def _reply(
+        self,
+        messages: Sequence[Message],
+        attempt: int,
+        replies: Sequence[Mapping[str, Any]],
+        discarded: Sequence[Mapping[str, str]],
+    ) -> SimulatorReply:
+        """Return a reply of the simulator. A failure keeps the replies before it."""
+        try:
+            return await self.ask(messages, attempt)
+        except TargetFailure as failure:
+            raise _no_speech(failure, replies, discarded) from failure.__cause__
+
+
+def _together(replies: Sequence[Mapping[str, Any]], discarded: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Return the facts of a line for which a simulator was asked several times: what it used is that of all replies."""
+    if len(replies) <= 1:
+        return {**(replies[0] if replies else {}), **({"discarded": list(discarded)} if discarded else {})}
+    usages = [mapping(facts.get("usage")) for facts in replies]
+    usage = {name: known_sum([used.get(name) for used in usages]) for name in usages[-1] if name in _ADDED}
+    summed = {
+        "usage": {**usages[-1], **usage},
+        "duration_ms": known_sum([facts.get("duration_ms") for facts in replies]),
+    }
+    return {**replies[-1], **{name: value for name, value in summed.items() if value}, "discarded": list(discarded)}
+
+
+_ADDED = (
+    "input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens", "cost_usd",
+)  # fmt: skip
+
+
+def _no_speech(
+    failure: TargetFailure, replies: Sequence[Mapping[str, Any]], discarded: Sequence[Mapping[str, str]]
+) -> SpeechFailure:
+    """Return a failure that keeps what the simulator said instead of a line, and what it used."""
+    return SpeechFailure(failure, {**_together(replies, discarded), "fault": str(failure)})

@@ -105,7 +105,12 @@ class ToolRounds:
             ):
                 self._used.append(place)
                 return {**shown, "output": to_json(_filled(mock.response, mapping(call.arguments))).decode()}
-        return {**shown, "output": to_json({"error": self._why_none(call.name)}).decode(), "is_error": True}
+        return {
+            **shown,
+            "output": to_json({"error": self._why_none(call.name)}).decode(),
+            "is_error": True,
+            "unmatched": True,
+        }
 
     def _why_none(self, tool: str) -> str:
         of_tool = [place for place, mock in enumerate(self.mocks) if mock.tool == tool]

@@ -52,13 +52,15 @@ class ToolCallEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultEvent:
-    """The result of a tool call. `is_error` is None when the source does not report it."""
+    """The result of a tool call. `is_error` is None when the source does not report it. `unmatched` is whether the case
+    has no canned answer of this call."""
 
     kind: Literal["tool_result"] = "tool_result"
     tool: str | None = None
     call_id: str | None = None
     output: str = ""
     is_error: bool | None = None
+    unmatched: bool | None = None
     duration_ms: float | None = None
     at: str | None = None
     line: int | None = None

@@ -13,12 +13,14 @@ from eval_pipeline.failures import (
     UNEXPECTED_PASSED,
     failure_class,
 )
-from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.fingerprints import to_json
+from eval_pipeline.reports.model import SessionReport, ToolResultEvent
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD, Score, Status, Verdict, at_least
 from eval_pipeline.suites.model import Case
 
 DECISIVE = frozenset({"judge"})
 """Types of evaluators whose own decision is that of the case."""
+_SHOWN_CALLS, _SHOWN_ARGUMENTS = 5, 200
 
 
 def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold: float = DEFAULT_THRESHOLD) -> Verdict:
@@ -26,8 +28,30 @@ def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold
 
     A session that did not complete, or a score without a value, leaves the execution ungraded (`error`), never 0. The
     exception is a failed gate: no other score can change its result. A judge decides by itself whether the case
-    passes; beside it the mean of the other scores has to reach the threshold.
+    passes; beside it the mean of the other scores has to reach the threshold. The reason names the calls of tools for
+    which there was no canned answer.
     """
+    verdict = _decided(case, report, scores, threshold)
+    unmatched = _unmatched_calls(report)
+    if not unmatched:
+        return verdict
+    note = f"no canned answer matches {', '.join(unmatched)}"
+    return _with_status(verdict, verdict.status, verdict.failure_class, f"{verdict.reason}; {note}")
+
+
+def _unmatched_calls(report: SessionReport) -> list[str]:
+    """Return the calls of tools that no canned answer of the case is for, in order."""
+    if not any(isinstance(event, ToolResultEvent) and event.unmatched for event in report.events):
+        return []
+    return [
+        f"{use.tool}({to_json(use.call.arguments).decode()[:_SHOWN_ARGUMENTS]})"
+        for use in report.tool_uses
+        if use.result is not None and use.result.unmatched
+    ][:_SHOWN_CALLS]
+
+
+def _decided(case: Case, report: SessionReport, scores: Sequence[Score], threshold: float) -> Verdict:
+    """Return the verdict without notes."""
     limit = case.threshold if case.threshold is not None else threshold
     if report.failure_class == DEPENDENCY.id:
         return _apply_expectation(case, _failed_dependency(report, limit))
@@ -141,12 +165,12 @@ def _apply_expectation(case: Case, verdict: Verdict) -> Verdict:
     return _with_status(verdict, Status.UNEXPECTED_PASSED, UNEXPECTED_PASSED.id)
 
 
-def _with_status(verdict: Verdict, status: Status, class_id: str | None) -> Verdict:
+def _with_status(verdict: Verdict, status: Status, class_id: str | None, reason: str | None = None) -> Verdict:
     return Verdict(
         status=status,
         score=verdict.score,
         ungated_score=verdict.ungated_score,
         threshold=verdict.threshold,
         failure_class=class_id,
-        reason=verdict.reason,
+        reason=verdict.reason if reason is None else reason,
     )

@@ -32,7 +32,7 @@ LIMITS = FieldTable(
     "limits",
     (
         Field("turns", COUNT, "The most turns."),
-        Field("seconds", POSITIVE, "The most seconds that the agent takes in all turns."),
+        Field("seconds", POSITIVE, "The most seconds that agent and simulator take in all turns."),
         Field("tokens", COUNT, "The most tokens of agent and simulator, as far as they report them."),
         Field("usd", POSITIVE, "The most USD of agent and simulator, as far as they are known."),
     ),

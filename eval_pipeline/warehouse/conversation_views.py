@@ -18,6 +18,8 @@ _TURNS = """
                unnest(range(1, json_array_length(turns)::BIGINT + 1)) AS turn
         FROM session_reports WHERE json_array_length(turns) > 0)"""
 
+_FAULT = "(start ->> '$.speech.fault')"
+
 
 def _measures(usage: str, source: str) -> str:
     return f"""
@@ -38,12 +40,12 @@ CONVERSATION_VIEWS: tuple[tuple[str, str, str], ...] = (
         SELECT execution_id, suite, runner, case_id, repetition, turn, 'user' AS speaker, false AS by_agent,
                start ->> '$.speech.simulator' AS simulator, NULL::DOUBLE AS ttft_ms,
                {_measures("$.speech.usage", "$.speech.")}
-        FROM turns WHERE (start ->> '$.speaker') IS NOT NULL
+        FROM turns WHERE (start ->> '$.speaker') IS NOT NULL OR {_FAULT} IS NOT NULL
         UNION ALL BY NAME
         SELECT execution_id, suite, runner, case_id, repetition, turn, 'agent' AS speaker, true AS by_agent,
                NULL::VARCHAR AS simulator, TRY_CAST(start ->> '$.ttft_ms' AS DOUBLE) AS ttft_ms,
                {_measures("$.usage", "$.")}
-        FROM turns)
+        FROM turns WHERE {_FAULT} IS NULL)
     SELECT execution_id, suite, runner, case_id, repetition, turn, speaker, simulator,
            coalesce(words, 0)::BIGINT AS words, duration_ms, ttft_ms, input_tokens, output_tokens, cost_usd, model
     FROM sides LEFT JOIN spoken USING (execution_id, turn, by_agent)
@@ -51,7 +53,7 @@ CONVERSATION_VIEWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "conversation_spending",
-        "What conversations spent, by suite, runner and role: agent, simulator and judge (all graders).",
+        "What conversations spent, by suite, runner and role: agent, simulator, judge, and other graders.",
         """
     SELECT suite, runner, role, count(*) AS lines, sum(input_tokens)::BIGINT AS input_tokens,
            sum(output_tokens)::BIGINT AS output_tokens, sum(cost_usd) AS cost_usd,
@@ -61,9 +63,30 @@ CONVERSATION_VIEWS: tuple[tuple[str, str, str], ...] = (
                input_tokens, output_tokens, cost_usd
         FROM conversation_turns WHERE speaker = 'agent' OR simulator IS NOT NULL
         UNION ALL BY NAME
-        SELECT s.suite, s.runner, 'judge' AS role, s.grading_cost_usd AS cost_usd
+        SELECT s.suite, s.runner, CASE WHEN s.type = 'judge' THEN 'judge' ELSE 'grader' END AS role,
+               s.grading_cost_usd AS cost_usd
         FROM evaluator_scores s SEMI JOIN conversation_turns t USING (execution_id)
-        WHERE s.grading_cost_usd > 0)
+        WHERE s.grading_cost_usd IS NULL OR s.grading_cost_usd > 0 OR s.type = 'judge')
     GROUP BY suite, runner, role ORDER BY suite, runner, role""",
+    ),
+    (
+        "simulator_faults",
+        "How often each simulator said what cannot be used, by suite and runner.",
+        """
+    WITH lines AS (
+        SELECT suite, runner, execution_id, start -> '$.speech' AS speech FROM (
+            SELECT suite, runner, execution_id, unnest(from_json(turns, '["JSON"]')) AS start
+            FROM session_reports WHERE json_array_length(turns) > 0)
+        WHERE (start ->> '$.speech.simulator') IS NOT NULL OR (start ->> '$.speech.fault') IS NOT NULL),
+    counted AS (
+        SELECT suite, runner, speech ->> '$.simulator' AS simulator, execution_id,
+               coalesce(json_array_length(speech, '$.discarded'), 0)::BIGINT AS discarded,
+               (speech ->> '$.fault') IS NOT NULL AS gave_up
+        FROM lines)
+    SELECT suite, runner, simulator, count(*) FILTER (NOT gave_up) AS lines, sum(discarded)::BIGINT AS discarded_lines,
+           sum(discarded) / nullif(count(*) FILTER (NOT gave_up) + sum(discarded), 0) AS fault_rate,
+           count(DISTINCT execution_id) AS conversations,
+           count(DISTINCT execution_id) FILTER (gave_up) AS discarded_conversations
+    FROM counted GROUP BY suite, runner, simulator ORDER BY suite, runner, simulator""",
     ),
 )

@@ -18,6 +18,7 @@ _SOURCES: Mapping[str, str] = {
     "grader_pairs": "member_scores",
     "conversation_turns": "session_reports",
     "conversation_spending": "session_reports",
+    "simulator_faults": "session_reports",
     "case_matrix": "verdicts",
     "flaky_cases": "verdicts",
     "case_results": "sweep_pairs",
@@ -38,10 +39,18 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
         "model": "Model of the side; NULL: unknown",
     },
     "conversation_spending": {
-        "role": "agent, simulator or judge",
-        "lines": "Turns of the agent, lines of the simulator, scores that cost something",
+        "role": "agent, simulator, judge, or grader: any other evaluator that asks a model",
+        "lines": "Turns of the agent, lines of the simulator, scores that cost something or whose cost is not known",
         "cost_usd": "Money spent as far as it is known, USD",
         "unknown_costs": "How many of the lines have no known cost",
+    },
+    "simulator_faults": {
+        "simulator": "Runner that plays the user; NULL: it never replied",
+        "lines": "Lines that were said",
+        "discarded_lines": "Replies that could not be used, and were asked for anew",
+        "fault_rate": "Discarded replies as a share of all replies",
+        "conversations": "Conversations with a line or a fault of the simulator",
+        "discarded_conversations": "Conversations that ended without a verdict, because no reply could be used",
     },
     "grader_agreement": {
         "graders": "Graders of the panel that gave ratings",

@@ -192,3 +192,32 @@ def test_a_canned_answer_of_a_tool_that_the_runner_has_not_is_an_error_before_an
     (error,) = checked.errors.values()
     assert error.place.field == "mocks[0].tool"
     assert "no tool of runner 'agent' 'fnid'; there are: find" in str(error)
+
+
+def test_an_attempt_that_is_tried_again_goes_on_after_the_rounds_before_it(tmp_path: Path) -> None:
+    folder = make_project(tmp_path / "project")
+    mocks = [{"tool": "find", "response": {"n": number}} for number in (1, 2)]
+    folder.write_suite({"id": "c1", "input": "go", "mocks": mocks, "assertions": [contains("done")]})
+    replies = in_turn(calls(("find", {})), json_reply({}, 429), calls(("find", {})), json_reply({}, 503), SPOKEN)
+    with serve(replies) as server:
+        retries = {"max_retries": 3, "initial_delay_s": 0.0}
+        settings = {"base_url": server.url + "/v1", "model": "m", "tools": [tool("find")], "retries": retries}
+        folder.write_runners({"name": "echo", "adapter": "chat", **settings})
+        folder.sweep()
+
+    assert [len(request.json["messages"]) for request in server.requests] == [1, 3, 3, 5, 5]
+    assert folder.ask("SELECT status FROM current_verdicts") == [("passed",)]
+    assert folder.ask("SELECT input_tokens, model_calls FROM session_reports") == [(40, 3)]
+
+
+def test_a_call_that_no_canned_answer_matches_is_named_beside_the_verdict(tmp_path: Path) -> None:
+    folder = make_project(tmp_path / "project")
+    mocks = [{"tool": "find", "params": {"id": 7}, "response": {}}]
+    folder.write_suite({"id": "c1", "input": "go", "mocks": mocks, "assertions": [contains("done")]})
+    with serve(in_turn(calls(("find", {"id": 8}), ("find", {"id": 7})), SPOKEN)) as server:
+        settings = {"base_url": server.url + "/v1", "model": "m", "tools": [tool("find")]}
+        folder.write_runners({"name": "echo", "adapter": "chat", **settings})
+        folder.sweep()
+
+    ((reason,),) = folder.ask("SELECT reason FROM current_verdicts")
+    assert reason.endswith('; no canned answer matches find({"id":8})')

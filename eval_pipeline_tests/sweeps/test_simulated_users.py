@@ -16,6 +16,7 @@ from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, m
 FUNCTIONS = """
 import json
 import pathlib
+import time
 
 
 def _note(name, messages):
@@ -37,6 +38,24 @@ def play(messages):
 
 def mumble(messages):
     return ""
+
+
+_stuttered = []
+
+
+def stutter(messages):
+    _stuttered.append(1)
+    said = {"message": "Oh! Seen." if len(_stuttered) > 1 else "Agent: hello", "end": True}
+    return {"output": json.dumps(said), "usage": {"input_tokens": 7, "output_tokens": 1}, "cost_usd": 0.5}
+
+
+def think(messages):
+    return {"output": "<think>what now</think>", "usage": {"input_tokens": 7, "output_tokens": 1}, "cost_usd": 0.5}
+
+
+def dawdle(messages):
+    time.sleep(0.3)
+    return "slow"
 """
 
 
@@ -44,9 +63,8 @@ def mumble(messages):
 def folder(tmp_path: Path) -> ProjectFolder:
     made = make_project(tmp_path / "project")
     (made.root / "talkers.py").write_text(FUNCTIONS)
-    runners = [
-        {"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in ("answer", "play", "mumble")
-    ]
+    names = ("answer", "play", "mumble", "stutter", "think", "dawdle")
+    runners = [{"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in names]
     made.write_runners(*runners)
     return made
 
@@ -159,3 +177,53 @@ def _versions(folder: ProjectFolder, simulator: str) -> tuple[str, str]:
     options = SweepOptions(simulator=simulator)
     inputs = InputVersions(pair, options, make_graders(options, session.warehouse, session.runner))
     return inputs.plans, inputs.token
+
+
+def test_replies_that_cannot_be_used_are_in_the_rows_with_what_they_used(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=2))
+
+    sweep(folder, simulator="stutter")
+
+    assert folder.ask("SELECT words, input_tokens, cost_usd FROM conversation_turns WHERE simulator IS NOT NULL") == [
+        (2, 14, 1.0)
+    ]
+    columns = "simulator, lines, discarded_lines, fault_rate, conversations, discarded_conversations"
+    assert folder.ask(f"SELECT {columns} FROM simulator_faults") == [("stutter", 1, 1, 0.5, 1, 0)]
+
+
+def test_a_discarded_conversation_is_kept_with_what_its_simulator_used(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=2))
+
+    sweep(folder, simulator="think")
+
+    assert folder.ask("SELECT status, failure_class FROM current_verdicts") == [("error", "simulator-fault")]
+    assert folder.ask("SELECT turn, speaker, words, cost_usd FROM conversation_turns") == [
+        (1, "user", 1, None),
+        (1, "agent", 2, None),
+        (2, "user", 0, 1.5),
+    ]
+    columns = "lines, discarded_lines, fault_rate, conversations, discarded_conversations"
+    assert folder.ask(f"SELECT {columns} FROM simulator_faults") == [(0, 3, 1.0, 1, 1)]
+
+
+def test_what_judge_and_other_graders_spent_is_told_apart_and_unknown_costs_are_counted(folder: ProjectFolder) -> None:
+    rubric = {"type": "rubrics", "criteria": ["It is kind."], "target": "mumble"}
+    folder.write_suite(talk(max_turns=1) | {"assertions": [{"type": "judge", "target": "mumble"}, rubric]})
+
+    sweep(folder, simulator="play")
+
+    assert folder.ask("SELECT role, lines, cost_usd, unknown_costs FROM conversation_spending") == [
+        ("agent", 1, None, 1),
+        ("grader", 1, None, 1),
+        ("judge", 1, None, 1),
+    ]
+
+
+def test_the_time_of_the_simulator_counts_against_the_seconds_of_a_conversation(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(limits={"seconds": 0.2}))
+
+    sweep(folder, simulator="dawdle")
+
+    ((found, error),) = folder.ask("SELECT failure_class, error FROM target_executions")
+    assert found == "conversation-time"
+    assert "limit: 0.2" in error

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from eval_pipeline.executions.model import Plan, RawExecution, Runner
 from eval_pipeline.parsing.tables import ANY, TEXT, Field, FieldTable
@@ -21,7 +21,8 @@ class Call:
 
     `files` returns the execution's folder; the attempt's own `folder` below it is created on first use.
     `turn` is the number of the turn in a conversation (from 1). `workspace` is the target's working directory, if
-    the case has a workspace. `environment` is what programs begin with (None: that of this process).
+    the case has a workspace. `environment` is what programs begin with (None: that of this process). What an adapter
+    puts into `unfinished` is there again when the same turn is tried again, so that it can go on with it.
     """
 
     plan: Plan
@@ -31,6 +32,7 @@ class Call:
     workspace: Path | None = None
     environment: Mapping[str, str] | None = None
     turn: int | None = None
+    unfinished: dict[str, Any] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:

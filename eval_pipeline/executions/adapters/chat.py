@@ -145,8 +145,9 @@ class Chat:
         return RawExecution(format="chat", payload=_payload(reply))
 
     async def _use_tools(self, call: Call, messages: Sequence[Mapping[str, Any]]) -> RawExecution:
-        """Answer the model's calls until it speaks. A failure keeps the rounds before it."""
-        rounds = ToolRounds(self._tools, call.plan.case.mocks)
+        """Answer the model's calls until it speaks. A failure keeps the rounds before it, and another attempt goes on
+        after them: they are paid for, and tools may have done something."""
+        rounds: ToolRounds = call.unfinished.setdefault("rounds", ToolRounds(self._tools, call.plan.case.mocks))
         while True:
             try:
                 reply = await self._model.complete([*messages, *rounds.messages], timeout_s=call.timeout_s)

@@ -75,7 +75,11 @@ class ChatNormalizer:
 def _result(item: Mapping[str, Any]) -> ToolResultEvent:
     failed = item.get("is_error") is True
     return ToolResultEvent(
-        tool=text(item.get("tool")), call_id=text(item.get("id")), output=str(item.get("output")), is_error=failed
+        tool=text(item.get("tool")),
+        call_id=text(item.get("id")),
+        output=str(item.get("output")),
+        is_error=failed,
+        unmatched=True if item.get("unmatched") is True else None,
     )
 
 

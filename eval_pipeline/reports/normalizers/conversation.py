@@ -32,6 +32,11 @@ class _ReadTurn:
         """Whether the turn has a part in the usage: a refused turn whose tokens are not known used none."""
         return not self.raw.failed or self.report.usage != Usage()
 
+    @property
+    def is_unspoken(self) -> bool:
+        """Whether the simulator had nothing usable to say, so that the target was not called."""
+        return "fault" in (self.raw.speech or ())
+
     def events(self) -> tuple[Event, ...]:
         """Return the messages to the target, then its events without repeated messages of the user."""
         messages = (MessageEvent(role=message["role"], text=message["text"]) for message in self.raw.messages)
@@ -62,7 +67,7 @@ class ConversationNormalizer:
         turns = [_ReadTurn(turn, _report(material, turn)) for turn in turns_of(material.raw)]
         if not turns:
             return SessionReport(execution_id=material.execution_id)
-        reports = [turn.report for turn in turns]
+        reports = [turn.report for turn in turns if not turn.is_unspoken] or [turns[-1].report]
         failed = next((report for report in reports if report.failure_class is not None), reports[-1])
         return replace(
             reports[-1],
