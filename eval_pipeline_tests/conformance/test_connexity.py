@@ -10,6 +10,9 @@ import pytest
 
 from eval_pipeline_tests.conformance import connexity_cases as cases
 from eval_pipeline_tests.conformance import connexity_judging as judging
+from eval_pipeline_tests.conformance import connexity_running as running
+from eval_pipeline_tests.conformance import connexity_tools as tools
+from eval_pipeline_tests.conformance import connexity_usage as usage
 from eval_pipeline_tests.conformance.recorded_facts import Row, row_params
 from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
 
@@ -30,6 +33,11 @@ CHECKS: Mapping[str, Check] = {
     "judge.parse": lambda data, folder, record: judging.check_verdict(data, record),
     "judge.summary": lambda data, folder, record: judging.check_verdict(data, record),
     "judge.errors": lambda data, folder, record: judging.check_verdict(data, record),
+    "conversation_loop": running.check_loop,
+    "user_simulator": running.check_user,
+    "agent_contract": running.check_contract,
+    **usage.CHECKS,
+    **tools.CHECKS,
     "judge.outcomes": lambda data, folder, record: judging.check_verdict(data, record),
 }
 BY_OPERATION: Mapping[str, Check] = {

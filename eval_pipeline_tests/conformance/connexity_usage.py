@@ -1,0 +1,141 @@
+"""Connexity's recorded facts about tokens, money and models, through reports and requests of a `chat` runner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.executions.adapters.chat import Chat
+from eval_pipeline.executions.model import RawExecution
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.reports.normalize import normalize
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner, an_execution
+from eval_pipeline_tests.conformance.connexity_judging import assert_value
+from eval_pipeline_tests.conformance.row_outcomes import Record
+from eval_pipeline_tests.local_server import chat_reply, serve
+
+NOT_ESTIMATED = "tokens that nobody counted are unknown; they are not estimated"
+UNKNOWN_IS_NOT_ZERO = "a count that one turn lacks makes the sum unknown, never smaller"
+AS_CONFIGURED = "settings and names of models are sent as they are configured; the wire of the runner is its provider"
+
+
+def _turn(usage: Any, **more: Any) -> dict[str, Any]:
+    answer = {"messages": [{"role": "assistant", "content": "a"}], **({"usage": usage} if usage is not None else {})}
+    return {"messages": [{"role": "user", "text": "hi"}], "format": "endpoint", "payload": {**answer, **more}}
+
+
+def _report(turns: Sequence[Mapping[str, Any]], **runner: Any) -> SessionReport:
+    raw = RawExecution(format="conversation", payload={"turns": list(turns)})
+    return normalize(an_execution(raw=raw), a_case(), a_runner(adapter="endpoint", **runner))
+
+
+def check_tokens(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about tokens that an agent did not count."""
+    record("difference", NOT_ESTIMATED)
+    usage = _report([_turn(None)]).usage
+    assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == (None, None, None)
+
+
+def check_sum(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about the sum of what several turns used."""
+    given, expected = data["input"]["dicts"], data["expected"]["sum"]
+    usage = _report([_turn(each) for each in given]).usage
+    found = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
+    if any(each is None for each in given) and expected:
+        record("difference", UNKNOWN_IS_NOT_ZERO)
+        expected = {}
+    if "estimated" in expected:
+        record("difference", NOT_ESTIMATED)
+    for name, count in found.items():
+        assert count == expected.get(name)
+
+
+def check_money(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about what agent and simulator cost together."""
+    given, expected = data["input"], data["expected"]
+    runner = a_runner(adapter="python")
+    costs = [{"cost_usd": cost} if cost is not None else {} for cost in given["agent_costs"]]
+    turns = [{**_turn(None), "format": "python", "payload": {"output": "a", **cost}} for cost in costs]
+    turns[0]["speech"] = {"simulator": "s", "usage": {"cost_usd": given["platform_costs"][0]}}
+    raw = RawExecution(format="conversation", payload={"turns": turns})
+    report = normalize(an_execution(raw=raw), a_case(), runner)
+    speech = report.turn_starts[0].speech or {}
+    if None in given["agent_costs"]:
+        record("difference", "money that nobody counted is unknown, never 0")
+        assert (report.usage.cost_usd, speech["usage"]["cost_usd"]) == (None, None)
+        return
+    assert_value(report.usage.cost_usd, expected["agent_cost_usd"])
+    assert_value(speech["usage"]["cost_usd"], expected["platform_cost_usd"])
+
+
+def check_price(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about the price of what an agent used."""
+    given = data["input"]
+    usage = given.get("usage") or {"prompt_tokens": 100, "completion_tokens": 50}
+    prices = {"input_per_million": 10_000.0, "output_per_million": 10_000.0}
+    if "pricing_lookup" in given:
+        assert _report([_turn(usage)]).usage.cost_usd is None
+        return
+    if "usage" in given:
+        record("difference", "counts of a cache are read in the fields of the provider's own wire")
+        read = _of_chat({"input_tokens": 0, "output_tokens": 50, **_anthropic(given["usage"])}, "anthropic")
+        assert (read.cache_write_tokens, read.cached_input_tokens) == (80, 20)
+        return
+    record("difference", "prices are those of the runner; nothing is looked up by a model's name")
+    assert _report([_turn(usage, model=given["model"])], prices=prices).usage.cost_usd == 1.5
+
+
+def _anthropic(usage: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in usage.items() if name.startswith("cache_")}
+
+
+def _of_chat(usage: Mapping[str, Any], wire: str) -> Any:
+    content = {"content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn"}
+    choice = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"}]}
+    response = {**(content if wire == "anthropic" else choice), "model": "m", "usage": dict(usage)}
+    raw = RawExecution(format="chat", payload={"response": response, "wire": wire})
+    return normalize(an_execution(raw=raw), a_case(), a_runner(adapter="chat")).usage
+
+
+def check_usage(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about how a model's usage is read."""
+    usage, expected = _of_chat(data["input"]["usage"], "openai"), data["expected"]
+    assert (usage.input_tokens, usage.output_tokens, usage.total_tokens, usage.cached_input_tokens) == (
+        expected["prompt_tokens"], expected["completion_tokens"], expected["total_tokens"],
+        expected["cached_prompt_tokens"],
+    )  # fmt: skip
+
+
+def check_model(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about what a provider is sent beside the messages."""
+    given, expected = data["input"], data["expected"]
+    settings = {"model": given.get("model", "m"), "seed": 42}
+    if "extra" in given:
+        settings["reasoning_effort"] = given["extra"]["reasoning_effort"]
+    with serve(chat_reply()) as server:
+        adapter = Chat(a_runner(adapter="chat", settings={**settings, "base_url": server.url + "/v1"}))
+
+        async def main() -> None:
+            await adapter.execute(a_call(folder, a_plan()))
+            await adapter.close()
+
+        asyncio.run(main())
+    (sent,) = [request.json for request in server.requests]
+    assert {name: sent[name] for name in settings} == settings
+    if sent["model"] != expected.get("resolved", "other"):
+        record("difference", AS_CONFIGURED)
+    assert "reasoning_effort" in settings or "reasoning_effort" not in sent
+
+
+CHECKS = {
+    "tokens.heuristic": check_tokens,
+    "tokens.estimate": check_tokens,
+    "tokens.sum": check_sum,
+    "tokens.accumulate": check_money,
+    "cost.estimate": check_price,
+    "llm.usage": check_usage,
+    "llm.model_id": check_model,
+    "llm.params": check_model,
+}
