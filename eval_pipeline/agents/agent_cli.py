@@ -64,6 +64,7 @@ class AgentCli:
         keys: Names and patterns of the environment variables by which it finds its provider; by default those that
             begin with its name.
         login_files: Files of the user's login, in the folder of its sessions; they are linked into a session's home.
+        variables_of_root: Environment variables without which it refuses to work for the user root.
         cache_variable: The variable of a folder that its sessions share, where the CLI unpacks itself.
         model_provider: Who provides its models, by OpenTelemetry's names; None when that depends on the model.
     """
@@ -81,6 +82,7 @@ class AgentCli:
     log_completes_output: bool = False
     keys: tuple[str, ...] = ()
     login_files: tuple[str, ...] = ()
+    variables_of_root: Mapping[str, str] = field(default_factory=dict)
     cache_variable: str | None = None
     model_provider: str | None = None
 

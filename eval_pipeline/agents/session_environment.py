@@ -55,6 +55,7 @@ class SessionEnvironment:
     @contextmanager
     def _environment(self) -> Iterator[Mapping[str, str]]:
         chosen = self._chosen(os.environ, (*HARMLESS, *self.cli.variables, *self.passed))
+        chosen = {**(self.cli.variables_of_root if os.geteuid() == 0 else {}), **chosen}
         if not self.isolated:
             yield {**chosen, **self._chosen(os.environ, ("HOME", "TMPDIR", "XDG_*", self.cli.sessions.variable))}
             return

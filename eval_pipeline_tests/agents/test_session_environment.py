@@ -50,7 +50,7 @@ def users_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def session(folder: Path, **settings: Any) -> RawExecution:
-    runner = an_agent(folder, agent="codex", executable=program(folder, LOOKS), **settings)
+    runner = an_agent(folder, **{"agent": "codex", "executable": program(folder, LOOKS), **settings})
     return asyncio.run(Agent(runner).execute(a_call(folder / "files", a_plan(a_case(), runner))))
 
 
@@ -78,6 +78,12 @@ def test_nothing_is_left_of_the_home_and_what_a_session_wrote_there(tmp_path: Pa
     ]
     assert [path for path in (tmp_path / "temporary").rglob("*") if not path.name.startswith("sessions-")] == []
     assert sorted(path.name for path in (users_machine / ".codex").iterdir()) == ["auth.json", "notes.md"]
+
+
+def test_a_session_of_root_has_what_its_cli_needs_for_that(tmp_path: Path) -> None:
+    seen = printed(tmp_path, agent="claude")
+
+    assert ("IS_SANDBOX=1" in seen) is (os.geteuid() == 0)
 
 
 def test_a_session_can_commit(tmp_path: Path) -> None:

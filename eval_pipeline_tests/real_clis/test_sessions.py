@@ -1,0 +1,127 @@
+"""Real agent CLIs against a scripted model, through `eval-pipeline run`: what a session reports, and what it sees.
+
+Needs the CLIs of `eval_pipeline_tests/real_clis/install.py` in the folder that AGENT_CLIS names; skipped otherwise.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline_tests.forks import run_command
+from eval_pipeline_tests.local_server import Received
+from eval_pipeline_tests.real_clis.agent_runners import CLIS, KEY
+from eval_pipeline_tests.real_clis.installed import installed, left_running
+from eval_pipeline_tests.real_clis.model_server import scripted_model
+from eval_pipeline_tests.real_clis.sealed_project import CANARY, SealedProject, sealed_project
+
+pytestmark = [pytest.mark.real_agents, pytest.mark.slow]
+RUNS = {
+    "": "",
+    "-badmodel": "-badmodel",
+    "-auth401": "-once",
+    "-err429": "",
+    "-tool_hang": "-hurried",
+}
+"""The suites of a CLI and the runner of each, by what is behind the CLI's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What came of one CLI's runs: the project, every request to the model, and how each command ended."""
+
+    name: str
+    sealed: SealedProject
+    requests: list[Received]
+    commands: Mapping[str, subprocess.CompletedProcess[str]]
+    left: list[str]
+
+    def rows(self, columns: str, suite: str) -> dict[str, tuple[Any, ...]]:
+        query = (
+            f"SELECT case_id, {columns} FROM current_verdicts v JOIN session_reports r USING (execution_id, case_id)"
+        )
+        return {row[0]: row[1:] for row in self.sealed.project.ask(f"{query} WHERE v.suite = '{self.name}{suite}'")}
+
+    def failures(self, suite: str) -> list[str | None]:
+        query = f"SELECT failure_class FROM current_verdicts WHERE suite = '{self.name}{suite}' ORDER BY case_id"
+        return [row[0] for row in self.sealed.project.ask(query)]
+
+
+@pytest.fixture(scope="module", params=list(CLIS))
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    name, clis = request.param, installed(request.param)
+    with scripted_model() as (server, _):
+        sealed = sealed_project(tmp_path_factory.mktemp(name), server.url, clis, [name])
+        commands = {
+            suite: run_command(
+                "run", f"suites/{name}{suite}.json", "--runner", f"{name}{runner}", "--quiet",
+                cwd=sealed.project.root, env=sealed.environment,
+            )
+            for suite, runner in RUNS.items()
+        }  # fmt: skip
+        yield Seen(name, sealed, server.requests, commands, left_running(sealed.environment))
+
+
+def test_every_task_is_done_and_answered(seen: Seen) -> None:
+    rows = seen.rows("v.status, r.final_output", "")
+
+    assert seen.commands[""].returncode == 0, seen.commands[""].stderr
+    assert {case: row[0] for case, row in rows.items()} == dict.fromkeys(rows, "passed")
+    assert rows["dash"][1] == rows["plain"][1] == "Done: scenario plain ended."
+
+
+def test_the_report_has_the_models_tokens_and_the_agents_doings(seen: Seen) -> None:
+    rows = seen.rows("r.input_tokens, r.output_tokens, r.commands, len(r.file_reads), r.skills", "")
+
+    assert rows["plain"][:3] == (1000, 50, 0)
+    assert rows["files"][:2] == (6000, 260)
+    assert rows["fail"][:2] == (3300, 153)
+    assert rows["files"][2] >= 1
+    assert rows["files"][3] >= 1
+    assert "demo-skill" in rows["skill"][4]
+
+
+def test_a_rejected_model_costs_one_session(seen: Seen) -> None:
+    assert seen.failures("-badmodel") == ["model-rejected", "stopped"]
+
+
+def test_a_rejected_login_costs_one_session(seen: Seen) -> None:
+    assert seen.failures("-auth401") == ["authentication", "stopped"]
+
+
+def test_a_rate_limit_is_named(seen: Seen) -> None:
+    assert seen.failures("-err429") == ["rate-limited"] * 2
+
+
+def test_a_tool_that_hangs_ends_with_the_time_limit_or_the_tools_own(seen: Seen) -> None:
+    assert set(seen.failures("-tool_hang")) <= {"timeout", None}
+
+
+def test_nothing_goes_on_after_a_run(seen: Seen) -> None:
+    assert seen.left == []
+
+
+def test_nothing_of_the_user_reaches_the_model(seen: Seen) -> None:
+    told = [request.path for request in seen.requests if CANARY.encode() in request.body]
+
+    assert told == []
+
+
+def test_neither_canaries_nor_keys_reach_the_disk(seen: Seen) -> None:
+    assert seen.sealed.files_with(f"{CANARY}-") == []
+    assert seen.sealed.files_with(KEY) == []
+
+
+def test_a_session_saw_its_own_folder_and_no_project(seen: Seen) -> None:
+    (text,) = seen.sealed.project.ask(
+        "SELECT string_agg(e.text, ' ') FROM session_events e JOIN session_reports r USING (execution_id) "
+        f"WHERE r.suite = '{seen.name}' AND r.case_id = 'env' AND e.kind IN ('tool_result', 'command')"
+    )[0]
+
+    assert "notes.txt" in text
+    assert str(Path(seen.sealed.project.root)) not in text
