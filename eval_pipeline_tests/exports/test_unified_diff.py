@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_pipeline.exports.unified_diff import changed_files
+from eval_pipeline.reports.unified_diff import changed_files
 
 DIFF = """\
 diff --git a/kept.py b/kept.py

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import orjson
 
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
-from eval_pipeline.exports.unified_diff import changed_files
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.formats.agentv.results import (
     assertions,
@@ -29,6 +28,7 @@ from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.messages import known, output_messages
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.moments import iso
+from eval_pipeline.reports.unified_diff import changed_files
 from eval_pipeline.scores.model import Status
 from eval_pipeline.scores.trace import summarize_trace
 from eval_pipeline.suites.model import content_text
