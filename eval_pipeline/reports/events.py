@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeGuard
 from eval_pipeline.reports.tool_kinds import ToolKind, usual_kind
 
 JsonMap = Mapping[str, Any]
-Strength = Literal["explicit", "strong", "medium"]
+Strength = Literal["explicit", "strong", "medium", "weak"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from eval_pipeline.reports.model import (
     CommandEvent,
+    DetectedSkill,
     Event,
     FileReadEvent,
     MessageEvent,
@@ -164,6 +165,28 @@ def skill_counts(report: SessionReport) -> Counter[str]:
 
 def _explicit(signs: list[SkillEvent]) -> int:
     return sum(sign.strength == "explicit" for sign in signs)
+
+
+def detected_skills(report: SessionReport) -> tuple[DetectedSkill, ...]:
+    """Return the skills that a session used: those that the normalizer detected, else those that its events show.
+
+    Failed attempts are left out.
+    """
+    if report.skills:
+        return report.skills
+    failures = failed_calls(report)
+    signs: dict[str, list[SkillEvent]] = {}
+    for event in report.events:
+        if isinstance(event, SkillEvent) and event.ok is not False and event.call_id not in failures:
+            signs.setdefault(event.skill, []).append(event)
+    return tuple(
+        DetectedSkill(
+            skill=skill,
+            confidence="explicit" if _explicit(events) else events[0].strength,
+            evidence=tuple(f"{event.strength} sign" for event in events),
+        )
+        for skill, events in signs.items()
+    )
 
 
 def skill_evidence(report: SessionReport, skill: str) -> Iterator[str]:
