@@ -15,6 +15,13 @@ Values of a plug-in, by kind:
     export              `ResultRow`s and `ExportOptions` → `FileChunk`s
     agent               an `AgentCli` value with its `Launch`
 
+Words of a Python suite, a module that defines `suite`:
+    Case                            `Case(id=…, prompt=…, check=…)`; `check(report, ctx)` may be async
+    skills, commands, file_reads,   checks over a session report; each raises an AssertionError
+    tool_calls, output
+    command, parse_command          a command by its parts
+    soft, classify, explain         collect failures, give them a class, ask the agent about them
+
 A plug-in is installed with one entry point in the group `eval_pipeline.<kind>s`. In a notebook or a test the
 `register_…` decorators do the same for one process:
 
@@ -71,6 +78,16 @@ if TYPE_CHECKING:
     from eval_pipeline.reports.model import Usage as Usage
     from eval_pipeline.reports.normalize import NORMALIZERS
     from eval_pipeline.reports.normalize import RawSession as RawSession
+    from eval_pipeline.scores.assertions.command_line import parse_command as parse_command
+    from eval_pipeline.scores.assertions.failed_checks import classify as classify
+    from eval_pipeline.scores.assertions.failed_checks import explain as explain
+    from eval_pipeline.scores.assertions.helpers import commands as commands
+    from eval_pipeline.scores.assertions.helpers import file_reads as file_reads
+    from eval_pipeline.scores.assertions.helpers import output as output
+    from eval_pipeline.scores.assertions.helpers import skills as skills
+    from eval_pipeline.scores.assertions.helpers import soft as soft
+    from eval_pipeline.scores.assertions.helpers import tool_calls as tool_calls
+    from eval_pipeline.scores.assertions.matching import command as command
     from eval_pipeline.scores.evaluate import EVALUATORS
     from eval_pipeline.scores.model import Outcome as Outcome
     from eval_pipeline.scores.model import Subject as Subject
@@ -133,10 +150,17 @@ __all__ = [
     "ToolResultEvent",
     "Usage",
     "build_definitions",
+    "classify",
+    "command",
+    "commands",
     "content_revision",
+    "explain",
     "failure_class",
+    "file_reads",
     "load_suite",
     "open_results",
+    "output",
+    "parse_command",
     "prompt_text",
     "register_adapter",
     "register_agent",
@@ -146,6 +170,9 @@ __all__ = [
     "register_normalizer",
     "register_wire",
     "run_sweep",
+    "skills",
+    "soft",
+    "tool_calls",
 ]
 
 _HOMES = {
@@ -189,10 +216,17 @@ _HOMES = {
     "ToolResultEvent": "eval_pipeline.reports.model",
     "Usage": "eval_pipeline.reports.model",
     "build_definitions": "eval_pipeline.orchestration.build",
+    "classify": "eval_pipeline.scores.assertions.failed_checks",
+    "command": "eval_pipeline.scores.assertions.matching",
+    "commands": "eval_pipeline.scores.assertions.helpers",
     "content_revision": "eval_pipeline.suites.model",
+    "explain": "eval_pipeline.scores.assertions.failed_checks",
     "failure_class": "eval_pipeline.failures",
+    "file_reads": "eval_pipeline.scores.assertions.helpers",
     "load_suite": "eval_pipeline.suites.load",
     "open_results": "eval_pipeline.warehouse.published",
+    "output": "eval_pipeline.scores.assertions.helpers",
+    "parse_command": "eval_pipeline.scores.assertions.command_line",
     "prompt_text": "eval_pipeline.executions.prompt",
     "register_adapter": "eval_pipeline.executions.adapters:ADAPTERS",
     "register_agent": "eval_pipeline.agents.agent_cli:AGENTS",
@@ -202,6 +236,9 @@ _HOMES = {
     "register_normalizer": "eval_pipeline.reports.normalize:NORMALIZERS",
     "register_wire": "eval_pipeline.llm.wires:WIRES",
     "run_sweep": "eval_pipeline.cli.notebook",
+    "skills": "eval_pipeline.scores.assertions.helpers",
+    "soft": "eval_pipeline.scores.assertions.helpers",
+    "tool_calls": "eval_pipeline.scores.assertions.helpers",
 }
 """The module of each name; for a decorator the module and its registry."""
 

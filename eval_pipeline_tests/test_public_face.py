@@ -25,6 +25,8 @@ NAMES = {
     "failure_class", "load_suite", "open_results", "prompt_text",
     "register_adapter", "register_agent", "register_evaluator", "register_export", "register_format",
     "register_normalizer", "register_wire", "run_sweep",
+    "classify", "command", "commands", "explain", "file_reads", "output", "parse_command", "skills", "soft",
+    "tool_calls",
 }  # fmt: skip
 HEAVY = {"aiohttp", "dagster", "duckdb", "httpx", "matplotlib", "polars", "pydantic"}
 
