@@ -16,6 +16,7 @@ from eval_pipeline_tests.conformance import (
     peers_commands,
     peers_judges,
     peers_repetitions,
+    skillgym_checks,
 )
 from eval_pipeline_tests.conformance.agentv_tests import is_stop
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
@@ -44,10 +45,13 @@ EVALUATIONS = Method(agentv_evaluations.observe, agentv_evaluations.check)
 COMMANDS = Method(peers_commands.observe, peers_commands.check)
 REPETITIONS = Method(peers_repetitions.observe, peers_repetitions.check)
 JUDGES = Method(peers_judges.observe, peers_judges.check)
+CHECKS = Method(skillgym_checks.observe, skillgym_checks.check)
 
 
 def method_of(row: Row) -> Method | None:
     """Return how rows of this family and kind are carried out; None for those that nothing offers."""
+    if skillgym_checks.is_check(row):
+        return CHECKS
     if row.family == "peers" and row.file != "stats_cases":
         return JUDGES if (row.file, row.kind) in peers_judges.KINDS else None
     if row.family == "peers" and row.kind in peers_repetitions.KINDS:

@@ -12,8 +12,9 @@ from eval_pipeline.executions.model import RawExecution
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 from eval_pipeline.suites.model import Case
-from eval_pipeline_tests.conformance.recorded_facts import Row, row_params
+from eval_pipeline_tests.conformance.recorded_facts import Row, params_of
 from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
+from eval_pipeline_tests.conformance.skillgym_checks import is_check
 
 _SESSIONS = {
     "opencode-normalize": ("opencode", "session", "raw.session.export.json"),
@@ -21,7 +22,7 @@ _SESSIONS = {
 }
 
 
-@pytest.mark.parametrize("row", row_params("skillgym"))
+@pytest.mark.parametrize("row", params_of("skillgym", lambda row: not is_check(row)))
 def test_we_answer_as_skillgym_does(row: Row, record_property: Record) -> None:
     if row.kind not in _SESSIONS:
         not_offered("suites of skillgym are not read")
