@@ -14,6 +14,13 @@ import polars as pl
 from rich.console import Console
 
 from eval_pipeline.cli.options import project_options
+from eval_pipeline.cli.regressions import (
+    Candidate,
+    candidates_of,
+    regression_options,
+    rules_of,
+    show_candidates,
+)
 from eval_pipeline.cli.result_sources import ResultSources
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.cli.terminal import echo_json
@@ -74,6 +81,7 @@ _MEANINGS = {
     "--max-relative-drop", type=click.FloatRange(0, 1),
     help="A second margin, as a share of the baseline's mean.",
 )  # fmt: skip
+@regression_options
 @click.option(
     "--cluster-by", metavar="KEY",
     help="Cases of one value of this key of their metadata count as alike (default: `cluster_by` of the project).",
@@ -100,6 +108,7 @@ def compare_command(
     allow_changed: bool,
     most: int,
     as_json: bool,
+    **limits: float | None,
 ) -> None:
     """Compare a baseline with candidates, case by case: wins, losses, ties, and the mean change with its interval.
 
@@ -108,31 +117,47 @@ def compare_command(
     side with several runners compares those with each other. Ungraded cases are left out; first answers count.
 
     The gate is NO-GO when the interval of a candidate's change shows a drop beyond --max-drop or --max-relative-drop,
-    GO when it excludes one, else INCONCLUSIVE.
+    GO when it excludes one, else INCONCLUSIVE. With --max-pass-rate-drop, --max-score-drop or --max-latency-increase
+    these three rules decide in its place, by the means over all cases and repetitions: a drop beyond a limit, however
+    likely by chance, is a regression.
 
-    Exit codes: 0 for GO and INCONCLUSIVE; 1 for NO-GO, or by --fail-on-regression; 3 when no case could be paired; 4
-    with --require-go for INCONCLUSIVE.
+    Exit codes: 0 for GO and INCONCLUSIVE; 1 for NO-GO, for a regression, or by --fail-on-regression; 3 when no case
+    could be paired; 4 with --require-go for INCONCLUSIVE.
     """
+    rules, policy = rules_of(limits), Policy(max_drop=max_drop, max_relative_drop=max_relative_drop)
     with ResultSources(project, data, suites, runners, cluster_by) as sources:
         results = _sides([sources.find(name) for name in sides])
-    reference = _baseline(results, baseline, named=len(sides) > 1)
-    _check_baseline(reference, {"--fail-on-regression": most_losses is not None, "--require-go": require_go})
+        reference = _baseline(results, baseline, named=len(sides) > 1)
+        _check_baseline(reference, {"--fail-on-regression": most_losses, "--require-go": require_go or None, **limits})
+        candidates = candidates_of(sources, results, reference, rules)
     pairs = [_pair(a, b, reference, threshold, allow_changed) for a, b in _pairs(results, reference)]
-    decided = gates(
-        [pair for pair in pairs if pair.baseline == reference],
-        Policy(max_drop=max_drop, max_relative_drop=max_relative_drop),
-    )
-    code = _exit_code(pairs, reference, decided, most_losses, require_go)
+    decided = gates([pair for pair in pairs if pair.baseline == reference], policy)
+    code = _exit_code(pairs, reference, decided if rules is None or require_go else (), most_losses, require_go)
+    code = 1 if any(each.regressed for each in candidates) else code
     strengths = ratings(pairs) if rated else None
     if as_json:
-        rating = {"ratings": strengths} if strengths is not None else {}
-        gate = {"gate": details_of(decided)} if decided else {}
-        echo_json(_document(results, pairs) | gate | rating | {"exit_code": code})
+        echo_json(_document(results, pairs) | _more(decided, strengths, candidates) | {"exit_code": code})
     else:
         _show(table_console(), results, pairs, most)
-        _show_gates(table_console(), decided)
-        _show_ratings(table_console(), strengths)
+        _show_beside(table_console(), decided, candidates, strengths)
     sys.exit(code)
+
+
+def _show_beside(
+    console: Console, decided: Sequence[Gate], candidates: Sequence[Candidate], strengths: Mapping[str, float] | None
+) -> None:
+    _show_gates(console, decided)
+    show_candidates(console, candidates)
+    _show_ratings(console, strengths)
+
+
+def _more(
+    decided: Sequence[Gate], strengths: Mapping[str, float] | None, candidates: Sequence[Candidate]
+) -> dict[str, Any]:
+    """Return the gate and the ratings as JSON values, where there are any, and what is known of candidates."""
+    gate = {"gate": details_of(decided)} if decided else {}
+    rating = {"ratings": strengths} if strengths is not None else {}
+    return gate | {"candidates": [each.as_json for each in candidates]} | rating
 
 
 def _sides(sides: list[Results]) -> list[Results]:
@@ -152,11 +177,11 @@ def _baseline(sides: Sequence[Results], requested: str | None, *, named: bool) -
     return requested or (names[0] if named else None)
 
 
-def _check_baseline(baseline: str | None, options: Mapping[str, bool]) -> None:
-    """Raise InputError for a given option that needs a baseline where there is none."""
-    option = next((name for name, given in options.items() if given), None)
+def _check_baseline(baseline: str | None, options: Mapping[str, object]) -> None:
+    """Raise InputError for an option that is given (not None) and needs a baseline where there is none."""
+    option = next((name for name, given in options.items() if given is not None), None)
     if baseline is None and option is not None:
-        raise InputError(f"{option} needs a baseline: --baseline NAME")
+        raise InputError(f"--{option.strip('-').replace('_', '-')} needs a baseline: --baseline NAME")
 
 
 def _pairs(sides: Sequence[Results], baseline: str | None) -> list[tuple[Results, Results]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -13,9 +13,13 @@ import polars as pl
 from eval_pipeline.cli.options import open_project
 from eval_pipeline.errors import InputError, NoResults, UnknownName
 from eval_pipeline.exports.result_files import read_result_file
+from eval_pipeline.leaderboards.differences import Setup
 from eval_pipeline.leaderboards.results import Results
+from eval_pipeline.leaderboards.totals import Measured
 from eval_pipeline.warehouse.comparable_sweeps import PLACES, comparable_sweep, comparable_sweeps
-from eval_pipeline.warehouse.selections import read_results, runner_names, select
+from eval_pipeline.warehouse.result_measures import read_measured, without_measures
+from eval_pipeline.warehouse.selections import Selection, read_results, runner_names, select
+from eval_pipeline.warehouse.setups import read_setups
 from eval_pipeline.warehouse.store import Connection
 
 KINDS = ("current", "sweep", "board")
@@ -46,6 +50,7 @@ class ResultSources:
     cluster_by: str | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _opened: Connection | None = None
+    _selections: dict[str, Selection] = field(default_factory=dict)
 
     def __enter__(self) -> ResultSources:
         return self
@@ -97,7 +102,29 @@ class ResultSources:
         if kind == "sweep" and requested in PLACES:
             selector = f"sweep:{comparable_sweep(self.connection, requested, self.suites, runners)}"
         selection = select(self.connection, selector, suites=self.suites, runners=runners)
+        self._selections[name] = selection
         return read_results(self.connection, selection, name, self.cluster_by)
+
+    def measured(self, results: Results) -> Measured:
+        """Return results that were found with what they measured; those of a file measured nothing."""
+        selection = self._selection_of(results)
+        if selection is None:
+            return without_measures(results)
+        return read_measured(self.connection, selection, results.name, self.cluster_by)
+
+    def setups(self, results: Results) -> list[Setup]:
+        """Return what the runners of results that were found were; nothing for those of a file."""
+        selection = self._selection_of(results)
+        return read_setups(self.connection, selection) if selection is not None else []
+
+    def _selection_of(self, results: Results) -> Selection | None:
+        """Return the stored results that a side is, or is a runner of."""
+        if results.name in self._selections:
+            return self._selections[results.name]
+        only = next(iter(self._selections.values()), None)
+        return (
+            replace(only, runners=(results.name,)) if only is not None and results.runners == [results.name] else None
+        )
 
     def _filtered(self, results: Results) -> Results:
         frame = results.frame

@@ -27,3 +27,14 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+
+
+def upper_quantile(ordered: Sequence[float], share: float) -> float:
+    """Return a quantile near the upper end of ordered values: interpolated at `share * (n + 1)` (Weibull, Hyndman and
+    Fan's type 6), and the greatest value where there are too few to tell. Raises ValueError without values."""
+    if not ordered:
+        raise ValueError("nothing has no quantile")
+    position = min(share * (len(ordered) + 1), len(ordered))
+    below = max(math.floor(position), 1)
+    above = min(below + 1, len(ordered))
+    return ordered[below - 1] + (ordered[above - 1] - ordered[below - 1]) * max(position - below, 0.0)

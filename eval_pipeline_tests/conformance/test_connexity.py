@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline_tests.conformance import connexity_cases as cases
+from eval_pipeline_tests.conformance import connexity_comparisons as comparisons
 from eval_pipeline_tests.conformance import connexity_judging as judging
 from eval_pipeline_tests.conformance import connexity_running as running
 from eval_pipeline_tests.conformance import connexity_tools as tools
@@ -25,6 +26,20 @@ CHECKS: Mapping[str, Check] = {
     "set.membership": lambda data, folder, record: cases.check_membership(data, folder),
     "run_config.schema": cases.check_config,
     "selection": lambda data, folder, record: cases.check_selection(data, folder),
+    "aggregate.metrics": lambda data, folder, record: comparisons.check_totals(data, record),
+    "compare.aggregate": lambda data, folder, record: comparisons.check_deltas(data, record),
+    "compare.verdict": lambda data, folder, record: comparisons.check_verdict(data),
+    "compare.test_case_status": lambda data, folder, record: comparisons.check_case_status(data, record),
+    "compare.metric_status": lambda data, folder, record: comparisons.check_metric_status(data),
+    "compare.metric_deltas": lambda data, folder, record: comparisons.check_metric_deltas(data),
+    "compare.per_metric_aggregate": lambda data, folder, record: comparisons.check_metric_totals(data),
+    "compare.api": lambda data, folder, record: comparisons.check_compare(data, record),
+    "diff.prompt": lambda data, folder, record: comparisons.check_prompt(data),
+    "diff.tools": lambda data, folder, record: comparisons.check_tools(data),
+    "diff.config": lambda data, folder, record: comparisons.check_config(data, record),
+    "diff.set": lambda data, folder, record: comparisons.check_cases(data),
+    "diff.agent": lambda data, folder, record: comparisons.check_setup(data),
+    "diff.run": lambda data, folder, record: comparisons.check_setup(data),
     "case.pass_rule": lambda data, folder, record: judging.check_pass_rule(data, record),
     "judge.metric_registry": lambda data, folder, record: judging.check_metrics(data),
     "judge.scoring": lambda data, folder, record: judging.check_verdict(data, record),
@@ -50,7 +65,7 @@ BY_OPERATION: Mapping[str, Check] = {
 _BY_OPERATION_IN = ("judge.metric_resolution", "schema.defaults")
 WITHOUT_COUNTERPART = {
     "the HTTP server and its command": (
-        "run.create", "run.events", "run.stream", "compare.api", "test_case.list", "cli.errors", "cli.request",
+        "run.create", "run.events", "run.stream", "test_case.list", "cli.errors", "cli.request",
         "cli.auth",
     ),
     "runtimes of vendors": ("runtimes", "runtimes.validation", "runtimes.custom_endpoint"),

@@ -1,0 +1,61 @@
+"""Published results → what they measured: times, tokens and money of agent and platform, and a judge's metrics."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from eval_pipeline.leaderboards.results import Results
+from eval_pipeline.leaderboards.totals import MEASURES, METRIC_COLUMNS, Measured
+from eval_pipeline.warehouse.selections import Selection, read_results
+from eval_pipeline.warehouse.store import Connection
+
+_KEYS = "v.suite, v.runner, v.case_id, v.repetition"
+_TURN_TIMES = "TRY_CAST(json_extract_string(r.turns, '$[*].duration_ms') AS DOUBLE[])"
+_SPEECH = "TRY_CAST(json_extract_string(r.turns, '$[*].speech.usage.{name}') AS {type}[])"
+
+
+def _speech(name: str, type_: str = "BIGINT") -> str:
+    """Return the sum of what the simulator used in all turns; NULL where none is known."""
+    return f"list_sum({_SPEECH.format(name=name, type=type_)})"
+
+
+# The time of a conversation is the median of its agent's turns; of anything else the time of the target.
+_MEASURES = f"""
+    coalesce(list_aggregate({_TURN_TIMES}, 'median'), v.duration_ms) AS latency_ms,
+    v.input_tokens, v.output_tokens, v.cost_usd,
+    {_speech("input_tokens")}::BIGINT AS platform_input_tokens,
+    {_speech("output_tokens")}::BIGINT AS platform_output_tokens,
+    CASE WHEN {_speech("cost_usd", "DOUBLE")} IS NULL THEN nullif(v.grading_cost_usd, 0)
+         ELSE {_speech("cost_usd", "DOUBLE")} + coalesce(v.grading_cost_usd, 0) END AS platform_cost_usd"""
+_METRICS = """
+    SELECT {keys}, m.member, TRY_CAST(m.details ->> '$.points' AS DOUBLE) AS points, m.value,
+           coalesce(TRY_CAST(m.details ->> '$.binary' AS BOOLEAN), false) AS binary
+    FROM ({chosen}) v JOIN member_scores m USING (execution_id)
+    WHERE m.type = 'metric' AND list_contains(v.score_keys, m.spec_key)"""
+
+
+def read_measured(
+    connection: Connection, selection: Selection, name: str | None = None, cluster_by: str | None = None
+) -> Measured:
+    """Return the selected results with what they measured."""
+    results = read_results(connection, selection, name, cluster_by)
+    joins = "LEFT JOIN session_reports r USING (execution_id)"
+    rows = connection.execute(selection.query(f"{_KEYS}, {_MEASURES}", joins), selection.values).fetchall()
+    keys = {key: results.frame.schema[key] for key in ("suite", "runner", "case_id", "repetition")}
+    measures = pl.DataFrame(rows, schema={**keys, **MEASURES}, orient="row")
+    return Measured(results=results, measures=measures, metrics=_metrics(connection, selection))
+
+
+def _metrics(connection: Connection, selection: Selection) -> pl.DataFrame:
+    query = _METRICS.format(keys=_KEYS, chosen=selection.query("v.*"))
+    rows = connection.execute(query, selection.values).fetchall()
+    values = [(*key, metric, None if binary else points, value >= 0.5 if binary and value is not None else None)
+              for *key, metric, points, value, binary in rows]  # fmt: skip
+    return pl.DataFrame(values, schema=METRIC_COLUMNS, orient="row")
+
+
+def without_measures(results: Results) -> Measured:
+    """Return results of a file, which has no measures."""
+    keys = results.frame.select("suite", "runner", "case_id", "repetition")
+    measures = keys.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in MEASURES.items())
+    return Measured(results=results, measures=measures, metrics=pl.DataFrame(schema=METRIC_COLUMNS))

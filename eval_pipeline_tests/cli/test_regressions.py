@@ -1,0 +1,60 @@
+"""`compare` by fixed rules: pass rate, mean score, latency, metric by metric; and what changed beside the results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline_tests.cli.sample_project import GREET, CliProject, make_cli_project
+
+WORSE = GREET.replace('nobody) echo "go away"', 'nobody) echo "no"').replace("hello", "bye")
+
+
+@pytest.fixture(scope="module")
+def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
+    """A project that was run twice; in between `greeter` forgot to greet."""
+    cli_project = make_cli_project(tmp_path_factory.mktemp("regressed"))
+    cli_project("run", "--quiet")
+    cli_project.write("greet.sh", WORSE)
+    cli_project("run", "--quiet", "--refresh", "all")
+    return cli_project
+
+
+def test_a_drop_beyond_a_limit_is_a_regression(cli_project: CliProject) -> None:
+    answer = cli_project(
+        "compare", "sweep:previous@greeter", "sweep:latest@greeter", "--max-pass-rate-drop", "0.1", "--json"
+    )
+
+    (found,) = answer.document["candidates"]
+    assert answer.code == 1
+    assert found["regression"]["regression_detected"]
+    assert found["regression"]["counts"]["regression"] == 2
+    assert found["regression"]["rules"] == {
+        "max_pass_rate_drop": 0.1, "max_score_drop": 0.05, "max_latency_increase": 0.2,
+    }  # fmt: skip
+    assert "pass rate fell by" in found["regression"]["reasons"][0]
+
+
+def test_generous_limits_let_a_worse_candidate_pass(cli_project: CliProject) -> None:
+    limits = ("--max-pass-rate-drop", "1", "--max-score-drop", "1", "--max-latency-increase", "1000")
+
+    answer = cli_project("compare", "sweep:previous@greeter", "sweep:latest@greeter", *limits)
+
+    assert answer.code == 0
+    assert "NO REGRESSION" in answer.text
+
+
+def test_a_rule_without_a_baseline_is_an_error(cli_project: CliProject) -> None:
+    answer = cli_project("compare", "current", "--max-score-drop", "0")
+
+    assert answer.code == 2
+    assert "--max-score-drop needs a baseline" in answer.err
+
+
+def test_what_changed_between_two_runners_is_shown(cli_project: CliProject, tmp_path: Path) -> None:
+    document = cli_project("compare", "greeter", "parrot", "--json").document
+
+    (found,) = document["candidates"]
+    changed = {value["field"] for change in found["changes"] for value in change["values"]}
+    assert "settings.command" in changed
