@@ -106,6 +106,8 @@ def _read(path: Path) -> tuple[Source, list[Any], RunnersFormat]:
     try:
         require_regular_file(path)
         text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError("there is no such runners file", SourceLocation(show_path(path))) from None
     except (OSError, ValueError) as error:  # a name may hold characters that no file's name can
         raise InputError(f"cannot be read: {error}", SourceLocation(show_path(path))) from None
     source = yaml_source(path, text)

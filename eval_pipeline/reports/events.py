@@ -18,13 +18,18 @@ Strength = Literal["explicit", "strong", "medium", "weak"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEvent:
     """A message of a role. `phase` distinguishes an assistant's thinking, commentary and final message; `injected`
-    marks text that the agent's own harness put into the user's role."""
+    marks text that the agent's own harness put into the user's role.
+
+    `files` are those that it consists of beside its text: `path`, `media_type`, and `folder`, where a relative path
+    begins, unless that is the workspace.
+    """
 
     kind: Literal["message"] = "message"
     role: str
     text: str
     phase: Literal["thinking", "commentary", "final"] | None = None
     injected: bool = False
+    files: tuple[JsonMap, ...] = ()
     at: str | None = None
     line: int | None = None
 
@@ -53,12 +58,14 @@ class ToolCallEvent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultEvent:
     """The result of a tool call. `is_error` is None when the source does not report it. `unmatched` is whether the case
-    has no canned answer of this call."""
+    has no canned answer of this call. `value` is an output that is no text, as the source has it; `output` is then its
+    JSON."""
 
     kind: Literal["tool_result"] = "tool_result"
     tool: str | None = None
     call_id: str | None = None
     output: str = ""
+    value: Any = None
     is_error: bool | None = None
     unmatched: bool | None = None
     duration_ms: float | None = None

@@ -74,6 +74,13 @@ def _is_said(event: MessageEvent, begun: bool) -> bool:
     return not event.injected and event.phase != "thinking" and bool(event.text)
 
 
+def _result_value(result: ToolResultEvent | None) -> Any:
+    """Return what a tool returned, as the source has it."""
+    if result is None:
+        return None
+    return result.output if result.value is None else result.value
+
+
 def _tool_call(use: ToolUse) -> JsonMap:
     call, result = use.call, use.result
     return known({
@@ -81,7 +88,7 @@ def _tool_call(use: ToolUse) -> JsonMap:
         "input": call.arguments,
         "id": call.call_id,
         "start_time": call.at,
-        "output": result.output if result is not None else None,
+        "output": _result_value(result),
         "end_time": result.at if result is not None else None,
         "duration_ms": use.duration_ms,
         "status": "error" if use.is_error else None,

@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName, did_you_mean
-from eval_pipeline.executions.runner_files import default_runner_files, nearest_runners_file
+from eval_pipeline.executions.runner_files import default_runner_files
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.redaction import KNOWN
@@ -276,8 +276,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
 def _runners_of(root: Path, content: ProjectFile) -> Path | None:
     """Return the runners file; None where the project names none and has none, so that suites have theirs."""
     path = _absolute(root, content.runners)
-    has_others = "runners" not in content.model_fields_set and not path.exists() and nearest_runners_file(root)
-    return None if has_others else path
+    return path if "runners" in content.model_fields_set or path.exists() else None
 
 
 def _content(raw: Mapping[str, Any], source: Source, any_schedule: bool) -> tuple[ProjectFile, InputError | None]:

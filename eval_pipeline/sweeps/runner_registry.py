@@ -9,9 +9,10 @@ from pathlib import Path
 
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.model import Runner
-from eval_pipeline.executions.runner_files import nearest_runners_file
+from eval_pipeline.executions.runner_files import default_runner_files, nearest_runners_file
 from eval_pipeline.executions.runners import load_runners
 from eval_pipeline.parsing.interpolation import nearest_environment_file, read_environment
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.reports.normalize import check_format
 from eval_pipeline.sweeps.data_key import DataKey
 from eval_pipeline.sweeps.project import Project
@@ -58,7 +59,7 @@ class RunnerRegistry:
 
     def _of_project(self) -> dict[str, Runner]:
         if self.project.runners is None:
-            raise InputError("no runners: put runners.yaml beside the suites, or name it in eval-pipeline.yaml")
+            raise InputError(_no_runners(self.project))
         return self._load(self.project.runners, None)
 
     def _of_suites_in(self, folder: Path) -> dict[str, Runner]:
@@ -90,3 +91,10 @@ class RunnerRegistry:
         """Return the environment for suites in a folder: the nearest `.env` over the project's, and under what is
         exported."""
         return {**self.project.environment, **read_environment(folder)}
+
+
+def _no_runners(project: Project) -> str:
+    """Return the message for a project without a runners file."""
+    others = ", ".join(name for name in default_runner_files() if not name.startswith("runners."))
+    beside = show_path(project.file) if project.file is not None else "the suites"
+    return f"no runners: write those to be evaluated into runners.yaml beside {beside} (also read: {others})"

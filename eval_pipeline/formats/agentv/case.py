@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from eval_pipeline.suites.simulation_fields import read_difficulty, read_mocks, 
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 NOT_YET = frozenset({"preprocessors"})
+_EVALUATED_BY = ("criteria", "expected_output", "assertions")
 _ON_DEPENDENCY_FAILURE = ("skip", "fail", "run")
 
 
@@ -74,7 +75,7 @@ class Test:
 def read_case(test: RawTest, suite: Inherited, context: LoadContext) -> Case:
     """Return the case of a test. Raises InputError with all its problems."""
     reading = _begin(test, suite, context)
-    warn_unknown(reading.raw, CASE.names, test.cursor, context, "test")
+    warn_unknown(reading.raw, CASE.names | _reported_as_missing(reading), test.cursor, context, "test")
     _warn_of_criteria(reading)
     try:
         values = {name: read(reading) for name, read in _ALWAYS.items()}
@@ -170,12 +171,41 @@ def _id(test: Test) -> str:
     return case_id(test.raw, test.cursor)
 
 
-def _no_input(test: Test) -> InputError:
-    """The error of a test without input, at the field that is meant to be it, if there is one."""
-    other = [str(key) for key in test.raw if key not in CASE.names]
-    meant = next((key for key in other if RENAMED.get(key) == "input"), None) or nearest("input", other)
-    cure = f"; write 'input' instead of '{meant}'" if meant is not None else ""
-    return test.cursor.error(f"test '{_name(test.raw)}' has no input{cure}", meant or "input")
+def _meant(names: Sequence[str], raw: Map) -> tuple[str, str] | None:
+    """Return the first of these names for which a field of a test is a misspelling or another name, and that field."""
+    other = [str(key) for key in raw if key not in CASE.names]
+    for name in names:
+        key = next((key for key in other if RENAMED.get(key) == name), None) or nearest(name, other)
+        if key is not None:
+            return name, key
+    return None
+
+
+def _missing(test: Test, problem: str, names: Sequence[str]) -> InputError:
+    """The error of a test without any of these fields, at the field that is meant to be one, if there is one."""
+    name, key = _meant(names, test.raw) or (None, None)
+    cure = f"; write '{name}' instead of '{key}'" if key is not None else ""
+    place = key or (names[0] if len(names) == 1 else None)
+    return test.cursor.error(f"test '{_name(test.raw)}' {problem}{cure}", *([place] if place else []))
+
+
+def _reported_as_missing(test: Test) -> frozenset[str]:
+    """Return the unknown fields that the error of a missing one names; they need no warning of their own."""
+    missing = [*([] if _has_input(test) else [("input",)]), *([] if _is_evaluated(test) else [_EVALUATED_BY])]
+    meant = (_meant(names, test.raw) for names in missing)
+    return frozenset(each[1] for each in meant if each is not None)
+
+
+def _has_input(test: Test) -> bool:
+    raw = test.raw
+    has_turns = raw.get("user") is not None or not raw.keys().isdisjoint(("input", "turns", "mode"))
+    return has_turns or bool(test.suite.input and "vars" in raw)
+
+
+def _is_evaluated(test: Test) -> bool:
+    raw = test.raw
+    given = any(raw.get(key) is not None for key in (*_EVALUATED_BY, "expected_outcome", "rubrics", "turns", "user"))
+    return given or listed_under(raw) is not None or bool(test.suite.evaluators)
 
 
 def _input(test: Test) -> tuple[Message, ...]:
@@ -184,7 +214,7 @@ def _input(test: Test) -> tuple[Message, ...]:
     if "input" not in raw:
         if raw.get("user") is not None or is_conversation(raw, cursor) or (prefix and "vars" in raw):
             return prefix
-        raise _no_input(test)
+        raise _missing(test, "has no input", ("input",))
     messages = read_messages(raw["input"], cursor.at("input"), test.context)
     files = fields.texts(raw, "input_files", cursor) if raw.get("input_files") is not None else _inherited_files(test)
     return prefix + (with_files(messages, files, _files_place(test), test.context) if files else messages)
@@ -222,7 +252,7 @@ def _evaluators(test: Test) -> tuple[EvaluatorSpec, ...]:
         return specs
     if _criteria(test) or raw.get("expected_output") is not None:
         return (default_grader(test.suite.grader),)
-    raise cursor.error(f"test '{_name(raw)}' needs criteria, expected_output or assertions")
+    raise _missing(test, f"needs {', '.join(_EVALUATED_BY[:-1])} or {_EVALUATED_BY[-1]}", _EVALUATED_BY)
 
 
 def _tags(test: Test) -> tuple[str, ...]:

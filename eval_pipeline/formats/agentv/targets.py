@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval_pipeline.errors import did_you_mean
+from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.executions.adapters.mock import DEFAULT_RESPONSE
 from eval_pipeline.executions.runner_files import JsonMap, RunnerEntry, RunnersFormat
+from eval_pipeline.formats.agentv.agent_targets import COPILOT_SETTINGS, PI_SETTINGS, copilot_entry, pi_entry
 from eval_pipeline.parsing.interpolation import filled_in, is_placeholder, names_in
 from eval_pipeline.parsing.source import FieldPath, Source
 
@@ -110,6 +111,20 @@ _CLI_PROVIDER = Provider(
     always=_CLI_ALWAYS,
     finish=_cli_command,
 )
+_COPILOT = Provider(
+    adapter="agent",
+    names={**_AGENT, "cli_path": "executable", **{name: name for name in COPILOT_SETTINGS}},
+    ignored=_LOGS,
+    always={"agent": "copilot"},
+    finish=copilot_entry,
+)
+_PI = Provider(
+    adapter="agent",
+    names={**_AGENT, **{name: name for name in PI_SETTINGS}},
+    ignored=_LOGS,
+    always={"agent": "pi"},
+    finish=pi_entry,
+)
 _PROVIDERS: dict[str, Provider] = {
     "openai": Provider(adapter="chat", names=_OPENAI, needs=_KEY, retries=True),
     "azure": _chat("azure", _AZURE, _KEY | {"endpoint", "resource", "base_url", "deployment"}),
@@ -118,13 +133,12 @@ _PROVIDERS: dict[str, Provider] = {
     "gemini": _chat("gemini", {**_MODEL, **_ADDRESS}, frozenset({"api_key"}), model="gemini-2.5-flash"),
     "bedrock": _chat("bedrock", {**_MODEL, **_ADDRESS, **_AWS}, frozenset({"model", *_AWS})),
     "vertex": _chat("vertex", {**_MODEL, **_ADDRESS, **_GOOGLE}, frozenset({"model", "project"})),
-    "copilot-sdk": Provider(
-        adapter="agent", names={**_AGENT, "cli_path": "executable"}, ignored=_LOGS, always={"agent": "copilot"},
-    ),
+    "copilot-sdk": _COPILOT,
     "cli": _CLI_PROVIDER,
     "codex": _agent("codex"),
     "claude": _agent("claude-code", "max_turns", "max_budget_usd"),
-    "copilot-cli": _agent("copilot"),
+    "copilot-cli": _COPILOT,
+    "pi-cli": _PI,
     "copilot-log": Provider(
         adapter="copilot-log",
         names={name: name for name in ("session_dir", "session_id", "discover", "session_state_dir", "cwd", "model")},
@@ -150,11 +164,12 @@ _PROVIDERS: dict[str, Provider] = {
 _ALIASES = {
     "azure-openai": "azure", "google": "gemini", "google-gemini": "gemini", "codex-cli": "codex",
     "claude-cli": "claude",
-    "claude-sdk": "claude", "claude-code": "claude", "copilot": "copilot-cli",
+    "claude-sdk": "claude", "claude-code": "claude", "copilot": "copilot-cli", "pi": "pi-cli",
+    "pi-coding-agent": "pi-cli",
 }  # fmt: skip
 _BY_CLI = "run it by 'provider: cli', with a command that writes its answer to {OUTPUT_FILE}"
 _NOT_YET = {
-    **dict.fromkeys(("pi-cli", "pi-coding-agent", "pi", "vscode", "vscode-insiders"), _BY_CLI),
+    **dict.fromkeys(("vscode", "vscode-insiders"), _BY_CLI),
     "agentv": "name a model instead ('provider: openai', 'anthropic', 'gemini', …)",
 }
 _REMOVED = {
@@ -188,7 +203,14 @@ def runner_entry(raw: JsonMap, at: FieldPath, source: Source, environment: Mappi
         f"retries.{ours}": key for key, ours in _RETRIES.items()
     }
     place = _project_of(source.path) if provider.adapter == "command" else None
-    return RunnerEntry(values=provider.finish(values), spelled=spelled, place=place)
+    return RunnerEntry(values=_finished(values, provider, at, source), spelled=spelled, place=place)
+
+
+def _finished(values: dict[str, Any], provider: Provider, at: FieldPath, source: Source) -> dict[str, Any]:
+    try:
+        return provider.finish(values)
+    except InputError as error:
+        raise error.at(source.place((*at, error.place.field or ""))) from None
 
 
 def _provider(raw: JsonMap, at: FieldPath, source: Source) -> tuple[str, Provider]:
@@ -242,7 +264,9 @@ def _is_set(key: str, value: Any, provider: Provider, environment: Mapping[str, 
 
 
 def _number(value: Any, key: str, environment: Mapping[str, str]) -> Any:
-    """Return the number in a variable, where a number is expected."""
+    """Return the number in a variable, where a number is expected, and the name of a provider in one."""
+    if key == "subprovider" and isinstance(value, str):
+        return filled_in(value, environment)
     if key not in _NUMBERS or not isinstance(value, str) or not is_placeholder(value):
         return value
     text = filled_in(value, environment).strip()

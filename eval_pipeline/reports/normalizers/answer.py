@@ -158,7 +158,10 @@ def _tool_events(call: Mapping[str, Any]) -> Iterator[Event]:
     failed = _TOOL_ERRORS.get(str(call.get("status")))
     if output is not None or duration is not None or failed is not None:
         text = output if isinstance(output, str) else "" if output is None else to_json(output).decode()
-        yield ToolResultEvent(tool=tool, call_id=call_id, output=text, is_error=failed, duration_ms=duration)
+        value = None if isinstance(output, str) else output
+        yield ToolResultEvent(
+            tool=tool, call_id=call_id, output=text, value=value, is_error=failed, duration_ms=duration
+        )
 
 
 def _tool_duration_ms(call: Mapping[str, Any]) -> float | None:

@@ -216,6 +216,55 @@ def test_an_agent_is_a_command_that_asks_nobody(entry: str, words: list[str], fo
     assert command.get("prompt") == (None if "{PROMPT}" in words else "stdin")
 
 
+PI = ["pi", "--mode", "json"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "words", "variables"),
+    [
+        pytest.param("provider: pi-cli\nmodel: m", [*PI, "--model", "m", "-p", "{PROMPT}"], {}, id="pi-cli"),
+        pytest.param(
+            "provider: pi-coding-agent\nsubprovider: openrouter\ntools: read,bash\nthinking: high\nargs: [--x]\n"
+            "api_key: ${{ KEY }}\nsystem_prompt: Be brief.",
+            [*PI, "--append-system-prompt", "Be brief.", "--provider", "openrouter", "--tools", "read,bash",
+             "--thinking", "high", "--x", "-p", "{PROMPT}"],
+            {"OPENROUTER_API_KEY": "sk-123456"},
+            id="pi as told",
+        ),
+        pytest.param(
+            "provider: pi\nsubprovider: ${{ WHO }}\nbase_url: https://mine.example\napi_key: ${{ KEY }}",
+            [*PI, "--provider", "azure-openai-responses", "-p", "{PROMPT}"],
+            {"AZURE_OPENAI_BASE_URL": "https://mine.example", "AZURE_OPENAI_API_KEY": "sk-123456"},
+            id="pi with Azure",
+        ),
+        pytest.param(
+            "provider: copilot-sdk\nsubprovider: openai\nbase_url: http://127.0.0.1:1/v1\napi_key: ${{ KEY }}\n"
+            "api_format: responses\ncli_path: ./copilot",
+            ["./copilot", *COPILOT[1:]],
+            {"COPILOT_PROVIDER_TYPE": "openai", "COPILOT_PROVIDER_BASE_URL": "http://127.0.0.1:1/v1",
+             "COPILOT_PROVIDER_API_KEY": "sk-123456", "COPILOT_PROVIDER_WIRE_API": "responses"},
+            id="Copilot with models of its own (4.42)",
+        ),
+        pytest.param(
+            "provider: copilot-sdk\ngithub_token: ${{ KEY }}\nbyok:\n  type: azure\n  base_url: http://a\n"
+            "  api_version: v1\n  bearer_token: ${{ KEY }}",
+            COPILOT,
+            {"COPILOT_PROVIDER_TYPE": "azure", "COPILOT_PROVIDER_BASE_URL": "http://a",
+             "COPILOT_PROVIDER_AZURE_API_VERSION": "v1", "COPILOT_PROVIDER_BEARER_TOKEN": "sk-123456",
+             "COPILOT_GITHUB_TOKEN": "sk-123456"},
+            id="Copilot with models of its own (4.9)",
+        ),
+    ],
+)  # fmt: skip
+def test_an_agent_with_models_of_another_provider(entry: str, words: list[str], variables: dict[str, str]) -> None:
+    runner = target(entry, **KEY, WHO="azure")
+
+    command = Agent.equivalent(runner).settings
+    set_by_us = {name: value for name, value in command.get("env", {}).items() if name != "PI_TELEMETRY"}
+    assert (command["command"], set_by_us) == (words, variables)
+    assert "sk-123456" not in str(runner.public_settings)
+
+
 def test_an_agent_of_a_hidden_folders_file_works_beside_it() -> None:
     runner = targets("name: t\nprovider: codex", file=".agentv/targets.yaml")["t"]
 
@@ -318,6 +367,10 @@ def test_a_recorded_session_is_named_by_its_folder() -> None:
         pytest.param("provider: vscode", "targets.yaml:4: targets[0].provider: provider 'vscode' is not supported yet:"
                      " run it by 'provider: cli'", id="not yet"),
         pytest.param("provider: agentv", "is not supported yet: name a model instead", id="agentv"),
+        pytest.param("provider: pi\nsubprovider: openrouter\nbase_url: http://a", "targets.yaml:6: targets[0].base_url:"
+                     " pi's command takes another address for 'subprovider: azure' only", id="address of pi"),
+        pytest.param("provider: copilot-sdk\ncli_url: http://a", "targets.yaml:5: targets[0].cli_url: a server that"
+                     " runs already cannot be used", id="a running Copilot"),
         pytest.param("provider: cli\ncomand: x", "targets.yaml:5: targets[0].comand: 'cli' has no such setting; there"
                      " are: batch_requests, command, cwd,", id="setting"),
         pytest.param("provider: cli\ncomand: x", "; did you mean 'command'?", id="near setting"),
