@@ -21,7 +21,7 @@ from eval_pipeline.cli.regressions import (
     rules_of,
     show_candidates,
 )
-from eval_pipeline.cli.result_sources import ResultSources
+from eval_pipeline.cli.result_sources import ResultSources, cluster_by_option
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.errors import InputError, UnknownName
@@ -82,10 +82,7 @@ _MEANINGS = {
     help="A second margin, as a share of the baseline's mean.",
 )  # fmt: skip
 @regression_options
-@click.option(
-    "--cluster-by", metavar="KEY",
-    help="Cases of one value of this key of their metadata count as alike (default: `cluster_by` of the project).",
-)  # fmt: skip
+@cluster_by_option
 @click.option("--require-go", is_flag=True, help=f"Exit {NOT_SHOWN} when the gate is INCONCLUSIVE.")
 @click.option("--ratings", "rated", is_flag=True, help="Rate all sides by their wins over each other (Bradley-Terry).")
 @click.option("--allow-changed", is_flag=True, help="Also pair cases whose content differs between the sides.")

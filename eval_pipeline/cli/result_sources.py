@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
+import click
 import polars as pl
 
 from eval_pipeline.cli.options import open_project
@@ -24,6 +25,11 @@ from eval_pipeline.warehouse.store import Connection
 
 KINDS = ("current", "sweep", "board")
 FORMS = "a runner, sweep:ID, board:ID, current, an AgentV run folder or a results file"
+
+cluster_by_option = click.option(
+    "--cluster-by", metavar="KEY",
+    help="Cases of one value of this key of their metadata count as alike (default: `cluster_by` of the project).",
+)  # fmt: skip
 
 
 def selector_of(sweep: str, board: str | None) -> str:

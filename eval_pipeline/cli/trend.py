@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from eval_pipeline.cli.options import project_options
-from eval_pipeline.cli.result_sources import ResultSources
+from eval_pipeline.cli.result_sources import ResultSources, cluster_by_option
 from eval_pipeline.cli.tables import print_line, print_rows, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import InputError
@@ -35,6 +35,7 @@ _STYLES = {"improving": "green", "degrading": "red", "stable": "bold"}
     help="Minimum slope per sweep that counts as a trend (default 0.01).",
 )  # fmt: skip
 @click.option("--fail-on-degrading", is_flag=True, help="Exit 1 when the trend is degrading.")
+@cluster_by_option
 @click.option("--require-go", is_flag=True, help=f"Exit {NOT_SHOWN} while the cases do not exclude a degrading trend.")
 @click.option("--allow-missing", is_flag=True, help="Also count cases that not every sweep graded.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Write a chart (PNG).")
@@ -48,6 +49,7 @@ def trend_command(
     runners: tuple[str, ...],
     slope_threshold: float,
     fail_on_degrading: bool,
+    cluster_by: str | None,
     require_go: bool,
     allow_missing: bool,
     plot: Path | None,
@@ -64,7 +66,7 @@ def trend_command(
     """
     if sweeps and last is not None:
         raise InputError("name sweeps or give --last, not both")
-    with ResultSources(project, data, suites, runners) as sources:
+    with ResultSources(project, data, suites, runners, cluster_by) as sources:
         result = _find_results(sources, sweeps, last or LAST)
     check_names(result)
     line = trend(in_order(result), slope_threshold=slope_threshold, allow_missing=allow_missing)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case
+from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case, clusters_of
 from eval_pipeline.statistics.clusters import clustered_error, clustered_interval
 from eval_pipeline.statistics.gates import difference_interval, reach_of
 from eval_pipeline.statistics.intervals import Interval
@@ -202,15 +202,6 @@ def matrix(sides: Sequence[Results]) -> pl.DataFrame:
 def one_per_runner(results: Results) -> list[Results]:
     """Split results by runner, each named after its runner."""
     return [Results(runner, results.frame.filter(pl.col("runner") == runner), results.at) for runner in results.runners]
-
-
-def clusters_of(cases: pl.DataFrame) -> list[tuple[Any, ...]] | None:
-    """Return what each row belongs to: its cluster, else its case; None where every row is a case of its own."""
-    if "cluster" in cases.columns:
-        return cases.select(
-            "suite", pl.col("cluster").is_null().alias("alone"), pl.coalesce("cluster", "case_id")
-        ).rows()
-    return cases.select(CASE).rows() if "runner" in cases.columns else None
 
 
 def tests_of(comparisons: Sequence[Comparison], names: Sequence[str]) -> list[PairTest]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import polars as pl
 
@@ -18,6 +19,8 @@ RESULT_COLUMNS = {
 `cluster` have something in common that makes answers alike; None: nothing."""
 ATTEMPT = "attempt"
 """Column of results that have every graded answer to each plan: 1 is the first, greater ones were tried again."""
+EVALUATOR = "evaluator"
+"""Column of results that have a row for each evaluator that scored an answer."""
 
 CASE = ("suite", "case_id")
 RUNNER_CASE = ("suite", "runner", "case_id")
@@ -54,3 +57,12 @@ def by_case(results: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
         content=pl.col("content").last(),
         cluster=pl.col("cluster").last(),
     )
+
+
+def clusters_of(cases: pl.DataFrame) -> list[tuple[Any, ...]] | None:
+    """Return what each row belongs to: its cluster, else its case; None where every row is a case of its own."""
+    if "cluster" in cases.columns:
+        return cases.select(
+            "suite", pl.col("cluster").is_null().alias("alone"), pl.coalesce("cluster", "case_id")
+        ).rows()
+    return cases.select(CASE).rows() if "runner" in cases.columns else None

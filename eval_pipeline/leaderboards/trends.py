@@ -12,7 +12,7 @@ from typing import Literal
 import polars as pl
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case
+from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case, clusters_of
 from eval_pipeline.statistics.gates import Decision, decide, difference_interval, reach_of
 from eval_pipeline.statistics.intervals import Interval
 from eval_pipeline.statistics.lines import Line, fit_line
@@ -78,11 +78,9 @@ def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD
     if len(sweeps) < 2:
         raise InputError(f"a trend needs at least two sweeps, got {len(sweeps)}")
     graded = [_graded(results, _content_known(sweeps)) for results in sweeps]
-    common = graded[0].select("plan", *CASE, score_0="score")
-    for number, frame in enumerate(graded[1:], start=1):
-        common = common.join(frame.select("plan", score=pl.col("score")), on="plan").rename(
-            {"score": f"score_{number}"}
-        )
+    common = graded[-1].select("plan", *CASE, "cluster")
+    for number, frame in enumerate(graded):
+        common = common.join(frame.select("plan", pl.col("score").alias(f"score_{number}")), on="plan")
     chosen = graded if allow_missing else [frame.join(common, on="plan", how="semi") for frame in graded]
     points = [_point(results, all_, kept) for results, all_, kept in zip(sweeps, graded, chosen, strict=True)]
     line = fit_line([point.mean_score for point in points])
@@ -94,14 +92,15 @@ def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD
 
 
 def _interval(common: pl.DataFrame, sweeps: int) -> Interval | None:
-    """Return the interval of the mean slope of cases; the answers of several runners to a case are one unit."""
+    """Return the interval of the mean slope of cases. The answers of several runners to a case, and cases of one
+    cluster, are one unit."""
     center = (sweeps - 1) / 2
     squares = sum((place - center) ** 2 for place in range(sweeps))
     weights = [(place - center) / squares for place in range(sweeps)]
     scores = [common[f"score_{place}"].to_list() for place in range(sweeps)]
     slopes = [sum(map(mul, weights, row)) for row in zip(*scores, strict=True)]
     steepest = reach_of(chain.from_iterable(scores)) * sum(map(abs, weights)) / 2
-    return difference_interval(slopes, steepest, common.select(CASE).rows())
+    return difference_interval(slopes, steepest, clusters_of(common))
 
 
 def _content_known(sweeps: Sequence[Results]) -> bool:
@@ -111,7 +110,7 @@ def _content_known(sweeps: Sequence[Results]) -> bool:
 def _graded(results: Results, by_content: bool) -> pl.DataFrame:
     frame = by_case(results.frame, RUNNER_CASE).filter(pl.col("score").is_not_null())
     names = [*RUNNER_CASE, "content"] if by_content else list(RUNNER_CASE)
-    return frame.with_columns(plan=pl.struct(names)).select("plan", *CASE, "score", "pass_rate")
+    return frame.with_columns(plan=pl.struct(names)).select("plan", *CASE, "cluster", "score", "pass_rate")
 
 
 def _point(results: Results, graded: pl.DataFrame, kept: pl.DataFrame) -> Point:

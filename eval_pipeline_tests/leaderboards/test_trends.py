@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
+import polars as pl
 import pytest
 
 from eval_pipeline.errors import InputError
@@ -134,3 +135,16 @@ def test_the_picture_of_a_trend_is_a_png() -> None:
     result = trend([results(f"sweep {place}", {"c": place / 40}) for place in range(40)])
 
     assert plot_trend(result).startswith(b"\x89PNG")
+
+
+def test_cases_of_one_cluster_are_one_unit_of_a_trend() -> None:
+    """Forty cases of four documents, of which one fell: forty slopes, but one document that fell."""
+    scores = [{f"c{number}": 1.0 if number < 40 - fallen else 0.0 for number in range(40)} for fallen in (0, 10, 20)]
+    sweeps = [results(str(place), of_sweep) for place, of_sweep in enumerate(scores)]
+    cluster = (pl.col("case_id").str.slice(1).cast(pl.Int32) // 10).cast(pl.String)
+    documents = [Results(sweep.name, sweep.frame.with_columns(cluster=cluster)) for sweep in sweeps]
+
+    single, clustered = trend(sweeps), trend(documents)
+
+    assert (single.direction, clustered.direction) == ("degrading", "stable")
+    assert single.line == clustered.line
