@@ -20,7 +20,7 @@ from eval_pipeline.leaderboards.show import amount, interval, percent
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.statistics.repetitions import REDUCERS
 from eval_pipeline.warehouse.queries import published_boards, published_standings
-from eval_pipeline.warehouse.selections import read_attempts, select
+from eval_pipeline.warehouse.selections import read_attempts, read_scores, select
 from eval_pipeline.warehouse.store import Connection
 
 
@@ -35,6 +35,7 @@ from eval_pipeline.warehouse.store import Connection
     help="Draw the pass rates: SVG for a .svg file, else PNG.",
 )
 @click.option("--repetitions", is_flag=True, help="Show pass@k, pass^k and the error of repeating, of current results.")
+@click.option("--by-evaluator", is_flag=True, help="With --repetitions: of each evaluator alone (which one is flaky?).")
 @click.option("--k", "tries", type=click.IntRange(1), help="Tries of pass@k (default: the fewest graded repetitions).")
 @click.option(
     "--reducer", type=click.Choice(list(REDUCERS)), default="mean", help="How repetitions become one score of a case."
@@ -52,6 +53,7 @@ def leaderboard_command(
     list_boards: bool,
     plot: Path | None,
     repetitions: bool,
+    by_evaluator: bool,
     tries: int | None,
     reducer: str,
     mark: float,
@@ -59,8 +61,9 @@ def leaderboard_command(
 ) -> None:
     """Show the standings: pass rate with its 95 % interval, mean score, coverage, latency, tokens, cost."""
     with open_project(project, data).open_warehouse().published() as connection:
-        if repetitions:
-            results = read_attempts(connection, select(connection, suites=suites))
+        if repetitions or by_evaluator:
+            read = read_scores if by_evaluator else read_attempts
+            results = read(connection, select(connection, suites=suites))
             _show_reliability(reliability(results, k=tries, reducer=reducer, mark=mark), as_json)
             return
         boards = published_boards(connection)
@@ -94,15 +97,18 @@ def _show_reliability(rows: Sequence[Reliability], as_json: bool) -> None:
     if as_json:
         echo_json(rows)
         return
+    has_evaluators = any(row.evaluator is not None for row in rows)
     lines = [
-        (row.suite, row.runner, percent(row.pass_rate), interval(row.low, row.high), percent(row.pass_at_k),
-         percent(row.pass_all_k), row.k, row.cases, row.repetitions, amount(row.score, 3))
+        (row.suite, row.runner, *([row.evaluator] if has_evaluators else []), percent(row.pass_rate),
+         interval(row.low, row.high), percent(row.pass_at_k), percent(row.pass_all_k), row.k, row.cases,
+         row.repetitions, amount(row.score, 3))
         for row in rows
     ]  # fmt: skip
     reducer = rows[0].reducer if rows else "mean"
     head = (
         "suite",
         "runner",
+        *(["evaluator"] if has_evaluators else []),
         "pass rate",
         "95 %",
         "pass@k",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from eval_pipeline.leaderboards.results import ATTEMPT, Results
+from eval_pipeline.leaderboards.results import ATTEMPT, EVALUATOR, Results
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.statistics.repetitions import (
     mean_pass_at_k,
@@ -32,7 +33,7 @@ class Reliability:
 
     Where plans were tried again because they failed, `tries` is the most answers to a plan, and `pass_at_k` the share
     of plans that passed within k answers, mean over cases; a case counts where that is known of all its plans. All else
-    is of first answers. `tries` is 1 where nothing was tried again.
+    is of first answers. `tries` is 1 where nothing was tried again. With an `evaluator` all is of its scores alone.
     """
 
     suite: str
@@ -48,24 +49,26 @@ class Reliability:
     reducer: str
     score: float | None
     tries: int = 1
+    evaluator: str | None = None
 
 
 def reliability(
     results: Results, *, k: int | None = None, reducer: str = "mean", mark: float = DEFAULT_THRESHOLD
 ) -> list[Reliability]:
-    """Return the reliability of each runner on each suite, sorted by suite and runner.
+    """Return the reliability of each runner on each suite, sorted by suite and runner (and evaluator).
 
     Args:
-        results: rows of any suites and runners.
+        results: rows of any suites and runners; with the column EVALUATOR, each evaluator has rows of its own.
         k: number of tries; by default the lowest number of graded repetitions of a case, or the most tries of a plan.
         reducer: one of `REDUCERS`.
         mark: lowest score that passes, for reducers that count passes.
     """
-    groups = results.frame.sort("suite", "runner").group_by("suite", "runner", maintain_order=True)
-    return [_of_pair(str(suite), str(runner), frame, k, reducer, mark) for (suite, runner), frame in groups]
+    keys = [name for name in ("suite", "runner", EVALUATOR) if name in results.frame.columns]
+    groups = results.frame.sort(keys).group_by(keys, maintain_order=True)
+    return [_of_group(dict(zip(keys, names, strict=True)), frame, k, reducer, mark) for names, frame in groups]
 
 
-def _of_pair(suite: str, runner: str, frame: pl.DataFrame, k: int | None, reducer: str, mark: float) -> Reliability:
+def _of_group(names: dict[str, Any], frame: pl.DataFrame, k: int | None, reducer: str, mark: float) -> Reliability:
     answers = frame.filter(pl.col("status") != "error").sort("case_id", "repetition")
     retried = _chains(answers)
     most = max((count for chains in retried.values() for count, _ in chains), default=1)
@@ -80,7 +83,7 @@ def _of_pair(suite: str, runner: str, frame: pl.DataFrame, k: int | None, reduce
     reduced = [reduce_repetitions(scores, reducer, k=tries, mark=mark) for scores in by_case["scores"].to_list()]
     within = mean_pass_within_k(retried.values(), tries) if most > 1 else None
     return Reliability(
-        suite=suite, runner=runner, cases=within[0] if within else len(enough), repetitions=fewest, k=tries,
+        **names, cases=within[0] if within else len(enough), repetitions=fewest, k=tries,
         pass_rate=mean([passes / count for count, passes in counts]),
         low=error.low if error is not None else None,
         high=error.high if error is not None else None,

@@ -1,5 +1,11 @@
 """The query that counts the answers of pairs by case, of what the temporary tables `planned_pairs` and
-`planned_cases` list."""
+`planned_cases` list.
+
+Of a plan that was executed again because it had not passed, the first answer is the one that counts in rates. While
+that one has no grade (its grader failed when evaluators were edited), the plan is not graded: a later answer, which is
+there
+only because the first did not pass, does not take its place.
+"""
 
 from __future__ import annotations
 
@@ -20,28 +26,33 @@ STATISTICS = f"""
         FROM newest n JOIN planned_cases c USING (statistics_id, case_id, decision_key)
         LEFT JOIN target_executions e USING (execution_id)),
     earlier AS (
-        SELECT k.statistics_id, k.position, k.repetition, o.execution_id, v.status, v.failure_class, v.score,
-               v.duration_ms, v.input_tokens, v.output_tokens, v.cost_usd, v.grading_cost_usd,
-               v.executed_at
+        SELECT k.statistics_id, k.position, k.repetition, o.execution_id, coalesce(v.status, 'error') AS status,
+               v.failure_class, v.score, v.duration_ms, v.input_tokens, v.output_tokens, v.cost_usd, v.grading_cost_usd,
+               v.executed_at, o.execution_id = k.retry_of AND coalesce(v.status, 'error') = 'error' AS unknown
         FROM known k
         JOIN target_executions o ON coalesce(o.retry_of, o.execution_id) = k.retry_of
                                 AND o.execution_id <> k.execution_id
-        JOIN verdicts v ON v.execution_id = o.execution_id AND v.decision_key = k.decision_key
-        QUALIFY row_number() OVER (PARTITION BY k.statistics_id, v.execution_id {_NEWEST}) = 1),
+        LEFT JOIN verdicts v ON v.execution_id = o.execution_id AND v.decision_key = k.decision_key
+        QUALIFY row_number() OVER (PARTITION BY k.statistics_id, o.execution_id {_NEWEST}) = 1),
+    collected AS (
+        SELECT *, bool_or(unknown) OVER (PARTITION BY statistics_id, position, repetition) AS unknown_first
+        FROM (
+            SELECT statistics_id, position, repetition, execution_id, {_MEASURES}, true AS current, false AS unknown
+            FROM known
+            UNION ALL BY NAME
+            SELECT *, false AS current FROM earlier WHERE status <> 'error' OR unknown)),
     answers AS (
-        SELECT *, status <> 'error' AND row_number() OVER (
+        SELECT * EXCLUDE (unknown, unknown_first), status <> 'error' AND NOT unknown_first AS counts,
+               counts AND row_number() OVER (
                    PARTITION BY statistics_id, position, repetition
                    ORDER BY status = 'error', executed_at, execution_id) = 1 AS first
-        FROM (
-            SELECT statistics_id, position, repetition, execution_id, {_MEASURES}, true AS current FROM known
-            UNION ALL BY NAME
-            SELECT *, false AS current FROM earlier WHERE status <> 'error')),
+        FROM collected),
     by_case AS (
         SELECT statistics_id, position,
                count(DISTINCT repetition) FILTER (current) AS executed,
                count(DISTINCT repetition) FILTER (coalesce(failure_class, '') NOT IN {{refused}}) AS carried_out,
-               count(DISTINCT repetition) FILTER (status <> 'error') AS graded,
-               count(*) FILTER (status <> 'error') AS answers,
+               count(DISTINCT repetition) FILTER (counts) AS graded,
+               count(*) FILTER (counts) AS answers,
                count(*) FILTER (first AND status IN ('passed', 'expected-failed')) AS passed,
                sum(score ORDER BY repetition) FILTER (first) AS score_sum,
                sum(score * score ORDER BY repetition) FILTER (first) AS score_squares

@@ -14,7 +14,7 @@ import orjson
 import polars as pl
 
 from eval_pipeline.errors import InputError, UnknownName
-from eval_pipeline.leaderboards.results import ATTEMPT, RESULT_COLUMNS, Results
+from eval_pipeline.leaderboards.results import ATTEMPT, EVALUATOR, RESULT_COLUMNS, Results
 from eval_pipeline.warehouse.codec import decoder, utc
 from eval_pipeline.warehouse.store import Connection
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -47,20 +47,33 @@ _CHOSEN = """
 _ATTEMPTS = """
     WITH chosen AS ({chosen}),
     earlier AS (
-        SELECT c.suite, c.runner, c.suite_revision, c.case_id, c.repetition, v.status, v.score, v.executed_at,
-               v.execution_id
+        SELECT c.suite, c.runner, c.suite_revision, c.case_id, c.repetition, coalesce(v.status, 'error') AS status,
+               v.score, v.executed_at, o.execution_id, v.score_keys, v.threshold,
+               o.execution_id = e.retry_of AND coalesce(v.status, 'error') = 'error' AS unknown
         FROM chosen c JOIN target_executions e USING (execution_id)
         JOIN target_executions o ON coalesce(o.retry_of, o.execution_id) = e.retry_of AND o.started_at < e.started_at
-        JOIN verdicts v ON v.execution_id = o.execution_id AND v.decision_key = c.decision_key
-        WHERE v.status <> 'error'
-        QUALIFY row_number() OVER (PARTITION BY c.verdict_id, v.execution_id ORDER BY v.decided_at DESC) = 1),
+        LEFT JOIN verdicts v ON v.execution_id = o.execution_id AND v.decision_key = c.decision_key
+        WHERE v.status <> 'error' OR unknown
+        QUALIFY row_number() OVER (PARTITION BY c.verdict_id, o.execution_id ORDER BY v.decided_at DESC) = 1),
     answers AS (
-        SELECT suite, runner, suite_revision, case_id, repetition, status, score, executed_at, execution_id FROM chosen
-        UNION ALL SELECT * FROM earlier)
-    SELECT *, row_number() OVER (
+        SELECT *, bool_or(unknown) OVER (PARTITION BY suite, runner, case_id, repetition) AS unknown_first
+        FROM (
+            SELECT suite, runner, suite_revision, case_id, repetition, status, score, executed_at, execution_id,
+                   score_keys, threshold, false AS unknown
+            FROM chosen
+            UNION ALL SELECT * FROM earlier))
+    SELECT * EXCLUDE (unknown, unknown_first), row_number() OVER (
         PARTITION BY suite, runner, case_id, repetition
-        ORDER BY status = 'error', executed_at, execution_id)::INTEGER AS attempt
-    FROM answers QUALIFY attempt = 1 OR status <> 'error'"""
+        ORDER BY (status = 'error') <> unknown_first, executed_at, execution_id)::INTEGER AS attempt
+    FROM answers QUALIFY attempt = 1 OR (status <> 'error' AND NOT unknown_first)"""
+_SCORES = """
+    SELECT a.suite, a.runner, a.case_id, a.repetition,
+           CASE WHEN s.value IS NULL THEN 'error'
+                WHEN coalesce(s.passes, s.value >= coalesce(s.minimum, a.threshold)) THEN 'passed'
+                ELSE 'failed' END AS status,
+           s.value AS score, NULL AS content, NULL AS cluster, a.attempt, s.evaluator
+    FROM ({attempts}) a JOIN evaluator_scores s
+         ON s.execution_id = a.execution_id AND list_contains(a.score_keys, s.spec_key)"""
 _CONTENT = """
     SELECT suite, suite_revision, case_id,
            md5(concat_ws(chr(30), input::VARCHAR, coalesce(criteria, ''), coalesce(expected_output::VARCHAR, ''),
@@ -214,17 +227,30 @@ def read_attempts(
     connection: Connection, selection: Selection, name: str | None = None, cluster_by: str | None = None
 ) -> Results:
     """Return every graded answer to the selected plans, with the column ATTEMPT; one row of a plan without any."""
-    query = selection.query("v.*")
-    if "retry_of" in existing_columns(connection, "target_executions"):
-        query = _ATTEMPTS.format(chosen=query)
-    else:  # results of an older version
-        query = f"SELECT *, 1 AS {ATTEMPT} FROM ({query})"
+    query = _attempts(connection, selection)
     columns = f"v.suite, v.runner, v.case_id, v.repetition, v.status, v.score, t.content, t.cluster, v.{ATTEMPT}"
     joins = f"LEFT JOIN ({_CONTENT}) t USING (suite, suite_revision, case_id)"
     values = selection.values | {"cluster_by": None if cluster_by is None else f"$.{orjson.dumps(cluster_by).decode()}"}
     answers = connection.execute(f"SELECT {columns} FROM ({query}) v {joins}", values).fetchall()
     frame = pl.DataFrame(answers, schema={**RESULT_COLUMNS, ATTEMPT: pl.Int32}, orient="row")
     return Results(name or selection.name, frame, selection.at)
+
+
+def read_scores(connection: Connection, selection: Selection) -> Results:
+    """Return the scores of every graded answer to the selected plans, with the columns ATTEMPT and EVALUATOR: a score
+    passes by its own gate, else by the threshold of its case."""
+    query = _SCORES.format(attempts=_attempts(connection, selection))
+    scores = connection.execute(query, selection.values).fetchall()
+    schema = {**RESULT_COLUMNS, ATTEMPT: pl.Int32, EVALUATOR: pl.String}
+    return Results(selection.name, pl.DataFrame(scores, schema=schema, orient="row"), selection.at)
+
+
+def _attempts(connection: Connection, selection: Selection) -> str:
+    """A query of every graded answer to the selected plans, numbered in the column ATTEMPT."""
+    query = selection.query("v.*")
+    if "retry_of" in existing_columns(connection, "target_executions"):
+        return _ATTEMPTS.format(chosen=query)
+    return f"SELECT *, 1 AS {ATTEMPT} FROM ({query})"  # results of an older version
 
 
 def existing_columns(connection: Connection, table: str) -> dict[str, str]:

@@ -160,6 +160,16 @@ def test_the_leaderboard_shows_how_reliable_repetitions_are(cli_project: CliProj
     assert {"pass@k", "pass^k", "(median)"} <= set(shown.split())
 
 
+def test_the_leaderboard_shows_which_evaluator_is_flaky(cli_project: CliProject) -> None:
+    rows = json.loads(cli_project("leaderboard", "--by-evaluator", "--suite", "greetings", "--json").out)
+    shown = cli_project("leaderboard", "--by-evaluator", "--suite", "greetings").out
+
+    (greeter,) = (row for row in rows if row["runner"] == "greeter")
+    assert (greeter["evaluator"], greeter["cases"]) == ("polite", 3)
+    assert greeter["pass_rate"] == pytest.approx(2 / 3)
+    assert "polite" in shown
+
+
 def test_plan_tells_why_it_executes_beside_its_table(cli_project: CliProject) -> None:
     answer = cli_project("plan", "--refresh", "failed")
 

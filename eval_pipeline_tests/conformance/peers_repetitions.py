@@ -57,8 +57,8 @@ def _check_interval(row: Row, seen: Observation) -> None:
 def skip_unstorable(row: Row) -> None:
     """Skip rows about values that a score or a verdict cannot have."""
     given = row.data["input"]
-    if row.kind == "epoch_reducer" and any(isinstance(value, (list, dict)) for value in given["values"]):
-        not_offered("a repetition with several values; here it has one score")
+    if row.kind == "epoch_reducer" and isinstance(row.data["expect"], str) and "mismatched" in row.data["expect"]:
+        not_offered("a repetition without a value that another has is not graded by that evaluator; it is no error")
     if row.kind == "krippendorff_alpha" and (given["level"] not in _COLUMNS or _has_text(given["units"])):
         not_offered("agreement of ratings other than scores in numbers and passing or failing")
     if row.kind == "pass_at_k" and given["c"] > given["n"]:
@@ -114,6 +114,10 @@ def _add(project: ProjectOnDisk, row: Row) -> None:
         tests = [{"id": f"u{n}", "input": f"{name} unit {n}", "assertions": [grader]} for n in range(len(units))]
         project.add_suite(name, {"tests": tests}, [{"case": test["id"], "output": "an answer"} for test in tests])
         return
+    parts = _parts(row)
+    if parts:
+        _add_of_parts(project, row, parts)
+        return
     cases = list(_repetitions(row))
     tests = [{"id": f"c{n}", "input": "a question", "assertions": [GIVEN]} for n in range(len(cases))]
     most = max(map(len, cases), default=1)
@@ -124,6 +128,29 @@ def _add(project: ProjectOnDisk, row: Row) -> None:
     ]
     repeated = {"execution": {"trials": {"count": most, "strategy": "mean"}}} if most > 1 else {}
     project.add_suite(name, {**repeated, "tests": tests}, answers)
+
+
+def _parts(row: Row) -> list[Any]:
+    """The names (or places) of the values of a repetition that has several."""
+    values = row.data["input"].get("values", ()) if row.kind == "epoch_reducer" else ()
+    found = next((value for value in values if isinstance(value, (list, dict))), ())
+    return list(found) if isinstance(found, dict) else list(range(len(found)))
+
+
+def _add_of_parts(project: ProjectOnDisk, row: Row, parts: Sequence[Any]) -> None:
+    """Each value of a repetition is the score of an evaluator of its own."""
+    values = row.data["input"]["values"]
+    evaluators = [
+        {"type": "python", "name": f"part {part}", "value": f"__import__('json').loads(output)[{part!r}] / {SCALE}"}
+        for part in parts
+    ]
+    answers = [
+        {"case": "c", "repetition": number, "output": _NO_NUMBER if value == "NaN" else json.dumps(value)}
+        for number, value in enumerate(values, start=1)
+    ]
+    repeated = {"execution": {"trials": {"count": len(values), "strategy": "mean"}}}
+    tests = [{"id": "c", "input": "a question", "assertions": evaluators}]
+    project.add_suite(_name(row), {**repeated, "tests": tests}, answers)
 
 
 def _ratings(row: Row) -> Iterator[Sequence[float]]:
@@ -150,20 +177,33 @@ def _repetitions(row: Row) -> Iterator[Sequence[str]]:
 
 
 def _reliability(sweep: Sweep, suite: str, *options: object) -> Mapping[str, Any]:
+    (line,) = _reliabilities(sweep, suite, *options) or [{}]
+    return line
+
+
+def _reliabilities(sweep: Sweep, suite: str, *options: object) -> list[Mapping[str, Any]]:
     result = command("leaderboard", "--project", sweep.root, "--suite", suite, "--repetitions", "--json", *options)
     assert result.code == 0, result.err
-    (line,) = result.json or [{}]
-    reliability: Mapping[str, Any] = line
-    return reliability
+    lines: list[Mapping[str, Any]] = result.json
+    return lines
 
 
 def _reduced(row: Row, sweep: Sweep) -> dict[str, Any]:
     given, args = row.data["input"], row.data["input"]["args"]
     mark = args.get("value", 1.0) / SCALE
     options = ["--reducer", given["reducer"], "--mark", mark, *(["--k", args["k"]] if "k" in args else [])]
-    score = _reliability(sweep, _name(row), *options)["score"]
-    counts = given["reducer"] in ("at_least", "pass_at", "pass_k")
-    return {"value": score if score is None or counts else score * SCALE}
+    scale = 1.0 if given["reducer"] in ("at_least", "pass_at", "pass_k") else SCALE
+    parts = _parts(row)
+    if not parts:
+        return {"value": _scaled(_reliability(sweep, _name(row), *options)["score"], scale)}
+    lines = _reliabilities(sweep, _name(row), "--by-evaluator", *options)
+    scores = {line["evaluator"]: _scaled(line["score"], scale) for line in lines}
+    of_parts = {part: scores[f"part {part}"] for part in parts}
+    return {"value": of_parts if isinstance(row.data["expect"], dict) else list(of_parts.values())}
+
+
+def _scaled(score: float | None, scale: float) -> float | None:
+    return None if score is None else score * scale
 
 
 def _pass_at(row: Row, sweep: Sweep) -> dict[str, Any]:
