@@ -17,6 +17,7 @@ from eval_pipeline.sweeps.reasons import NEW_PAIR
 
 _HEAD = ("suite", "runner", "execute", "cost", "reused", "score again", "update", "plans")
 """The columns, the most important first: a narrow terminal shows those on the left."""
+_EARLIER = "earlier answers to plans that were tried again"
 
 
 @click.command(name="plan")
@@ -49,7 +50,10 @@ def _print_reasons(console: Console, plans: list[SweepPlan]) -> None:
     """Print why plans are executed, where something of the pair was executed before, scored again and updated."""
     for plan in plans:
         executed = plan.reasons if set(plan.reasons) - {NEW_PAIR} else {}
-        by_kind = {"execute": executed, "score again": plan.rescore_reasons, "update": plan.update_reasons}
+        again = dict(plan.rescore_reasons)
+        if plan.counts.earlier:
+            again[_EARLIER] = plan.counts.earlier
+        by_kind = {"execute": executed, "score again": again, "update": plan.update_reasons}
         for kind, reasons in by_kind.items():
             if reasons:
                 text = "; ".join(f"{count} {reason}" for reason, count in reasons.items())
@@ -83,6 +87,7 @@ def _as_json(plan: SweepPlan) -> dict[str, Any]:
         "to_execute": plan.counts.executed,
         "to_rescore": plan.counts.rescored,
         "to_update": plan.counts.updated,
+        "earlier_to_rescore": plan.counts.earlier,
         "estimated_cost_usd": plan.estimated_cost_usd,
         "reasons": dict(plan.reasons),
         "rescore_reasons": dict(plan.rescore_reasons),

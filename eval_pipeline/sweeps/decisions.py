@@ -5,7 +5,7 @@ Pure functions, called by the sweep and by `plan_sweep` alike, so that a plan an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
@@ -167,6 +167,18 @@ def scores_key(evaluators: Sequence[BoundEvaluator]) -> str:
 def needs_verdict(stored: StoredExecution, case: Case, rules: PairRules) -> bool:
     """Return whether the stored verdict was decided otherwise than today, or is an error of a grader."""
     return _is_stale(stored, case, rules) or is_ungraded(stored, case, rules)
+
+
+def earlier_to_score(
+    answers: Iterable[StoredExecution], current: Collection[str], retried: Mapping[str, Plan], rules: PairRules
+) -> Iterator[tuple[Plan, StoredExecution]]:
+    """Yield the answers to retried plans (by their first answer), but the current ones, that need a new verdict."""
+    for stored in answers:
+        plan = retried.get(stored.retry_of or stored.execution_id)
+        if plan is None or stored.execution_id in current:
+            continue
+        if needs_verdict(stored, plan.case, rules) or rules.has_other_prices(stored):
+            yield plan, stored
 
 
 def stored_outcome(stored: StoredExecution) -> PlanOutcome:

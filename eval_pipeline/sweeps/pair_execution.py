@@ -24,11 +24,11 @@ from eval_pipeline.sweeps.decisions import (
     Decision,
     decide_plan,
     decides_anew,
+    earlier_to_score,
     first_answer,
     is_kept_fallback,
     is_settled,
     keeping_fallbacks,
-    needs_verdict,
     pair_rules,
     stored_outcome,
 )
@@ -90,10 +90,7 @@ class PairExecution:
         current.update(rescore.stored.execution_id for rescore in self.rescorer.pending)
         self.rescorer.pending[:0] = [
             Rescore(plan, stored, is_earlier=True)
-            for stored in answers
-            if stored.execution_id not in current
-            and (plan := self.retried.get(stored.retry_of or stored.execution_id)) is not None
-            and (needs_verdict(stored, plan.case, self.rules) or self.rules.has_other_prices(stored))
+            for plan, stored in earlier_to_score(answers, current, self.retried, self.rules)
         ]
 
     def next_plan(self) -> Plan | None:

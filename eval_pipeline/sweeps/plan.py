@@ -13,13 +13,16 @@ from eval_pipeline.sweeps.decisions import (
     Decision,
     PairRules,
     decide_plan,
+    earlier_to_score,
     execution_reason,
+    first_answer,
     is_settled,
     pair_rules,
     stored_outcome,
 )
 from eval_pipeline.sweeps.history import StoredHistory
-from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.old_verdicts import first_decision
+from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepCounts
 from eval_pipeline.sweeps.pairs import Pair, executes, pair_plans
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
@@ -31,7 +34,8 @@ from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.queries import mean_cost
-from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored
+from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored, retried_answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +56,9 @@ def plan_sweep(
 ) -> Iterator[SweepPlan]:
     """Yield the plan of each pair: how many plans are reused, to execute (`executed`), to score again (`rescored`).
 
-    A case that may end early is counted with all its repetitions, until a stored one settles it. Cases that `checked`
-    has no grader for are left out.
+    A case that may end early is counted with all its repetitions, until a stored one settles it. With `--refresh
+    failed` a plan that was decided by other evaluators counts as scored again; whether it is executed then depends on
+    its score. Cases that `checked` has no grader for are left out.
     """
     pairs = session.pairs(names)
     pairs = checked.usable(pairs) if checked is not None else pairs
@@ -62,9 +67,10 @@ def plan_sweep(
     unfinished = unfinished_refreshes(session.warehouse, options)
     for pair in pairs:
         rules = pair_rules(pair, options, graders, unfinished)
-        counts, to_execute, to_decide = _count(rules, history.take(pair.name))
+        counts, to_execute, to_decide, retried = _count(rules, history.take(pair.name))
         cost = mean_cost(session.warehouse, pair.name) if counts.executed else _cost_of_scoring(pair, counts)
         estimated = cost * counts.executed if cost is not None else None
+        counts.earlier = retried.count(session.warehouse, rules)
         reasons = to_execute.reasons + reasons_of_new(session.warehouse, pair, to_execute.new)
         again, updated = (
             reasons_of_stored(session.warehouse, rules, graders, to_decide[decision])
@@ -82,7 +88,8 @@ def plan_sweep(
 
 def _cost_of_scoring(pair: Pair, counts: SweepCounts) -> float | None:
     """The cost (USD) when no target is called: none, unless a model may be called again."""
-    kinds = traits_of(pair.ready.suite.cases).evaluator_types if counts.rescored else ()
+    rescored = counts.rescored + counts.earlier
+    kinds = traits_of(pair.ready.suite.cases).evaluator_types if rescored else ()
     return None if any(hasattr(EVALUATORS.find(kind), "grade") for kind in kinds) else 0.0
 
 
@@ -102,16 +109,42 @@ class _ToExecute:
             self.reasons[str(reason)] += 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Retried:
+    """The plans that were executed again because they had not passed, by their first answer; `current` are the answers
+    that count now."""
+
+    plans: dict[str, Plan] = field(default_factory=dict)
+    current: set[str] = field(default_factory=set)
+
+    def add(self, plan: Plan, stored: StoredExecution, decision: Decision, rules: PairRules) -> None:
+        """Note what is stored of a plan."""
+        executed = decision is Decision.EXECUTE
+        first = first_answer(stored, plan, rules) if executed else stored.retry_of
+        if first is not None:
+            self.plans[first] = plan
+        if not executed:
+            self.current.add(stored.execution_id)
+
+    def count(self, warehouse: Warehouse, rules: PairRules) -> int:
+        """Return how many answers get a new verdict that count beside a later one to the same plan."""
+        if not self.plans or EVALUATE not in rules.options.stages:
+            return 0
+        answers = retried_answers(warehouse, [rules.pair.name], list(self.plans))[rules.pair.name]
+        return sum(1 for _ in earlier_to_score(answers, self.current, self.plans, rules))
+
+
 _ToDecide = dict[Decision, list[tuple[Plan, StoredExecution]]]
 
 
-def _count(rules: PairRules, known: dict[str, StoredExecution]) -> tuple[SweepCounts, _ToExecute, _ToDecide]:
-    counts, to_execute = SweepCounts(), _ToExecute()
+def _count(rules: PairRules, known: dict[str, StoredExecution]) -> tuple[SweepCounts, _ToExecute, _ToDecide, _Retried]:
+    counts, to_execute, retried = SweepCounts(), _ToExecute(), _Retried()
     to_decide: _ToDecide = {Decision.RESCORE: [], Decision.UPDATE: []}
     outcomes: dict[str, list[PlanOutcome]] = {}
     for plan in pair_plans(rules.pair, rules.options):
         stored = find_stored(known, plan)
-        decision = decide_plan(stored, plan, rules)
+        first = first_decision(stored, plan, rules) if stored is not None else None
+        decision = first or decide_plan(stored, plan, rules)
         earlier = outcomes.setdefault(plan.case.id, [])
         if decision is Decision.EXECUTE and earlier and is_settled(rules.pair, plan.case, earlier):
             counts.skipped += executes(rules.options)
@@ -123,8 +156,10 @@ def _count(rules: PairRules, known: dict[str, StoredExecution]) -> tuple[SweepCo
         if decision is Decision.EXECUTE and executes(rules.options):
             counts.executed += 1
             to_execute.add(plan, stored, rules)
+        if stored is not None:
+            retried.add(plan, stored, decision, rules)
         if stored is not None and decision in to_decide:
             to_decide[decision].append((plan, stored))
         if stored is not None and decision is not Decision.EXECUTE:
             earlier.append(stored_outcome(stored))
-    return counts, to_execute, to_decide
+    return counts, to_execute, to_decide, retried

@@ -32,6 +32,7 @@ from eval_pipeline.sweeps.costs import open_budget
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.lane_plans import LanePlans
+from eval_pipeline.sweeps.old_verdicts import deciding, pairs_to_decide
 from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
@@ -76,7 +77,7 @@ def carry_out(
     stop.check()
     context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock)
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
-    running = BackgroundLoop(lambda: _Sweep(pairs, context, finished.put).run(), lambda: finished.put(None))
+    running = BackgroundLoop(lambda: _run(pairs, context, finished.put), lambda: finished.put(None))
     outcomes: list[PairOutcome] = []
     try:
         with workers_in_use(options.defaults.max_memory_mb), stop.calling(lambda: finished.put(None)):
@@ -198,6 +199,19 @@ def _among(runners: dict[str, Runner], name: str) -> Runner:
     if name not in runners:
         raise UnknownName("runner", name, runners)
     return runners[name]
+
+
+async def _run(pairs: Sequence[Pair], context: SweepContext, report: Callable[[list[PairOutcome]], None]) -> None:
+    """Carry out a sweep, after verdicts of evaluators that are others now where they tell what it executes."""
+    old = await asyncio.to_thread(pairs_to_decide, pairs, context)
+    decided: list[PairOutcome] = []
+    if old:
+        await _Sweep(old, deciding(context), decided.extend).run()
+    failed = [outcome for outcome in decided if outcome.error is not None]
+    if failed:  # old verdicts would tell what is executed
+        report(failed)
+    without = {outcome.pair.name for outcome in failed}
+    await _Sweep([pair for pair in pairs if pair.name not in without], context, report).run()
 
 
 class _Sweep:

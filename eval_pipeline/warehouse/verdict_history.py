@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eval_pipeline.warehouse.answer_counts import REFUSED
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -97,7 +98,7 @@ CAUSES = f"""
            changed_at, sweep_id
     FROM facts ORDER BY changed_at DESC, suite, runner, case_id, repetition"""
 
-STALE_PAIRS = """
+STALE_PAIRS = f"""
     SELECT c.suite, c.runner, 'suite' AS reason, c.suite_plans::BIGINT AS plans, c.finished_at, c.sweep_id
     FROM current_pairs c JOIN (
         SELECT suite, arg_max(suite_revision, loaded_at) AS newest FROM suites GROUP BY suite) s ON s.suite = c.suite
@@ -115,5 +116,6 @@ STALE_PAIRS = """
     SELECT c.suite, c.runner, 'did not complete', count(*), any_value(c.finished_at), any_value(c.sweep_id)
     FROM current_verdicts v JOIN current_pairs c ON c.suite = v.suite AND c.runner = v.runner
     JOIN target_executions e ON e.execution_id = v.execution_id
-    WHERE v.status = 'error' AND NOT e.completed GROUP BY c.suite, c.runner
+    WHERE v.status = 'error' AND NOT e.completed AND coalesce(v.failure_class, '') NOT IN {REFUSED}
+    GROUP BY c.suite, c.runner
     ORDER BY ALL"""

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.leaderboards.repetitions import reliability
 from eval_pipeline.sweeps.deletion import delete_stored
+from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.plan import plan_sweep
 from eval_pipeline.sweeps.retirement import retire_vanished
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.selections import read_attempts, read_results, select
@@ -160,6 +162,7 @@ def test_an_edited_evaluator_scores_every_answer_that_counts_again_without_a_cal
     folder.take_calls()
     folder.write_suite(a_test("a", contains("2"), ANY_TEXT), a_test("b", contains("2"), ANY_TEXT))
 
+    (planned,) = plan_sweep(folder.session(), [PairKey("sums", "x")], SweepOptions())
     counts = folder.sweep(runner="x")
 
     after = board(folder)["x"]
@@ -168,6 +171,28 @@ def test_an_edited_evaluator_scores_every_answer_that_counts_again_without_a_cal
     assert folder.ask("SELECT case_id, status FROM current_verdicts ORDER BY 1") == [("a", "passed"), ("b", "passed")]
     again = folder.sweep(runner="x")
     assert (counts.earlier, again.earlier, again.rescored, again.reused) == (1, 0, 0, 2)
+    assert (planned.counts.rescored, planned.counts.earlier) == (2, 1)
+
+
+def test_while_the_first_answer_has_no_grade_a_later_one_does_not_count_instead(folder: ProjectFolder) -> None:
+    """There is a later answer only because the first did not pass: alone it would be best of two."""
+    for answers in ({"a": "nothing", "b": "2"}, {"a": "2", "b": "2"}):
+        folder.write_answers(**answers)
+        folder.sweep(runner="x", refresh="failed")
+    (folder.root / "suites" / "checks.py").write_text(
+        "def strict(output):\n    return 1.0 if '2' in output else 1 / 0\n"
+    )
+    strict = {"type": "python", "function": "checks:strict"}
+    folder.write_suite(a_test("a", strict), a_test("b", strict))
+
+    folder.sweep(runner="x")
+
+    row = board(folder)["x"]
+    assert (row["planned"], row["graded"], row["errored"], row["passed"]) == (2, 1, 1, 1)
+    folder.session().warehouse.publish()
+    with folder.session().warehouse.published() as connection:
+        compared = read_results(connection, select(connection, "current")).frame.sort("case_id")
+    assert compared["status"].to_list() == ["error", "passed"]
 
 
 def test_an_answer_that_is_tried_again_under_edited_evaluators_counts_beside_its_earlier_ones(
@@ -297,12 +322,17 @@ class Reference:
     retired: dict[str, Standing] = field(default_factory=dict)
     sweeps: int = 0
 
-    def sweep(self, runner: str, refresh: str, chosen: list[str], answers: Mapping[str, str], *, stored: bool) -> None:
+    def sweep(self, runner: str, refresh: str, chosen: list[str], answers: Mapping[str, str], crash: str) -> None:
         self.sweeps += 1
-        for case in chosen:
-            self._carry_out(runner, case, refresh, answers[case])
+        if crash and refresh == "failed" and any(self._is_old(runner, case) for case in chosen):
+            chosen = [case for case in chosen if self._is_valid(runner, case)]  # it ends before anything is executed
+            self.judged.update(((runner, case, self.cases[case]), self.evaluator) for case in chosen)
+        else:
+            for case in chosen:
+                self._carry_out(runner, case, refresh, answers[case])
         reached = self.reached.setdefault((runner, self.edits), set())
         reached.update(chosen)
+        stored = crash in ("", "before its journal is removed")
         if not stored:
             return
         if runner in self.retired:
@@ -317,9 +347,18 @@ class Reference:
         valid = [attempt for attempt in known if attempt != "crash"]
         if refresh == "all" or not valid:
             known[:] = [answer]
-        elif known[-1] == "crash" or (refresh == "failed" and not passes(valid[-1], self.judged[plan])):
+        elif known[-1] == "crash" or (refresh == "failed" and not passes(valid[-1], self.evaluator)):
             known.append(answer)
         self.judged[plan] = self.evaluator
+
+    def _is_valid(self, runner: str, case: str) -> bool:
+        return any(attempt != "crash" for attempt in self.attempts.get((runner, case, self.cases[case]), ()))
+
+    def _is_old(self, runner: str, case: str) -> bool:
+        """Whether a valid answer, the newest of its plan, was judged by another evaluator."""
+        plan = runner, case, self.cases[case]
+        attempts = self.attempts.get(plan, [])
+        return bool(attempts) and attempts[-1] != "crash" and self.judged[plan] != self.evaluator
 
     def forget(self, runner: str) -> None:
         for stored in (self.standings, self.retired):
@@ -391,8 +430,7 @@ class History:
             with patch(CRASHES[crash], side_effect=OSError("a planted fault")):
                 _, (outcome,) = self.folder.sweep_cells([PairKey(self.name, runner)], **options)
             assert outcome.error is not None
-        stored = crash in ("", "before its journal is removed")
-        self.reference.sweep(runner, refresh, chosen, answers, stored=stored)
+        self.reference.sweep(runner, refresh, chosen, answers, crash)
 
     def _delete(self, name: str) -> None:
         runners = "xy" if name == "suite" else name

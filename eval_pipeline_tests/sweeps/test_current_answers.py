@@ -234,3 +234,21 @@ def test_an_interrupted_refresh_is_reported_until_its_rest_is_executed(
         caplog.clear()
 
     assert reports == [1, 0]
+
+
+def test_what_did_not_pass_is_asked_of_the_evaluators_of_today(folder: ProjectFolder) -> None:
+    """One answer passes since its evaluator was edited, the other no more: only that one is executed again."""
+    folder.write_suite(a_test("a", contains("9")), a_test("b", contains("2")))
+    folder.sweep()
+    folder.write_suite(a_test("a", contains("2")), a_test("b", contains("9")))
+    folder.take_calls()
+
+    (planned,) = plan_sweep(folder.session(), [PAIR], SweepOptions(refresh="failed"))
+    counts = folder.sweep(refresh="failed")
+
+    assert (planned.counts.rescored, planned.counts.executed) == (2, 0)
+    assert folder.take_calls() == ["echo/b"]
+    assert (counts.executed, counts.reused, counts.passed, counts.failed) == (1, 1, 1, 1)
+    assert folder.ask("SELECT passed, executed, planned FROM sweep_pairs ORDER BY finished_at DESC LIMIT 1") == [
+        (1, 1, 2)
+    ]

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from eval_pipeline.sweeps.options import SweepOptions
+from eval_pipeline.sweeps.outcomes import SweepObserver
 from eval_pipeline.sweeps.plan import plan_sweep
+from eval_pipeline.sweeps.sweep import run_recorded
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
 
@@ -227,3 +229,31 @@ def test_a_plan_says_why_answers_are_scored_again_and_why_verdicts_are_updated(
     (plan,) = plan_sweep(folder.session(), [PairKey("sums", "echo")], SweepOptions(grader="judge"))
 
     assert (plan.rescore_reasons, plan.update_reasons) == (again, updated)
+
+
+# What is older than what is stored, or incomplete
+
+
+def test_pairs_are_listed_with_why_they_are_stale(folder: ProjectFolder) -> None:
+    def stale() -> list[tuple[Any, ...]]:
+        return folder.ask("SELECT suite, runner, reason, plans FROM stale_pairs")
+
+    folder.write_suite(a_test("a"), a_test("b"))
+    folder.write_answers(a="crash")
+    folder.sweep(budget_calls=1)
+    assert sorted(stale()) == [("sums", "echo", "did not complete", 1), ("sums", "echo", "not carried out", 1)]
+
+    folder.write_answers()
+    folder.sweep()
+    assert stale() == []
+
+    folder.write_suite(a_test("a"), a_test("b"), a_test("c"))
+    folder.session().store.store_suites(folder.session().load_suites())
+    assert stale() == [("sums", "echo", "suite", 2)]
+
+    folder.sweep()
+    folder.write_suite(a_test("a"), name="more")
+    folder.write_runners(a_runner_entry(model="other"), judge_entry())
+    session = folder.session()
+    run_recorded(session, session.pairs([PairKey("more", "echo")]), SweepOptions(), None, SweepObserver())
+    assert stale() == [("sums", "echo", "runner", 3)]
