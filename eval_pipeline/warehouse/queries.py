@@ -282,9 +282,12 @@ def case_counts(warehouse: Warehouse, pair: PairKey) -> list[CaseCounts]:
 
 
 def current_paths(warehouse: Warehouse) -> list[tuple[PairKey, str | None]]:
-    """Return the current pairs, each with the file that its suite was loaded from."""
+    """Return the current pairs, each with the file that its suite was loaded from: at its revision, else last."""
     frame = warehouse.frame(
-        """SELECT c.suite, c.runner, s.path FROM current_pairs c LEFT JOIN suites s USING (suite, suite_revision)
+        """SELECT c.suite, c.runner, coalesce(s.path, n.path) FROM current_pairs c
+           LEFT JOIN suites s USING (suite, suite_revision)
+           LEFT JOIN (SELECT suite, arg_max(path, loaded_at) AS path FROM suites GROUP BY suite) n
+               ON n.suite = c.suite
            ORDER BY c.suite, c.runner"""
     )
     return [(PairKey(suite, runner), path) for suite, runner, path in frame.iter_rows()]
