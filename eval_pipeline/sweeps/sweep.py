@@ -147,8 +147,8 @@ def _report_unfinished(context: SweepContext, pairs: Sequence[Pair]) -> None:
     if not executes(context.options) or context.options.refresh == "all":
         return
     for refresh in context.unfinished:
-        older = pairs_with_answers_before(context.warehouse, refresh.sweep_id)
-        if any(refresh.covers_pair(pair.name) and pair.name in older for pair in pairs):
+        covered = [pair.name for pair in pairs if refresh.covers_pair(pair.name)]
+        if pairs_with_answers_before(context.warehouse, refresh.sweep_id, covered):
             _LOG.warning(
                 "executing what the interrupted --refresh all %s did not reach; --abandon-refresh keeps older answers",
                 refresh.sweep_id,

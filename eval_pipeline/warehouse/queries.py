@@ -84,6 +84,19 @@ _NEWEST_MOMENT = f"SELECT greatest({', '.join(f'(SELECT max({time}) FROM {table}
 _FINISHED = """
     UPDATE unranked_pairs SET finished = true WHERE (suite, runner) IN (
         SELECT (suite, runner) FROM sweep_pairs WHERE sweep_id = $id)"""
+_ANSWERED_BEFORE = """
+    WITH pairs AS (
+        SELECT suite, runner, suite_revision, runner_revision FROM current_pairs
+        WHERE (suite, runner) IN (SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]))),
+    newest AS (
+        SELECT v.suite, v.runner, v.execution_id
+        FROM verdicts v JOIN pairs USING (suite, runner, suite_revision, runner_revision)
+        QUALIFY row_number() OVER (
+            PARTITION BY v.suite, v.runner, v.case_id, v.repetition
+            ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1)
+    SELECT DISTINCT suite, runner FROM newest
+    SEMI JOIN (SELECT e.execution_id FROM target_executions e SEMI JOIN pairs USING (suite, runner)
+               WHERE e.sweep_id < $3) USING (execution_id)"""
 _PAIRS = "(SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]))"
 
 
@@ -145,13 +158,11 @@ def refreshes(warehouse: Warehouse, statuses: Sequence[str]) -> list[tuple[str, 
     return [(sweep_id, orjson.loads(selection or "{}")) for sweep_id, selection in frame.iter_rows()]
 
 
-def pairs_with_answers_before(warehouse: Warehouse, sweep_id: str) -> set[PairKey]:
-    """Return the pairs with a current answer of an earlier sweep."""
-    frame = warehouse.frame(
-        """SELECT DISTINCT v.suite, v.runner FROM current_verdicts v JOIN target_executions e USING (execution_id)
-           WHERE e.sweep_id < $1""",
-        [sweep_id],
-    )
+def pairs_with_answers_before(warehouse: Warehouse, sweep_id: str, pairs: Sequence[PairKey]) -> set[PairKey]:
+    """Return those of the pairs that have a current answer of an earlier sweep."""
+    if not pairs:
+        return set()
+    frame = warehouse.frame(_ANSWERED_BEFORE, [*_pair_values(pairs), sweep_id])
     return {PairKey(suite, runner) for suite, runner in frame.iter_rows()}
 
 
