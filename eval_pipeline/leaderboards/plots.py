@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import polars as pl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -16,20 +17,17 @@ from eval_pipeline.leaderboards.trends import Trend
 
 _MOST_LABELS = 12
 _LONGEST_LABEL = 24
+_MOST_NAMES = 120
+_MOST_DOTS = 80
+"""With more of them a picture is taller than a screen, and takes long."""
 
 
 def plot_board(standings: pl.DataFrame) -> bytes:
-    """Draw pass rates with their 95 % intervals: one panel per suite, one dot per runner. Return a PNG."""
+    """Draw pass rates: a dot with its 95 % interval for each runner of each suite, best above; a board with more of
+    them than can be read as a map of suites × runners, colored by pass rate. Return a PNG."""
     known = standings.filter(pl.col("pass_rate").is_not_null())
-    suites = known["suite"].unique(maintain_order=True).to_list()
-    sizes = [max(1, known.filter(pl.col("suite") == suite).height) for suite in suites] or [1]
-    figure = Figure(figsize=(7.5, 0.9 * max(1, len(suites)) + 0.32 * sum(sizes)), layout="constrained")
-    axes = figure.subplots(max(1, len(suites)), 1, sharex=True, squeeze=False, height_ratios=sizes)[:, 0]
-    for axis, suite in zip(axes, suites, strict=False):
-        _panel(axis, suite, known.filter(pl.col("suite") == suite).sort("pass_rate", "runner"))
-    axes[-1].set_xlabel("pass rate, with 95 % interval")
-    axes[-1].set_xlim(-0.02, 1.02)
-    return _png(figure)
+    draw = _intervals if known.height <= _MOST_DOTS else _map
+    return _png(draw(known.sort("suite", "pass_rate", "runner", descending=[True, False, True])))
 
 
 def plot_trend(trend: Trend) -> bytes:
@@ -53,20 +51,52 @@ def plot_trend(trend: Trend) -> bytes:
     return _png(figure)
 
 
-def _panel(axis, suite: str, rows: pl.DataFrame) -> None:  # type: ignore[no-untyped-def]
-    rates, low, high = rows["pass_rate"], rows["pass_rate_low"], rows["pass_rate_high"]
+def _intervals(rows: pl.DataFrame) -> Figure:
+    """One axis for all suites: an axis of its own for each takes a second of CPU."""
+    suites = rows["suite"].unique(maintain_order=True).to_list()
+    lines = [line for suite in suites for line in (*rows.filter(pl.col("suite") == suite).iter_rows(named=True), suite)]
+    figure = Figure(figsize=(7.5, 0.6 + 0.32 * max(1, len(lines))), layout="constrained")
+    axis = figure.subplots()
+    places = [place for place, line in enumerate(lines) if isinstance(line, dict)]
+    rates, low, high = (rows[name] for name in ("pass_rate", "pass_rate_low", "pass_rate_high"))
     axis.errorbar(
-        rates, range(rows.height), xerr=[(rates - low).clip(0), (high - rates).clip(0)],
+        rates, places, xerr=[(rates - low).clip(0), (high - rates).clip(0)],
         fmt="o", color="#2f6f9f", ecolor="#9dbfd6", elinewidth=3, capsize=0, markersize=6,
     )  # fmt: skip
-    for position, rate in enumerate(rates):
-        axis.annotate(
-            percent(rate), (rate, position), xytext=(0, 5), textcoords="offset points", ha="center", fontsize=8
-        )
-    axis.set_yticks(range(rows.height), [short_name(name) for name in rows["runner"]])
-    axis.set_ylim(-0.6, rows.height - 0.2)
-    axis.set_title(suite, loc="left", fontsize=10, fontweight="bold")
+    for place, rate in zip(places, rates, strict=True):
+        axis.annotate(percent(rate), (rate, place), xytext=(0, 5), textcoords="offset points", ha="center", fontsize=8)
+    labels = [short_name(line["runner"] if isinstance(line, dict) else line) for line in lines]
+    for label, line in zip(axis.set_yticks(range(len(lines)), labels), lines, strict=True):
+        label.label1.set_fontweight("normal" if isinstance(line, dict) else "bold")
+    axis.set_ylim(-0.6, len(lines) - 0.4)
+    axis.set_xlim(-0.02, 1.02)
+    axis.set_xlabel("pass rate, with 95 % interval")
     axis.grid(axis="x", color="#dddddd", linewidth=0.6)
+    _bare(axis)
+    return figure
+
+
+def _map(rows: pl.DataFrame) -> Figure:
+    suites, runners = (rows[name].unique().sort().to_list() for name in ("suite", "runner"))
+    columns = {runner: place for place, runner in enumerate(runners)}
+    rates = np.full((len(suites), len(runners)), np.nan)
+    for place, suite in enumerate(suites):
+        for runner, rate in rows.filter(pl.col("suite") == suite).select("runner", "pass_rate").iter_rows():
+            rates[place, columns[runner]] = rate
+    height = 1.6 + 0.16 * min(len(suites), _MOST_NAMES)
+    figure = Figure(figsize=(2.5 + 0.3 * len(runners), height), layout="constrained")
+    axis = figure.subplots()
+    colors = axis.imshow(rates, cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
+    axis.set_xticks(range(len(runners)), [short_name(name) for name in runners], rotation=90, fontsize=7)
+    named = slice(None, None, -(-len(suites) // _MOST_NAMES) or 1)
+    axis.set_yticks(range(len(suites))[named], [short_name(name) for name in suites[named]], fontsize=7)
+    bar = figure.colorbar(colors, shrink=0.5)
+    bar.set_label("pass rate")
+    _bare(axis)
+    return figure
+
+
+def _bare(axis) -> None:  # type: ignore[no-untyped-def]
     axis.set_axisbelow(True)
     for side in ("top", "right", "left"):
         axis.spines[side].set_visible(False)

@@ -1,14 +1,12 @@
-"""What a materialization shows in the Dagster UI: counts, tables, a picture, and its provenance."""
+"""What a materialization shows in the Dagster UI: counts, tables, and its provenance."""
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import dagster as dg
 import polars as pl
 
-from eval_pipeline.leaderboards.board_svg import board_svg
 from eval_pipeline.leaderboards.boards import OVERALL
 from eval_pipeline.orchestration.versions import provenance
 from eval_pipeline.sweeps.outcomes import PairOutcome
@@ -42,14 +40,13 @@ def pair_metadata(asset: str, outcome: PairOutcome) -> dict[str, Any]:
 
 
 def board_metadata(standings: pl.DataFrame) -> dict[str, Any]:
-    """Return the leaderboards as tables and as one picture."""
+    """Return the leaderboards as tables, and the command that draws them."""
     overall = standings.filter(pl.col("suite") == OVERALL)
-    picture = base64.b64encode(board_svg(standings.filter(pl.col("scope") == "suite")).encode()).decode()
     best = overall["pass_rate"].max() if overall.height else None
     return {
         "dagster/row_count": standings.height,
         "suites": len(suites_of(standings)),
         "runners": overall.height,
         "standings": dg.MetadataValue.md(board_tables(standings)),
-        "picture": dg.MetadataValue.md(f"![pass rates with 95 % intervals](data:image/svg+xml;base64,{picture})"),
+        "picture": dg.MetadataValue.md("`eval-pipeline leaderboard --plot board.svg`"),
     } | ({"best_pass_rate": best} if best is not None else {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from typing import Any
 from xml.etree import ElementTree
 
@@ -33,6 +34,7 @@ def per_suite(*rows: dict[str, Any]) -> pl.DataFrame:
     [
         pytest.param([*many("a", 2, 1), *many("b", 1, 2)], id="one-suite"),
         pytest.param([verdict("a", "c1", suite=f"s{number}") for number in range(9)], id="many-suites"),
+        pytest.param([verdict(f"r{number}", "c1") for number in range(90)], id="many-runners"),
         pytest.param(many("broken", 0, errored=1), id="nothing-known"),
         pytest.param([], id="nothing-at-all"),
         pytest.param(many("a_b.c-d" * 20, 1), id="a-long-name"),
@@ -62,7 +64,12 @@ def test_a_drawing_of_a_hundred_suites_and_twenty_runners_is_small() -> None:
         verdict(f"runner-{runner:03}", "c1", suite=f"suite-{suite:03}") for suite in range(100) for runner in range(20)
     ]
 
-    assert len(board_svg(per_suite(*rows))) < 200_000
+    standings = per_suite(*rows)
+    begun = time.process_time()
+    drawings = board_svg(standings), plot_board(standings)
+
+    assert time.process_time() - begun < 3.0  # an axis for each suite took more than 100 s
+    assert max(map(len, drawings)) < 200_000
 
 
 def test_a_drawing_needs_no_plotting_library() -> None:

@@ -72,10 +72,6 @@ class Browser:
         """The text of a page once it shows everything that is expected. Raises AssertionError with what it shows."""
         return asyncio.run(self._read(url, expected, picture))
 
-    def draws(self, url: str, *expected: str, script: str, image: str) -> bool:
-        """Whether a page draws the image of a CSS selector, once a script ran on it. Raises AssertionError."""
-        return asyncio.run(self._draws(url, expected, script, image))
-
     def drive(self, url: str, *actions: Action, picture: Path | None = None) -> list[dict[str, Any]]:
         """Carry out actions on a page one after the other; return the GraphQL mutations that it sent.
 
@@ -99,17 +95,6 @@ class Browser:
                         shot = await page.ask("Page.captureScreenshot", format="png")
                         picture.write_bytes(base64.b64decode(shot["data"]))
                 return page.mutations
-
-    async def _draws(self, url: str, expected: tuple[str, ...], script: str, image: str) -> bool:
-        async with aiohttp.ClientSession() as session:
-            async with session.put(f"{self.address}/json/new?about:blank") as answer:
-                target = await answer.json()
-            async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
-                page = _Page(socket)
-                await page.ask("Page.navigate", url=url)
-                await page.text_with(expected)
-                await page.ask("Runtime.evaluate", expression=script)
-                return await page.draws(image)
 
     async def _read(self, url: str, expected: tuple[str, ...], picture: Path | None) -> str:
         async with aiohttp.ClientSession() as session:
@@ -167,16 +152,6 @@ class _Page:
     async def _evaluate(self, script: str) -> Any:
         answer = await self.ask("Runtime.evaluate", expression=script)
         return answer["result"].get("value")
-
-    async def draws(self, image: str) -> bool:
-        script = f"(document.querySelector({image!r}) || {{}}).naturalWidth || 0"
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            answer = await self.ask("Runtime.evaluate", expression=script)
-            if answer["result"].get("value", 0) > 0:
-                return True
-            await asyncio.sleep(0.2)
-        return False
 
     async def text_with(self, expected: tuple[str, ...]) -> str:
         deadline = time.monotonic() + PATIENCE_S

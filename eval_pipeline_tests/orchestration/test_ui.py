@@ -173,16 +173,6 @@ def test_the_leaderboards_page_shows_the_standings(ui: Ui, browser: Browser, tmp
     assert (tmp_path / "leaderboards.png").stat().st_size > 10_000
 
 
-def test_the_leaderboards_page_draws_the_picture(ui: Ui, browser: Browser) -> None:
-    script = """
-        for (const link of document.querySelectorAll("button, a"))
-            if (/Show Markdown/i.test(link.innerText)) link.click()"""
-
-    assert browser.draws(
-        f"{ui.url}/assets/leaderboards", "picture", script=script, image='img[src^="data:image/svg+xml"]'
-    )
-
-
 def test_the_scores_page_shows_a_partition_with_its_numbers_and_the_run_that_made_it(ui: Ui, browser: Browser) -> None:
     page = f"{ui.url}/assets/evaluator_scores?view=partitions&partition=sums%40echo"
 
