@@ -173,12 +173,12 @@ _TEXTS = ("cases", "clusters", "decision_keys")
 def pairs_of(frame: pl.DataFrame) -> Iterator[tuple[str, list[PairStatistics]]]:
     """Yield each suite with its pairs, sorted by suite and runner.
 
-    Where the frame has hashes of lists of texts, equal ones of a suite are there once.
+    Rows of a suite with the same `texts_id`, where the frame has one, have the same lists of texts, once.
     """
     frame = frame.sort("suite", "runner")
     by_suite: dict[str, list[PairStatistics]] = {}
     lists = {name: frame[name] for name in (*_NUMBERS, *_TEXTS) if name in frame.columns}
-    rows = list(frame.drop("score_squares", *lists, strict=False).iter_rows(named=True))
+    rows = list(frame.drop(*lists).iter_rows(named=True))
     texts = {name: _texts(rows, name, lists) for name in _TEXTS}
     for place, row in enumerate(rows):
         numbers = {name: lists[name][place].to_numpy() for name in _NUMBERS}
@@ -188,8 +188,8 @@ def pairs_of(frame: pl.DataFrame) -> Iterator[tuple[str, list[PairStatistics]]]:
 
 
 def _texts(rows: Sequence[Mapping[str, Any]], name: str, lists: Mapping[str, pl.Series]) -> list[pl.Series]:
-    """Return a list of texts of each row: its own, or the one of another row of its suite that has the same hash."""
-    keys = [(row["suite"], row.get(f"{name}_hash", place)) for place, row in enumerate(rows)]
+    """Return a list of texts of each row: its own, or that of another row of its suite with the same id."""
+    keys = [(row["suite"], row.get("texts_id", place)) for place, row in enumerate(rows)]
     stored = (lists[name][place] for place in range(len(rows)))
     known = {key: texts for key, texts in zip(keys, stored, strict=True) if texts is not None}
     return [known[key] for key in keys]

@@ -8,8 +8,8 @@ of the rate account for what is not graded.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any
 
@@ -29,9 +29,10 @@ from eval_pipeline.leaderboards.boards import (
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.statistics.case_arrays import array_sums
 from eval_pipeline.statistics.clusters import rate_interval, score_interval
-from eval_pipeline.statistics.pair_sums import Array, PairSums, added, cluster_codes, pair_sums
+from eval_pipeline.statistics.pair_sums import Array, PairSums, cluster_codes, pair_sums
 from eval_pipeline.statistics.ranks import rank_intervals, tests_of_sums
 from eval_pipeline.statistics.summaries import mean
+from eval_pipeline.statistics.sums_over_suites import added
 
 _ROUNDING = 9
 _UNKNOWN = (None, None)
@@ -45,7 +46,7 @@ _SUMMED = (
     "planned", "graded", "answers", "passed", "failed", "expected_failed", "unexpected_passed", "errored", "cost_known",
 )  # fmt: skip
 _SUMMED_WHERE_KNOWN = ("input_tokens", "output_tokens", "cost_usd", "grading_cost_usd")
-STANDING_COLUMNS = {
+STANDING_COLUMNS: dict[str, Any] = {
     "scope": pl.String, "suite": pl.String, "runner": pl.String, "suite_revision": pl.String,
     "runner_revision": pl.String, "suites": pl.Int64, "rank": pl.Int32, "tied_with_best": pl.Boolean,
     "planned": pl.Int64, "graded": pl.Int64, "passed": pl.Int64, "failed": pl.Int64, "expected_failed": pl.Int64,
@@ -58,45 +59,65 @@ STANDING_COLUMNS = {
     "statistics_id": pl.String, "answers": pl.Int64, "apart": pl.String, "note": pl.String, "rank_best": pl.Int32,
     "rank_worst": pl.Int32, "grading_cost_usd": pl.Float64,
 }  # fmt: skip
+DIFFERENCE_COLUMNS: dict[str, Any] = {
+    "suite": pl.String, "runner": pl.String, "other_runner": pl.String, "cases": pl.Int64, "shared": pl.Int64,
+    "clusters": pl.Int64, "ups": pl.Int64, "downs": pl.Int64, "total": pl.Float64, "squares": pl.Float64,
+    "products": pl.Float64, "sizes": pl.Float64, "step": pl.Float64, "changes": pl.List(pl.Float64),
+}  # fmt: skip
+_SUMS = [field.name for field in fields(PairSums)]
 
 Standing = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteBoard:
-    """The standings of one suite, best first, and what the overall board needs of it: the number of cases on the board,
-    and the sums of differences by the names of two ranked runners."""
+@dataclass(frozen=True, slots=True)
+class SuiteBoards:
+    """Boards of suites: `standings`, best first, and the sums of `differences` of any two ranked runners of a suite,
+    in the order of their names, with the number of `cases` on the board (DIFFERENCE_COLUMNS)."""
 
-    standings: Sequence[Standing]
-    cases: int
-    sums: Mapping[tuple[str, str], PairSums]
+    standings: pl.DataFrame
+    differences: pl.DataFrame
 
 
 def rank(statistics: Iterable[pl.DataFrame], floor: float = COVERAGE_FLOOR) -> pl.DataFrame:
     """Return standings per suite and overall, best first, those apart last.
 
-    `statistics`: one row per pair, some suites at a time, as `board_statistics` yields them; `floor`: the least
-    coverage of a ranked runner.
+    `statistics`: one row per pair, some suites at a time, as `counted_pairs` yields them; `floor`: the least coverage
+    of a ranked runner.
     """
-    boards = [suite_board(pairs, floor) for frame in statistics for _, pairs in pairs_of(frame)]
-    standings = [standing for board in boards for standing in board.standings]
-    return pl.DataFrame([*standings, *_overall(boards)], schema=STANDING_COLUMNS, orient="row")
+    return with_overall(suite_boards(statistics, floor))
 
 
-def suite_board(pairs: Sequence[PairStatistics], floor: float) -> SuiteBoard:
-    """Return the board of one suite, ranked by paired tests on the cases of the board."""
+def suite_boards(statistics: Iterable[pl.DataFrame], floor: float) -> SuiteBoards:
+    """Return the board of each suite, ranked by paired tests on the cases of the board."""
+    standings: list[Standing] = []
+    differences: list[tuple[Any, ...]] = []
+    for frame in statistics:
+        for suite, pairs in pairs_of(frame):
+            rows, sums = _suite_board(pairs, floor)
+            standings += rows
+            differences += ((suite, *names, cases, *_values(each)) for *names, cases, each in sums)
+    return SuiteBoards(
+        pl.DataFrame(standings, schema=STANDING_COLUMNS, orient="row"),
+        pl.DataFrame(differences, schema=DIFFERENCE_COLUMNS, orient="row"),
+    )
+
+
+def _values(sums: PairSums) -> Iterator[Any]:
+    return (getattr(sums, name) for name in _SUMS)
+
+
+def _suite_board(
+    pairs: Sequence[PairStatistics], floor: float
+) -> tuple[list[Standing], list[tuple[str, str, int, PairSums]]]:
+    """Return the standings of one suite, and the sums of differences of any two ranked runners."""
     listed = list_suite(pairs, floor)
     standings = {row.pair.runner: _standing(row) for row in listed}
     ranked = [row for row in listed if row.apart is None and standings[row.pair.runner]["pass_rate"] is not None]
     rates = np.array([_case_rates(row) for row in ranked], dtype=np.float64)
     sums = list(pair_sums(rates, ranked[0].clusters if ranked else None))
     _rank([standings[row.pair.runner] for row in ranked], sums)
-    names = [row.pair.runner for row in ranked]
-    return SuiteBoard(
-        standings=_in_order(standings.values()),
-        cases=len(ranked[0].values("graded")) if ranked else 0,
-        sums={(names[first], names[second]): each for first, second, each in sums},
-    )
+    names, cases = [row.pair.runner for row in ranked], rates.shape[-1]
+    return _in_order(standings.values()), [(names[first], names[second], cases, each) for first, second, each in sums]
 
 
 def _case_rates(listed: Listed) -> Array:
@@ -185,36 +206,45 @@ def _in_order(standings: Any) -> list[Standing]:
     return sorted(standings, key=lambda row: (row["rank"] is None, row["rank"] or 0, row["runner"]))
 
 
-def _overall(boards: Sequence[SuiteBoard]) -> list[Standing]:
-    """Return one standing per runner over the suites that all compared runners are ranked on, equally weighted; the
-    others apart."""
+def with_overall(boards: SuiteBoards) -> pl.DataFrame:
+    """Return the standings of suites, then one per runner over the suites that all compared runners are ranked on,
+    equally weighted; the others apart."""
     by_runner: dict[str, list[Standing]] = {}
-    for standing in (standing for board in boards for standing in board.standings):
+    for standing in boards.standings.iter_rows(named=True):
         by_runner.setdefault(standing["runner"], []).append(standing)
     ranked = {
         runner: [standing["suite"] for standing in own if standing["rank"] is not None]
         for runner, own in by_runner.items()
     }
     suites, runners = common_suites(ranked)
-    rows = {runner: _overall_standing(own, suites) for runner, own in by_runner.items()}
+    rows = {runner: _overall_standing(own, set(suites)) for runner, own in by_runner.items()}
     for runner, row in rows.items():
         if runner not in runners:
             row["apart"] = missing_suites(suites, ranked[runner]) if suites else "no rank on any suite"
-    if runners:
-        chosen = [board for board in boards if board.standings[0]["suite"] in suites]
-        _rank([rows[runner] for runner in runners], list(_overall_sums(chosen, runners)))
-    return _in_order(rows.values())
+    _rank([rows[runner] for runner in runners], _overall_sums(boards.differences, suites, runners))
+    overall = pl.DataFrame(_in_order(rows.values()), schema=STANDING_COLUMNS, orient="row")
+    return pl.concat([boards.standings, overall])
 
 
-def _overall_sums(boards: Sequence[SuiteBoard], runners: Sequence[str]) -> Iterator[tuple[int, int, PairSums]]:
-    """Yield the sums of differences between runners over all suites, weighted so that every suite counts the same."""
-    size = sum(board.cases for board in boards) / len(boards)
-    for first, second in combinations(range(len(runners)), 2):
-        names = runners[first], runners[second]
-        yield first, second, added([board.sums[names].weighted(size / board.cases) for board in boards])
+def _overall_sums(
+    differences: pl.DataFrame, suites: Sequence[str], runners: Sequence[str]
+) -> list[tuple[int, int, PairSums]]:
+    """Return the sums of differences between runners over all suites, weighted so that every suite counts the same."""
+    places = {pair: place for place, pair in enumerate(combinations(range(len(runners)), 2))}
+    number = {runner: place for place, runner in enumerate(runners)}
+    among = pl.col("runner").is_in(runners) & pl.col("other_runner").is_in(runners)
+    chosen = differences.filter(pl.col("suite").is_in(suites) & among).sort("suite", maintain_order=True)
+    if chosen.is_empty():
+        return []
+    sizes = dict(chosen.select("suite", "cases").unique().iter_rows())
+    weights = sum(sizes.values()) / len(sizes) / chosen["cases"].to_numpy()
+    names = zip(chosen["runner"], chosen["other_runner"], strict=True)
+    groups = np.array([places[number[first], number[second]] for first, second in names], dtype=np.intp)
+    sums = added({name: chosen[name] for name in _SUMS}, groups, len(places), weights)
+    return [(first, second, sums[place]) for (first, second), place in places.items()]
 
 
-def _overall_standing(own: Sequence[Standing], suites: Sequence[str]) -> Standing:
+def _overall_standing(own: Sequence[Standing], suites: Collection[str]) -> Standing:
     """Return the mean over suites. The intervals take the suites as independent: the distances from each suite's value
     to the ends of its interval are added in quadrature (Zou and Donner 2008, Statistics in Medicine 27)."""
     chosen = [row for row in own if row["suite"] in suites] or list(own)

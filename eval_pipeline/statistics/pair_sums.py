@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, repeat
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,42 +50,6 @@ class PairSums:
     def mean(self) -> float | None:
         """The mean difference; None without common cases."""
         return self.total / self.shared if self.shared else None
-
-    def weighted(self, weight: float) -> PairSums:
-        """Return the sums of the differences times a weight."""
-        if weight == 1:
-            return self
-        return replace(
-            self,
-            total=self.total * weight,
-            squares=self.squares * weight * weight,
-            products=self.products * weight,
-            step=None if self.step is None else self.step * weight,
-            changes=None if self.changes is None else [change * weight for change in self.changes],
-        )
-
-    @property
-    def each_change(self) -> Sequence[float] | None:
-        """Every S that is not 0; None where they are too many."""
-        if self.step is None or self.ups + self.downs > MOST_CHANGES:
-            return self.changes
-        return [self.step] * self.ups + [-self.step] * self.downs
-
-
-def added(parts: Sequence[PairSums]) -> PairSums:
-    """Return the sums over all parts, whose clusters are disjoint."""
-    steps = {None if part.step is None else round(part.step * GRID) for part in parts if part.ups + part.downs}
-    alike = len(steps) < 2 and None not in steps
-    names = ("shared", "clusters", "ups", "downs", "total", "squares", "products", "sizes")
-    sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in names}
-    step = next((part.step for part in parts if part.ups + part.downs), 0.0) if alike else None
-    return PairSums(**sums, step=step, changes=None if alike else _all_changes(parts))
-
-
-def _all_changes(parts: Sequence[PairSums]) -> list[float] | None:
-    if sum(part.ups + part.downs for part in parts) > MOST_CHANGES:
-        return None
-    return [change for part in parts for change in part.each_change or ()]
 
 
 def pair_sums(

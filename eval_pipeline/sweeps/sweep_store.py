@@ -23,7 +23,6 @@ from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite
 from eval_pipeline.warehouse import queries, rows
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.journal import PairKey, remove_empty_journals
-from eval_pipeline.warehouse.pair_statistics import board_statistics
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.waiting import held
 
@@ -125,11 +124,11 @@ class SweepStore:
 
     def update_leaderboards(self) -> pl.DataFrame:
         """Compute all standings from the counted answers of pairs, store them as a new board, and return them."""
-        from eval_pipeline.leaderboards.standings import rank  # noqa: PLC0415 — imports numpy, which most commands do not need
+        from eval_pipeline.sweeps.boards import current_standings  # noqa: PLC0415 — imports numpy, which most commands do not need
 
         with self.warehouse.transaction():
             now = self._now()
-            standings = rank(board_statistics(self.warehouse), self.coverage_floor).with_columns(
+            standings = current_standings(self.warehouse, self.coverage_floor).with_columns(
                 board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None))
             )
             queries.clear_unranked(self.warehouse)

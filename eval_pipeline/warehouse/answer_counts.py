@@ -94,8 +94,22 @@ REFUSED = (BUDGET_EXCEEDED.id, STOPPED.id)
 """Failure classes of plans whose target was never called: they are still to be carried out."""
 
 
+_TEXTS = ("cases", "clusters", "decision_keys")
+_DERIVED = ("plans", "case_count", "texts_id", "counts_id")
+_COUNTED = [name for name in BY_NAME["pair_statistics"].column_names if name not in ("statistics_id", *_DERIVED)]
+DERIVED = {
+    "plans": "(list_sum(planned) + broken)::BIGINT",
+    "case_count": "len(cases)::BIGINT",
+    "texts_id": f"md5(row({', '.join(_TEXTS)})::VARCHAR)",
+    "counts_id": f"md5(row({', '.join(_COUNTED)})::VARCHAR)",
+}
+"""Columns that follow from the other ones, so that a board reads no list of a pair that did not change."""
+
+
 def insert_statement() -> str:
     """Return the statement that counts and stores what `planned_pairs` and `planned_cases` list."""
-    columns = ", ".join(f'"{name}"' for name in BY_NAME["pair_statistics"].column_names)
+    names = BY_NAME["pair_statistics"].column_names
+    columns = ", ".join(f'"{name}"' for name in names)
+    chosen = ", ".join(f"{DERIVED[name]} AS {name}" if name in DERIVED else f'"{name}"' for name in names)
     query = STATISTICS.format(refused=f"{REFUSED}")
-    return f"INSERT INTO pair_statistics SELECT {columns} FROM ({query})"
+    return f"INSERT INTO pair_statistics ({columns}) SELECT {chosen} FROM ({query})"

@@ -213,6 +213,8 @@ def _delete_runners(connection: Connection, names: list[str]) -> dict[str, int]:
     counts = _delete_named(connection, "runner", names)
     where = "list_contains($names, baseline) OR list_contains($names, candidate)"
     counts["comparisons"] = _delete(connection, "comparisons", where, {"names": names})
+    other = "list_contains($names, other_runner)"
+    counts["runner_differences"] += _delete(connection, "runner_differences", other, {"names": names})
     _forget_requested(connection, "runners", names)
     return counts
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import duckdb
 
 from eval_pipeline.errors import WarehouseError
+from eval_pipeline.warehouse.answer_counts import DERIVED
 from eval_pipeline.warehouse.counted_again import COUNT_STORED
 from eval_pipeline.warehouse.schema import (
     comment_statements,
@@ -81,7 +82,8 @@ _ADDED_IN_6: Mapping[str, Mapping[str, str]] = {"suites": {"category": "VARCHAR"
 _UNRANKED_IN_7 = """INSERT INTO unranked_pairs
     SELECT suite, runner, false FROM verdicts EXCEPT SELECT suite, runner, false FROM unranked_pairs"""
 _OF_13 = ("evaluator_specs", "verdict_changes")
-_LATER_TABLES = ("member_scores", "unranked_pairs", "pair_statistics", "retired_pairs", *_OF_13)
+_OF_15 = ("runner_differences",)
+_LATER_TABLES = ("member_scores", "unranked_pairs", "pair_statistics", "retired_pairs", *_OF_13, *_OF_15)
 _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
     "sweep_pairs": {"statistics_id": "VARCHAR"},
     "target_executions": {"retry_of": "VARCHAR"},
@@ -107,6 +109,11 @@ IN_UTC = "SET TimeZone = 'UTC'"
 """Times without a zone, which older versions stored and frames have, are UTC."""
 _ADDED_IN_9: Mapping[str, Mapping[str, str]] = {"session_reports": {"reported_times": "JSON"}}
 _ADDED_IN_14: Mapping[str, Mapping[str, str]] = {"session_reports": {"ended_by": "VARCHAR"}}
+_ADDED_IN_15: Mapping[str, Mapping[str, str]] = {
+    "pair_statistics": {"plans": "BIGINT", "case_count": "BIGINT", "texts_id": "VARCHAR", "counts_id": "VARCHAR"},
+    "leaderboards": {"board_key": "VARCHAR"},
+}
+_DERIVED_IN_15 = f"UPDATE pair_statistics SET {', '.join(f'{name} = {value}' for name, value in DERIVED.items())}"
 _TEXTS_IN_9 = (
     """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
        WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
@@ -127,7 +134,7 @@ def _zoned() -> Iterator[str]:
 
 
 _TEXTS = {("session_reports", "started_at"), ("session_reports", "ended_at")}
-_TABLES_OF_9 = [table for table in BY_NAME.values() if table.name not in ("retired_pairs", *_OF_13)]
+_TABLES_OF_9 = [table for table in BY_NAME.values() if table.name not in ("retired_pairs", *_OF_13, *_OF_15)]
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in _LATER_TABLES]
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
@@ -160,6 +167,11 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
     ),
     Migration(14, "what ended conversations, their turns by speaker", tuple(_added(_ADDED_IN_14))),
+    Migration(
+        15,
+        "what boards of suites were computed from",
+        (*_added(_ADDED_IN_15), *table_statements([BY_NAME["runner_differences"]]), _DERIVED_IN_15),
+    ),
 )
 
 

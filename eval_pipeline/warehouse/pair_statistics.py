@@ -7,11 +7,9 @@ on it. An answer counts when its verdict was decided by the evaluators, graders 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
-
-import polars as pl
 
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.warehouse.answer_counts import insert_statement
@@ -139,52 +137,3 @@ def unchanged_statistics(warehouse: Warehouse, pairs: Sequence[PlannedPair]) -> 
         for suite, runner, id_, plan in frame.iter_rows()
         if planned[PairKey(suite, runner)] == plan
     }
-
-
-_CHOSEN = """
-    WITH stored AS (
-        SELECT c.suite, c.runner, c.statistics_id, c.sweep_id, c.finished_at, s.complete, s.missing,
-               (list_sum(s.planned) + s.broken)::BIGINT AS plans, len(s.cases)::BIGINT AS size,
-               row_number() OVER (PARTITION BY c.suite, c.runner ORDER BY c.finished_at DESC, c.sweep_id DESC) AS age
-        FROM sweep_pairs c JOIN pair_statistics s USING (statistics_id)
-        SEMI JOIN current_pairs p ON p.suite = c.suite AND p.runner = c.runner),
-    newest AS (SELECT suite, runner, missing, plans FROM stored WHERE age = 1 AND NOT complete),
-    chosen AS (
-        SELECT * FROM stored
-        QUALIFY row_number() OVER (PARTITION BY suite, runner ORDER BY complete DESC, age) = 1)
-    SELECT c.statistics_id, c.suite, c.sweep_id, c.finished_at, c.size,
-           CASE WHEN c.complete THEN n.plans - n.missing END AS later_carried_out,
-           CASE WHEN c.complete THEN n.plans END AS later_plans
-    FROM chosen c LEFT JOIN newest n ON n.suite = c.suite AND n.runner = c.runner
-    ORDER BY c.suite, c.runner"""
-_TEXTS = ("cases", "clusters", "decision_keys")
-_HASHES = ", ".join(f"hash({name})::VARCHAR AS {name}_hash" for name in _TEXTS)
-_COUNTS = f"""
-    SELECT * EXCLUDE (score_squares, {", ".join(_TEXTS)}), {_HASHES} FROM pair_statistics
-    WHERE statistics_id IN (SELECT unnest($1::VARCHAR[]))"""
-_LISTS = f"""
-    SELECT statistics_id, {", ".join(_TEXTS)} FROM pair_statistics
-    WHERE statistics_id IN (SELECT unnest($1::VARCHAR[]))"""
-_CASES_AT_ONCE = 400_000
-
-
-def board_statistics(warehouse: Warehouse) -> Iterator[pl.DataFrame]:
-    """Yield what a board is made of, some suites at a time: one row per pair, of its newest sweep that left nothing to
-    carry out, else of its newest; `later_carried_out` of `later_plans` are what an unfinished later one reached.
-
-    Most pairs of a suite have the same cases: lists of texts are in one row only, the others have null; `cases_hash`
-    and so on tell which are equal.
-    """
-    for chosen in _some_suites(warehouse.frame(_CHOSEN)):
-        counts = warehouse.frame(_COUNTS, [chosen["statistics_id"].to_list()])
-        first = pl.any_horizontal(pl.struct("suite", f"{name}_hash").is_first_distinct() for name in _TEXTS)
-        texts = warehouse.frame(_LISTS, [counts.filter(first)["statistics_id"].to_list()])
-        yield chosen.drop("suite", "size").join(counts, on="statistics_id").join(texts, on="statistics_id", how="left")
-
-
-def _some_suites(chosen: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the rows of as many suites as have few cases together."""
-    sizes = chosen.group_by("suite", maintain_order=True).agg(pl.col("size").sum())
-    group = (pl.col("size").cum_sum() // _CASES_AT_ONCE).alias("group")
-    for part in chosen.join(sizes.with_columns(group).drop("size"), on="suite", how="left").partition_by("group"):
-        yield part.drop("group")

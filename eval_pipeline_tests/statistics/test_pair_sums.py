@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from eval_pipeline.statistics.pair_sums import PairSums, added, p_values, pair_sums, sign_p_values
+from eval_pipeline.statistics.pair_sums import PairSums, p_values, pair_sums, sign_p_values
 from eval_pipeline.statistics.paired_tests import signs
 from eval_pipeline.statistics.ranks import pair_tests
 from eval_pipeline.statistics.sign_flips import sign_flip_test
 from eval_pipeline.statistics.summaries import mean
+from eval_pipeline.statistics.sums_over_suites import added
 
 Sides = list[list[float | None]]
 LEVELS = {"pass-or-fail": (0.0, 1.0), "repetitions": (0.0, 1 / 3, 0.5, 2 / 3, 1.0), "one-value": (1.0,)}
@@ -64,10 +66,11 @@ def test_the_sums_of_suites_give_the_test_over_all_of_them(levels: Sequence[floa
     joined = [[value for suite in suites for value in suite[side]] for side in range(4)]
     together = pair_tests(joined, None, [weights[place] for place, size in enumerate(sizes) for _ in range(size)])
 
-    parts = zip(*(pair_sums(suite) for suite in suites), strict=True)
-    sums: list[PairSums] = [
-        added([each.weighted(weight) for (*_, each), weight in zip(part, weights, strict=True)]) for part in parts
-    ]
+    parts = [(group, weight, sums) for suite, weight in zip(suites, weights, strict=True)
+             for group, (*_, sums) in enumerate(pair_sums(suite))]  # fmt: skip
+    columns = {field.name: [getattr(each, field.name) for *_, each in parts] for field in fields(PairSums)}
+    groups = np.array([group for group, *_ in parts])
+    sums = added(columns, groups, max(groups) + 1, np.array([weight for _, weight, _ in parts]))
 
     assert p_values(sums) == pytest.approx([test.p_value for test in together], rel=1e-9)
     assert [each.mean for each in sums] == pytest.approx([test.difference for test in together], abs=1e-12)

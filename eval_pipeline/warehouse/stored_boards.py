@@ -1,0 +1,127 @@
+"""What boards are made of: the pairs that are on them, their counts by case, and boards of suites that are stored.
+
+The board of a suite is computed again only when something that it is made of changed: its `board_key` is the identity
+of all of that. The newest board has its standings, `runner_differences` the sums that the overall board needs of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+import polars as pl
+
+from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.leaderboards.standings import DIFFERENCE_COLUMNS, STANDING_COLUMNS, SuiteBoards
+from eval_pipeline.warehouse.store import Warehouse
+from eval_pipeline.warehouse.tables import BY_NAME
+
+_CHOSEN = """
+    WITH stored AS (
+        SELECT c.suite, c.runner, c.statistics_id, c.sweep_id, c.finished_at, s.complete, s.missing, s.plans,
+               s.case_count, s.suite_revision, s.texts_id, s.counts_id,
+               row_number() OVER (PARTITION BY c.suite, c.runner ORDER BY c.finished_at DESC, c.sweep_id DESC) AS age
+        FROM sweep_pairs c JOIN pair_statistics s USING (statistics_id)
+        SEMI JOIN current_pairs p ON p.suite = c.suite AND p.runner = c.runner),
+    newest AS (SELECT suite, runner, missing, plans FROM stored WHERE age = 1 AND NOT complete),
+    chosen AS (
+        SELECT * FROM stored
+        QUALIFY row_number() OVER (PARTITION BY suite, runner ORDER BY complete DESC, age) = 1)
+    SELECT c.suite, c.runner, c.statistics_id, c.sweep_id, c.finished_at, c.complete, c.case_count, c.suite_revision,
+           c.texts_id, c.counts_id,
+           CASE WHEN c.complete THEN n.plans - n.missing END AS later_carried_out,
+           CASE WHEN c.complete THEN n.plans END AS later_plans
+    FROM chosen c LEFT JOIN newest n ON n.suite = c.suite AND n.runner = c.runner
+    ORDER BY c.suite, c.runner"""
+_TEXTS = ("cases", "clusters", "decision_keys")
+_UNREAD = ("score_squares", "plans", "case_count", "counts_id")
+_OF_IDS = "WHERE statistics_id IN (SELECT unnest($1::VARCHAR[]))"
+_COUNTS = f"SELECT * EXCLUDE ({', '.join((*_UNREAD, *_TEXTS))}) FROM pair_statistics {_OF_IDS}"
+_LISTS = f"SELECT statistics_id, {', '.join(_TEXTS)} FROM pair_statistics {_OF_IDS}"
+_CASES_AT_ONCE = 100_000
+_KEYS = "(SELECT unnest($1::VARCHAR[]) AS suite, unnest($2::VARCHAR[]) AS board_key)"
+_STANDINGS = f"""
+    SELECT * FROM leaderboards SEMI JOIN {_KEYS} USING (suite, board_key)
+    WHERE scope = 'suite' AND board_id = (SELECT max(board_id) FROM leaderboards)"""
+_DIFFERENCES = f"SELECT * FROM runner_differences SEMI JOIN {_KEYS} USING (suite, board_key)"
+_OF_NOW = ("statistics_id", "sweep_id")
+"""What a stored standing gets from the newest sweep that left its numbers as they are."""
+
+
+def chosen_pairs(warehouse: Warehouse) -> pl.DataFrame:
+    """Return the pairs that boards are made of, sorted by suite and runner: each by its newest sweep that left nothing
+    to carry out, else by its newest. `later_carried_out` of `later_plans` are what an unfinished later one reached."""
+    return warehouse.frame(_CHOSEN)
+
+
+def board_keys(chosen: pl.DataFrame, *rules: Any) -> dict[str, str]:
+    """Return the identity of all that the board of each suite is computed from; `rules` are those by which it is."""
+    rows = chosen.sort("suite", "runner").iter_rows(named=True)
+    return {suite: _board_key(list(pairs), rules) for suite, pairs in groupby(rows, lambda row: str(row["suite"]))}
+
+
+def _board_key(pairs: list[dict[str, Any]], rules: Collection[Any]) -> str:
+    """The times of pairs only decide which of them sets the cases and the evaluators of the board, by their order."""
+    complete = [pair for pair in pairs if pair["complete"]]
+    alike = len({(pair["suite_revision"], pair["texts_id"]) for pair in complete}) < 2
+    order = [] if alike else sorted(complete, key=lambda pair: (pair["finished_at"], pair["runner"]))
+    names = ("runner", "counts_id", "texts_id", "later_carried_out", "later_plans")
+    made_of = [[pair[name] for name in names] for pair in pairs]
+    return fingerprint([list(rules), made_of, [pair["runner"] for pair in order]])[:32]
+
+
+def counted_pairs(warehouse: Warehouse, chosen: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the counts of chosen pairs, some suites at a time: one row per pair.
+
+    Most pairs of a suite have the same cases: lists of texts are in one row of each `texts_id` of a suite only, the
+    others have null.
+    """
+    for part in _some_suites(chosen):
+        counts = warehouse.frame(_COUNTS, [part["statistics_id"].to_list()])
+        first = pl.struct("suite", "texts_id").is_first_distinct()
+        texts = warehouse.frame(_LISTS, [counts.filter(first)["statistics_id"].to_list()])
+        known = part.drop("case_count", "counts_id", *(set(part.columns) & set(counts.columns) - {"statistics_id"}))
+        yield known.join(counts, on="statistics_id").join(texts, on="statistics_id", how="left")
+
+
+def _some_suites(chosen: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the rows of as many suites as have few cases together."""
+    sizes = chosen.group_by("suite", maintain_order=True).agg(pl.col("case_count").sum())
+    group = (pl.col("case_count").cum_sum() // _CASES_AT_ONCE).alias("group")
+    numbered = sizes.select("suite", group)
+    for part in chosen.join(numbered, on="suite", how="left", maintain_order="left").partition_by("group"):
+        yield part.drop("group")
+
+
+def stored_boards(warehouse: Warehouse, chosen: pl.DataFrame, keys: Mapping[str, str]) -> SuiteBoards:
+    """Return the boards of suites that the newest board has with these keys; the other suites are left out."""
+    values = [list(keys), list(keys.values())]
+    standings, differences = warehouse.frame(_STANDINGS, values), warehouse.frame(_DIFFERENCES, values)
+    ranked = standings.group_by("suite").agg(pl.col("rank").is_not_null().sum().cast(pl.Int64).alias("n"))
+    counts = ranked.join(differences.group_by("suite").agg(pl.len().alias("sums")), on="suite", how="left")
+    whole = counts.filter(pl.col("n") * (pl.col("n") - 1) // 2 == pl.col("sums").fill_null(0)).select("suite")
+    of_now = standings.drop(_OF_NOW).join(chosen.select("suite", "runner", *_OF_NOW), on=["suite", "runner"])
+    rows = of_now.join(whole, on="suite", how="semi").sort("suite", "rank", "runner", nulls_last=True)
+    return SuiteBoards(
+        _typed(rows, STANDING_COLUMNS),
+        _typed(differences.join(whole, on="suite", how="semi"), DIFFERENCE_COLUMNS),
+    )
+
+
+def _typed(frame: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFrame:
+    return frame.select(pl.col(name).cast(type_) for name, type_ in schema.items())
+
+
+def store_differences(warehouse: Warehouse, fresh: pl.DataFrame, keys: Mapping[str, str]) -> None:
+    """Store the sums of differences of boards that were computed anew; `keys` are those of all suites on the board."""
+    with warehouse.transaction() as connection:
+        connection.execute(
+            f"DELETE FROM runner_differences WHERE (suite, board_key) NOT IN {_KEYS}",
+            [list(keys), list(keys.values())],
+        )
+        columns = BY_NAME["runner_differences"].column_names
+        rows = fresh.with_columns(board_key=pl.col("suite").replace_strict(keys, return_dtype=pl.String))
+        for suite in rows["suite"].unique(maintain_order=True):
+            of_suite = rows.filter(pl.col("suite") == suite).select(columns)
+            warehouse.replace("runner_differences", of_suite, {"suite": suite})

@@ -1,0 +1,104 @@
+"""Suites that did not change are on a new board as they were on the one before, and are not ranked again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import polars as pl
+import pytest
+
+from eval_pipeline.leaderboards.standings import suite_boards
+from eval_pipeline.sweeps.deletion import delete_stored
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, make_project
+
+Ranked = list[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ProjectFolder:
+    project = make_project(tmp_path / "project")
+    project.write_runners(a_runner_entry("x"), a_runner_entry("y"))
+    for suite in ("more", "sums"):
+        project.write_suite(a_test("a"), a_test("b"), name=suite)
+        for runner in ("x", "y"):
+            project.sweep(suite, runner)
+    return project
+
+
+@pytest.fixture
+def ranked() -> Iterator[Ranked]:
+    """The suites that are ranked from their counts."""
+    suites: Ranked = []
+
+    def noted(frames: Iterator[pl.DataFrame], floor: float) -> object:
+        listed = list(frames)
+        suites.extend(suite for frame in listed for suite in frame["suite"].unique().sort())
+        return suite_boards(listed, floor)
+
+    with patch("eval_pipeline.sweeps.boards.suite_boards", noted):
+        yield suites
+
+
+def new_board(folder: ProjectFolder) -> pl.DataFrame:
+    return folder.session().store.update_leaderboards()
+
+
+def test_only_suites_with_new_answers_are_ranked_again(folder: ProjectFolder, ranked: Ranked) -> None:
+    first = new_board(folder)
+    folder.write_answers(a="nothing")
+    folder.sweep("sums", "x", refresh="all")
+
+    second = new_board(folder)
+
+    assert ranked == ["more", "sums", "sums"]
+    rates = [board.select("suite", "runner", "pass_rate").rows_by_key(["suite", "runner"]) for board in (first, second)]
+    assert rates[0]["more", "x"] == rates[1]["more", "x"] == [(1.0,)]
+    assert (rates[0]["(all)", "x"], rates[1]["(all)", "x"]) == ([(1.0,)], [(0.75,)])
+
+
+def test_a_run_that_changes_nothing_ranks_nothing_and_names_the_new_sweep(
+    folder: ProjectFolder, ranked: Ranked
+) -> None:
+    first = new_board(folder)
+    folder.sweep("sums", "x")
+
+    second = new_board(folder)
+
+    assert ranked == ["more", "sums"]
+    without = pl.exclude("board_id", "computed_at", "sweep_id", "statistics_id")
+    assert first.select(without).equals(second.select(without))
+    sweeps = [board.filter(suite="sums", runner="x")["sweep_id"].item() for board in (first, second)]
+    assert sweeps[0] < sweeps[1]
+
+
+@pytest.mark.parametrize("lost", ["runner_differences", "leaderboards"])
+def test_a_suite_whose_stored_parts_are_not_all_there_is_ranked_again(
+    folder: ProjectFolder, ranked: Ranked, lost: str
+) -> None:
+    first = new_board(folder)
+    with folder.session().warehouse.transaction() as connection:
+        connection.execute(f"DELETE FROM {lost} WHERE suite = 'sums'")
+
+    second = new_board(folder)
+
+    assert ranked == ["more", "sums", "sums"]
+    assert first.drop("board_id", "computed_at").equals(second.drop("board_id", "computed_at"))
+
+
+def test_other_rules_rank_everything_again(folder: ProjectFolder, ranked: Ranked) -> None:
+    new_board(folder)
+
+    with patch("eval_pipeline.sweeps.boards.rules_revision", lambda: "another version"):
+        new_board(folder)
+
+    assert ranked == ["more", "sums"] * 2
+
+
+def test_nothing_of_a_deleted_runner_stays_among_the_differences(folder: ProjectFolder) -> None:
+    new_board(folder)
+
+    delete_stored(folder.session().store, "runner", ["y"], dry_run=False)
+
+    assert folder.ask("SELECT count(*) FROM runner_differences") == [(0,)]
