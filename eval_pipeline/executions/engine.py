@@ -34,7 +34,8 @@ from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.limits import AdaptiveLimit
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, RawExecution, Runner, TargetFailure
 from eval_pipeline.failures import ADAPTER, STOPPED, TIMEOUT
-from eval_pipeline.parsing.redaction import redact, redact_files
+from eval_pipeline.parsing.redacted_files import redact_files
+from eval_pipeline.parsing.redaction import redact
 
 _LOG = logging.getLogger(__name__)
 STARTED_PER_SLOT = 4

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from eval_pipeline.executions.model import Attempt, Execution, RawExecution, WorkspaceTrace
-from eval_pipeline.parsing.redaction import KNOWN, Redactor, redact_files
+from eval_pipeline.parsing.redacted_files import redact_files
+from eval_pipeline.parsing.redaction import KNOWN, Redactor
 
 
 def without_secrets(execution: Execution, secrets: Sequence[str], own_files: Callable[[], Path]) -> Execution:

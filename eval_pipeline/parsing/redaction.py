@@ -9,12 +9,9 @@ replacing it would change answers. Contents that are compressed or encrypted are
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -26,10 +23,6 @@ from eval_pipeline.parsing.secret_names import SHORTEST_SECRET, SecretRules, is_
 REDACTED = "***"
 SHORTEST_PIECE = 8
 """The least characters of a secret that are replaced where a text was cut."""
-
-
-GIT_OBJECTS = "/.git/objects/"
-GIT_BINARY = frozenset({"index"})
 
 
 class Redactor:
@@ -206,47 +199,3 @@ def redact_text(text: str, secrets: Sequence[str] = (), *, cut: bool = False) ->
 def redact_line(line: bytes) -> bytes:
     """Return a line of JSON with every known secret replaced."""
     return KNOWN.redactor().line(line)
-
-
-def redact_files(folder: Path, secrets: Sequence[str] = (), *, cut: bool = False) -> None:
-    """Replace every secret in the names and contents of the files below a folder; with `cut` also half a one at the end
-    of a file. Git's own binary files are left as they are: they hold checksums, and contents compressed."""
-    redactor = KNOWN.redactor(secrets)
-    if not redactor:
-        return
-    for parent, folders, names in os.walk(folder, topdown=False):
-        if GIT_OBJECTS in f"{parent}/":
-            continue
-        for name in (*names, *folders):
-            path = Path(parent, name)
-            if name not in GIT_BINARY and path.is_file() and not path.is_symlink():
-                _redact_file(path, redactor, cut)
-            _rename(path, redactor)
-
-
-def _redact_file(path: Path, redactor: Redactor, cut: bool) -> None:
-    content = path.read_bytes()
-    without = redactor.content(content)
-    if cut:
-        without = redactor.without_cut_end(without)
-    if without != content:
-        _overwrite(path, without)
-
-
-def _overwrite(path: Path, content: bytes) -> None:
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if not mode & stat.S_IWUSR:
-        path.chmod(mode | stat.S_IWUSR)
-    path.write_bytes(content)
-    path.chmod(mode)
-
-
-def _rename(path: Path, redactor: Redactor) -> None:
-    name = redactor.text(path.name)
-    if name == path.name:
-        return
-    number, free = 1, path.with_name(name)
-    while free.exists() or free.is_symlink():
-        number += 1
-        free = path.with_name(f"{name}-{number}")
-    path.rename(free)

@@ -14,7 +14,8 @@ import pytest
 
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.parsing.public_settings import redacted, secrets_in
-from eval_pipeline.parsing.redaction import KNOWN, Redactor, redact_files
+from eval_pipeline.parsing.redacted_files import redact_files
+from eval_pipeline.parsing.redaction import KNOWN, Redactor
 from eval_pipeline.parsing.secret_names import SecretRules, is_random, is_secret, secret_variables
 
 RANDOM = "q8Zr2LmX0vTb4NcKw7Yd1HsJ"

@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 
 from eval_pipeline.executions.removal import remove
 from eval_pipeline.executions.session_folders import claim_folder, release_folder, remove_abandoned
-from eval_pipeline.parsing.redaction import redact_files
+from eval_pipeline.parsing.redacted_files import redact_files
 
 POOL = ".pool"  # no name of a sweep or a workspace begins with a dot
 _OWNER = ".owner"
