@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from eval_pipeline.agents.agent_cli import AGENTS, AgentCli, LaunchRequest
 from eval_pipeline.agents.session_environment import SessionEnvironment
-from eval_pipeline.agents.session_store import find_log, first_value
+from eval_pipeline.agents.session_store import HEAD_BYTES, find_log, first_value
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
@@ -25,6 +25,7 @@ from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import OUTPUT_LIMIT
 from eval_pipeline.parsing.tables import COUNT, FLAG, LIST, POSITIVE, TEXT, TEXT_LIST, Field, FieldTable, either, one_of
 from eval_pipeline.reports.jsonl_records import read_records
+from eval_pipeline.reports.record_files import read_ends
 
 HOMES = ("isolated", "user")
 _LIMITS = ("max_turns", "max_budget_usd")
@@ -121,7 +122,7 @@ class Agent:
 
     def _kept_log(self, raw: RawExecution, call: Call, begin: float) -> Path | None:
         """Copy the session's log beside the output, because the CLI may append to the original."""
-        printed = raw.files["stdout"].read_text("utf-8", "replace") if "stdout" in raw.files else ""
+        printed = read_ends(raw.files["stdout"], 2 * HEAD_BYTES) if "stdout" in raw.files else ""
         session_id = first_value(read_records(printed).rows, self._cli.printed_session_id)
         environment = {**(call.environment or {}), **self._env}
         home, cwd = Path(environment.get("HOME") or Path.home()), call.workspace or self._cwd
@@ -132,7 +133,7 @@ class Agent:
             problem = f"the session's log exceeds the limit of {self._max_bytes / 1e6:g} MB (max_output_mb)"
             raise TargetFailure(OUTPUT_LIMIT, problem, raw=raw)
         copy = call.folder / "session"
-        copy.write_text(self._cli.sessions.read(log), "utf-8")
+        self._cli.sessions.copy(log, copy)
         return copy
 
 

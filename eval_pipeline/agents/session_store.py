@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -79,6 +80,9 @@ class SessionStore(Protocol):
     def read(self, log: SessionLog, *, head: bool = False) -> str:
         """Return a log as text, or the beginning that an overview needs. Raises OSError."""
 
+    def copy(self, log: SessionLog, path: Path) -> None:
+        """Write a log to a file of ours. Raises OSError."""
+
     def facts(self, content: str) -> SessionFacts:
         """Return the facts of a session by the text of its log."""
 
@@ -125,6 +129,9 @@ class JsonlSessions:
         if head and len(content) == HEAD_BYTES:
             content = content.rpartition(b"\n")[0] or content
         return content.decode("utf-8", "replace")
+
+    def copy(self, log: SessionLog, path: Path) -> None:
+        shutil.copyfile(log.path, path)
 
     def facts(self, content: str) -> SessionFacts:
         rows = read_records(content).rows

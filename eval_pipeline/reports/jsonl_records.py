@@ -21,7 +21,7 @@ JsonMap = Mapping[str, Any]
 
 _LARGEST = 2**53  # the largest range in which a JSON number is an exact integer
 _MANY_BRACKETS = 200
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _MEDIA = frozenset({"image", "document", "audio", "file", "input_image", "input_file", "input_audio"})
 
 
@@ -40,10 +40,15 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The objects of a text in order, and the number of lines that could not be parsed."""
+    """The objects of a text in order, and the number of lines that could not be parsed.
+
+    Of a large file (`record_files.py`) also how many lines are left out, and the first of them.
+    """
 
     rows: tuple[Record, ...] = ()
     unparsed_lines: int = 0
+    left_out: int = 0
+    gap: int | None = None
 
 
 def read_records(source: str | None) -> Records:
@@ -54,13 +59,14 @@ def read_records(source: str | None) -> Records:
         line = line.strip("\ufeff \t\r")
         if not line:
             continue
-        objects = list(_objects(line))
+        objects = list(objects_of(line))
         unparsed += not objects
         rows.extend(Record(number, value) for value in objects)
     return Records(tuple(rows), unparsed)
 
 
-def _objects(line: str) -> Iterator[JsonMap]:
+def objects_of(line: str | bytes) -> Iterator[JsonMap]:
+    """Yield the JSON objects of a line: one, or those in a list; none where it cannot be parsed."""
     try:
         value = parse_json(line)
     except (ValueError, RecursionError):
@@ -68,18 +74,33 @@ def _objects(line: str) -> Iterator[JsonMap]:
     yield from (item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict))
 
 
-def parse_json(line: str) -> Any:
-    """Return one JSON value that can be serialized again. Raises ValueError or RecursionError.
+def parse_json(line: str | bytes) -> Any:
+    """Return one JSON value that can be serialized again; bytes that are no UTF-8 become U+FFFD. Raises ValueError or
+    RecursionError.
 
     Half a surrogate pair, which JavaScript prints when it cuts a text, becomes U+FFFD; deep nesting is refused.
     """
-    if _SURROGATE.search(line):
-        value = orjson.loads(to_json(json.loads(line, parse_constant=_refuse)))
+    content = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
+    if b"\\u" in content and _SURROGATE.search(content):
+        value = orjson.loads(to_json(json.loads(_decoded(content), parse_constant=_refuse)))
     else:
-        value = orjson.loads(line)
-    if line.count("[") + line.count("{") > _MANY_BRACKETS:
+        value = _loaded(content)
+    if content.count(b"[") + content.count(b"{") > _MANY_BRACKETS:
         orjson.dumps(value)
     return value
+
+
+def _loaded(content: bytes) -> Any:
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        if content.isascii():
+            raise
+        return orjson.loads(_decoded(content))
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
 
 
 def _refuse(name: str) -> None:

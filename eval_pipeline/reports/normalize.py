@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -15,12 +15,16 @@ from eval_pipeline.failures import NORMALIZATION, OUTPUT_LIMIT
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.llm.reading import amount
 from eval_pipeline.plugins import Registry
-from eval_pipeline.reports.model import SessionReport, ToolCallEvent, TurnStart, Usage
+from eval_pipeline.reports.jsonl_records import Records, read_records
+from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, TurnStart, Usage
+from eval_pipeline.reports.recent_reports import recall
+from eval_pipeline.reports.record_files import read_document, read_ends, read_record_file
 from eval_pipeline.reports.tool_kinds import TOOL_KINDS, kind_in_format
 from eval_pipeline.suites.model import Case
 
 Known = TypeVar("Known")
 _MILLION = 1_000_000
+_MOST_TEXT = 8_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +35,35 @@ class RawSession:
     raw: RawExecution
     case: Case
     cwd: Path | None = None
+    left_out: dict[str, Records] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def text(self, role: str) -> str | None:
         """Return the text of a raw file (UTF-8, invalid bytes as U+FFFD), else the payload entry `role`, else None."""
+        return self._text(role, lambda path: path.read_bytes().decode("utf-8", "replace"))
+
+    def ends(self, role: str, most_bytes: int = _MOST_TEXT) -> str | None:
+        """Return the same text; the beginning and the end of one that is larger than `most_bytes`."""
+        return self._text(role, lambda path: read_ends(path, most_bytes))
+
+    def document(self, role: str) -> str | None:
+        """Return the same text, which is JSON; texts in a large one are cut."""
+        return self._text(role, read_document)
+
+    def records(self, role: str, essential: Collection[str] = ()) -> Records:
+        """Return the records of the same text, which is JSONL; a large file is read in part (`record_files.py`).
+
+        Records of the types `essential` are never left out.
+        """
+        if role not in self.raw.files:
+            return read_records(self.text(role))
+        records = read_record_file(self.raw.files[role], essential)
+        if records.left_out:
+            self.left_out[role] = records
+        return records
+
+    def _text(self, role: str, read: Callable[[Path], str]) -> str | None:
         if role in self.raw.files:
-            return self.raw.files[role].read_bytes().decode("utf-8", "replace")
+            return read(self.raw.files[role])
         inline = self.raw.payload.get(role)
         return inline if isinstance(inline, str) else None
 
@@ -146,6 +174,9 @@ def _read(execution: Execution, case: Case) -> SessionReport:
     if execution.raw is None or execution.failure_class == OUTPUT_LIMIT.id:  # a cut output is kept, and not read
         return SessionReport(execution_id=execution.execution_id)
     material = RawSession(execution_id=execution.execution_id, raw=execution.raw, case=case)
+    known = recall(execution.raw)
+    if known is not None:
+        return replace(known, execution_id=execution.execution_id)
     try:
         return normalize_raw(material)
     except Exception as error:  # noqa: BLE001 — the one boundary to normalizers: what they cannot read becomes a report
@@ -156,7 +187,18 @@ def _read(execution: Execution, case: Case) -> SessionReport:
 def normalize_raw(material: RawSession) -> SessionReport:
     """Return the report of a raw execution by the normalizer of its format, with the kinds of its tools."""
     report = NORMALIZERS.get(material.raw.format)().normalize(material)
+    for role, records in material.left_out.items():
+        report = _with_gap(report, role, records)
     return _with_tool_kinds(report, material.raw.format) if report.tool_calls else report
+
+
+def _with_gap(report: SessionReport, role: str, records: Records) -> SessionReport:
+    """Return the report with a note where records are left out."""
+    gap = records.gap or 0
+    note = f"{records.left_out:,} lines of {role} from line {gap:,} on are left out here; the stored file has them"
+    before = next((at for at, event in enumerate(report.events) if (event.line or 0) >= gap), len(report.events))
+    event = MessageEvent(role="system", text=note, injected=True, line=gap)
+    return replace(report, events=(*report.events[:before], event, *report.events[before:]))
 
 
 def _with_tool_kinds(report: SessionReport, format_: str) -> SessionReport:

@@ -13,6 +13,7 @@ from eval_pipeline.failures import (
     failure_class,
 )
 from eval_pipeline.reports.normalize import RawSession, normalize_raw
+from eval_pipeline.reports.recent_reports import remember
 from eval_pipeline.reports.tool_kinds import TOOL_KINDS
 
 _RETRIED = (RATE_LIMITED, SERVER_ERROR, CONNECTION)
@@ -34,6 +35,7 @@ def session_end(plan: Plan, raw: RawExecution) -> TargetFailure | None:
         report = normalize_raw(RawSession(execution_id="", raw=raw, case=plan.case))
     except Exception:  # noqa: BLE001 — a report that cannot be read does not tell how the session ended
         return None
+    remember(raw, report)
     if report.failure_class in (None, TARGET_CRASH.id):
         return None
     failure = failure_class(report.failure_class)

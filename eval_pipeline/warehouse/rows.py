@@ -249,7 +249,7 @@ def report_row(
     )
 
 
-_LONG_TEXT = 1_000_000
+_LONG_TEXT = 4_000
 _EVENT_TEXT = ("text", "command", "path", "output", "skill", "message")
 
 

@@ -34,14 +34,14 @@ class AiderNormalizer:
     version = "1"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        printed = material.text("stdout") or ""
+        printed = material.ends("stdout") or ""
         version, model, begin = _VERSION.search(printed), _MODEL.search(printed), _BEGIN.search(printed)
         said = printed[begin.end() :] if begin is not None else ""
         *answers, rest = _TOKENS.split(said)
         folder = str(material.cwd) if material.cwd is not None else None
         session = ReadSession(
             entries=tuple(_entries(said, answers, folder)),
-            ending=_ending(answers, rest, printed=bool(said.strip()), stderr=material.text("stderr")),
+            ending=_ending(answers, rest, printed=bool(said.strip()), stderr=material.ends("stderr")),
             agent_version=version[1] if version is not None else None,
             model=model[1] if model is not None else None,
             model_calls=len(answers),

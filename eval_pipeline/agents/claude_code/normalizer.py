@@ -15,9 +15,12 @@ from eval_pipeline.agents.claude_code.events import events_of, session_context
 from eval_pipeline.agents.claude_code.records import SYNTHETIC, first_text, without_repeats
 from eval_pipeline.agents.claude_code.usage import usage_of
 from eval_pipeline.agents.session_events import detected_skills
-from eval_pipeline.reports.jsonl_records import JsonMap, Record, Records, amount, mapping, read_records, text
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, Records, amount, mapping, text
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import RawSession
+
+ESSENTIAL = ("result",)
+"""Records that are read even from the middle of a large output: sums and the ending need them."""
 
 
 class ClaudeCodeNormalizer:
@@ -26,10 +29,10 @@ class ClaudeCodeNormalizer:
     version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        stdout, transcript = read_records(material.text("stdout")), read_records(material.text("session"))
+        stdout, transcript = material.records("stdout", ESSENTIAL), material.records("session", ESSENTIAL)
         by_transcript = _has_messages(transcript) and not _has_messages(stdout)
         records, everything = (transcript if by_transcript else stdout).rows, (*stdout.rows, *transcript.rows)
-        end = ending_of(last_result(everything), records, printed=bool(stdout.rows), stderr=material.text("stderr"))
+        end = ending_of(last_result(everything), records, printed=bool(stdout.rows), stderr=material.ends("stderr"))
         session = session_context(records, everything, end, material)
         events = tuple(events_of(without_repeats(records), session))
         return SessionReport(

@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from eval_pipeline.agents.claude_code.normalizer import ClaudeCodeNormalizer
+from eval_pipeline.agents.claude_code.normalizer import ESSENTIAL, ClaudeCodeNormalizer
 from eval_pipeline.agents.claude_code.records import SYNTHETIC, content_blocks, message_text
 from eval_pipeline.fingerprints import to_json
-from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, mapping, read_records, text
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, mapping, text
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.moments import milliseconds_between, span_of
 from eval_pipeline.reports.normalize import RawSession
 
+_MESSAGES_SUMMED = ("cost-state",)
 _INTERRUPTED = "[Request interrupted by user"
 _MESSAGES = frozenset({"assistant", "user", "system"})
 _COST_STATE_NAMES = {
@@ -35,14 +36,11 @@ class ClaudeSessionNormalizer:
     version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        transcript = material.text("session") or ""
-        records = read_records(transcript)
+        records = material.records("session", (*_MESSAGES_SUMMED, *ESSENTIAL))
         of_agent = [record for record in records.rows if not record.value.get("isSidechain")]
         messages = [record for record in of_agent if record.type in _MESSAGES]
-        numbers = {record.line for record in messages}
-        lines = [line if number in numbers else "" for number, line in enumerate(transcript.split("\n"), start=1)]
         spent = {"type": "result", "subtype": "success", **_cost(records.rows)}
-        report = _read(material, [*lines, *_as_lines(_result(messages, spent))])
+        report = _read(material, [*_at_their_lines(messages), *_as_lines(_result(messages, spent))])
         usage = _read(material, _as_lines([spent])).usage  # known for an unfinished session, too
         started_at, ended_at = span_of(records.rows)
         return replace(
@@ -58,6 +56,17 @@ class ClaudeSessionNormalizer:
 def _read(material: RawSession, lines: Sequence[str]) -> SessionReport:
     raw = replace(material.raw, files={}, payload={"session": "\n".join(lines)})
     return ClaudeCodeNormalizer().normalize(replace(material, raw=raw))
+
+
+def _at_their_lines(records: Sequence[Record]) -> list[str]:
+    """Return records as JSONL, each in the line that it was read from."""
+    by_line: dict[int, list[JsonMap]] = {}
+    for record in records:
+        by_line.setdefault(record.line, []).append(record.value)
+    lines = [""] * max(by_line, default=0)
+    for number, values in by_line.items():
+        lines[number - 1] = to_json(values[0] if len(values) == 1 else values).decode()
+    return lines
 
 
 def _as_lines(records: Iterable[JsonMap]) -> list[str]:

@@ -15,9 +15,12 @@ from eval_pipeline.agents.codex.reading import read_thread
 from eval_pipeline.agents.codex.steps import Step, own_turns, step_of
 from eval_pipeline.agents.codex.usage import usage_of
 from eval_pipeline.agents.session_events import detected_skills
-from eval_pipeline.reports.jsonl_records import read_records, text
+from eval_pipeline.reports.jsonl_records import text
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import RawSession
+
+ESSENTIAL = ("turn.completed", "turn.failed", "token_count", "token_usage_record")
+"""Records that are read even from the middle of a large output: sums and the ending need them."""
 
 
 class CodexNormalizer:
@@ -26,11 +29,11 @@ class CodexNormalizer:
     version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        stdout, rollout = read_records(material.text("stdout")), read_records(material.text("session"))
+        stdout, rollout = material.records("stdout", ESSENTIAL), material.records("session", ESSENTIAL)
         printed, kept = [step_of(row) for row in stdout.rows], [step_of(row) for row in rollout.rows]
         current, steps = own_turns(kept, printed), [*printed, *kept]
         thread = read_thread(current, printed, folder=_folder(steps, material))
-        end = ending_of(thread, usage_of(kept, current, printed), printed=bool(steps), stderr=material.text("stderr"))
+        end = ending_of(thread, usage_of(kept, current, printed), printed=bool(steps), stderr=material.ends("stderr"))
         events = tuple(events_of(thread, end))
         return SessionReport(
             execution_id=material.execution_id,

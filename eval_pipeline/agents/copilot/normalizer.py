@@ -15,10 +15,13 @@ from eval_pipeline.agents.copilot.events import events_of, session_context
 from eval_pipeline.agents.copilot.records import TURNING_POINTS, data_of, first_text
 from eval_pipeline.agents.copilot.usage import call_usages, usage_of
 from eval_pipeline.agents.session_events import detected_skills
-from eval_pipeline.reports.jsonl_records import Record, Records, amount, mapping, read_records, text
+from eval_pipeline.reports.jsonl_records import Record, Records, amount, mapping, text
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.moments import milliseconds_between, span_of
 from eval_pipeline.reports.normalize import RawSession
+
+ESSENTIAL = ("session.usage_record", "session.shutdown")
+"""Records that are read even from the middle of a large output: sums and the ending need them."""
 
 
 class CopilotNormalizer:
@@ -27,10 +30,10 @@ class CopilotNormalizer:
     version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        stdout, log = read_records(material.text("stdout")), read_records(material.text("session"))
+        stdout, log = material.records("stdout", ESSENTIAL), material.records("session", ESSENTIAL)
         records = log.rows if _has_messages(log) else stdout.rows
         everything = (*log.rows, *stdout.rows)
-        end = ending_of(records, stdout.rows, material.text("stderr"))
+        end = ending_of(records, stdout.rows, material.ends("stderr"))
         session = session_context(records, everything, end, material)
         events = tuple(events_of(records, stdout.rows, session))
         # The log of a resumed session spans earlier runs, too.

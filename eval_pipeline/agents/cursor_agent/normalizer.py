@@ -34,7 +34,7 @@ from eval_pipeline.agents.session_entries import (
     spoken,
     thinking,
 )
-from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, mapping, read_records, shown, text
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, mapping, shown, text
 from eval_pipeline.reports.model import MessageEvent, SessionReport, Usage
 from eval_pipeline.reports.normalize import RawSession
 
@@ -54,13 +54,14 @@ class CursorAgentNormalizer:
     version = "1"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        records, unknown = read_records(material.text("stdout") or material.text("session")), Counter[str]()
+        records, unknown = material.records("stdout"), Counter[str]()
+        records = records if records.rows or records.unparsed_lines else material.records("session")
         rows = records.rows
         begin = next((row.value for row in rows if row.type == "system" and row.value.get("subtype") == "init"), {})
         result = next((row.value for row in reversed(rows) if row.type == "result"), {})
         session = ReadSession(
             entries=tuple(_entries(rows, unknown)),
-            ending=_ending(rows, result, material.text("stderr")),
+            ending=_ending(rows, result, material.ends("stderr")),
             usage=_usage(mapping(result.get("usage"))),
             session_id=next((id_ for row in rows if (id_ := text(row.value.get("session_id")))), None),
             model=text(begin.get("model")),

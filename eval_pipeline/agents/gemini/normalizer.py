@@ -39,7 +39,6 @@ from eval_pipeline.reports.jsonl_records import (
     count,
     mapping,
     moment,
-    read_records,
     shown,
     text,
 )
@@ -63,10 +62,10 @@ class GeminiNormalizer:
     version = "1"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        stdout, unknown = read_records(material.text("stdout")), Counter[str]()
+        stdout, unknown = material.records("stdout"), Counter[str]()
         rows, begin = stdout.rows, next((row.value for row in stdout.rows if row.type == "init"), {})
         result = next((row.value for row in reversed(rows) if row.type == "result"), {})
-        ending = _ending(rows, result, material.text("stderr"))
+        ending = _ending(rows, result, material.ends("stderr"))
         started_at, ended_at = span_of(rows)
         session = ReadSession(
             entries=tuple(_entries(rows, unknown)),

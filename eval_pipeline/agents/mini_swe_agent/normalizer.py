@@ -38,7 +38,7 @@ class MiniSweAgentNormalizer:
     version = "1"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        trajectory, unknown = mapping(_json(material.text("session"))), Counter[str]()
+        trajectory, unknown = mapping(_json(material.document("session"))), Counter[str]()
         info = mapping(trajectory.get("info"))
         messages = [mapping(message) for message in listing(trajectory.get("messages"))]
         config = mapping(mapping(info.get("config")).get("model"))
@@ -48,7 +48,7 @@ class MiniSweAgentNormalizer:
                 for number, message in enumerate(messages, start=1)
                 for entry in _entries(message, number, unknown)
             ),
-            ending=_ending(info, printed=bool(material.text("stdout")), stderr=material.text("stderr")),
+            ending=_ending(info, printed=bool(material.ends("stdout")), stderr=material.ends("stderr")),
             usage=_usage(messages, mapping(info.get("model_stats"))),
             model=text(config.get("model_name")),
             agent_version=text(info.get("mini_version")),

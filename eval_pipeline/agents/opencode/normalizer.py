@@ -38,7 +38,7 @@ from eval_pipeline.agents.session_entries import (
     thinking,
 )
 from eval_pipeline.failures import BAD_REQUEST, CANCELLED, TRUNCATED, FailureClass
-from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, mapping, read_records, shown, text
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, count, mapping, shown, text
 from eval_pipeline.reports.model import ErrorEvent, MessageEvent, SessionReport, Usage
 from eval_pipeline.reports.normalize import RawSession
 
@@ -56,6 +56,9 @@ _QUIET = frozenset(
 _NAMED: Mapping[str, FailureClass] = {"ContextOverflowError": BAD_REQUEST, "MessageAbortedError": CANCELLED}
 _INVALID = "invalid"
 
+ESSENTIAL = ("step_finish",)
+"""Records that are read even from the middle of a large output: sums and the ending need them."""
+
 
 class OpenCodeNormalizer:
     """One run of OpenCode: its standard output, else the export of its session (`session`)."""
@@ -63,15 +66,15 @@ class OpenCodeNormalizer:
     version = "1"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        stdout, unknown = read_records(material.text("stdout")), Counter[str]()
+        stdout, unknown = material.records("stdout", ESSENTIAL), Counter[str]()
         rows: Sequence[Record] = stdout.rows
         if not any(row.type in ("text", "tool_use", "step_finish", "error") for row in rows):
-            rows = records_of_export(material.text("session")) or rows
+            rows = records_of_export(material.document("session")) or rows
         steps = [mapping(row.value.get("part")) for row in rows if row.type == "step_finish"]
         times = [at for row in rows if (at := moment_of_ms(row.value.get("timestamp")))]
         session = ReadSession(
             entries=tuple(entry for row in rows for entry in _entries(row, rows, unknown)),
-            ending=_ending(rows, material.text("stderr")),
+            ending=_ending(rows, material.ends("stderr")),
             usage=_usage(steps),
             session_id=next((id_ for row in rows if (id_ := text(row.value.get("sessionID")))), None),
             model=next((model for row in rows if (model := text(row.value.get("model")))), None),

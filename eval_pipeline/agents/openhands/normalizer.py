@@ -26,7 +26,7 @@ from eval_pipeline.agents.session_entries import (
     thinking,
 )
 from eval_pipeline.failures import MAX_STEPS, FailureClass
-from eval_pipeline.reports.jsonl_records import JsonMap, Record, count, mapping, moment, read_records, shown, text
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, count, mapping, moment, shown, text
 from eval_pipeline.reports.model import ErrorEvent, Event, MessageEvent, SessionReport
 from eval_pipeline.reports.moments import span_of
 from eval_pipeline.reports.normalize import RawSession
@@ -51,14 +51,14 @@ class OpenHandsNormalizer:
     version = "1"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        printed = material.text("stdout") or ""
-        stdout, unknown = read_records(printed), Counter[str]()
+        printed = material.ends("stdout") or ""
+        stdout, unknown = material.records("stdout"), Counter[str]()
         rows, conversation = stdout.rows, _CONVERSATION.search(printed)
         started_at, ended_at = span_of(rows)
         calls = {id_ for row in rows if (id_ := text(row.value.get("llm_response_id")))}
         session = ReadSession(
             entries=tuple(entry for row in rows for entry in _entries(row, unknown, rows[-1])),
-            ending=_ending(rows, material.text("stderr")),
+            ending=_ending(rows, material.ends("stderr")),
             session_id=str(UUID(conversation[1])) if conversation is not None else None,
             started_at=started_at,
             ended_at=ended_at,

@@ -43,7 +43,6 @@ from eval_pipeline.reports.jsonl_records import (
     listing,
     mapping,
     moment,
-    read_records,
     shown,
     text,
 )
@@ -65,6 +64,9 @@ _QUIET = frozenset({
     "branch_summary", "queue_update",
 })  # fmt: skip
 
+ESSENTIAL = ("message_end",)
+"""Records that are read even from the middle of a large output: sums and the ending need them."""
+
 
 class PiNormalizer:
     """One run of pi: its standard output, else the log of its session (`session`)."""
@@ -72,7 +74,7 @@ class PiNormalizer:
     version = "1"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        stdout, log = read_records(material.text("stdout")), read_records(material.text("session"))
+        stdout, log = material.records("stdout", ESSENTIAL), material.records("session", ESSENTIAL)
         unknown = Counter[str]()
         rows = stdout.rows if any(row.type in _MESSAGES for row in stdout.rows) else log.rows or stdout.rows
         messages = [(row, mapping(row.value.get("message"))) for row in rows if row.type in _MESSAGES]
@@ -81,7 +83,7 @@ class PiNormalizer:
         times = [at for row, message in messages if (at := _time(row, message))]
         session = ReadSession(
             entries=tuple(entry for row in rows for entry in _entries(row, unknown, replies)),
-            ending=_ending(rows, [message for _, message in messages], material.text("stderr")),
+            ending=_ending(rows, [message for _, message in messages], material.ends("stderr")),
             usage=_usage(replies),
             session_id=text(begin.get("id")),
             model=next((model for reply in replies if (model := text(reply.get("model")))), None),

@@ -35,7 +35,7 @@ from eval_pipeline.agents.session_entries import (
     thinking,
 )
 from eval_pipeline.failures import MAX_STEPS
-from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, listing, mapping, read_records, shown, text
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, amount, listing, mapping, shown, text
 from eval_pipeline.reports.model import ErrorEvent, MessageEvent, SessionReport, Usage
 from eval_pipeline.reports.normalize import RawSession
 
@@ -57,11 +57,11 @@ class QwenNormalizer:
     version = "1"
 
     def normalize(self, material: RawSession) -> SessionReport:
-        stdout, unknown = read_records(material.text("stdout")), Counter[str]()
+        stdout, unknown = material.records("stdout"), Counter[str]()
         rows = stdout.rows
         result = next((row.value for row in reversed(rows) if row.type == "result"), {})
         begin = next((row.value for row in rows if row.type == "system" and row.value.get("subtype") == "init"), {})
-        ending = _ending(rows, result, material.text("stderr"))
+        ending = _ending(rows, result, material.ends("stderr"))
         session = ReadSession(
             entries=tuple(entry for row in rows for entry in _entries(row, unknown, ending)),
             ending=ending,
