@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.model import Plan, RawExecution, TargetFailure
-from eval_pipeline.executions.tool_rounds import remaining
+from eval_pipeline.executions.tool_rounds import STATE, remaining
 from eval_pipeline.failures import (
     CONVERSATION_COST,
     CONVERSATION_TIME,
@@ -268,7 +268,7 @@ def _turn_call(call: Call, messages: tuple[Message, ...], talk: Talk) -> Call:
     window = case.conversation.window if case.conversation is not None else None
     timeout_s = min(call.timeout_s, _seconds_left(case, talk))
     said, mocks = (*case.input, *_history(so_far, window), *messages), _mocks_left(case.mocks, so_far)
-    turn = replace(case, input=said, conversation=None, user=None, mocks=mocks)
+    turn = replace(case, input=said, conversation=None, user=None, mocks=mocks, state=_state(case, talk))
     return replace(
         call,
         plan=replace(call.plan, case=turn),
@@ -276,7 +276,18 @@ def _turn_call(call: Call, messages: tuple[Message, ...], talk: Talk) -> Call:
         turn=number,
         timeout_s=timeout_s,
         unfinished=talk.unfinished,
+        context=case.user.context if case.user is not None else None,
     )
+
+
+def _state(case: Case, talk: Talk) -> Mapping[str, Any] | None:
+    """Return the state as the tools of both sides left it, the simulator's for this turn among them."""
+    latest = talk.unanswered.made_by if talk.unanswered is not None else None
+    for speech, raw in ((latest, None), *((turn.speech, turn.raw) for turn in reversed(talk.so_far))):
+        for left in (raw.payload.get(STATE) if raw is not None else None, mapping(speech).get(STATE)):
+            if isinstance(left, Mapping):
+                return left
+    return case.state
 
 
 def _seconds_left(case: Case, talk: Talk) -> float:

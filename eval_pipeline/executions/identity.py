@@ -123,8 +123,10 @@ class PlanIdentity:
         parts: dict[str, object] = {"input": [message.fingerprint_fields() for message in case.input]}
         if case.conversation is not None:
             parts["conversation"] = case.conversation.fingerprint_fields()
-        if case.user is not None or case.mocks:
-            parts["user"] = [case.user.fingerprint_fields() if case.user is not None else None, case.mocks]
+        if case.user is not None or case.mocks or case.state is not None:
+            mocks = [mock.fingerprint_fields() for mock in case.mocks]
+            user = case.user.fingerprint_fields() if case.user is not None else None
+            parts["user"] = [user, mocks] if case.state is None else [user, mocks, case.state]
         if self._runner.reads:
             parts["case"] = self._read(case)
         if workspace is not None:

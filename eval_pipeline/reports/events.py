@@ -58,8 +58,8 @@ class ToolCallEvent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultEvent:
     """The result of a tool call. `is_error` is None when the source does not report it. `unmatched` is whether the case
-    has no canned answer of this call. `value` is an output that is no text, as the source has it; `output` is then its
-    JSON."""
+    has no canned answer of this call; `state` is the state of the case after it, None where it is unchanged. `value` is
+    an output that is no text, as the source has it; `output` is then its JSON."""
 
     kind: Literal["tool_result"] = "tool_result"
     tool: str | None = None
@@ -68,6 +68,7 @@ class ToolResultEvent:
     value: Any = None
     is_error: bool | None = None
     unmatched: bool | None = None
+    state: JsonMap | None = None
     duration_ms: float | None = None
     at: str | None = None
     line: int | None = None

@@ -259,6 +259,7 @@ CASE = FieldTable(
         Field("aggregation", one_of("mean", "min", "max"), "How the scores of the turns become one.", "mean"),
         Field("user", mapping_of(USER), "The simulated user of a conversation whose turns are made up as it goes."),
         Field("mocks", list_of(MOCK), "Canned answers of tools that the target calls."),
+        Field("state", MAPPING, "The document that tools begin with and change."),
         Field("difficulty", one_of(*DIFFICULTIES), "How hard the case is."),
         Field("status", one_of(*STATUSES), "Only active cases are carried out by default.", "active"),
     ),

@@ -92,7 +92,8 @@ class Case:
     `SuiteSettings`).
     `budget_usd` is the cost of the case in one sweep, with one runner, after which nothing more of it is executed.
     `origin` is the file of `line`, when that is not the suite's. A case with a simulated `user` is a conversation whose
-    turns are made up while it is held. `mocks` are canned answers of tools that the target calls. `status` is where the
+    turns are made up while it is held. `mocks` are canned answers of tools that the target calls, `state` is the
+    document that its tools begin with and change. `status` is where the
     case is in its life: by default only active cases are carried out.
     """
 
@@ -122,6 +123,7 @@ class Case:
     budget_usd: float | None = None
     user: SimulatedUser | None = None
     mocks: tuple[ToolMock, ...] = ()
+    state: JsonMap | None = None
     difficulty: str | None = None
     status: Literal["draft", "active", "archived"] = "active"
     line: int | None = None
@@ -136,7 +138,9 @@ class Case:
         if self.user is not None:
             fields.append(["user", self.user.fingerprint_fields()])
         if self.mocks:
-            fields.append(["mocks", self.mocks])
+            fields.append(["mocks", [mock.fingerprint_fields() for mock in self.mocks]])
+        if self.state is not None:
+            fields.append(["state", self.state])
         if self.workspace is not None:
             payload = [self.id, self.metadata] if self.workspace.tells_of_case else None  # hooks receive it
             fields.append(["workspace", self.workspace.fingerprint_fields(), payload])

@@ -52,10 +52,17 @@ class ToolMock:
     """One canned answer of a tool.
 
     `params` are the arguments that a call must have for this answer, a subset of them (None: any); `match` compares
-    their values, or their names only. Answers of one tool are given in order, each once.
+    their values, or their names only. Answers of one tool are given in order, each once. `state` is what the call
+    changes in the state of the case.
     """
 
     tool: str
     response: Mapping[str, Any]
     params: Mapping[str, Any] | None = None
     match: Literal["values", "keys"] = "values"
+    state: Mapping[str, Any] | None = None
+
+    def fingerprint_fields(self) -> dict[str, Any]:
+        """The fields for fingerprints; `state` only where it is set: it was added later and changes no key."""
+        fields = {"tool": self.tool, "response": self.response, "params": self.params, "match": self.match}
+        return fields if self.state is None else {**fields, "state": self.state}

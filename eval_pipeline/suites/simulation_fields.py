@@ -65,6 +65,7 @@ MOCK = FieldTable(
         Field("response", MAPPING, "What the tool answers.", required=True),
         Field("params", MAPPING, "Arguments that the call must have (default: any)."),
         Field("match", one_of("values", "keys"), "Whether their values are compared, or their names only.", "values"),
+        Field("state", MAPPING, "What the call changes in the state, merged into it; null removes an entry."),
     ),
     "One canned answer of a tool; the answers of one tool are given in order, each once.",
 )
@@ -74,7 +75,7 @@ def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser | None:
     """Return the simulated user in a mapping; None where there is none. Raises InputError with every wrong field."""
     if raw is None:
         return None
-    values = _values(raw, USER, cursor)
+    values = read_table(raw, USER, cursor)
     persona = values["persona"]
     if persona is not None and not isinstance(persona, (str, Mapping)):
         raise cursor.error(f"expected a text or a mapping, got {kind(persona)}", "persona")
@@ -93,7 +94,7 @@ def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser | None:
 
 
 def _limits(raw: Any, cursor: FieldCursor) -> ConversationLimits | None:
-    return ConversationLimits(**_values(raw, LIMITS, cursor)) if raw else None
+    return ConversationLimits(**read_table(raw, LIMITS, cursor)) if raw else None
 
 
 def read_mocks(raw: Any, cursor: FieldCursor) -> tuple[ToolMock, ...]:
@@ -106,12 +107,18 @@ def read_mocks(raw: Any, cursor: FieldCursor) -> tuple[ToolMock, ...]:
 
 
 def _mock(raw: Any, cursor: FieldCursor) -> ToolMock:
-    values = _values(raw, MOCK, cursor)
+    values = read_table(raw, MOCK, cursor)
     params = values["params"] if raw.get("params") is not None else None
-    return ToolMock(tool=values["tool"], response=values["response"], params=params, match=values["match"] or "values")
+    return ToolMock(
+        tool=values["tool"],
+        response=values["response"],
+        params=params,
+        match=values["match"] or "values",
+        state=values["state"] if raw.get("state") is not None else None,
+    )
 
 
-def _values(raw: Any, table: FieldTable, cursor: FieldCursor) -> dict[str, Any]:
+def read_table(raw: Any, table: FieldTable, cursor: FieldCursor) -> dict[str, Any]:
     """Return the values of a table's fields. Raises InputError for a wrong, an unknown or a missing field."""
     if not isinstance(raw, Mapping):
         raise cursor.error(f"expected a mapping, got {kind(raw)}")
@@ -127,6 +134,13 @@ def _values(raw: Any, table: FieldTable, cursor: FieldCursor) -> dict[str, Any]:
 
 def _unknown(key: Any, table: FieldTable, cursor: FieldCursor) -> InputError:
     return cursor.error(f"unknown {table.title} field{did_you_mean(str(key), table.names)}", str(key))
+
+
+def read_state(raw: Any, cursor: FieldCursor) -> Mapping[str, Any] | None:
+    """Return the state that the tools of a case begin with. Raises InputError."""
+    if raw is not None and not isinstance(raw, Mapping):
+        raise cursor.error(f"expected a mapping, got {kind(raw)}")
+    return raw
 
 
 def read_difficulty(raw: Map, cursor: FieldCursor) -> str | None:

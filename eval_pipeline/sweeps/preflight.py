@@ -12,7 +12,7 @@ from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import pair_cases
 from eval_pipeline.executions.runners import UnusableRunner
-from eval_pipeline.executions.tool_rounds import unknown_mocks
+from eval_pipeline.executions.tool_sets import unknown_mocks
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import NOTHING

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from eval_pipeline.errors import InputError
 from eval_pipeline.executions.adapters.chat import Chat
 from eval_pipeline.executions.model import RawExecution
+from eval_pipeline.executions.runners import load_runners
+from eval_pipeline.executions.tool_sets import PREDEFINED, as_sent, declared_tools
+from eval_pipeline.reports.model import ToolResultEvent
+from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.simulation import ToolMock
-from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
+from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner, an_execution
 from eval_pipeline_tests.conformance.connexity_judging import assert_value
 from eval_pipeline_tests.conformance.row_outcomes import Record, not_recorded
 from eval_pipeline_tests.local_server import Reply, chat_reply, in_turn, serve
@@ -98,4 +106,167 @@ def _mocks(expected_calls: Sequence[Mapping[str, Any]], generation: str, folder:
     return loaded.mocks
 
 
-CHECKS = {"tools.mock": check_mocks}
+def check_choice(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about what carries out the calls of a tool."""
+    given = data["input"]
+    if data["op"] == "composite_route":
+        record("difference", "a tool that is not declared does not exist; the model is told so")
+        modes = {"mock": {"platform_config": {"mode": "mock"}}, "live": {"implementation": {"type": "synthetic"}}}
+        tools = [declared(name, **modes[mode])[0] for name, mode in given["tool_modes"].items()]
+        mocks = [ToolMock(tool="check_balance", response={"from": "mock"})]
+        mocked, live, unknown = results_of([(name, "{}") for name in (*given["tool_modes"], "unknown")], mocks, tools)
+        assert (mocked, live["status"], list(unknown)) == ({"from": "mock"}, "simulated", ["error"])
+        return
+    if any((tool.get("platform_config") or {}).get("mode") == "live" for tool in given["tools"]):
+        record("difference", "a live tool needs an implementation before anything runs")
+        with pytest.raises(InputError, match="has no implementation"):
+            declared_tools(given["tools"])
+        return
+    config = {"implementation": {"type": "synthetic"}} if given["tool_mode"] == "synthetic" else {}
+    name = given["tools"][0]["name"]
+    (result,) = results_of([(name, "{}")], [], declared(name, **config))
+    assert ("error" in result) is (data["expected"]["executor"] == "mock")
+
+
+def check_live(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about which tools can be carried out."""
+    tools = data["input"].get("tools")
+    if "$raises" not in data["expected"]:
+        assert {tool["name"] for tool in tools or ()} == declared_tools(tools).names
+        return
+    record("difference", "a tool without an implementation has the mocks of each case; one that is live needs one")
+    assert not declared_tools(tools).implementations
+    with pytest.raises(InputError, match=data["expected"]["message_contains"]):
+        declared_tools([{**tool, "platform_config": {"mode": "live"}} for tool in tools])
+
+
+def check_missing(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check the row about a call of a tool that nothing carries out."""
+    record("difference", OWN_WORDS)
+    (result,) = results_of([(data["input"]["call"], "{}")], [], declared("other"))
+    assert list(result) == ["error"]
+
+
+def check_synthetic(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check the row about a tool that is only simulated."""
+    tool = data["input"]["tool"]
+    (result,) = results_of([(tool, "{}")], [], declared(tool, implementation={"type": "synthetic"}))
+    assert all(text in json.dumps(result) for text in data["expected"]["text"]["$contains"])
+
+
+def check_webhook(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about a tool that a service carries out."""
+    given, expected = data["input"], data["expected"]
+    if "env" in given:
+        record("difference", "variables are written as `${{ NAME }}`; a missing one is an error before anything runs")
+        _check_variables(given, expected, folder)
+        return
+    reply = given["http"]
+    body = json.dumps(reply["json"]) if "json" in reply else reply["text"]
+    with serve(Reply(status=reply["status"], body=body.encode())) as server:
+        http = {"type": "http_webhook", "url": server.url, "timeout_ms": 5000, "method": given.get("method", "POST")}
+        tools = declared("t", platform_config={"mode": "live", "implementation": http})
+        (result,) = results_of([("t", json.dumps(given.get("arguments", {})))], [], tools)
+        (request,) = server.requests
+    assert (request.method == "GET") or request.json == expected.get("request_json", {})
+    if "error" in expected:
+        assert expected["error"]["$contains"] in result["error"]
+    else:
+        assert result == expected["result"]
+
+
+def _check_variables(given: Mapping[str, Any], expected: Mapping[str, Any], folder: Path) -> None:
+    def ours(text: str) -> str:
+        return re.sub(r"\$\{(\w+)\}", r"${{ \1 }}", text)
+
+    headers = {name: ours(value) for name, value in given.get("headers", {}).items()}
+    http = {"type": "http", "url": ours(given["url"]), "headers": headers}
+    runner = {"name": "r", "adapter": "chat", "model": "m", "tools": declared("t", implementation=http)}
+    path = folder / "runners.yaml"
+    path.write_text(json.dumps({"runners": [runner]}))
+    (loaded,) = load_runners(path, given["env"])
+    sent = loaded.settings["tools"][0]["implementation"]
+    if "error" in expected:
+        assert expected["error"]["$contains"] in loaded.unset
+        return
+    assert (sent["url"], sent["headers"]) == (expected["request_url"], expected["request_headers"])
+
+
+def check_definitions(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about how tools are declared."""
+    given, expected = data["input"], data["expected"]
+    if "entry" in given:
+        assert declared_tools([given["entry"]]).names == {expected["name"]}
+        return
+    if "$raises" in expected:
+        with pytest.raises(InputError, match="twice"):
+            declared_tools(given["tools"])
+        return
+    record("difference", "a name may stand beside the type, as another wire has it")
+    assert declared_tools([tool for tool in given["raw"] if "name" not in tool]).names == frozenset(expected["parsed"])
+
+
+def check_predefined(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check the row about tools that everybody has."""
+    expected = data["expected"]
+    tools = declared_tools(list(PREDEFINED))
+    assert sorted(tools.names) == sorted(tools.terminating) == sorted(expected["names"])
+    (_, transfer) = as_sent(list(PREDEFINED))
+    assert transfer["function"]["parameters"]["required"] == expected["transfer_call.required"]
+
+
+def check_agent(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about one turn of an agent that is a model."""
+    given, expected = data["input"], data["expected"]
+    if "config" in given:
+        record("difference", "model and provider are those of the runner; there is no other for one run")
+        given = {**given, "model": given["agent_model"], "llm": [{"content": "Hi"}]}
+    replies = [_reply_of(each, given.get("per_call_total_tokens", 2)) for each in given["llm"]]
+    with serve(in_turn(*replies)) as server:
+        tools = {"tools": declared("lookup", implementation={"type": "synthetic"})} if len(replies) > 1 else {}
+        model = given.get("model", "m")
+        settings = {"base_url": server.url + "/v1", "model": model, "system": "S", **tools}
+        runner = a_runner(adapter="chat", settings=settings)
+        adapter = Chat(runner)
+
+        async def main() -> RawExecution:
+            try:
+                return await adapter.execute(a_call(folder, a_plan(runner=runner)))
+            finally:
+                await adapter.close()
+
+        report = normalize(an_execution(raw=asyncio.run(main())), a_case(), runner)
+    sent = [request.json for request in server.requests]
+    assert all(body["model"] == model for body in sent)
+    if "config" in given:
+        return
+    assert (len(sent), report.usage.total_tokens) == (expected["llm_calls"], expected["token_usage.total_tokens"])
+    assert [message["role"] for message in sent[0]["messages"]] == expected.get(
+        "llm_messages_roles", ["system", "user"]
+    )
+    assert report.final_output == given["llm"][-1]["content"]
+    assert any(isinstance(event, ToolResultEvent) for event in report.events) is (
+        "tool" in expected.get("messages_roles", ())
+    )
+
+
+def _reply_of(reply: Mapping[str, Any], tokens: int) -> Reply:
+    usage = {"prompt_tokens": tokens // 2, "completion_tokens": tokens - tokens // 2}
+    entries = [
+        {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}
+        for call in reply.get("tool_calls") or ()
+    ]
+    return chat_reply(reply.get("content"), usage=usage, **({"tool_calls": entries} if entries else {}))
+
+
+CHECKS = {
+    "tools.mock": check_mocks,
+    "tools.executor_choice": check_choice,
+    "tools.live_validation": check_live,
+    "tools.live": check_missing,
+    "tools.synthetic": check_synthetic,
+    "tools.webhook": check_webhook,
+    "tools.definitions": check_definitions,
+    "tools.predefined": check_predefined,
+    "agent_simulator": check_agent,
+}

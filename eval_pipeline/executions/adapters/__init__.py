@@ -23,6 +23,7 @@ class Call:
     `turn` is the number of the turn in a conversation (from 1). `workspace` is the target's working directory, if
     the case has a workspace. `environment` is what programs begin with (None: that of this process). What an adapter
     puts into `unfinished` is there again when the same turn is tried again, so that it can go on with it.
+    `context` is what the user of a conversation knows, for tools.
     """
 
     plan: Plan
@@ -33,6 +34,7 @@ class Call:
     environment: Mapping[str, str] | None = None
     turn: int | None = None
     unfinished: dict[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] | None = None
 
     @property
     def folder(self) -> Path:

@@ -11,10 +11,13 @@ from typing import Any, ClassVar
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.canned_answers import CannedAnswers
 from eval_pipeline.executions.chat_messages import wire_messages
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, RawExecution, Runner
 from eval_pipeline.executions.model_failures import target_failure
-from eval_pipeline.executions.tool_rounds import DeclaredTools, ToolRounds, as_sent, declared_tools
+from eval_pipeline.executions.tool_rounds import ToolRounds
+from eval_pipeline.executions.tool_sets import DeclaredTools, ToolSet, as_sent, declared_tools
+from eval_pipeline.executions.tools import ToolPlace
 from eval_pipeline.llm.client import ChatClient, ChatReply
 from eval_pipeline.llm.errors import ModelError
 from eval_pipeline.llm.model import SETTINGS, CloudAccount, Options
@@ -53,7 +56,11 @@ MODEL_SETTINGS = FieldTable(
         Field("reasoning_effort", TEXT, "How much the model reasons, such as `low` or `high`."),
         Field("thinking_budget", WHOLE, "The most tokens of thinking, for providers that have a budget."),
         Field("response_format", MAPPING, "The format of the answer, such as `{type: json_object}`."),
-        Field("tools", LIST, "The tools that the model may call, as OpenAI declares them, and `terminating: true`."),
+        Field(
+            "tools",
+            LIST,
+            "The model's tools, as OpenAI declares them, with `terminating` and `implementation`.",
+        ),
         Field("tool_choice", ANY, "Which tool the model must call, as OpenAI writes it."),
         Field("parallel_tool_calls", FLAG, "Whether the model may call several tools at once."),
     ),
@@ -72,8 +79,9 @@ class Chat:
     `body` (extra fields of the request), and the common parameters (`temperature`, `max_tokens`, `tools`, …), mapped to
     the provider's fields.
 
-    In a conversation, and where the case has `mocks`, the calls of a model are answered by these, and the model goes on
-    until it calls no more tools, at most 16 times a turn. A tool with `terminating: true` ends the conversation.
+    A tool with an `implementation` (`type`: `python`, `http`, `mcp`, `synthetic`) is carried out. In a conversation,
+    and where the case has `mocks`, these answer the calls of all others, and of those that they name. The model goes
+    on until it calls no more tools, at most 16 times a turn. A tool with `terminating: true` ends the conversation.
     """
 
     version: ClassVar[str] = "1"
@@ -126,17 +134,18 @@ class Chat:
             max_bytes=runner.max_output_bytes,
         )
         self._system = settings.optional_text(config, "system")
-        self._tools = declared_tools(config.get("tools"))
+        place = ToolPlace(folder=runner.folder, isolation=runner.isolation or "process")
+        self._tools = ToolSet(declared_tools(config.get("tools")), place)
         self._model = self._client.model(_options(config))
 
     def content(self) -> Mapping[str, str]:
-        return {}
+        return self._tools.content()
 
     async def execute(self, call: Call) -> RawExecution:
         messages = wire_messages(call.plan.case)
         if self._system is not None:
             messages.insert(0, {"role": "system", "content": self._system})
-        if self._tools.names and (call.plan.case.mocks or call.turn is not None):
+        if self._tools.carries_out or (self._tools.declared.names and (call.plan.case.mocks or call.turn is not None)):
             return await self._use_tools(call, messages)
         try:
             reply = await self._model.complete(messages, timeout_s=call.timeout_s)
@@ -147,7 +156,9 @@ class Chat:
     async def _use_tools(self, call: Call, messages: Sequence[Mapping[str, Any]]) -> RawExecution:
         """Answer the model's calls until it speaks. A failure keeps the rounds before it, and another attempt goes on
         after them: they are paid for, and tools may have done something."""
-        rounds: ToolRounds = call.unfinished.setdefault("rounds", ToolRounds(self._tools, call.plan.case.mocks))
+        case = call.plan.case
+        new = ToolRounds(self._tools, CannedAnswers(case.mocks), call.context, case.state)
+        rounds: ToolRounds = call.unfinished.setdefault("rounds", new)
         while True:
             try:
                 reply = await self._model.complete([*messages, *rounds.messages], timeout_s=call.timeout_s)
@@ -156,11 +167,12 @@ class Chat:
                 if rounds.messages and (failure.raw is None or not failure.raw.files):
                     failure.raw = rounds.raw(str(error))
                 raise failure from error
-            if rounds.add(_payload(reply), reply.read()):
+            if await rounds.add(_payload(reply), reply.read(), call.timeout_s):
                 return rounds.raw()
 
     async def close(self) -> None:
         await self._client.close()
+        await self._tools.close()
 
 
 def _payload(reply: ChatReply) -> dict[str, Any]:

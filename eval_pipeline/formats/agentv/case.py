@@ -26,7 +26,7 @@ from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import NOTHING, FieldCursor, Map, kind
 from eval_pipeline.suites.fields import CASE
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
-from eval_pipeline.suites.simulation_fields import read_difficulty, read_mocks, read_status, read_user
+from eval_pipeline.suites.simulation_fields import read_difficulty, read_mocks, read_state, read_status, read_user
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 NOT_YET = frozenset({"preprocessors"})
@@ -321,6 +321,7 @@ _WHEN_GIVEN: Mapping[str, Callable[[Test], dict[str, Any]]] = {
     "conversation_id": lambda test: {"conversation_id": fields.text(test.raw, "conversation_id", test.cursor)},
     "user": lambda test: {"user": read_user(test.raw["user"], test.cursor.at("user"))},
     "mocks": lambda test: {"mocks": read_mocks(test.raw["mocks"], test.cursor.at("mocks"))},
+    "state": lambda test: {"state": read_state(test.raw["state"], test.cursor.at("state"))},
     "difficulty": lambda test: {"difficulty": read_difficulty(test.raw, test.cursor)},
     "status": lambda test: {"status": read_status(test.raw, test.cursor)},
     "suite": lambda test: {"group": fields.text(test.raw, "suite", test.cursor)},

@@ -9,7 +9,7 @@ from typing import Any
 from eval_pipeline.failures import TARGET_ERROR, TRUNCATED, FailureClass
 from eval_pipeline.llm.client import read_response
 from eval_pipeline.llm.model import Reply, TokenUsage
-from eval_pipeline.llm.reading import mappings, text
+from eval_pipeline.llm.reading import mapping, mappings, text
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, Usage
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession
 from eval_pipeline.reports.usage import total_usage
@@ -80,6 +80,7 @@ def _result(item: Mapping[str, Any]) -> ToolResultEvent:
         output=str(item.get("output")),
         is_error=failed,
         unmatched=True if item.get("unmatched") is True else None,
+        state=mapping(item["state"]) if "state" in item else None,
     )
 
 
