@@ -42,7 +42,7 @@ def launch(request: LaunchRequest) -> Launch:
     """Prompt mode, every tool and every path allowed."""
     allowed = ("--allow-all-tools", "--allow-all-paths", "--no-auto-update", "--no-ask-user")
     options = ("--output-format", "json", *allowed, *option("--model", request.model), *request.args)
-    command = (request.executable, "-p", "{PROMPT}", *options)
+    command = (request.executable, "-p={PROMPT}", *options)
     return Launch(command=command, prompt="argument", preamble=request.system)
 
 

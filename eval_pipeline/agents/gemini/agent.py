@@ -31,7 +31,7 @@ def launch(request: LaunchRequest) -> Launch:
     """Prompt mode, every tool allowed and the workspace trusted; without the relaunch that ignores signals."""
     options = (*option("-m", request.model), "--yolo", "--skip-trust", "-o", "stream-json", *request.args)
     return Launch(
-        command=(request.executable, *options, "-p", "{PROMPT}"),
+        command=(request.executable, *options, "--prompt={PROMPT}"),
         prompt="argument",
         preamble=request.system,
         env={"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true"},

@@ -32,7 +32,7 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
 def launch(request: LaunchRequest) -> Launch:
     """`opencode run` is not interactive; every permission is granted, and reasoning is printed."""
     options = ("--format", "json", "--thinking", "--auto", *option("-m", request.model), *request.args)
-    command = (request.executable, "run", *options, "{PROMPT}")
+    command = (request.executable, "run", *options, "--", "{PROMPT}")
     return Launch(
         command=command,
         prompt="argument",

@@ -21,10 +21,10 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
 
 
 def launch(request: LaunchRequest) -> Launch:
-    """Print mode with JSON events."""
+    """Print mode with JSON events; an argument that begins with `-` is no prompt to it, standard input is."""
     options = ("--mode", "json", *option("--model", request.model), *option("--append-system-prompt", request.system))
-    command = (request.executable, *options, *request.args, "-p", "{PROMPT}")
-    return Launch(command=command, prompt="argument", env={"PI_TELEMETRY": "0"})
+    command = (request.executable, *options, *request.args, "-p")
+    return Launch(command=command, env={"PI_TELEMETRY": "0"})
 
 
 PI = AgentCli(

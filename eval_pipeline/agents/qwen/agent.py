@@ -36,7 +36,7 @@ def launch(request: LaunchRequest) -> Launch:
     """Prompt mode, every tool allowed."""
     options = (*option("-m", request.model), "--yolo", "-o", "stream-json")
     limits = option("--max-session-turns", request.max_turns)
-    command = (request.executable, *options, *limits, *request.args, "-p", "{PROMPT}")
+    command = (request.executable, *options, *limits, *request.args, "--prompt={PROMPT}")
     return Launch(command=command, prompt="argument", preamble=request.system)
 
 
