@@ -29,6 +29,7 @@ from eval_pipeline.scores.evaluate import EVALUATORS, EvaluatorSet, bind, build,
 from eval_pipeline.scores.model import Score, Subject
 from eval_pipeline.suites.load import FORMATS, load_suite
 from eval_pipeline.suites.model import Case, EvaluatorSpec
+from eval_pipeline.suites.solutions import Solution
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner, an_evaluator, an_execution
 from eval_pipeline_tests.local_server import chat_reply, json_reply, serve
 from eval_pipeline_tests.scores.fake_grader import MembersDesk
@@ -95,6 +96,11 @@ EVALUATOR_ARGUMENTS |= {
 EVALUATOR_ARGUMENTS["not-skill-used"] = {"value": ["tidy", ODD_TEXT]}
 EVALUATOR_ARGUMENTS["not-trajectory:tool-used"] = EVALUATOR_ARGUMENTS["trajectory:tool-used"]
 PASSES_ARGUMENTS_ON = ("code-grader", "script")  # to the user's program
+EVALUATOR_ARGUMENTS["tests"] = {
+    "command": [sys.executable, "-c", ODD_TEXT],
+    "junit": "results.xml",
+    "fail_to_pass": ["a"],
+}
 ADAPTER_SETTINGS: dict[str, dict[str, Any]] = {
     "agent": {"agent": "codex", "executable": sys.executable, "args": ["agent.py"], "env": {"GREETING": ODD_TEXT}},
     "chat": {"base_url": "http://127.0.0.1:9/v1", "model": "m", "temperature": 0.5, "stop": ["\n"], "body": {"n": 1}},
@@ -102,6 +108,8 @@ ADAPTER_SETTINGS: dict[str, dict[str, Any]] = {
     "copilot-log": {"session_dir": "events.jsonl"},
     "endpoint": {"url": "http://127.0.0.1:9/agent/respond", "headers": {"x-greeting": "hi"}},
     "mock": {"response": ODD_TEXT, "responses": {"c2": {"text": ODD_TEXT}}},
+    "nop": {},
+    "oracle": {},
     "python": {"function": "answers:answer", "arguments": {"extra": ODD_TEXT}},
     "replay": {"recording": "recording.jsonl"},
 }
@@ -280,7 +288,7 @@ def test_an_adapters_settings_survive_yaml_and_back(name: str, folder: Path) -> 
     assert (runner.adapter, runner.settings) == (name, ADAPTER_SETTINGS[name])
 
 
-@ALL_ADAPTERS
+@pytest.mark.parametrize("name", [name for name, given in ADAPTER_SETTINGS.items() if given])
 def test_an_adapter_without_settings_names_the_one_that_is_missing(name: str, folder: Path) -> None:
     with pytest.raises(InputError) as raised:
         ADAPTERS.get(name)(a_runner(adapter=name, folder=folder))
@@ -298,7 +306,7 @@ def model_server() -> Iterator[str]:
 @ALL_ADAPTERS
 def test_an_adapter_changes_nothing_and_its_answer_can_be_read(name: str, folder: Path, model_server: str) -> None:
     addresses = {key: model_server for key in ("base_url", "url") if key in ADAPTER_SETTINGS[name]}
-    plan = a_plan(a_case(), runner_of(name, folder, **addresses))
+    plan = a_plan(a_case(solution=Solution(command=("true",))), runner_of(name, folder, **addresses))
     before = copy.deepcopy(plan)
 
     contents, reports = asyncio.run(carried_out_twice(plan, folder))
@@ -317,7 +325,10 @@ async def carried_out_twice(plan: Any, folder: Path) -> tuple[list[Any], list[Se
     contents, reports = [], []
     for attempt in (1, 2):
         contents.append(adapter.content())
-        raw = await adapter.execute(a_call(folder / "files", plan, attempt=attempt))
+        call = a_call(folder / "files", plan, attempt=attempt)
+        raw = await adapter.execute(
+            dataclasses.replace(call, workspace=folder) if plan.runner.adapter == "oracle" else call
+        )
         reports.append(normalize(an_execution(plan, raw=raw), plan.case, plan.runner))
     await adapter.close()
     return contents, reports

@@ -10,22 +10,15 @@ import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from eval_pipeline.agents.agent_cli import AgentCli
+from eval_pipeline.executions.sealed_environment import HARMLESS, chosen_variables
 from eval_pipeline.executions.session_folders import session_folder
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline.parsing.secret_names import is_word
 
-HARMLESS = (
-    "PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR", "SHELL", "USER", "LOGNAME",
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
-    "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHASHSEED", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE",
-)  # fmt: skip
-"""Variables that every agent gets: where programs are, language, terminal, proxies and certificates."""
 _GIT_IDENTITY = "[user]\n\tname = agent\n\temail = agent@example.com\n"
 """Without one, git refuses to commit."""
 
@@ -40,7 +33,7 @@ class SessionEnvironment:
     isolated: bool = True
 
     def __post_init__(self) -> None:
-        KNOWN.add(value for value in self._chosen(os.environ, self.passed).values() if not is_word(value))
+        KNOWN.add(value for value in chosen_variables(os.environ, self.passed).values() if not is_word(value))
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Mapping[str, str]]:
@@ -54,10 +47,10 @@ class SessionEnvironment:
 
     @contextmanager
     def _environment(self) -> Iterator[Mapping[str, str]]:
-        chosen = self._chosen(os.environ, (*HARMLESS, *self.cli.variables, *self.passed))
+        chosen = chosen_variables(os.environ, (*HARMLESS, *self.cli.variables, *self.passed))
         chosen = {**(self.cli.variables_of_root if os.geteuid() == 0 else {}), **chosen}
         if not self.isolated:
-            yield {**chosen, **self._chosen(os.environ, ("HOME", "TMPDIR", "XDG_*", self.cli.sessions.variable))}
+            yield {**chosen, **chosen_variables(os.environ, ("HOME", "TMPDIR", "XDG_*", self.cli.sessions.variable))}
             return
         with session_folder() as folder:
             home, scratch = folder / "home", folder / "tmp"
@@ -66,10 +59,6 @@ class SessionEnvironment:
             (home / ".gitconfig").write_text(_GIT_IDENTITY, encoding="ascii")
             self._link_login(home)
             yield {**chosen, **self._caches(), "HOME": str(home), "TMPDIR": str(scratch)}
-
-    @staticmethod
-    def _chosen(environment: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-        return {key: value for key, value in environment.items() if any(fnmatchcase(key, name) for name in names)}
 
     def _link_login(self, home: Path) -> None:
         """Link the files of the user's login into a home."""

@@ -44,6 +44,7 @@ from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.sweeps.project import NO_SUITES, PROJECT_FILE, Project, load_project, unknown_defaults
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.solution_checks import check_solutions
 
 Kind = Literal["suite", "runners", "project"]
 _SCHEMA = re.compile(
@@ -107,6 +108,17 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
     with suppress(EvalPipelineError):  # reported above
         findings += _before_money(session, suites.loaded)
     return Checked(findings=list(dict.fromkeys([*suites.findings, *findings])), suites=suites.counts)
+
+
+def with_solutions_checked(checked: Checked, session: ProjectSession, names: Sequence[str]) -> Checked:
+    """Return the findings with those of solutions: what they do not solve, and what is solved by doing nothing."""
+    suites = session.load_suites([str(Path(name).absolute()) for name in names] or None)
+    problems = check_solutions(suites, session.project.defaults)
+    findings = [
+        Finding(severity="warning" if each.unchecked else "error", message=each.problem, place=each.place)
+        for each in problems
+    ]
+    return replace(checked, findings=[*checked.findings, *findings])
 
 
 def _before_money(session: ProjectSession, suites: Sequence[Suite]) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from eval_pipeline.cli.checks import Checked, check_files, findings_of
+from eval_pipeline.cli.checks import Checked, check_files, findings_of, with_solutions_checked
 from eval_pipeline.cli.options import EXISTING_FILE, open_project, project_options
 from eval_pipeline.cli.tables import print_line, table_console
 from eval_pipeline.cli.terminal import echo_json
@@ -23,6 +23,7 @@ _STYLES = {"error": "red", "warning": "yellow"}
 @project_options
 @click.option("--runners", "runners_file", type=EXISTING_FILE, help="Runners file.")
 @click.option("--max-warnings", type=click.IntRange(0), help="Fail when there are more warnings than this.")
+@click.option("--oracle", is_flag=True, help="Carry out each case's solution: it must solve it, and nothing must not.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list on stdout.")
 def validate_command(
     files: tuple[str, ...],
@@ -30,12 +31,15 @@ def validate_command(
     data: Path | None,
     runners_file: Path | None,
     max_warnings: int | None,
+    oracle: bool,
     as_json: bool,
 ) -> None:
     """Check FILES (suites, runners files, eval-pipeline.yaml, .agentv/config.yaml; folders and globs of suites).
 
     Without FILES: the project's suites. The project's runners file is always checked, and that it has the runners
-    that suites request. Exit codes: 0 all valid; 1 more warnings than --max-warnings; 2 errors.
+    that suites request. With --oracle the solutions of cases are carried out in workspaces of their own: a case that
+    its solution does not solve is an error, and so is one that is solved by doing nothing. Exit codes: 0 all valid;
+    1 more warnings than --max-warnings; 2 errors.
     """
     try:
         session = ProjectSession(open_project(project, data, runners_file))
@@ -43,6 +47,8 @@ def validate_command(
         checked = Checked(findings=list(findings_of(error)), suites={})
     else:
         checked = check_files(session, files, Path.cwd())
+        if oracle and not any(finding.severity == "error" for finding in checked.findings):
+            checked = with_solutions_checked(checked, session, files)
     if as_json:
         echo_json([finding.as_json() for finding in checked.findings])
     else:

@@ -18,6 +18,7 @@ from eval_pipeline.executions.runners import UnusableRunner
 from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.suites.model import Case, Message
 from eval_pipeline.suites.simulation import SimulatedUser
+from eval_pipeline.suites.solutions import Solution
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 ContentOf = Callable[[WorkspaceSpec], object]
@@ -153,8 +154,8 @@ class PlanIdentity:
 def _comparable(value: Any) -> object:
     """A field of a case without this machine's paths of attached files."""
     if isinstance(value, tuple):
-        return [item.fingerprint_fields() if isinstance(item, Message) else item for item in value]
-    return value
+        return [_comparable(item) for item in value]
+    return value.fingerprint_fields() if isinstance(value, (Message, Solution)) else value
 
 
 def _updated(prefix: hashlib._Hash, more: bytes) -> hashlib._Hash:

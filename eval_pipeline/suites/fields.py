@@ -25,6 +25,7 @@ from eval_pipeline.parsing.tables import (
     one_of,
 )
 from eval_pipeline.suites.simulation_fields import DIFFICULTIES, MOCK, STATUSES, USER
+from eval_pipeline.suites.solutions import SOLUTION
 from eval_pipeline.suites.workspace import HISTORIES
 
 STRATEGIES = ("pass_at_k", "pass_any", "pass_all", "mean", "confidence_interval")
@@ -260,6 +261,7 @@ CASE = FieldTable(
         Field("user", mapping_of(USER), "The simulated user of a conversation whose turns are made up as it goes."),
         Field("mocks", list_of(MOCK), "Canned answers of tools that the target calls."),
         Field("state", MAPPING, "The document that tools begin with and change."),
+        Field("solution", mapping_of(SOLUTION), "How the case is solved, for the adapter `oracle`; no agent sees it."),
         Field("difficulty", one_of(*DIFFICULTIES), "How hard the case is."),
         Field("status", one_of(*STATUSES), "Only active cases are carried out by default.", "active"),
     ),

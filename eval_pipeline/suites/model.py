@@ -12,6 +12,7 @@ from typing import Any, Literal
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import canonical_json, fingerprint, to_json
 from eval_pipeline.suites.simulation import SimulatedUser, ToolMock
+from eval_pipeline.suites.solutions import Solution
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 JsonMap = Mapping[str, Any]
@@ -94,7 +95,8 @@ class Case:
     `origin` is the file of `line`, when that is not the suite's. A case with a simulated `user` is a conversation whose
     turns are made up while it is held. `mocks` are canned answers of tools that the target calls, `state` is the
     document that its tools begin with and change. `status` is where the
-    case is in its life: by default only active cases are carried out.
+    case is in its life: by default only active cases are carried out. `solution` solves it; only the adapter `oracle`
+    receives it.
     """
 
     id: str
@@ -124,6 +126,7 @@ class Case:
     user: SimulatedUser | None = None
     mocks: tuple[ToolMock, ...] = ()
     state: JsonMap | None = None
+    solution: Solution | None = None
     difficulty: str | None = None
     status: Literal["draft", "active", "archived"] = "active"
     line: int | None = None

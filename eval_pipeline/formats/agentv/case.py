@@ -27,6 +27,7 @@ from eval_pipeline.parsing.fields import NOTHING, FieldCursor, Map, kind
 from eval_pipeline.suites.fields import CASE
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 from eval_pipeline.suites.simulation_fields import read_difficulty, read_mocks, read_state, read_status, read_user
+from eval_pipeline.suites.solutions import read_solution
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 NOT_YET = frozenset({"preprocessors"})
@@ -299,6 +300,11 @@ def _depends_on(test: Test) -> dict[str, Any]:
     return {"depends_on": tuple(dict.fromkeys(names)), "on_dependency_failure": failure or "skip"}
 
 
+def _solution(test: Test) -> dict[str, Any]:
+    folder = test.context.workspaces.folder
+    return {"solution": read_solution(test.raw["solution"], test.cursor.at("solution"), folder)}
+
+
 _ALWAYS: Mapping[str, Callable[[Test], Any]] = {
     "id": _id,
     "input": _input,
@@ -322,6 +328,7 @@ _WHEN_GIVEN: Mapping[str, Callable[[Test], dict[str, Any]]] = {
     "user": lambda test: {"user": read_user(test.raw["user"], test.cursor.at("user"))},
     "mocks": lambda test: {"mocks": read_mocks(test.raw["mocks"], test.cursor.at("mocks"))},
     "state": lambda test: {"state": read_state(test.raw["state"], test.cursor.at("state"))},
+    "solution": _solution,
     "difficulty": lambda test: {"difficulty": read_difficulty(test.raw, test.cursor)},
     "status": lambda test: {"status": read_status(test.raw, test.cursor)},
     "suite": lambda test: {"group": fields.text(test.raw, "suite", test.cursor)},

@@ -129,8 +129,10 @@ async def run_command(
     stdin: bytes,
     env: Mapping[str, str],
     timeout_s: float | None,
+    inherited: Mapping[str, str] | None = None,
 ) -> CommandResult:
-    """Run a command to its end; `env` extends the environment, with the nearest `.env`. Raises GraderFailure.
+    """Run a command to its end; `env` extends the environment, with the nearest `.env`, or `inherited` in their place.
+    Raises GraderFailure.
 
     `scratch` is the folder for its output. If a script's `python3` or `bun` is not installed, our own Python or node
     runs it. At the time limit the program and its child processes are killed.
@@ -142,7 +144,7 @@ async def run_command(
                 _with_installed_interpreter(argv),
                 folder=scratch,
                 cwd=cwd,
-                env={**read_environment(cwd), **env},
+                env={**(read_environment(cwd) if inherited is None else inherited), **env},
                 stdin=stdin,
             )
     except TimeoutError:
