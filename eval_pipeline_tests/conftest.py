@@ -24,6 +24,8 @@ WRITES_NONE = pytest.StashKey[bool]()
 """Whether the user wants no compiled modules (PYTHONDONTWRITEBYTECODE)."""
 SESSIONS = pytest.StashKey[str]()
 """The folder for the folders of sessions."""
+MAKE_DATABASES = {"eval_pipeline.warehouse.duckdb_file", "eval_pipeline.cli.main"}
+"""Modules that tests import to make warehouses, or from which the modules that make them are imported."""
 SLOW_FILES = (
     "orchestration/test_ways_to_start.py",
     "orchestration/test_ui.py",
@@ -97,6 +99,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what is there for good out of garbage collections: ten thousand tests take half a second each time."""
     sys.dont_write_bytecode = session.config.stash[WRITES_NONE]
+    if sys.modules.keys() & MAKE_DATABASES:
+        from eval_pipeline_tests.new_data import copy_new_databases  # imports Dagster, which few rooms need
+
+        copy_new_databases()
     gc.collect()
     gc.freeze()
 
@@ -131,6 +137,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
         if place.as_posix() in SLOW_FILES:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def new_databases() -> Iterator[None]:
+    """The databases of this test's projects are made, not copied: it is about their making."""
+    from eval_pipeline_tests.new_data import databases_made_anew
+
+    with databases_made_anew():
+        yield
 
 
 @pytest.fixture

@@ -137,8 +137,10 @@ def _server_that_lives() -> socket.socket:
 @functools.cache
 def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start the process that forks, once; it ends with this one, or when this one closes the socket."""
+    from eval_pipeline_tests.new_data import blank_folder  # imports Dagster, which few tests need
+
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "eval_pipeline_tests.forks", str(its.fileno())]
+    command = [sys.executable, "-m", "eval_pipeline_tests.forks", str(its.fileno()), str(blank_folder())]
     server = subprocess.Popen(
         command, cwd=_REPOSITORY, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
     )
@@ -217,6 +219,8 @@ def _import_everything() -> None:
     for module in pkgutil.walk_packages(eval_pipeline.__path__, "eval_pipeline."):
         if not module.name.startswith(_ASK_FOR_PLUG_INS):
             importlib.import_module(module.name)
+    new_data = importlib.import_module("eval_pipeline_tests.new_data")
+    new_data.copy_new_databases(Path(sys.argv[2]))
 
 
 def _carry_out(request: dict[str, Any]) -> None:

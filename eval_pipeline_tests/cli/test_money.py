@@ -15,10 +15,10 @@ import pytest
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 from eval_pipeline_tests.local_server import LocalServer, chat_reply, serve
-from eval_pipeline_tests.sweeps.conftest import empty_warehouse, folder, no_project_in_the_environment
+from eval_pipeline_tests.sweeps.conftest import folder, no_project_in_the_environment
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
 
-__all__ = ["empty_warehouse", "folder", "no_project_in_the_environment"]
+__all__ = ["folder", "no_project_in_the_environment"]
 
 CALLS = """
 import json, pathlib

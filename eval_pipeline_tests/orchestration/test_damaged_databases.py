@@ -18,6 +18,8 @@ from eval_pipeline.orchestration.partitions import SUITES
 from eval_pipeline.sweeps.dagster_databases import DagsterDamage
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder
 
+pytestmark = pytest.mark.usefixtures("new_databases")
+
 
 def cut(content: bytes) -> bytes:
     return content[: len(content) // 2]

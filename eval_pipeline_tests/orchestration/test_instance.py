@@ -16,6 +16,8 @@ from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.sqlite_storage import SweepSqliteStorage
 from eval_pipeline.sweeps.dagster_files import prepare_home
 
+pytestmark = pytest.mark.usefixtures("new_databases")
+
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

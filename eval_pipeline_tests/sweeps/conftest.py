@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_VARIABLE
-from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+from eval_pipeline_tests.new_data import blank_folder
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
 
 
@@ -21,17 +21,9 @@ def no_project_in_the_environment() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def empty_warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse with its schema and no rows: making one takes longer than copying it."""
-    warehouse = DuckDBWarehouse(tmp_path_factory.mktemp("empty"))
-    with warehouse.transaction():
-        return warehouse.path
-
-
 @pytest.fixture
-def folder(tmp_path: Path, empty_warehouse: Path) -> ProjectFolder:
+def folder(tmp_path: Path) -> ProjectFolder:
     made = make_project(tmp_path / "project")
     made.data.mkdir()
-    shutil.copyfile(empty_warehouse, made.data / empty_warehouse.name)
+    shutil.copy(blank_folder() / "warehouse.duckdb", made.data)
     return made

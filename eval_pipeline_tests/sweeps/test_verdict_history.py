@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,10 +43,8 @@ def judge_entry(value: float = 0.9) -> dict[str, Any]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, empty_warehouse: Path) -> ProjectFolder:
+def folder(tmp_path: Path) -> ProjectFolder:
     made = make_project(tmp_path / "project")
-    made.data.mkdir()
-    shutil.copyfile(empty_warehouse, made.data / empty_warehouse.name)
     (made.root / "judge.py").write_text(JUDGE)
     made.write_runners(a_runner_entry(), judge_entry())
     made.write_suite(a_test("a", *HALF), execution=LOW)

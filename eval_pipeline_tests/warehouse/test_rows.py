@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
@@ -190,10 +189,7 @@ def numbered(values: Sequence[Any]) -> list[Any]:
 
 def fresh(warehouse: DuckDBWarehouse) -> DuckDBWarehouse:
     """Another empty one, since the examples of a property share their fixtures."""
-    folder = warehouse.folder.parent / uuid.uuid4().hex
-    folder.mkdir()
-    shutil.copyfile(warehouse.path, folder / "warehouse.duckdb")
-    return DuckDBWarehouse(folder)
+    return DuckDBWarehouse(warehouse.folder.parent / uuid.uuid4().hex)
 
 
 # Read back.

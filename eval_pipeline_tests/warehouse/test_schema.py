@@ -38,8 +38,8 @@ PROMISED = {
 
 
 @pytest.fixture(scope="module")
-def empty(empty_warehouse: DuckDBWarehouse) -> Iterator[duckdb.DuckDBPyConnection]:
-    with empty_warehouse.transaction() as connection:
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    with DuckDBWarehouse(tmp_path_factory.mktemp("empty")).transaction() as connection:
         yield connection
 
 
