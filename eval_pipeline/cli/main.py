@@ -30,6 +30,7 @@ COMMANDS = {
     "export": "Write results for other tools: AgentV, JUnit, OpenTelemetry, JSON.",
     "sql": "Query the published results in SQL.",
     "import": "Import sessions that coding agents keep on this machine.",
+    "cases": "List, show, import, export, archive and draft test cases with simulated users.",
     "convert": "Write a suite in another format: YAML, JSONL, JSON, evals.json.",
     "delete": "Delete sweeps, suites, runners or files; a dry run without --yes.",
     "schema": "Print the JSON Schema of suites, runners files and project files, for editors.",

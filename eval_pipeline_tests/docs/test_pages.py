@@ -32,7 +32,9 @@ def commands() -> dict[str, click.Command]:
 
 
 def options_of(command: click.Command) -> set[str]:
-    return {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    own = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    subcommands = command.commands.values() if isinstance(command, click.Group) else ()
+    return own.union(*map(options_of, subcommands))
 
 
 @pytest.mark.parametrize("page", WITH_README)

@@ -24,6 +24,7 @@ from eval_pipeline.formats.agentv.workspace import read_case_workspace
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import NOTHING, FieldCursor, Map, kind
+from eval_pipeline.suites.case_formats import claiming
 from eval_pipeline.suites.fields import CASE
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 from eval_pipeline.suites.simulation_fields import read_difficulty, read_mocks, read_state, read_status, read_user
@@ -74,7 +75,11 @@ class Test:
 
 
 def read_case(test: RawTest, suite: Inherited, context: LoadContext) -> Case:
-    """Return the case of a test. Raises InputError with all its problems."""
+    """Return the case of a test, also of one in another format. Raises InputError with all its problems."""
+    other = claiming(test.raw)
+    if other is not None:
+        case = other.read(test.raw, test.cursor, context.diagnostics)
+        return replace(case, origin=_origin(test.cursor, context))
     reading = _begin(test, suite, context)
     warn_unknown(reading.raw, CASE.names | _reported_as_missing(reading), test.cursor, context, "test")
     _warn_of_criteria(reading)

@@ -13,6 +13,7 @@ from eval_pipeline.formats.agentv.load_context import LoadContext
 from eval_pipeline.formats.agentv.table import csv_tests
 from eval_pipeline.parsing.fields import FieldCursor, kind
 from eval_pipeline.parsing.file_search import NotFound, is_pattern
+from eval_pipeline.suites.case_formats import entries_in
 
 FILE = "file://"
 CASE_FILES = ("case.yaml", "case.yml")
@@ -77,6 +78,9 @@ def _of_path(path: Path, cursor: FieldCursor, context: LoadContext) -> Iterator[
 
 def _document_tests(path: Path, text: str, context: LoadContext) -> Iterator[RawTest]:
     document, cursor = parse_document(path, text, context)
+    if isinstance(document, Mapping) and (entries := entries_in(document, cursor)):
+        yield from (RawTest(raw, at) for raw, at in entries)
+        return
     if not isinstance(document, list):
         raise cursor.error(f"expected a list of tests, got {kind(document)}")
     for index, raw in enumerate(document):

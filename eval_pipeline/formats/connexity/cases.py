@@ -34,7 +34,7 @@ def read_case(raw: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Case:
     values["expected_outcomes"] = raw.get("expected_outcomes")
     calls = list(_calls(values["expected_tool_calls"], cursor.at("expected_tool_calls"), diagnostics))
     return Case(
-        id=_case_id(values),
+        id=case_id(values),
         input=_greeting(values),
         user=_user(values, generation, cursor, diagnostics),
         mocks=tuple(mock for call in calls for mock in _mocks(call)),
@@ -55,9 +55,9 @@ def warn_unknown(raw: Map, table: FieldTable, cursor: FieldCursor, diagnostics: 
             diagnostics.add(f"unknown {table.title} field, ignored{hint}", cursor.place(str(key)), kind=f"field {key}")
 
 
-def _case_id(values: Map) -> str:
+def case_id(values: Map) -> str:
     """Return the identity of a case: that of its store, else its name as a word."""
-    return values["id"] or _NOT_IN_IDS.sub("-", values["name"].lower()).strip("-") or "case"
+    return str(values.get("id") or _NOT_IN_IDS.sub("-", str(values.get("name", "")).lower()).strip("-") or "case")
 
 
 def _user(values: Map, generation: Generation, cursor: FieldCursor, diagnostics: Diagnostics) -> SimulatedUser:

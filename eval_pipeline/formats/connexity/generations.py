@@ -1,6 +1,6 @@
 """The generations of Connexity's test cases: which one a case is of, and a case in the form of a later one.
 
-Conversions go forward only, as the system's own migrations do; what a later form cannot hold is reported as lost.
+Conversions go forward as the system's own migrations do, and back; what a form cannot hold is reported as lost.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ def outcome_statement(label: str, expected: Any) -> str:
     return words if expected is True else f"{words}: {expected}"
 
 
-def as_generation(raw: Map, cursor: FieldCursor, target: Generation, lost: ConversionLoss) -> dict[str, Any]:
-    """Return a case in the form of a later generation, or of its own. Raises InputError for an earlier one."""
+def as_generation(raw: JsonMap, cursor: FieldCursor, target: Generation, lost: ConversionLoss) -> dict[str, Any]:
+    """Return a case in the form of another generation, or of its own. Raises InputError for a mix of forms."""
     now = generation_of(raw, cursor)
-    if now > target:
-        raise cursor.error(f"a case of generation {now} cannot be written in the older generation {target}")
     case = dict(raw)
     for step in range(now, target):
         case = _STEPS[step](case, lost)
+    for step in range(now, target, -1):
+        case = _STEPS_BACK[step - 1](case, lost)
     return _with_answer_per_call(case, lost) if now is target is Generation.ANSWER_PER_CALL else case
 
 
@@ -134,4 +134,62 @@ def _single_answers(call: Any) -> Iterator[Any]:
 _STEPS: tuple[Callable[[dict[str, Any], ConversionLoss], dict[str, Any]], ...] = (
     _with_persona_text,
     _with_answer_per_call,
+)
+
+
+def _with_answers(raw: dict[str, Any], lost: ConversionLoss) -> dict[str, Any]:
+    """Return a case whose calls have lists of answers, each with the arguments of its call."""
+    calls = raw.get("expected_tool_calls")
+    for name in _OF_LAST:
+        if raw.get(name) is not None:
+            lost.add(f"'{name}' (this generation has none)", raw.get("name"))
+    case = {name: value for name, value in raw.items() if name not in _OF_LAST}
+    if isinstance(calls, list):
+        case["expected_tool_calls"] = [_with_list(call) for call in calls]
+    return case
+
+
+def _with_list(call: Any) -> Any:
+    if not isinstance(call, Mapping) or call.get("mock_response") is None:
+        return call
+    plain = {name: value for name, value in call.items() if name != "mock_response"}
+    answer = {"expected_params": call.get("expected_params"), "response": call["mock_response"]}
+    return {**plain, "mock_responses": [answer]}
+
+
+def _with_persona_object(raw: dict[str, Any], lost: ConversionLoss) -> dict[str, Any]:
+    case = {name: value for name, value in raw.items() if name not in _ONLY_LATER}
+    name = raw.get("name")
+    text = raw.get("persona_context")
+    if text is not None:
+        parts = persona_parts(text)
+        case["persona"] = parts or {"type": "user", "description": text, "instructions": ""}
+    if raw.get("first_turn") == "agent":
+        lost.add("'first_turn: agent' (in this generation the user begins)", name)
+    elif raw.get("first_message") is not None:
+        case["initial_message"] = raw["first_message"]
+    if raw.get("source_call_id") is not None:
+        lost.add("'source_call_id' (this generation has none)", name)
+    outcomes = raw.get("expected_outcomes")
+    if isinstance(outcomes, list):
+        case["expected_outcomes"] = {str(statement): True for statement in outcomes}
+    return case
+
+
+def persona_parts(text: str) -> dict[str, str] | None:
+    """Return the parts of a persona that is written as one text; None where a label is missing."""
+    found = {name: text.find(label) for name, label in PERSONA_LABELS.items()}
+    if min(found.values()) < 0:
+        return None
+    ends = sorted([*found.values(), len(text)])
+    return {
+        name: text[at + len(label) : ends[ends.index(at) + 1]].strip()
+        for (name, label), at in zip(PERSONA_LABELS.items(), found.values(), strict=True)
+    }
+
+
+_OF_LAST = ("deleted_at", "company_id")
+_STEPS_BACK: tuple[Callable[[dict[str, Any], ConversionLoss], dict[str, Any]], ...] = (
+    _with_persona_object,
+    _with_answers,
 )

@@ -29,6 +29,7 @@ class CaseSet:
     metadata: Map = field(default_factory=dict)
     repetitions: Mapping[str, int] | None = None
     set_repetitions: int = 1
+    deleted: bool = False
     config: Map = field(default_factory=dict)
 
     @property
@@ -48,6 +49,7 @@ class CaseSet:
         timeout_ms = self.config.get("timeout_per_test_case_ms")
         return replace(
             case,
+            status="archived" if self.deleted else case.status,
             repetitions=repetitions if repetitions > 1 else None,
             timeout_s=timeout_ms / _MS if timeout_ms is not None else None,
             user=replace(case.user, **self._of_user(case)) if case.user is not None else None,
@@ -90,6 +92,7 @@ def read_set(raw: Map, cursor: FieldCursor, known: Sequence[str], diagnostics: D
         metadata={name: values[name] for name in ("id", "version", "agent_id") if values[name] is not None},
         repetitions=members,
         set_repetitions=values["set_repetitions"] or 1,
+        deleted=values["deleted_at"] is not None,
         config=_config(values["config"] or {}, cursor.at("config"), diagnostics),
     )
 

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.formats.connexity.cases import read_case, warn_unknown
-from eval_pipeline.formats.connexity.fields import EXPORT
-from eval_pipeline.formats.connexity.sets import is_set, set_of
+from eval_pipeline.formats.connexity.cases import read_case
+from eval_pipeline.formats.connexity.editing import CASES, OWN, entries_of, read_document
+from eval_pipeline.formats.connexity.sets import set_of
 from eval_pipeline.parsing.diagnostics import Diagnostics
-from eval_pipeline.parsing.fields import FieldCursor, kind
-from eval_pipeline.parsing.json_text import read_json
-from eval_pipeline.parsing.source import Source, show_path
-from eval_pipeline.parsing.yaml_text import read_yaml
+from eval_pipeline.parsing.fields import FieldCursor
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list
+from eval_pipeline.suites.conversion import RawSuite, read_text
 from eval_pipeline.suites.load import FORMATS, LoadOptions
 from eval_pipeline.suites.model import Case, Suite, content_revision
 from eval_pipeline.suites.names import category_of, default_name
 
-CASES = "test_cases"
-_OWN = (
-    "persona", "persona_context", "initial_message", "first_message", "first_turn", "user_context",
-    "expected_outcomes", "expected_tool_calls", "evaluation_criteria_override", "test_cases",
-)  # fmt: skip
+_OWN = (*OWN, CASES)
 _IN_JSON = re.compile(rf'[{{,]\s*"(?:{"|".join(_OWN)})"\s*:')
 _IN_YAML = re.compile(rf"^(?:- |  )?(?:{'|'.join(_OWN)}):", re.MULTILINE)
 _OTHERS_IN_JSON = re.compile(r'[{,]\s*"(?:tests|evals|eval_cases|evalcases)"\s*:')
@@ -43,10 +39,9 @@ class Connexity:
         return own.search(head) is not None and others.search(head) is None
 
     def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
-        shown = show_path(path)
-        document, lines = (read_json if path.suffix.lower() == ".json" else read_yaml)(text, shown)
-        cursor, diagnostics = FieldCursor(Source(path, shown, lines.of)), Diagnostics()
-        entries = list(_entries(document, cursor, diagnostics))
+        shown, diagnostics = show_path(path), Diagnostics()
+        document, cursor = read_document(path, text)
+        entries = list(entries_of(document, cursor, diagnostics))
         errors: list[InputError] = []
         read = list(_cases(entries, diagnostics, errors))
         if errors and not read and len(entries) == 1:
@@ -67,23 +62,22 @@ class Connexity:
             folder=path.parent if isinstance(document, Mapping) and CASES not in document else None,
         )
 
+    def read_raw(self, path: Path) -> RawSuite:
+        """Return the suite as it is written: its cases, and the other fields of an export or a set."""
+        document, cursor = read_document(path, read_text(path))
+        entries = entries_of(document, cursor, Diagnostics())
+        whole = isinstance(document, Mapping) and CASES in document
+        return RawSuite(
+            path=path,
+            document={name: value for name, value in document.items() if name != CASES} if whole else {},
+            tests=[raw for raw, _ in entries],
+            source=cursor.source,
+            at=(CASES,) if whole else (),
+        )
 
-def _entries(document: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Iterator[tuple[Any, FieldCursor]]:
-    """Yield each test case as written, with its place. Raises InputError for a document of another kind."""
-    if isinstance(document, Mapping) and CASES in document:
-        if not is_set(document):
-            warn_unknown(document, EXPORT, cursor, diagnostics)
-        document, cursor = document[CASES], cursor.at(CASES)
-        if not isinstance(document, list):
-            raise cursor.error(f"expected a list of test cases, got {kind(document)}")
-    if isinstance(document, list):
-        if not document:
-            raise cursor.error("no test cases: the list is empty")
-        yield from ((raw, cursor.at(index)) for index, raw in enumerate(document))
-    elif isinstance(document, Mapping):
-        yield document, cursor
-    else:
-        raise cursor.error(f"expected a test case (an object), or a list of them; got {kind(document)}")
+    def in_line(self, suite: RawSuite) -> RawSuite:
+        """Return the suite: its cases are in no other files."""
+        return replace(suite)
 
 
 def _cases(

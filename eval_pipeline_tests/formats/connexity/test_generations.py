@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from eval_pipeline.errors import InputError
 from eval_pipeline.formats.connexity.generations import Generation, as_generation, generation_of, outcome_statement
 from eval_pipeline.parsing.fields import DETACHED
 from eval_pipeline.suites.conversion import ConversionLoss
@@ -34,7 +33,6 @@ def test_fields_show_the_generation(raw: dict[str, Any], expected: Generation) -
 
 def test_the_persona_becomes_a_text_the_opener_a_first_message_and_the_limit_is_lost() -> None:
     raw = {
-        "name": "n",
         "persona": {"type": "commuter", "description": "Late.", "instructions": "Be brief."},
         "initial_message": "hi",
         "max_turns": 3,
@@ -44,7 +42,6 @@ def test_the_persona_becomes_a_text_the_opener_a_first_message_and_the_limit_is_
     case, lost = _converted(raw, Generation.PERSONA_TEXT)
 
     assert case == {
-        "name": "n",
         "persona_context": "[Persona type]\ncommuter\n\n[Description]\nLate.\n\n[Behavioral instructions]\nBe brief.",
         "first_message": "hi",
         "first_turn": "user",
@@ -73,9 +70,17 @@ def test_a_call_with_an_answer_of_its_own_loses_those_of_an_older_generation() -
     assert case["expected_tool_calls"] == [{"tool": "t", "mock_response": {"n": 1}}]
 
 
-def test_a_case_is_not_written_in_an_older_generation() -> None:
-    with pytest.raises(InputError, match="cannot be written in the older generation"):
-        _converted({"persona_context": "p"}, Generation.PAGE)
+def test_a_case_in_an_older_generation_says_what_is_lost() -> None:
+    case, lost = _converted(
+        {"persona_context": "p", "first_turn": "agent", "first_message": "Hi", "expected_outcomes": ["done"]},
+        Generation.PAGE,
+    )
+
+    assert case == {
+        "persona": {"type": "user", "description": "p", "instructions": ""},
+        "expected_outcomes": {"done": True},
+    }
+    assert "'first_turn: agent'" in " ".join(lost)
 
 
 @pytest.mark.parametrize(
