@@ -12,9 +12,10 @@ from eval_pipeline_tests.conformance import connexity_cases as cases
 from eval_pipeline_tests.conformance import connexity_comparisons as comparisons
 from eval_pipeline_tests.conformance import connexity_judging as judging
 from eval_pipeline_tests.conformance import connexity_running as running
+from eval_pipeline_tests.conformance import connexity_storage as storage
 from eval_pipeline_tests.conformance import connexity_tools as tools
 from eval_pipeline_tests.conformance import connexity_usage as usage
-from eval_pipeline_tests.conformance.recorded_facts import Row, row_params
+from eval_pipeline_tests.conformance.recorded_facts import Row, conformance_folder, row_params
 from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
 
 Check = Callable[[Mapping[str, Any], Path, Record], None]
@@ -40,6 +41,11 @@ CHECKS: Mapping[str, Check] = {
     "diff.set": lambda data, folder, record: comparisons.check_cases(data),
     "diff.agent": lambda data, folder, record: comparisons.check_setup(data),
     "diff.run": lambda data, folder, record: comparisons.check_setup(data),
+    "test_case.list": storage.check_list,
+    "test_case.import": lambda data, folder, record: storage.check_import(data, folder),
+    "test_case.export": lambda data, folder, record: storage.check_export(data, folder),
+    "set.versioning": storage.check_version,
+    "set.deletion": storage.check_deletion,
     "case.pass_rule": lambda data, folder, record: judging.check_pass_rule(data, record),
     "judge.metric_registry": lambda data, folder, record: judging.check_metrics(data),
     "judge.scoring": lambda data, folder, record: judging.check_verdict(data, record),
@@ -65,7 +71,7 @@ BY_OPERATION: Mapping[str, Check] = {
 _BY_OPERATION_IN = ("judge.metric_resolution", "schema.defaults")
 WITHOUT_COUNTERPART = {
     "the HTTP server and its command": (
-        "run.create", "run.events", "run.stream", "test_case.list", "cli.errors", "cli.request",
+        "run.create", "run.events", "run.stream", "cli.errors", "cli.request",
         "cli.auth",
     ),
     "runtimes of vendors": ("runtimes", "runtimes.validation", "runtimes.custom_endpoint"),
@@ -78,7 +84,10 @@ _REASONS = {area: reason for reason, areas in WITHOUT_COUNTERPART.items() for ar
 @pytest.mark.parametrize("row", row_params("connexity"))
 def test_we_answer_as_connexity_does(row: Row, tmp_path: Path, record_property: Record) -> None:
     if "path" in row.data:
+        example = conformance_folder() / "connexity" / "examples" / row.data["path"]
         cases.check_examples(Path(row.data["path"]))
+        for file in sorted(example.glob("*.json")) if example.is_dir() else [example]:
+            storage.check_conversion(file, tmp_path)
         return
     area = row.data["area"]
     if area in _REASONS:

@@ -1,0 +1,140 @@
+"""Connexity's recorded facts about stored cases and sets, through the command `cases` and through loading."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.suites.load import load_suite
+from eval_pipeline_tests.cli.sample_project import CliProject
+from eval_pipeline_tests.conformance.connexity_judging import assert_value
+from eval_pipeline_tests.conformance.row_outcomes import Record
+
+JsonMap = Mapping[str, Any]
+_LATER = {"persona_context": "p"}
+_STORED = (
+    {"name": "CaseSensitivity Check Alpha", "id": "a", "tags": ["T", "alpha", "beta"]},
+    {"name": "beta case", "id": "b", "description": "about a xylophone", "tags": ["beta", "gamma"]},
+    {"name": "Zulu", "id": "z", "status": "archived"},
+)
+
+
+def _project(folder: Path, cases: Sequence[JsonMap]) -> CliProject:
+    (folder / "eval-pipeline.yaml").write_text("suites: [suites]\n")
+    (folder / "suites").mkdir()
+    (folder / "suites/cases.json").write_text(json.dumps([{**_LATER, **case} for case in cases]))
+    return CliProject(folder)
+
+
+def check_list(data: JsonMap, folder: Path, record: Record) -> None:
+    """Check a row about listing cases."""
+    given, expected = data["input"], data["expected"]
+    if "tags" in expected:
+        project = _project(folder, [{"name": f"case {at}", **case} for at, case in enumerate(given["cases"])])
+        assert project("cases", "list", "--tags-only", "--json").document == expected
+        return
+    filters = given.get("filter", {})
+    names = {"tag": "--tag", "status": "--status", "search": "--search", "sort_by": "--sort-by",
+             "sort_order": "--order"}  # fmt: skip
+    options = [word for name, value in {**given, **filters}.items() if name in names for word in (names[name], value)]
+    answer = _project(folder, _STORED)("cases", "list", *options, "--json")
+    if "falls_back_to" in expected:
+        record("difference", "an order that does not exist is an error that names those there are")
+        assert (answer.code, expected["falls_back_to"] in answer.err) == (2, True)
+        return
+    if expected.get("http") == 422:
+        assert answer.code == 2
+        return
+    cases = answer.document["cases"]
+    assert cases
+    assert_value(len(cases), expected.get("count", len(cases)))
+    assert all(expected.get("all_items_have_tag", case["tags"]) in (*case["tags"], case["tags"]) for case in cases)
+    assert all(case[name] == value for case in cases for name, value in expected.get("all_items", {}).items())
+    if "names" in expected:
+        ordered = sorted((case["name"] for case in cases), reverse=expected["names"] == "descending")
+        assert [case["name"] for case in cases] == ordered
+
+
+def check_import(data: JsonMap, folder: Path) -> None:
+    """Check a row about importing cases."""
+    given, expected = data["input"], data["expected"]
+    existing = {"name": "existing", **given["existing"]} if "existing" in given else {"name": "n", "id": "other"}
+    project = _project(folder, [existing])
+    (folder / "new.json").write_text(json.dumps(given["items"]))
+    conflict = "overwrite" if given.get("on_conflict") == "overwrite" else "skip"
+    answer = project(
+        "cases", "import", "new.json", "--into", "suites/cases.json", "--on-conflict", conflict, "--json"
+    )  # fmt: skip
+    if expected.get("http") == 400:
+        assert answer.code == 2
+        return
+    stored = {case["id"]: case for case in json.loads((folder / "suites/cases.json").read_text())}
+    counts = {name: value for name, value in expected.items() if not name.startswith("stored")}
+    assert {name: answer.document[name] for name in counts} == counts
+    if "stored_name" in expected:
+        assert stored[existing["id"]]["name"] == expected["stored_name"]
+    for name, value in expected.get("stored", {}).items():
+        held = stored[existing["id"]][name]
+        assert value["$contains"] in held if isinstance(value, Mapping) and "$contains" in value else held == value
+
+
+def check_export(data: JsonMap, folder: Path) -> None:
+    """Check a row about exporting cases."""
+    expected = data["expected"]
+    answer = _project(folder, _STORED)("cases", "export")
+    document = json.loads((folder / expected["content_disposition_filename"]).read_text())
+    assert answer.code == 0
+    assert list(document) == expected["keys"]
+    assert document["count"] == len(document["test_cases"]) == len(_STORED)
+
+
+def check_version(data: JsonMap, folder: Path, record: Record) -> None:
+    """Check a row about the version of a set: ours is its revision, which changes with its members."""
+    given = data["input"]
+    states = [given.get("members", [])]
+    for name, names in _operations(given):
+        before = states[-1]
+        added = {"add": [*before, *names], "replace": names, "remove": [each for each in before if each not in names]}
+        states.append(added[name])
+    revisions = [_revision(members, folder) for members in states]
+    changes = sum(before != after for before, after in pairwise(revisions))
+    record("difference", "the version of a set is the hash of its content, which changes with each change of members")
+    assert 1 + changes == data["expected"]["version"]
+
+
+def _operations(given: JsonMap) -> list[tuple[str, list[str]]]:
+    if "ops" in given:
+        return [(name, names if isinstance(names, list) else [names]) for name, names in given["ops"]]
+    name = "add" if "add" in given else "remove"
+    names = given[name]
+    return [(name, names if isinstance(names, list) else [names])]
+
+
+def _revision(members: Sequence[str], folder: Path) -> str:
+    cases = [{**_LATER, "id": name, "name": name} for name in ("s1", "s2", "s3", "unknown")]
+    document = {"test_cases": cases, "members": [{"test_case_id": name} for name in members]}
+    (folder / "set.json").write_text(json.dumps(document))
+    return load_suite(folder / "set.json").revision
+
+
+def check_deletion(data: JsonMap, folder: Path, record: Record) -> None:
+    """Check a row about a deleted set: its cases are archived, and listed where archived ones are asked for."""
+    cases = [{**_LATER, "id": "a", "name": "a"}]
+    document = {"name": "set", "members": None, "deleted_at": "2026-01-01T00:00:00Z", "test_cases": cases}
+    (folder / "set.json").write_text(json.dumps(document))
+    suite = load_suite(folder / "set.json")
+    record("difference", "a deleted set is a file whose cases are archived: --status archived has them")
+    assert (suite.errors, suite.warnings) == ((), ())
+    assert [case.status for case in suite.cases] == ["archived"]
+
+
+def check_conversion(path: Path, folder: Path) -> None:
+    """Check that an example file is written in every generation, and then reads without a warning."""
+    project = CliProject(folder)
+    for generation in ("connexity-1", "connexity-2", "connexity-3"):
+        answer = project("convert", str(path), "--to", generation, "-o", f"{generation}.json", "--force")
+        suite = load_suite(folder / f"{generation}.json")
+        assert (answer.code, len(suite.cases), suite.errors, suite.warnings) == (0, 1, (), ())
