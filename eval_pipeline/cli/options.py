@@ -45,6 +45,20 @@ def comma_separated(context: click.Context, parameter: click.Parameter, values: 
     return tuple(dict.fromkeys(parts))
 
 
+def shares(context: click.Context, parameter: click.Parameter, value: str | None) -> dict[str, float]:
+    """Return numbers by name of `name=number,name=number`."""
+    numbers: dict[str, float] = {}
+    for part in (value or "").split(",") if value else ():
+        name, sign, number = (each.strip() for each in part.partition("="))
+        try:
+            numbers[name] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign or not name:
+            raise click.BadParameter(f"expected names with numbers, such as normal=0.7,hard=0.3; got '{part}'")
+    return numbers
+
+
 def past_moment(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
     """Return the time of an age (`7d`, `12h`) or of an ISO date or time (without an offset in this machine's zone)."""
     if value is None:
@@ -86,6 +100,8 @@ def option_of(model: type[BaseModel], name: str) -> Callable[[Command], Command]
         settings["is_flag"] = True
     elif get_origin(field.annotation) is Literal:
         settings["type"] = click.Choice(get_args(field.annotation))
+    elif get_origin(field.annotation) is dict:
+        settings |= {"callback": shares, "metavar": "NAME=SHARE,…"}
     elif get_origin(field.annotation) is tuple:
         settings |= {"multiple": True, "callback": comma_separated, "help": f"{field.description} ({_COMMA})."}
     elif kinds[0] in _RANGES:
@@ -284,9 +300,13 @@ def _ungraded(checked: Preflight) -> Iterator[InputError]:
     yield from {str(reason): reason for reason in reasons}.values()
 
 
+NARROWING = ("difficulties", "statuses", "all_tags", "names", "sample", "mix", "seed")
+
+
 def _case_filter(cases: Sequence[str], tags: Sequence[str], options: Mapping[str, Any]) -> CaseFilter:
-    """Return the filter of a command's options. Raises InputError for an unknown status or difficulty."""
-    narrowing = {name: options.get(name) for name in ("difficulties", "statuses")}
+    """Return the filter of a command's options. Raises InputError for an unknown status or difficulty, or a mix that
+    does not add up."""
+    narrowing = {name: options.get(name) for name in NARROWING}
     return launch_options({"cases": cases, "tags": tags, **narrowing}).case_filter
 
 

@@ -3,44 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eval_pipeline.errors import UnknownName
 from eval_pipeline.executions.identity import ContentOf, PlanIdentity, PlayedBy, RunnerIdentity
 from eval_pipeline.executions.model import Plan, Runner
+from eval_pipeline.executions.sampling import CaseSample, difficulty_of
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.model import Case, Suite
-from eval_pipeline.suites.simulation_fields import DEFAULT_DIFFICULTY
 
 ACTIVE = frozenset({"active"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFilter:
-    """Selects cases of a suite: of these statuses, any of the ids, any of the tags and any of the difficulties (empty:
-    all)."""
+    """Selects cases of a suite: of these statuses, any of the ids, any of the tags, all of `all_tags`, any of the
+    difficulties and names (empty: all). A name is a part of a case's id or name, in any case. `sample` draws from what
+    the rest selects: `on` returns the filter of a suite, which names the drawn ids."""
 
     ids: frozenset[str] = field(default_factory=frozenset)
     tags: frozenset[str] = field(default_factory=frozenset)
     difficulties: frozenset[str] = field(default_factory=frozenset)
     statuses: frozenset[str] = ACTIVE
+    all_tags: frozenset[str] = field(default_factory=frozenset)
+    names: frozenset[str] = field(default_factory=frozenset)
+    sample: CaseSample | None = None
 
     def __bool__(self) -> bool:
         """Whether it selects anything but all active cases."""
-        return bool(self.ids or self.tags or self.difficulties) or self.statuses != ACTIVE
+        narrowing = (self.ids, self.tags, self.all_tags, self.difficulties, self.names, self.sample)
+        return any(narrowing) or self.statuses != ACTIVE
 
     def __call__(self, case: Case) -> bool:
         return (
             case.status in self.statuses
             and (not self.ids or case.id in self.ids)
             and (not self.tags or not self.tags.isdisjoint(case.tags))
-            and (not self.difficulties or (case.difficulty or DEFAULT_DIFFICULTY) in self.difficulties)
+            and self.all_tags <= set(case.tags)
+            and (not self.difficulties or difficulty_of(case) in self.difficulties)
+            and (not self.names or _is_named(case, self.names))
         )
+
+    def on(self, suite: Suite) -> CaseFilter:
+        """Return the filter of the cases of a suite: with the ids that the sample draws. Raises InputError when a suite
+        has too few cases of a share."""
+        if self.sample is None:
+            return self
+        drawn = self.sample.drawn(suite.name, (case for case in suite.cases if self(case)))
+        return replace(self, ids=frozenset(drawn) or frozenset({""}), sample=None)
 
     @property
     def whole(self) -> CaseFilter:
         """The filter of all cases that this one narrows down: those of its statuses."""
         return CaseFilter(statuses=self.statuses)
+
+
+def _is_named(case: Case, names: frozenset[str]) -> bool:
+    text = f"{case.id}\n{case.metadata.get('name') or ''}".casefold()
+    return any(name.casefold() in text for name in names)
 
 
 ALL_ACTIVE = CaseFilter()
@@ -96,7 +116,7 @@ def pair_cases(
     A case runs on the runners it names, else on those its suite names, else on all. `any_runner` ignores the suite's
     selection (the user chose the runner by name), but never a case's own. Without a filter only active cases count.
     """
-    selects = case_filter or (ALL_ACTIVE if traits_of(suite.cases).has_inactive else None)
+    selects = case_filter.on(suite) if case_filter else ALL_ACTIVE if traits_of(suite.cases).has_inactive else None
     of_suite = () if any_runner else suite.settings.runners
     for case in suite.cases:
         named = case.runners or of_suite

@@ -12,16 +12,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName
 from eval_pipeline.executions.model import Isolation
 from eval_pipeline.executions.planning import ACTIVE, CaseFilter
+from eval_pipeline.executions.sampling import CaseSample
 from eval_pipeline.failures import DEFAULT_OUTPUT_MB
 from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
 from eval_pipeline.suites.simulation_fields import DIFFICULTIES, STATUSES
 
+SHARE_ERROR = 1e-6
+"""The greatest error of rounding in shares that add up to 1."""
 STAGES = ("target_executions", "session_reports", "evaluator_scores")
 EXECUTE, NORMALIZE, EVALUATE = STAGES
 Refresh = Literal["missing", "failed", "all"]
@@ -177,6 +180,40 @@ class LaunchOptions(RunOptions):
         default=(), description="Cases of these statuses in place of the active ones: draft, active, archived"
     )
 
+    all_tags: Annotated[tuple[str, ...], Flag("--all-tags")] = Field(
+        default=(), description="Only cases with all of these tags"
+    )
+    names: Annotated[tuple[str, ...], Flag("--name")] = Field(
+        default=(), description="Only cases with any of these texts in their id or name, in any case"
+    )
+    sample: Annotated[int | None, Flag("--sample")] = Field(
+        default=None, ge=1, description="The most cases of each suite, drawn from what the rest selects"
+    )
+    mix: Annotated[dict[str, float], Flag("--mix")] = Field(
+        default={}, description="The share of each difficulty in the sample, such as normal=0.7,hard=0.3"
+    )
+    seed: Annotated[int | None, Flag("--seed")] = Field(
+        default=None, ge=0, description="The sample of this number: the same one draws the same cases; 0 when not set"
+    )
+
+    @model_validator(mode="after")
+    def _check_sample(self) -> LaunchOptions:
+        """Check that the shares of a sample are of difficulties and add up to 1."""
+        unknown = next((name for name in self.mix if name not in DIFFICULTIES), None)
+        if unknown is not None:
+            raise UnknownName("difficulty", unknown, DIFFICULTIES, SourceLocation(field="mix"))
+        if any(share < 0 for share in self.mix.values()) or (
+            self.mix and abs(sum(self.mix.values()) - 1) > SHARE_ERROR
+        ):
+            shares = ", ".join(f"{name}={share:g}" for name, share in self.mix.items())
+            total = f"{sum(self.mix.values()):g}"
+            problem = f"the shares of a mix add up to 1, got {total}: {shares}"
+            raise InputError(problem, SourceLocation(field="mix"))
+        if self.sample is None and (self.mix or self.seed is not None):
+            name = "mix" if self.mix else "seed"
+            raise InputError("needs the size of the sample: --sample N", SourceLocation(field=name))
+        return self
+
     def resolve(self, defaults: Defaults, stages: tuple[str, ...] = STAGES) -> SweepOptions:
         """Return the options of a sweep: what is set here over the project's defaults."""
         given = {name: getattr(self, name) for name in RunOptions.model_fields if name in self.model_fields_set}
@@ -191,6 +228,11 @@ class LaunchOptions(RunOptions):
             tags=frozenset(self.tags),
             difficulties=frozenset(self.difficulties),
             statuses=frozenset(self.statuses) or ACTIVE,
+            all_tags=frozenset(self.all_tags),
+            names=frozenset(self.names),
+            sample=CaseSample(size=self.sample, mix=tuple(self.mix.items()), seed=self.seed or 0)
+            if self.sample
+            else None,
         )
 
     def as_config(self) -> dict[str, Any]:
@@ -199,10 +241,13 @@ class LaunchOptions(RunOptions):
         return {name: sorted(value) if isinstance(value, tuple) else value for name, value in values.items() if value}
 
 
+_NOT_SET: tuple[object, ...] = (None, (), [], {}, False)
+
+
 def launch_options(given: Mapping[str, Any]) -> LaunchOptions:
     """Return the options with these values; None and empty ones are not set. Raises InputError naming the field."""
     try:
-        return LaunchOptions(**{name: value for name, value in given.items() if value not in (None, (), [], False)})
+        return LaunchOptions(**{name: value for name, value in given.items() if value not in _NOT_SET})
     except ValidationError as error:
         raise _input_error(error) from None
 

@@ -51,7 +51,8 @@ def _of_results(warehouse: Warehouse, pair: PairKey) -> CaseSums:
 def _of_cases(warehouse: Warehouse, pair: Pair, selected: CaseFilter | None) -> CaseSums:
     graded = [each for each in case_counts(warehouse, pair.name) if each.graded]
     if selected:
-        chosen = {case.id for case in pair.ready.suite.cases if selected(case)}
+        own = selected.on(pair.ready.suite)
+        chosen = {case.id for case in pair.ready.suite.cases if own(case)}
         graded = [each for each in graded if each.case_id in chosen]
     return case_sums(
         [each.passed / each.graded for each in graded],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eval_pipeline.executions.planning import pair_cases
+from eval_pipeline.executions.planning import CaseFilter, pair_cases
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.decisions import PairRules
 from eval_pipeline.sweeps.pairs import ends_early, repeat_budget_of, repetitions_of, repetitions_of_case
@@ -15,20 +15,21 @@ def planned_pair(rules: PairRules, sweep_id: str) -> PlannedPair:
     pair, options = rules.pair, rules.options
     suite = pair.ready.suite
     cases = pair_cases(suite, pair.runner, options.cases.whole, any_runner=options.any_runner)
+    chosen = options.cases.on(suite)
     return PlannedPair(
         pair=pair.name,
         sweep_id=sweep_id,
         suite_revision=suite.revision,
         runner_revision=pair.revision,
         broken=len(pair.ready.errors) * repetitions_of(pair, options),
-        cases=[_planned_case(case, rules) for case in cases],
+        cases=[_planned_case(case, rules, chosen) for case in cases],
     )
 
 
-def _planned_case(case: Case, rules: PairRules) -> PlannedCase:
+def _planned_case(case: Case, rules: PairRules, chosen: CaseFilter) -> PlannedCase:
     pair, options = rules.pair, rules.options
     planned = repetitions_of_case(
-        pair, case, options if options.cases(case) else options.model_copy(update={"repetitions": None})
+        pair, case, options if chosen(case) else options.model_copy(update={"repetitions": None})
     )
     early = ends_early(pair, case) or repeat_budget_of(pair, case) is not None
     return PlannedCase(

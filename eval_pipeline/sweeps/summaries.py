@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -160,11 +160,12 @@ def failed_cases(
 
 
 def _without(outcomes: Sequence[PairOutcome], selected: CaseFilter) -> set[tuple[str, str]]:
-    """Return suite and id of the cases that are left out by their status or difficulty, of which verdicts may exist."""
-    chosen = CaseFilter(difficulties=selected.difficulties, statuses=selected.statuses)
-    suites = {outcome.pair.name.suite: outcome.pair.ready.suite.cases for outcome in outcomes}
-    narrowed = {name: cases for name, cases in suites.items() if chosen or traits_of(cases).has_inactive}
-    return {(name, case.id) for name, cases in narrowed.items() for case in cases if not chosen(case)}
+    """Return suite and id of the cases that are left out by more than id and tags, of which verdicts may exist."""
+    chosen = replace(selected, ids=frozenset(), tags=frozenset()) if selected.sample is None else selected
+    suites = {outcome.pair.name.suite: outcome.pair.ready.suite for outcome in outcomes}
+    narrowed = [suite for suite in suites.values() if chosen or traits_of(suite.cases).has_inactive]
+    own = {suite.name: chosen.on(suite) for suite in narrowed}
+    return {(suite.name, case.id) for suite in narrowed for case in suite.cases if not own[suite.name](case)}
 
 
 def sweep_summary(progress: SweepProgress, failed: FailedCases) -> str:

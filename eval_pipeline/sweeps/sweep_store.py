@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.executions.session_folders import remove_abandoned
 from eval_pipeline.executions.started_programs import end_orphans, marked
 from eval_pipeline.leaderboards.boards import COVERAGE_FLOOR
@@ -158,11 +159,28 @@ def _selection(pairs: Sequence[Pair], options: SweepOptions) -> dict[str, Any]:
     return {
         "suites": sorted({pair.name.suite for pair in pairs}),
         "runners": sorted({pair.name.runner for pair in pairs}),
-        "cases": sorted(options.cases.ids),
+        "cases": sorted(_case_ids(pairs, options.cases)),
         "tags": sorted(options.cases.tags),
         "difficulties": sorted(options.cases.difficulties),
         "statuses": sorted(options.cases.statuses),
+        **_narrowed(options.cases),
         "repetitions": options.repetitions,
         "threshold": options.threshold,
         "stages": options.stages,
     }
+
+
+def _narrowed(cases: CaseFilter) -> dict[str, Any]:
+    """Return what else narrows a sweep down, where it is set."""
+    sample = cases.sample
+    drawn = {} if sample is None else {"sample": sample.size, "mix": dict(sample.mix), "seed": sample.seed}
+    lists = {"all_tags": sorted(cases.all_tags), "names": sorted(cases.names)}
+    return {name: values for name, values in lists.items() if values} | drawn
+
+
+def _case_ids(pairs: Sequence[Pair], cases: CaseFilter) -> Collection[str]:
+    """Return the ids that a sweep is narrowed down to: those named, or those drawn for its sample."""
+    if cases.sample is None:
+        return cases.ids
+    suites = {pair.name.suite: pair.ready.suite for pair in pairs}
+    return frozenset().union(*(cases.on(suite).ids for suite in suites.values()))

@@ -9,6 +9,7 @@ from typing import Any
 
 from eval_pipeline.executions.model import Plan
 from eval_pipeline.executions.planning import ACTIVE, CaseFilter
+from eval_pipeline.executions.sampling import CaseSample
 from eval_pipeline.sweeps.options import EXECUTE, SweepOptions
 from eval_pipeline.warehouse import queries
 from eval_pipeline.warehouse.journal import PairKey
@@ -62,4 +63,14 @@ def _case_filter(selection: Mapping[str, Any]) -> CaseFilter:
     """Return the filter of a stored selection; older ones had only ids and tags."""
     ids, tags, difficulties = (frozenset(selection.get(name) or ()) for name in ("cases", "tags", "difficulties"))
     statuses = frozenset(selection.get("statuses") or ACTIVE)
-    return CaseFilter(ids=ids, tags=tags, difficulties=difficulties, statuses=statuses)
+    size = selection.get("sample")
+    mix = tuple((selection.get("mix") or {}).items())
+    return CaseFilter(
+        ids=ids,
+        tags=tags,
+        difficulties=difficulties,
+        statuses=statuses,
+        all_tags=frozenset(selection.get("all_tags") or ()),
+        names=frozenset(selection.get("names") or ()),
+        sample=CaseSample(size=size, mix=mix, seed=selection.get("seed") or 0) if size else None,
+    )

@@ -39,7 +39,8 @@ def test_plan_sweep_and_board_agree_on_which_cases_count(
     folder: ProjectFolder, given: dict[str, Any], called: list[str], whole: int
 ) -> None:
     folder.write_suite(*CASES)
-    options = SweepOptions(cases=CaseFilter(**{name: frozenset(values) for name, values in given.items()}))
+    selected: dict[str, Any] = {name: frozenset(values) for name, values in given.items()}
+    options = SweepOptions(cases=CaseFilter(**selected))
     (plan,) = plan_sweep(folder.session(), [PAIR], options)
     (pair,) = select_pairs(folder.session(), [PAIR], options).pairs
 
