@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from eval_pipeline.cli.case_drafts import generate_command
 from eval_pipeline.cli.file_writing import FileText, write_files
 from eval_pipeline.cli.options import comma_separated, open_project
 from eval_pipeline.cli.tables import Layout, message_console, print_line, print_rows, table_console
@@ -61,6 +62,9 @@ def cases_command() -> None:
 
     Cases are in files: one case, a list, or an object with `test_cases`. Commands that change cases write these files.
     """
+
+
+cases_command.add_command(generate_command)
 
 
 @cases_command.command(name="list")

@@ -187,3 +187,55 @@ def test_a_wrong_field_of_an_included_case_is_named_with_its_file(tmp_path: Path
     assert [case.id for case in suite.cases] == ["plain"]
     assert "a.json" in str(suite.errors[0])
     assert "max_turns" in str(suite.errors[0])
+
+
+WRITER = """
+import json
+
+def agent(prompt):
+    return "hello"
+
+def writer(prompt):
+    assert "Be kind" in prompt and "find" in prompt and "red-team" in prompt
+    case = {"persona": {"type": "t", "description": "d", "instructions": "i"}, "tags": ["red-team"],
+            "expected_tool_calls": []}
+    if "What was wrong" in prompt:
+        return json.dumps([{**case, "name": "Third"}])
+    wrong = [{"tool": "fnd", "expected_params": {}, "mock_responses": [{"response": {}}]}]
+    return "```json\\n" + json.dumps([
+        {**case, "name": "First"}, {**case, "name": "Second", "expected_tool_calls": wrong}]) + "\\n```"
+"""
+RUNNERS = """
+runners:
+  - name: agent
+    adapter: chat
+    model: m
+    system: Be kind
+    tools: [{type: function, function: {name: find, parameters: {type: object, required: [id]}}}]
+  - {name: writer, adapter: python, function: "people:writer", isolation: in-process}
+"""
+
+
+def test_drafts_are_checked_against_the_agents_tools_and_only_wrong_ones_are_repaired(cases: CliProject) -> None:
+    (cases.root / "people.py").write_text(WRITER)
+    (cases.root / "runners.yaml").write_text(RUNNERS)
+    options = ("--runner", "agent", "--with", "writer", "--count", "2", "--focus", "red-team", "--into", "drafts.json")
+
+    first = cases("cases", "generate", *options)
+    again = cases("cases", "generate", *options)
+
+    stored = read(cases.root / "drafts.json")
+    assert first.code == 0, first.err
+    assert [(case["name"], case["status"]) for case in stored] == [("First", "draft"), ("Third", "draft")]
+    assert again.code == 1
+    assert "'First' is the name of another case" in again.err or "missing" in again.err
+
+
+def test_generating_needs_an_agent_and_a_writer_that_exist(cases: CliProject) -> None:
+    (cases.root / "people.py").write_text(WRITER)
+    (cases.root / "runners.yaml").write_text(RUNNERS)
+
+    assert "--runner AGENT --with MODEL" in cases("cases", "generate", "--into", "x.json").err
+    assert "did you mean 'writer'" in cases(
+        "cases", "generate", "--runner", "agent", "--with", "writr", "--into", "x.json"
+    ).err  # fmt: skip

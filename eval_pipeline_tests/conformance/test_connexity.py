@@ -10,6 +10,7 @@ import pytest
 
 from eval_pipeline_tests.conformance import connexity_cases as cases
 from eval_pipeline_tests.conformance import connexity_comparisons as comparisons
+from eval_pipeline_tests.conformance import connexity_drafts as drafts
 from eval_pipeline_tests.conformance import connexity_judging as judging
 from eval_pipeline_tests.conformance import connexity_running as running
 from eval_pipeline_tests.conformance import connexity_storage as storage
@@ -57,6 +58,7 @@ CHECKS: Mapping[str, Check] = {
     "conversation_loop": running.check_loop,
     "user_simulator": running.check_user,
     "agent_contract": running.check_contract,
+    **drafts.CHECKS,
     **usage.CHECKS,
     **tools.CHECKS,
     "judge.outcomes": lambda data, folder, record: judging.check_verdict(data, record),

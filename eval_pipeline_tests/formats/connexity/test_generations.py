@@ -33,6 +33,7 @@ def test_fields_show_the_generation(raw: dict[str, Any], expected: Generation) -
 
 def test_the_persona_becomes_a_text_the_opener_a_first_message_and_the_limit_is_lost() -> None:
     raw = {
+        "name": "n",
         "persona": {"type": "commuter", "description": "Late.", "instructions": "Be brief."},
         "initial_message": "hi",
         "max_turns": 3,
@@ -42,6 +43,7 @@ def test_the_persona_becomes_a_text_the_opener_a_first_message_and_the_limit_is_
     case, lost = _converted(raw, Generation.PERSONA_TEXT)
 
     assert case == {
+        "name": "n",
         "persona_context": "[Persona type]\ncommuter\n\n[Description]\nLate.\n\n[Behavioral instructions]\nBe brief.",
         "first_message": "hi",
         "first_turn": "user",
