@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -61,12 +61,12 @@ def _open(warehouse: DuckDBWarehouse) -> AbstractContextManager[Any]:
     return _OPEN(warehouse)
 
 
-def _make_if_missing(database: Path, tables: MetaData) -> bool:
+def _make_if_missing(database: Path, tables: MetaData, migrated: Sequence[str] = ()) -> None:
     if is_empty(database):
         (blank,) = blank_folder().rglob(database.name)
         database.parent.mkdir(parents=True, exist_ok=True)
         _copy(blank, database)
-    return _MAKE_IF_MISSING(database, tables)
+    _MAKE_IF_MISSING(database, tables, migrated)
 
 
 def _copy(blank: Path, database: Path) -> None:

@@ -18,6 +18,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -32,8 +33,13 @@ from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageMetadata
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
 from dagster._core.storage.runs import SqliteRunStorage
+from dagster._core.storage.runs.migration import OPTIONAL_DATA_MIGRATIONS, REQUIRED_DATA_MIGRATIONS
 from dagster._core.storage.runs.schema import RunStorageSqlMetadata
 from dagster._core.storage.schedules import SqliteScheduleStorage
+from dagster._core.storage.schedules.migration import (
+    OPTIONAL_SCHEDULE_DATA_MIGRATIONS,
+    REQUIRED_SCHEDULE_DATA_MIGRATIONS,
+)
 from dagster._core.storage.schedules.schema import ScheduleStorageSqlMetadata
 from dagster._core.storage.sql import ALEMBIC_SCRIPTS_LOCATION
 from dagster._core.storage.sqlite import create_db_conn_string
@@ -44,6 +50,8 @@ from sqlalchemy.engine import Connection, Engine
 
 from eval_pipeline.sweeps.dagster_databases import database_problem, is_empty
 
+_MIGRATED_RUNS = (*REQUIRED_DATA_MIGRATIONS, *OPTIONAL_DATA_MIGRATIONS)
+_MIGRATED_SCHEDULES = (*REQUIRED_SCHEDULE_DATA_MIGRATIONS, *OPTIONAL_SCHEDULE_DATA_MIGRATIONS)
 BUSY_TIMEOUT_S = 60
 """How long to wait for another process that writes to the same file."""
 
@@ -69,7 +77,7 @@ class QuickRunStorage(SqliteRunStorage):
 
     @classmethod
     def from_local(cls, base_dir: str, inst_data: ConfigurableClassData | None = None) -> Self:
-        opened = _open_stamped(cls, base_dir, "runs", RunStorageSqlMetadata, "instance_info")
+        opened = _open_stamped(cls, base_dir, "runs", RunStorageSqlMetadata, "instance_info", _MIGRATED_RUNS)
         return opened if opened is not None else super().from_local(base_dir, inst_data)
 
 
@@ -78,7 +86,8 @@ class QuickScheduleStorage(SqliteScheduleStorage):
 
     @classmethod
     def from_local(cls, base_dir: str, inst_data: ConfigurableClassData | None = None) -> SqliteScheduleStorage:
-        opened = _open_stamped(cls, base_dir, "schedules", ScheduleStorageSqlMetadata, "job_ticks")
+        tables = ScheduleStorageSqlMetadata
+        opened = _open_stamped(cls, base_dir, "schedules", tables, "job_ticks", _MIGRATED_SCHEDULES)
         return opened if opened is not None else super().from_local(base_dir, inst_data)
 
 
@@ -257,17 +266,11 @@ def events_together(instance: dg.DagsterInstance) -> Iterator[None]:
         yield
 
 
-def _open_stamped(storage: Any, base_dir: str, name: str, tables: MetaData, table: str) -> Any:
+def _open_stamped(storage: Any, base_dir: str, name: str, tables: MetaData, table: str, migrated: Sequence[str]) -> Any:
     """Return a storage over a database, made where there is none; None where Dagster did not finish making it."""
     address = create_db_conn_string(base_dir, name)
-    new = _make_if_missing(Path(base_dir, f"{name}.db"), tables)
-    if not _is_complete(create_engine(address, poolclass=NullPool), table):
-        return None
-    opened = storage(address)
-    if new:
-        opened.migrate()
-        opened.optimize()
-    return opened
+    _make_if_missing(Path(base_dir, f"{name}.db"), tables, migrated)
+    return storage(address) if _is_complete(create_engine(address, poolclass=NullPool), table) else None
 
 
 def _is_complete(engine: Engine, table: str) -> bool:
@@ -279,25 +282,27 @@ def _is_complete(engine: Engine, table: str) -> bool:
         return stamped and engine.dialect.has_table(connection, table)
 
 
-def _make_if_missing(database: Path, tables: MetaData) -> bool:
-    """Make an empty database as Dagster does, stamped with its newest migration; return False when the file exists.
+def _make_if_missing(database: Path, tables: MetaData, migrated: Sequence[str] = ()) -> None:
+    """Make an empty database as Dagster does, stamped with its newest migration, where there is none.
 
-    SQLite commits each statement that makes a table to the disk, so they run in memory. The file appears whole or not
-    at all.
+    Migrations of data (`migrated`) are noted as done: there is nothing to migrate. SQLite commits each statement that
+    makes a table to the disk, so they run in memory. The file appears whole or not at all.
     """
     if not is_empty(database):
-        return False
+        return
     database.parent.mkdir(parents=True, exist_ok=True)
     part = database.with_suffix(".part")
     part.unlink(missing_ok=True)
     with create_engine("sqlite://").connect() as memory, closing(sqlite3.connect(part)) as copy:
         tables.create_all(memory)
+        done = [{"name": name, "migration_completed": datetime.now()} for name in migrated]
+        if done:
+            memory.execute(tables.tables["secondary_indexes"].insert(), done)
         MigrationContext.configure(memory).stamp(_migration_scripts(), "head")
         memory.commit()
         memory.connection.driver_connection.backup(copy)  # type: ignore[union-attr]
         copy.execute("PRAGMA journal_mode=WAL")
     part.replace(database)
-    return True
 
 
 @cache
