@@ -1,13 +1,14 @@
 """Migrations of older warehouses: numbered steps, each applied once, in one transaction.
 
 Step 1 creates the tables of `tables.py`. A change of the schema adds a step that upgrades a database of the
-previous version. A new database runs all steps, so each statement has no effect where the change already exists. The
-last step also recreates comments and views, once every table and column that they name exists.
+previous version. A step that creates a table creates it as it is now, so each statement has no effect where the change
+already exists. The last step also recreates comments and views, once every table and column that they name exists. An
+empty database is made as it is now, without the steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -187,11 +188,20 @@ def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migratio
     if current > newest:
         raise WarehouseError(f"the warehouse has schema version {current}, this program knows {newest}: update it")
     steps = sorted((step for step in migrations if step.version > current), key=lambda step: step.version)
+    if not current and migrations is MIGRATIONS:
+        _apply(connection, steps, table_statements(), last=True)  # an empty database is made as it is now, at once
+        return [step.version for step in steps]
     for step in steps:
-        # Views and comments name the newest columns, which exist only after the last step.
-        closing = [*comment_statements(), *view_statements(), *macro_statements()] if step is steps[-1] else []
-        _apply(connection, step, closing, last=step is steps[-1])
+        _apply(connection, [step], step.statements, last=step is steps[-1])
     return [step.version for step in steps]
+
+
+def _describe(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make comments, views and macros anew."""
+    for statement in (*comment_statements(), *view_statements(), *macro_statements()):
+        connection.execute(statement)
+    for statement in view_comment_statements(connection.execute(_VIEW_COLUMNS).fetchall()):
+        connection.execute(statement)
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
@@ -203,17 +213,18 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0]) if row else 0
 
 
-def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration, closing: Sequence[str], *, last: bool) -> None:
+def _apply(
+    connection: duckdb.DuckDBPyConnection, steps: Iterable[Migration], statements: Iterable[str], *, last: bool
+) -> None:
+    """Apply steps in one transaction; with the `last` one come comments and views, which name the newest columns."""
     connection.execute("BEGIN")
     try:
-        for statement in (*migration.statements, *closing):
+        for statement in statements:
             connection.execute(statement)
-        for statement in view_comment_statements(connection.execute(_VIEW_COLUMNS).fetchall()) if last else ():
-            connection.execute(statement)
-        connection.execute(
-            "INSERT INTO schema_migrations VALUES (?, ?, now())",
-            [migration.version, migration.description],
-        )
+        if last:
+            _describe(connection)
+        for step in steps:
+            connection.execute("INSERT INTO schema_migrations VALUES (?, ?, now())", [step.version, step.description])
         connection.execute("COMMIT")
     except Exception:
         with suppress(duckdb.Error):  # keep the first error
