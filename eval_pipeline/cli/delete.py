@@ -15,6 +15,7 @@ from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_conso
 from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import InputError
 from eval_pipeline.sweeps.dagster_databases import prepare_databases
+from eval_pipeline.sweeps.dagster_files import dagster_home
 from eval_pipeline.sweeps.deletion import (
     NO_FILES,
     FileCount,
@@ -44,6 +45,7 @@ _FILES: dict[str, FileFinder] = {
     "workspaces": old_workspaces,
     "grader-replies": old_replies,
 }
+_RUNS = "dagster-runs"
 _SHOWN = 10
 
 
@@ -77,7 +79,7 @@ class _Report:
 
 
 @click.command(name="delete")
-@click.argument("kind", type=click.Choice([*_OWNERS, *_FILES]), required=False)
+@click.argument("kind", type=click.Choice([*_OWNERS, *_FILES, _RUNS]), required=False)
 @click.argument("names", nargs=-1)
 @project_options
 @click.option(
@@ -101,9 +103,9 @@ def delete_command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete what is stored of sweeps, suites or runners by NAMES, or files: artifacts, workspaces, grader-replies.
-    Without KIND, list what is stored; with --retention, delete what is old by the project file. Nothing is deleted
-    without --yes.
+    """Delete what is stored of sweeps, suites or runners by NAMES, or files: artifacts, workspaces, grader-replies, or
+    runs that Dagster shows: dagster-runs. Without KIND, list what is stored; with --retention, delete what is old by
+    the project file. Nothing is deleted without --yes.
 
     With --older-than or --keep-last, sweeps need no names; those that hold current results stay. A sweep takes along
     its boards and what no other sweep or board uses. Exit codes: 0; 2 for bad input.
@@ -136,13 +138,15 @@ def _delete_old(project: Project, store: SweepStore, *, dry_run: bool, as_json: 
 def _delete(
     project: Project, store: SweepStore, kind: str, names: Sequence[str], age: Age, *, dry_run: bool
 ) -> _Report:
-    if kind not in _FILES:
+    if kind in _OWNERS:
         owner = _OWNERS[kind]
         return _delete_rows(project, store, owner, _chosen(store, owner, names, age), dry_run=dry_run)
     if names:
         raise InputError(f"{kind} have no names; narrow them down with --older-than or --keep-last")
-    if kind == "grader-replies" and age.keep_last is not None:
-        raise InputError("grader-replies belong to no sweep: --older-than chooses them, --keep-last does not")
+    if kind in ("grader-replies", _RUNS) and age.keep_last is not None:
+        raise InputError(f"{kind} belong to no sweep: --older-than chooses them, --keep-last does not")
+    if kind == _RUNS:
+        return _delete_runs(project, store, age, dry_run=dry_run)
     return _delete_files(store, kind, age, dry_run=dry_run)
 
 
@@ -204,6 +208,19 @@ def _delete_files(store: SweepStore, kind: str, age: Age, *, dry_run: bool) -> _
         with store.exclusive(_wait):
             files = delete_files(store, _FILES[kind], age, sweeps, dry_run=False)
     return _Report(what=kind, dry_run=dry_run, files=files)
+
+
+def _delete_runs(project: Project, store: SweepStore, age: Age, *, dry_run: bool) -> _Report:
+    if age.before is None:
+        raise InputError(f"{_RUNS}: --older-than chooses them")
+    if not dagster_home(project.data, project.root).is_dir():
+        return _Report(what=_RUNS, dry_run=dry_run)
+    from eval_pipeline.orchestration.pruning import prune_runs  # noqa: PLC0415 — Dagster takes a second
+
+    prepare_databases(project.data, project.root)
+    with store.exclusive(_wait) as killed:
+        runs, files = prune_runs(project.data, project.root, age.before, dry_run=dry_run, killed=killed)
+    return _Report(what=_RUNS, dry_run=dry_run, files=files, runs=runs)
 
 
 def _wait(text: str) -> None:

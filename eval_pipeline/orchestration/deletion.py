@@ -9,6 +9,7 @@ import dagster as dg
 
 from eval_pipeline.orchestration.instance import end_killed_runs, open_instance
 from eval_pipeline.orchestration.partitions import PAIRS, SUITES, pair_key
+from eval_pipeline.orchestration.pruning import delete_runs
 
 
 def forget_in_dagster(
@@ -30,8 +31,7 @@ def forget_in_dagster(
         for name, key in _partitions(instance, suites, runners):
             instance.delete_dynamic_partition(name, key)
         stored = [run_id for run_id in runs if instance.has_run(run_id)]
-        for run_id in stored:
-            instance.delete_run(run_id)
+        delete_runs(instance, stored)
     return len(stored)
 
 

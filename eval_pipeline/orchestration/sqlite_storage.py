@@ -136,6 +136,28 @@ class PooledEventLogStorage(SqliteEventLogStorage):
             self._tables[table_name] = super().has_table(table_name)
         return self._tables[table_name]
 
+    def files_of(self, run_id: str) -> list[Path]:
+        """Return the files with the events of a run."""
+        path = self.path_for_shard(run_id)
+        return [each for ending in ("", "-wal", "-shm") if (each := Path(f"{path}{ending}")).exists()]
+
+    def remove_files(self, run_ids: Sequence[str]) -> None:
+        """Remove the files of deleted runs: Dagster empties them, which leaves them as large as they were."""
+        with self._turn:
+            for run_id in run_ids:
+                if (connection := self._connections.pop(run_id, None)) is not None:
+                    connection.close()
+                    connection.engine.dispose()
+                self._initialized_dbs.discard(run_id)
+                for path in self.files_of(run_id):
+                    path.unlink(missing_ok=True)
+
+    def vacuum_index(self) -> None:
+        """Give back the space of deleted events. Raises OperationalError while another process uses the file."""
+        with self._turn, closing(sqlite3.connect(self.path_for_shard(INDEX_SHARD_NAME), timeout=1.0)) as connection:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def dispose(self) -> None:
         with self._turn:
             for connection in self._connections.values():
