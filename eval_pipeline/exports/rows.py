@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from eval_pipeline.leaderboards.result_rows import ResultRow
@@ -126,4 +127,9 @@ def _member(member: SubScore) -> dict[str, Any]:
 
 def fields_json(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass that are not None."""
-    return known({field.name: getattr(value, field.name) for field in fields(value)})
+    return {name: field for name in _names(value.__class__) if (field := getattr(value, name)) is not None}
+
+
+@lru_cache
+def _names(cls: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls))

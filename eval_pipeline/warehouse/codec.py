@@ -100,10 +100,17 @@ def value_of(cls: Callable[..., Value], row: Mapping[str, Any], **others: Any) -
 
     NULL becomes the field's default where it has one.
     """
-    for name, has_default in _fields(cls):
-        if name not in others and name in row and (row[name] is not None or not has_default):
-            others[name] = row[name]
+    for name, has_default in _fields_in(cls, tuple(row), tuple(others)):
+        value = row[name]
+        if value is not None or not has_default:
+            others[name] = value
     return cls(**others)
+
+
+@lru_cache
+def _fields_in(cls: Any, columns: tuple[str, ...], others: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+    """The fields of a class that are columns of a row: most rows of a table have the same columns."""
+    return tuple(field for field in _fields(cls) if field[0] in columns and field[0] not in others)
 
 
 @lru_cache

@@ -98,7 +98,7 @@ def test_the_times_of_a_session_are_times_and_its_texts_are_as_reported(warehous
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", ["1.0.0", "1.1.3", "1.2.2", "1.4.1", "1.5.0"])
+@pytest.mark.parametrize("version", ["1.0.0", "1.1.3", "1.2.2", "1.4.1", "1.5.6"])
 def test_older_clients_read_every_table_and_view(version: str, warehouse: DuckDBWarehouse, tmp_path: Path) -> None:
     client = tmp_path / "client"
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--only-binary", ":all:"]
