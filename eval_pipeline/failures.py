@@ -42,6 +42,7 @@ class FailureClass:
 ASSERTION = FailureClass("assertion", "Assertion failure", Origin.QUALITY)
 GATE = FailureClass("gate", "Required evaluator below its minimum", Origin.QUALITY)
 DEPENDENCY = FailureClass("dependency", "A case it depends on failed", Origin.QUALITY)
+SNAPSHOT = FailureClass("snapshot", "Snapshot verification", Origin.QUALITY)
 UNEXPECTED_PASSED = FailureClass("unexpected-passed", "Unexpected pass", Origin.QUALITY)
 
 TIMEOUT = FailureClass("timeout", "Timeout", Origin.TARGET)
@@ -67,12 +68,14 @@ CONNECTION = FailureClass("connection", "Connection failed", Origin.INFRASTRUCTU
 CANCELLED = FailureClass("cancelled", "Cancelled", Origin.HARNESS)
 BUDGET_EXCEEDED = FailureClass("budget-exceeded", "Budget exceeded", Origin.HARNESS)
 WORKSPACE = FailureClass("workspace", "Workspace could not be prepared", Origin.HARNESS)
+WORKSPACE_BOOTSTRAP = FailureClass("workspace-bootstrap", "Workspace bootstrap", Origin.HARNESS)
 DEPENDENCY_FAILED = FailureClass("dependency-failed", "A case it depends on was not carried out", Origin.HARNESS)
 STOPPED = FailureClass("stopped", "Not started after an earlier error", Origin.HARNESS)
 RECORDING_MISSING = FailureClass("recording-missing", "No recording for this case", Origin.HARNESS)
 ADAPTER = FailureClass("adapter", "Adapter failed", Origin.HARNESS)
 NORMALIZATION = FailureClass("normalization", "Report normalization", Origin.HARNESS)
 
+ASSERT_HOOK = FailureClass("assert-hook", "Assert hook crash", Origin.GRADER)
 EVALUATOR = FailureClass("evaluator", "Evaluator returned no score", Origin.GRADER)
 NO_EVALUATORS = FailureClass("no-evaluators", "Nothing evaluates this case", Origin.GRADER)
 

@@ -129,8 +129,8 @@ def _beginning(value: Any, most: int) -> bytes:
 
 
 def _outcome_fields(outcome: Any) -> list[Any]:
-    value, reason, findings, details, members, passes = outcome
+    value, reason, findings, details, members, passes, *failure = outcome
     if isinstance(value, float) and not math.isfinite(value):
         value = repr(value)  # JSON has no number for it
     return [value, reason, [[item.text, item.passed, item.evidence] for item in findings], details,
-            [list(member) for member in members], passes]  # fmt: skip
+            [list(member) for member in members], passes, *failure]  # fmt: skip

@@ -32,4 +32,5 @@ def negate_outcome(outcome: Outcome) -> Outcome:
         return outcome
     findings = tuple(Finding(finding.text, not finding.passed, finding.evidence) for finding in outcome.findings)
     passes = None if outcome.passes is None else not outcome.passes
-    return Outcome(1.0 - outcome.value, f"not: {outcome.reason}", findings, outcome.details, outcome.members, passes)
+    reason = f"not: {outcome.reason}"  # the class of what failed is no class of its opposite
+    return Outcome(1.0 - outcome.value, reason, findings, outcome.details, outcome.members, passes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from eval_pipeline.failures import (
     ASSERTION,
@@ -11,6 +12,8 @@ from eval_pipeline.failures import (
     GATE,
     NO_EVALUATORS,
     UNEXPECTED_PASSED,
+    FailureClass,
+    Origin,
     failure_class,
 )
 from eval_pipeline.fingerprints import to_json
@@ -36,7 +39,7 @@ def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold
     if not unmatched:
         return verdict
     note = f"no canned answer matches {', '.join(unmatched)}"
-    return _with_status(verdict, verdict.status, verdict.failure_class, f"{verdict.reason}; {note}")
+    return replace(verdict, reason=f"{verdict.reason}; {note}")
 
 
 def _unmatched_calls(report: SessionReport) -> list[str]:
@@ -54,7 +57,7 @@ def _decided(case: Case, report: SessionReport, scores: Sequence[Score], thresho
     """Return the verdict without notes."""
     limit = case.threshold if case.threshold is not None else threshold
     if report.failure_class == DEPENDENCY.id:
-        return _apply_expectation(case, _failed_dependency(report, limit))
+        return _failed_dependency(report, limit)
     if report.failure_class is not None:
         return _ungraded(report.failure_class, report.error or failure_class(report.failure_class).label, limit)
     if not scores:
@@ -62,10 +65,10 @@ def _decided(case: Case, report: SessionReport, scores: Sequence[Score], thresho
     mean = weighted_mean(scores)
     failed_gate = next((score for score in scores if score.passes_gate is False), None)
     if failed_gate is not None:
-        return _apply_expectation(case, _gate_failed(failed_gate, mean, limit))
+        return _gate_failed(failed_gate, mean, limit)
     if mean is None:
         unscored = next(score for score in scores if score.value is None and counts(score))
-        return _ungraded(EVALUATOR.id, f"{unscored.evaluator}: {unscored.reason}", limit)
+        return _unscored(unscored, limit)
     decisive = [score for score in scores if score.type in DECISIVE and counts(score) and score.passes is not None]
     verdict = _by_decision(decisive, scores, mean, limit) if decisive else _by_threshold(scores, mean, limit)
     return _apply_expectation(case, verdict)
@@ -95,16 +98,36 @@ def counts(score: Score) -> bool:
 
 
 def _ungraded(class_id: str, reason: str, limit: float) -> Verdict:
+    known = failure_class(class_id)
     return Verdict(
-        status=Status.ERROR, score=None, ungated_score=None, threshold=limit, failure_class=class_id, reason=reason
-    )
+        status=Status.ERROR, score=None, ungated_score=None, threshold=limit, failure_class=class_id, reason=reason,
+        failure_label=known.label, failure_origin=known.origin.value,
+    )  # fmt: skip
+
+
+def _unscored(score: Score, limit: float) -> Verdict:
+    """Return the verdict of an execution with an evaluator that has no result. The class that the evaluator itself gave
+    is kept; the evaluator has to be mended all the same."""
+    verdict = _ungraded(EVALUATOR.id, f"{score.evaluator}: {score.reason}", limit)
+    if score.failure_label is None:
+        return verdict
+    return replace(verdict, failure_class=score.failure_class, failure_label=score.failure_label)
+
+
+def _class_of(score: Score, usual: FailureClass) -> dict[str, str]:
+    """Return class, label and origin of a score that failed: its own class, else the usual one. What failed is the
+    target's answer, whatever the class is called."""
+    class_id = score.failure_class or usual.id
+    label = score.failure_label or (usual.label if class_id == usual.id else failure_class(class_id).label)
+    return {"failure_class": class_id, "failure_label": label, "failure_origin": Origin.QUALITY.value}
 
 
 def _failed_dependency(report: SessionReport, limit: float) -> Verdict:
     """Return the verdict of a case that was not executed but counts as failed, as its suite configures it."""
     return Verdict(
         status=Status.FAILED, score=0.0, ungated_score=None, threshold=limit, failure_class=report.failure_class,
-        reason=report.error or DEPENDENCY.label,
+        reason=report.error or DEPENDENCY.label, failure_label=DEPENDENCY.label,
+        failure_origin=DEPENDENCY.origin.value,
     )  # fmt: skip
 
 
@@ -114,7 +137,7 @@ def _gate_failed(gate: Score, mean: float | None, limit: float) -> Verdict:
         score=0.0,
         ungated_score=mean,
         threshold=limit,
-        failure_class=gate.failure_class or GATE.id,
+        **_class_of(gate, GATE),
         reason=f"required {gate.evaluator} is {gate.value:g}, below {gate.minimum:g}: {gate.reason}",
     )
 
@@ -131,7 +154,7 @@ def _by_threshold(scores: Sequence[Score], mean: float, limit: float) -> Verdict
         score=mean,
         ungated_score=mean,
         threshold=limit,
-        failure_class=worst.failure_class or ASSERTION.id,
+        **_class_of(worst, ASSERTION),
         reason=f"score {mean:g} is below {limit:g}; {worst.evaluator}: {worst.reason}",
     )
 
@@ -151,26 +174,22 @@ def _by_decision(decisive: Sequence[Score], scores: Sequence[Score], mean: float
         score=mean,
         ungated_score=mean,
         threshold=limit,
-        failure_class=None if passed else deciding.failure_class or ASSERTION.id,
+        **({"failure_class": None} if passed else _class_of(deciding, ASSERTION)),
         reason=f"{deciding.evaluator} decides: {deciding.reason}",
     )
 
 
 def _apply_expectation(case: Case, verdict: Verdict) -> Verdict:
-    """Apply `expected_fail` to a verdict. Only quality failures can be expected."""
+    """Apply `expected_fail` to the verdict of graded checks. Nothing else can be expected to fail: neither a gate nor a
+    dependency, nor what could not be graded."""
     if not case.expected_fail:
         return verdict
     if verdict.status is Status.FAILED:
-        return _with_status(verdict, Status.EXPECTED_FAILED, verdict.failure_class)
-    return _with_status(verdict, Status.UNEXPECTED_PASSED, UNEXPECTED_PASSED.id)
-
-
-def _with_status(verdict: Verdict, status: Status, class_id: str | None, reason: str | None = None) -> Verdict:
-    return Verdict(
-        status=status,
-        score=verdict.score,
-        ungated_score=verdict.ungated_score,
-        threshold=verdict.threshold,
-        failure_class=class_id,
-        reason=verdict.reason if reason is None else reason,
+        return replace(verdict, status=Status.EXPECTED_FAILED)
+    return replace(
+        verdict,
+        status=Status.UNEXPECTED_PASSED,
+        failure_class=UNEXPECTED_PASSED.id,
+        failure_label=UNEXPECTED_PASSED.label,
+        failure_origin=UNEXPECTED_PASSED.origin.value,
     )

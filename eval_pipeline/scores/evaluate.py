@@ -13,6 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation
+from eval_pipeline.failures import failure_class
 from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.source import show_path
@@ -411,7 +412,7 @@ def _to_score(
         reason=outcome.reason,
         weight=spec.weight,
         minimum=spec.minimum,
-        failure_class=spec.failure_class,
+        failure_class=outcome.failure_class or spec.failure_class,
         findings=outcome.findings,
         details=outcome.details,
         duration_ms=(perf_counter() - started) * 1000,
@@ -419,7 +420,15 @@ def _to_score(
         passes=outcome.passes,
         score_key=bound.score_key if bound.case is not None else None,
         grading_cost_usd=grading_cost_usd,
+        failure_label=_label(outcome),
     )
+
+
+def _label(outcome: Outcome) -> str | None:
+    """Return the label of the class that an outcome has."""
+    if outcome.failure_class is None:
+        return None
+    return outcome.failure_label or failure_class(outcome.failure_class).label
 
 
 def argument_adapter(class_: type[AnyEvaluator]) -> TypeAdapter[Any]:

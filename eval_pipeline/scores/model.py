@@ -74,7 +74,8 @@ class Outcome(NamedTuple):
     """The result of an evaluator: a value in [0, 1], or None without a result, and the reason.
 
     `members` are the sub-scores of a composite value; they are stored as separate rows. `passes` overrides the gate
-    decision (for example: a checklist with a failed required point); None: the value decides.
+    decision (for example: a checklist with a failed required point); None: the value decides. `failure_class` and
+    `failure_label` name the cause of this failure; whose fault it was does not depend on them.
     """
 
     value: float | None
@@ -83,6 +84,8 @@ class Outcome(NamedTuple):
     details: Mapping[str, Any] = NOTHING
     members: tuple[SubScore, ...] = ()
     passes: bool | None = None
+    failure_class: str | None = None
+    failure_label: str | None = None
 
 
 class Score(NamedTuple):
@@ -91,7 +94,8 @@ class Score(NamedTuple):
     `value` is in [0, 1], or None when the evaluator returned no result; `reason` explains either case. `spec_key`
     identifies the evaluator and its inputs (see `scores.evaluate.spec_key`), `score_key` only what its value depends on
     (None: stored by an older version). `minimum` is the gate, None without one. `grading_cost_usd` is what its grader
-    calls cost: 0 without calls, None where the cost of one is unknown.
+    calls cost: 0 without calls, None where the cost of one is unknown. `failure_label` is set where the outcome itself
+    has a failure class.
     """
 
     execution_id: str
@@ -110,6 +114,7 @@ class Score(NamedTuple):
     passes: bool | None = None
     score_key: str | None = None
     grading_cost_usd: float | None = None
+    failure_label: str | None = None
 
     @property
     def passes_gate(self) -> bool | None:
@@ -150,7 +155,8 @@ class Verdict:
     """The result of an execution with its score.
 
     `score` is the weighted mean of its scores in [0, 1], 0 after a failed gate, None when ungraded. `ungated_score` is
-    the mean before gates. `failure_class` is None only for `passed`.
+    the mean before gates. `failure_class` is None only for `passed`. `failure_label` is the class in words,
+    `failure_origin` who has to act on it: a class that a suite gives changes the label, never the origin.
     """
 
     status: Status
@@ -159,6 +165,8 @@ class Verdict:
     threshold: float
     failure_class: str | None
     reason: str
+    failure_label: str | None = None
+    failure_origin: str | None = None
 
 
 def at_least(value: float, minimum: float) -> bool:

@@ -108,10 +108,13 @@ class FailedCase:
     reason: str | None
     failed: int
     repetitions: int
+    failure_label: str | None = None
 
     @property
     def label(self) -> str:
         """The failure class for people; the status where there is none."""
+        if self.failure_label is not None:
+            return self.failure_label
         return failure_class(self.failure_class).label if self.failure_class is not None else self.status
 
     @property

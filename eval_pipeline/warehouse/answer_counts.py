@@ -50,7 +50,8 @@ STATISTICS = f"""
     by_case AS (
         SELECT statistics_id, position,
                count(DISTINCT repetition) FILTER (current) AS executed,
-               count(DISTINCT repetition) FILTER (coalesce(failure_class, '') NOT IN {{refused}}) AS carried_out,
+               count(DISTINCT repetition) FILTER (status <> 'error' OR coalesce(failure_class, '') NOT IN {{refused}})
+                   AS carried_out,
                count(DISTINCT repetition) FILTER (counts) AS graded,
                count(*) FILTER (counts) AS answers,
                count(*) FILTER (first AND status IN ('passed', 'expected-failed')) AS passed,

@@ -84,7 +84,8 @@ _UNRANKED_IN_7 = """INSERT INTO unranked_pairs
     SELECT suite, runner, false FROM verdicts EXCEPT SELECT suite, runner, false FROM unranked_pairs"""
 _OF_13 = ("evaluator_specs", "verdict_changes")
 _OF_15 = ("runner_differences",)
-_LATER_TABLES = ("member_scores", "unranked_pairs", "pair_statistics", "retired_pairs", *_OF_13, *_OF_15)
+_OF_16 = ("explanations",)
+_LATER_TABLES = ("member_scores", "unranked_pairs", "pair_statistics", "retired_pairs", *_OF_13, *_OF_15, *_OF_16)
 _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
     "sweep_pairs": {"statistics_id": "VARCHAR"},
     "target_executions": {"retry_of": "VARCHAR"},
@@ -115,6 +116,21 @@ _ADDED_IN_15: Mapping[str, Mapping[str, str]] = {
     "leaderboards": {"board_key": "VARCHAR"},
 }
 _DERIVED_IN_15 = f"UPDATE pair_statistics SET {', '.join(f'{name} = {value}' for name, value in DERIVED.items())}"
+_ADDED_IN_16: Mapping[str, Mapping[str, str]] = {
+    "evaluator_scores": {"failure_label": "VARCHAR"},
+    "verdicts": {"failure_label": "VARCHAR", "failure_origin": "VARCHAR"},
+    "cases": {"should_trigger": "JSON"},
+    "token_snapshots": {
+        "model": "VARCHAR",
+        "measured": "DOUBLE",
+        "allowed": "DOUBLE",
+        "answers": "INTEGER",
+        "passed": "BOOLEAN",
+        "reason": "VARCHAR",
+        "checked_at": "TIMESTAMPTZ",
+        "sweep_id": "VARCHAR",
+    },
+}
 _TEXTS_IN_9 = (
     """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
        WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
@@ -134,8 +150,9 @@ def _zoned() -> Iterator[str]:
                 yield f'ALTER TABLE "{table.name}" ALTER COLUMN "{column.name}" TYPE TIMESTAMPTZ'
 
 
-_TEXTS = {("session_reports", "started_at"), ("session_reports", "ended_at")}
-_TABLES_OF_9 = [table for table in BY_NAME.values() if table.name not in ("retired_pairs", *_OF_13, *_OF_15)]
+_TEXTS = {("session_reports", "started_at"), ("session_reports", "ended_at"), ("token_snapshots", "checked_at")}
+"""Times that were texts then, or that no table had yet."""
+_TABLES_OF_9 = [table for table in BY_NAME.values() if table.name not in ("retired_pairs", *_OF_13, *_OF_15, *_OF_16)]
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in _LATER_TABLES]
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
@@ -172,6 +189,15 @@ MIGRATIONS: tuple[Migration, ...] = (
         15,
         "what boards of suites were computed from",
         (*_added(_ADDED_IN_15), *table_statements([BY_NAME["runner_differences"]]), _DERIVED_IN_15),
+    ),
+    Migration(
+        16,
+        "labels and origins of failures, token baselines, answers to questions about failed checks",
+        (
+            *_added(_ADDED_IN_16),
+            'ALTER TABLE "token_snapshots" ALTER COLUMN "value" TYPE DOUBLE',
+            *table_statements([BY_NAME["explanations"]]),
+        ),
     ),
 )
 

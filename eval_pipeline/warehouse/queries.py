@@ -40,7 +40,8 @@ _FAILED_CASES = """
                count(*)::BIGINT AS repetitions, (count(*) FILTER (bad))::BIGINT AS failed,
                first(status ORDER BY repetition) FILTER (bad) AS status,
                first(failure_class ORDER BY repetition) FILTER (bad) AS failure_class,
-               first(reason ORDER BY repetition) FILTER (bad) AS reason
+               first(reason ORDER BY repetition) FILTER (bad) AS reason,
+               first(failure_label ORDER BY repetition) FILTER (bad) AS failure_label
         FROM chosen GROUP BY suite, runner, case_id HAVING bool_or(bad))
     SELECT * EXCLUDE (by_case), (count(*) OVER ())::BIGINT AS total FROM counted c
     {settled}
@@ -66,11 +67,12 @@ _FAILURE_COUNTS = """
         FROM newest GROUP BY suite, runner, suite_revision),
     by_case AS (
         SELECT suite, runner, suite_revision, failure_class, case_id, count(*) AS plans,
-               arg_min(reason, repetition) AS reason
+               arg_min(reason, repetition) AS reason, min(failure_label) AS label, min(failure_origin) AS origin
         FROM newest WHERE failure_class IS NOT NULL AND status <> 'expected-failed'
         GROUP BY suite, runner, suite_revision, failure_class, case_id)
     SELECT suite, runner, suite_revision, failure_class, sum(plans)::BIGINT AS count, executed,
-           min(case_id, {examples}) AS examples, arg_min(reason, case_id) AS example_reason
+           min(case_id, {examples}) AS examples, arg_min(reason, case_id) AS example_reason,
+           min(label) AS label, min(origin) AS origin
     FROM by_case JOIN executed USING (suite, runner, suite_revision)
     GROUP BY suite, runner, suite_revision, failure_class, executed"""
 
@@ -180,12 +182,16 @@ def interrupted_sweep(warehouse: Warehouse) -> str | None:
 
 def failure_counts(warehouse: Warehouse, pairs: Sequence[PairKey], examples: int) -> pl.DataFrame:
     """Return how many current verdicts of these pairs have each failure class: columns suite, runner, suite_revision,
-    failure_class, count, executed, examples (the first case ids), example_reason.
+    failure_class, count, executed, examples (the first case ids), example_reason, label, origin (both NULL in verdicts
+    of an older version).
 
     Expected failures are left out: they need no action. `executed` counts the pair's verdicts of any status. The
     database counts: a pair may have many verdicts with long reasons.
     """
-    columns = ("suite", "runner", "suite_revision", "failure_class", "case_id", "repetition", "reason", "status")
+    columns = (
+        "suite", "runner", "suite_revision", "failure_class", "case_id", "repetition", "reason", "status",
+        "failure_label", "failure_origin",
+    )  # fmt: skip
     chosen = ", ".join(f'v."{name}"' for name in columns)
     query = _FAILURE_COUNTS.format(columns=chosen, pairs=_PAIRS, examples=int(examples))
     return warehouse.frame(query, _pair_values(pairs))
@@ -201,7 +207,7 @@ def failed_cases(
     most: int,
 ) -> pl.DataFrame:
     """Return the cases of these pairs of which a current verdict is not as expected: columns suite, runner, case_id,
-    repetitions, failed, status, failure_class, reason, total.
+    repetitions, failed, status, failure_class, reason, failure_label, total.
 
     The value of a pair is whether its repetitions become one result per case; then a case that passed by the strategy
     of its suite is left out. `cases` and `tags` narrow the cases down, `without` has suite and id of those to

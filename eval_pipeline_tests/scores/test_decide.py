@@ -109,7 +109,7 @@ TIMED_OUT = a_report(None, failure_class="timeout", error="took 30 s")
     [
         pytest.param([GOOD], None, "passed", "unexpected-passed", id="good"),
         pytest.param([BAD], None, "failed", "expected-failed", id="bad"),
-        pytest.param([a_score(0.0, minimum=0.8)], None, "failed", "expected-failed", id="gate-missed"),
+        pytest.param([a_score(0.0, minimum=0.8)], None, "failed", "failed", id="gate-missed"),
         pytest.param([UNKNOWN], None, "error", "error", id="unscored"),
         pytest.param([GOOD, UNKNOWN], None, "error", "error", id="one-of-two-unscored"),
         pytest.param([], None, "error", "error", id="nothing-looks-at-it"),

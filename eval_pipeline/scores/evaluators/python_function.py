@@ -188,7 +188,9 @@ def _call_here(function: UserFunction, call: FunctionCall) -> Any:
     return resolve_awaitable(function.here(*call.positional, **call.keywords))
 
 
-def _outcome_from(value: Any, reason: Any, findings: Any, details: Any, members: Any, passes: Any) -> Outcome:
+def _outcome_from(
+    value: Any, reason: Any, findings: Any, details: Any, members: Any, passes: Any, *failure: Any
+) -> Outcome:
     """Return the outcome of these fields. Raises what another number of fields raises."""
     return Outcome(
         float(value) if value in _NOT_FINITE else value,
@@ -197,6 +199,7 @@ def _outcome_from(value: Any, reason: Any, findings: Any, details: Any, members:
         details,
         tuple(SubScore(*member) for member in members),
         passes,
+        *failure,
     )
 
 
