@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.failures import DEFAULT_OUTPUT_MB, WORKSPACE, FailureClass
+from eval_pipeline.failures import DEFAULT_OUTPUT_MB, WORKSPACE, WORKSPACE_BOOTSTRAP, FailureClass
 from eval_pipeline.suites.model import Case
 
 JsonMap = Mapping[str, Any]
@@ -200,7 +200,7 @@ class Execution:
     @property
     def calls(self) -> int:
         """How many attempts called the target; one whose workspace could not be prepared did not."""
-        return sum(attempt.failure_class != WORKSPACE.id for attempt in self.attempts)
+        return sum(attempt.failure_class not in (WORKSPACE.id, WORKSPACE_BOOTSTRAP.id) for attempt in self.attempts)
 
     @property
     def completed(self) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -92,6 +93,9 @@ class Case:
     `repetitions`, `strategy`, `early_exit`, `repeat_budget_usd` and `stop_on_error` override the suite's (see
     `SuiteSettings`).
     `budget_usd` is the cost of the case in one sweep, with one runner, after which nothing more of it is executed.
+    `max_steps` limits the steps of an agent, in place of its runner's limit. `should_trigger` names skills that the
+    case should trigger, or should not. A Python suite gives `prompt` (the user's only message) in place of `input`,
+    `timeout_ms`, `check(report, ctx)` and `classify_failure(result)`; the functions are only where its module is.
     `origin` is the file of `line`, when that is not the suite's. A case with a simulated `user` is a conversation whose
     turns are made up while it is held. `mocks` are canned answers of tools that the target calls, `state` is the
     document that its tools begin with and change. `status` is where the
@@ -100,7 +104,7 @@ class Case:
     """
 
     id: str
-    input: tuple[Message, ...]
+    input: tuple[Message, ...] = ()
     criteria: str | None = None
     expected_output: tuple[Message, ...] = ()
     evaluators: tuple[EvaluatorSpec, ...] = ()
@@ -127,10 +131,21 @@ class Case:
     mocks: tuple[ToolMock, ...] = ()
     state: JsonMap | None = None
     solution: Solution | None = None
+    max_steps: int | None = None
+    should_trigger: Mapping[str, bool] = field(default_factory=dict)
+    check: Callable[..., Any] | None = field(default=None, compare=False)
+    classify_failure: Callable[..., Any] | None = field(default=None, compare=False)
     difficulty: str | None = None
     status: Literal["draft", "active", "archived"] = "active"
     line: int | None = None
     origin: Path | None = None
+    prompt: InitVar[str | None] = None
+    timeout_ms: InitVar[float | None] = None
+
+    def __post_init__(self, prompt: str | None, timeout_ms: float | None) -> None:
+        if prompt is not None or timeout_ms is not None or self.check is not None:
+            for name, value in python_fields(self, prompt, timeout_ms).items():
+                object.__setattr__(self, name, value)
 
     def fingerprint_fields(self) -> object:
         """The parts of the case that a target receives, as canonical JSON: part of a plan's identity."""
@@ -144,6 +159,8 @@ class Case:
             fields.append(["mocks", [mock.fingerprint_fields() for mock in self.mocks]])
         if self.state is not None:
             fields.append(["state", self.state])
+        if self.max_steps is not None:
+            fields.append(["max_steps", self.max_steps])
         if self.workspace is not None:
             payload = [self.id, self.metadata] if self.workspace.tells_of_case else None  # hooks receive it
             fields.append(["workspace", self.workspace.fingerprint_fields(), payload])
@@ -227,6 +244,24 @@ class Suite:
     category: str = "Uncategorized"
     parts: tuple[Path, ...] = ()
     folder: Path | None = None
+
+
+def python_fields(case: Case, prompt: Any, timeout_ms: Any) -> dict[str, Any]:
+    """Return the fields of a case that a Python suite gives in its own words. Raises TypeError and ValueError."""
+    values: dict[str, Any] = {}
+    if prompt is not None:
+        if case.input:
+            raise TypeError("prompt and input of a case: give one of them")
+        values["input"] = (Message(role="user", content=prompt),)
+    if timeout_ms is not None:
+        if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int | float) or timeout_ms <= 0:
+            raise ValueError(f"timeout_ms of a case: expected a number above 0, got {timeout_ms!r}")
+        values["timeout_s"] = timeout_ms / 1000
+    if isinstance(case.tags, list):
+        values["tags"] = tuple(case.tags)
+    if case.line is None:
+        values["line"] = sys._getframe(3).f_lineno
+    return values
 
 
 def _as_sent(message: Message) -> object:

@@ -30,7 +30,8 @@ class Hook:
     `command` is a list of arguments, empty for a hook that only resets; `scripts` are the SHA-256 of the suite's files
     that it names. `cwd` is None for the suite's folder, and may begin with `{{workspace_path}}`. `timeout_s` is None
     for the default of its kind (60 s before, 30 s after). `reset` restores the repositories first: `fast` keeps
-    ignored files, `strict` does not.
+    ignored files, `strict` does not. `env` are further variables, with the placeholders of a command. A `bootstrap`
+    that fails has a failure class of its own.
     """
 
     command: tuple[str, ...] = ()
@@ -38,6 +39,8 @@ class Hook:
     timeout_s: float | None = None
     reset: Reset | None = None
     scripts: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    bootstrap: bool = False
 
     @property
     def resets(self) -> bool:
@@ -147,7 +150,7 @@ class WorkspaceSpec:
                 self.isolation,
                 self._shown(str(self.path)) if self.path else None,
                 [self._repository_fields(item) for item in self.repositories],
-                [[hook.command, dict(hook.scripts), hook.reset, *self._cwd_of(hook)] for hook in before],
+                [self._hook_fields(hook) for hook in before],
                 after.reset if after is not None else None,
                 *([self.changes] if "changes" in self.given else []),
             ]
@@ -165,6 +168,14 @@ class WorkspaceSpec:
         places = [str(self.folder), str(self.template), str(self.path)]
         made_of = [dict(self.content), self.files, self.isolation, self.mode, self.repositories]
         return fingerprint([places, made_of, around])
+
+    def _hook_fields(self, hook: Hook) -> list[object]:
+        """Return the fields of a hook; those of files below the suite's folder do not depend on where that is."""
+        words = list(hook.command)
+        if hook.bootstrap:
+            words = [self._shown(word) if word.startswith(f"{self.folder}{os.sep}") else word for word in words]
+        fields_: list[object] = [words, dict(hook.scripts), hook.reset, *self._cwd_of(hook)]
+        return [*fields_, dict(hook.env)] if hook.env else fields_
 
     def _cwd_of(self, hook: Hook) -> list[str]:
         """Return the folder of a hook; None for the suite's folder."""

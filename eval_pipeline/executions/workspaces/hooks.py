@@ -12,6 +12,7 @@ from typing import Any
 
 from eval_pipeline.executions.output_guard import OutputLimitExceeded
 from eval_pipeline.executions.process import run_program
+from eval_pipeline.failures import WORKSPACE, WORKSPACE_BOOTSTRAP, FailureClass
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.compatibility import WORKSPACE_VARIABLE, program_variables
 from eval_pipeline.parsing.interpolation import read_environment
@@ -27,6 +28,15 @@ _TAIL = 1_000
 
 class HookFailure(Exception):
     """A hook failed, timed out or could not be started; the message names the hook and the cause."""
+
+
+class BootstrapFailure(HookFailure):
+    """A hook that is a workspace's bootstrap failed."""
+
+
+def failure_of_workspace(error: Exception) -> FailureClass:
+    """Return the failure class of a workspace that could not be prepared."""
+    return WORKSPACE_BOOTSTRAP if isinstance(error, BootstrapFailure) else WORKSPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +80,17 @@ def environment(folder: Path) -> dict[str, str]:
 async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path, scratch: Path) -> str:
     """Run a hook and return its output (the last 64 KiB). `scratch` is a temporary folder for its output.
 
-    A hook without `cwd` runs in `folder`, the suite's. Raises HookFailure.
+    A hook without `cwd` runs in `folder`, the suite's. Raises HookFailure, for a bootstrap BootstrapFailure.
     """
+    try:
+        return await _run_hook(name, hook, payload, folder=folder, scratch=scratch)
+    except HookFailure as error:
+        if hook.bootstrap:
+            raise BootstrapFailure(f"bootstrap: {error}") from error
+        raise
+
+
+async def _run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path, scratch: Path) -> str:
     cwd = Path(payload.interpolate(str(hook.cwd))) if hook.cwd is not None else folder
     limit_s = hook.timeout_s or (BEFORE_LIMIT_S if name.startswith("before") else AFTER_LIMIT_S)
     try:
@@ -80,7 +99,11 @@ async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path,
                 [payload.interpolate(word) for word in hook.command],
                 folder=scratch,
                 cwd=cwd,
-                env={**read_environment(folder), **environment(Path(payload.workspace_path))},
+                env={
+                    **read_environment(folder),
+                    **environment(Path(payload.workspace_path)),
+                    **{variable: payload.interpolate(value) for variable, value in hook.env.items()},
+                },
                 stdin=to_json({key: getattr(payload, key) for key in payload.__slots__}),
             )
         if completed.exit_code != 0:

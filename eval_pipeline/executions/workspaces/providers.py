@@ -13,11 +13,11 @@ from eval_pipeline.executions.removal import remove
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.beneath import folder_beneath
 from eval_pipeline.executions.workspaces.git import GitFailure
-from eval_pipeline.executions.workspaces.hooks import HookFailure, suite_payload
+from eval_pipeline.executions.workspaces.hooks import HookFailure, failure_of_workspace, suite_payload
 from eval_pipeline.executions.workspaces.pool import fill, outer_first, prepare
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, existing_checkout
 from eval_pipeline.executions.workspaces.workspace_dir import WorkspaceDir, WorkspaceManager
-from eval_pipeline.failures import WORKSPACE
+from eval_pipeline.failures import FailureClass
 from eval_pipeline.suites.model import Case
 from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
 
@@ -71,7 +71,7 @@ class PerCaseProvider:
         try:
             workspace = await _temporary(self._manager, spec, names, clone=self._manager.copy_clone, fresh=True)
         except FAILURES as error:
-            raise TargetFailure(WORKSPACE, str(error)) from error
+            raise TargetFailure(failure_of_workspace(error), str(error)) from error
         try:
             await _before_all(self._manager, workspace, spec, plan.case)
         except TargetFailure:
@@ -115,7 +115,7 @@ class SharedProvider:
         self._free: list[WorkspaceDir] = []
         self._all: list[WorkspaceDir] = []
         self._pending = 0
-        self._failure: str | None = None
+        self._failure: tuple[FailureClass, str] | None = None
         self._changed = asyncio.Condition()
 
     async def acquire(self, plan: Plan) -> WorkspaceDir:
@@ -149,7 +149,7 @@ class SharedProvider:
         while True:
             async with self._changed:
                 if self._failure is not None:
-                    raise TargetFailure(WORKSPACE, self._failure)
+                    raise TargetFailure(*self._failure)
                 if self._free:
                     return self._free.pop()
                 if len(self._all) + self._pending >= self.most:
@@ -171,10 +171,11 @@ class SharedProvider:
             self._all.append(workspace)
             await _before_all(self._manager, workspace, self._spec, self._case)
         except (TargetFailure, *FAILURES) as error:
-            self._failure = str(error)
+            class_ = error.failure if isinstance(error, TargetFailure) else failure_of_workspace(error)
+            self._failure = class_, str(error)
             if workspace is not None:
                 workspace.failed = True
-            raise TargetFailure(WORKSPACE, self._failure) from error
+            raise TargetFailure(*self._failure) from error
         finally:
             self._pending -= 1
             async with self._changed:
@@ -254,7 +255,7 @@ async def _before_all(
         await workspace.run("before_all", spec, suite_payload("before_all", workspace.folder, manager.sweep_id, case))
         await workspace.record_clean_state()
     except FAILURES as error:
-        raise TargetFailure(WORKSPACE, str(error)) from error
+        raise TargetFailure(failure_of_workspace(error), str(error)) from error
 
 
 async def after_all(manager: WorkspaceManager, workspace: WorkspaceDir, spec: WorkspaceSpec, case: Case | None) -> None:
