@@ -69,6 +69,7 @@ EVALUATOR_ARGUMENTS: dict[str, dict[str, Any]] = {
     "llm-grader": {"prompt": ODD_TEXT, "target": "strict", "votes": 3, "vote": "median", "temperature": 0.5},
     "llm-rubric": {"value": ODD_TEXT, "grades": {"C": 1.0, "I": 0.0}},
     "output": {"includes": [ODD_TEXT, {"regex": "yes|no"}], "not_empty": True},
+    "python-check": {"file": "suite.py", "timeout_s": 5, "classifies": True},
     "python": {"function": "checks:check", "arguments": {"limit": 3, "words": [ODD_TEXT, None, True]}},
     "regex": {"value": r"^\s*(?<answer>\d+)\b: #\\", "flags": "im"},
     "rubrics": {"criteria": [ODD_TEXT, {"id": "a", "score_ranges": {"0": "no", "5": "yes"}, "min_score": 0.5}]},
@@ -117,9 +118,11 @@ SUITES: dict[str, str] = {
     "agentv-yaml": "name: small\ntests:\n  - id: c1\n    input: hi\n    assertions: [{type: contains, value: hi}]\n",
     "agentv-jsonl": '{"id": "c1", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}\n',
     "agent-skills": '{"skill_name": "small", "evals": [{"id": "c1", "prompt": "hi", "expected_output": "hi"}]}\n',
+    "skillgym": "from eval_pipeline import Case\n\nsuite = [Case(id='c1', prompt='hi', check=print)]\n",
     "connexity": '{"id": "c1", "name": "small", "initial_message": "hi", "expected_outcomes": {"greeted": true}}\n',
 }
 USER_FILES = {
+    "suite.py": "from eval_pipeline import Case\n\nsuite = [Case(id='c1', prompt='hi', check=print)]\n",
     "checks.py": "def check(output, limit, words): return len(output) <= limit\n",
     "grader.py": "import json, sys\nprint(json.dumps({'score': json.load(sys.stdin)['answer'] == 'yes'}))\n",
     "exec": """print('{"type": "item.completed", "item": {"type": "agent_message", "text": "4"}}')

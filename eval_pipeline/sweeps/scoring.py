@@ -25,7 +25,7 @@ from eval_pipeline.scores.evaluate import (
     sees_workspace,
     suite_folder,
 )
-from eval_pipeline.scores.model import Score, Status, Subject
+from eval_pipeline.scores.model import Score, Status, Subject, Verdict
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.budget import NO_SPENDING, Spending
 from eval_pipeline.sweeps.context import SweepContext
@@ -148,11 +148,21 @@ class PairScorer:
         evaluators = self._rules.evaluators.of(case)
         keys = [bound.key for bound in evaluators]
         used = _in_order(keys, by_key) if report.failure_class is None else []
-        verdict = decide(case, report, used, self._rules.threshold)
+        verdict = self._reclassified(item, decide(case, report, used, self._rules.threshold), evaluators)
         self._recorder.record_specs(evaluators)
         self._recorder.record_scores(scores, item.execution)
         self._recorder.record_verdict(verdict, case, item.execution, report, evaluators, used, self._rules.threshold)
         return verdict.status
+
+    def _reclassified(self, item: ScoringInput, verdict: Verdict, evaluators: Sequence[BoundEvaluator]) -> Verdict:
+        """Return the verdict of a session that did not complete with the class that the suite's author gives it."""
+        if item.report.failure_class is None:
+            return verdict
+        for bound in evaluators:
+            reclassify = getattr(bound.evaluator, "reclassify", None)
+            if reclassify is not None:
+                verdict = reclassify(self._subject(item, None), verdict)
+        return verdict
 
 
 def _ignores_cost(bound: BoundEvaluator, case: Case) -> bool:
@@ -167,7 +177,7 @@ def _as_now(score: Score, bound: BoundEvaluator) -> Score:
     spec = bound.spec
     return score._replace(
         spec_key=bound.key, evaluator=spec.name, weight=spec.weight, minimum=spec.minimum,
-        failure_class=spec.failure_class,
+        failure_class=spec.failure_class if score.failure_label is None else score.failure_class,
     )  # fmt: skip
 
 

@@ -1,0 +1,190 @@
+"""skillgym's suites, in Python: a module that defines `suite`, a list or a mapping of `Case`.
+
+A module is recognized by its syntax tree, never by running it. It is loaded in a worker process with a time limit;
+only descriptions of its cases come back, its functions stay there.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.executions.function_calls import FunctionError, TooMuchReturned, WorkerDied
+from eval_pipeline.formats.skillgym.workspaces import read_workspace
+from eval_pipeline.parsing.imports import import_fingerprints, import_roots
+from eval_pipeline.parsing.source import show_path
+from eval_pipeline.scores.evaluators.python_check import module_call, module_pool
+from eval_pipeline.suites.case_list import case_list
+from eval_pipeline.suites.load import FORMATS, LoadOptions
+from eval_pipeline.suites.model import Case, EvaluatorSpec, Message, Suite, content_revision
+from eval_pipeline.suites.names import category_of, default_name
+
+LOAD_LIMIT_S = 60.0
+"""How long loading a module may take."""
+_MENTIONS = re.compile(r"^(\s*suite\b|.*\bimport\b.*\bsuite\b|.*\bas suite\b)", re.MULTILINE)
+_OURS = "eval_pipeline"
+_UNKNOWN_ARGUMENT = re.compile(r"Case\.__init__\(\) got an unexpected keyword argument '(\w+)'")
+_ARGUMENTS = ("id", "prompt", "tags", "timeout_ms", "max_steps", "expected_fail", "classify_failure",
+              "check", "metadata", "runners", "repetitions", "criteria", "should_trigger", "evaluators",
+              "threshold")  # fmt: skip
+
+
+@FORMATS.register("skillgym")
+class PythonSuites:
+    """Modules that define `suite` and import eval_pipeline."""
+
+    suffixes: tuple[str, ...] = (".py",)
+
+    def recognizes(self, path: Path, head: str) -> bool:
+        return self.recognizes_text(path, head)
+
+    def recognizes_text(self, path: Path, text: str) -> bool:
+        """Return whether a whole module defines `suite` and imports ours."""
+        if _OURS not in text or not _MENTIONS.search(text):
+            return False
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+        return "suite" in set(_bound_names(tree.body)) and any(map(_imports_ours, ast.walk(tree)))
+
+    def load(self, path: Path, text: str, load_options: LoadOptions) -> Suite:
+        shown = show_path(path)
+        _require_suite(text, shown)
+        described = _described(path, shown)
+        workspace = read_workspace(described.get("workspace"), path)
+        shared: dict[bool, EvaluatorSpec] = {}
+        cases = [replace(_case(fields, path, shared), workspace=workspace) for fields in described["cases"]]
+        imported = import_fingerprints([path], import_roots(path.parent))
+        return Suite(
+            name=default_name(path),
+            path=path,
+            format="skillgym",
+            revision=content_revision(text, imported, described["cases"], described.get("workspace")),
+            cases=case_list(cases),
+            errors=tuple(_errors(described["problems"], shown)),
+            warnings=tuple(_warnings(described, shown)),
+            category=category_of(shown),
+            metadata={"snapshots": described["snapshots"]} if described.get("snapshots") else {},
+        )
+
+
+def _bound_names(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Yield the names that statements of a module bind, those in `if`, `with`, `try` and loops among them."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name))
+        for name in ("body", "orelse", "finalbody"):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield from _bound_names(getattr(node, name, ()))
+
+
+def _imports_ours(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return not node.level and (node.module or "").partition(".")[0] == _OURS
+    return isinstance(node, ast.Import) and any(alias.name.partition(".")[0] == _OURS for alias in node.names)
+
+
+def _require_suite(text: str, shown: str) -> None:
+    """Raise InputError for a text that is no module with a `suite`; nothing is run for it."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise InputError(f"is no Python: {error.msg}", SourceLocation(shown, error.lineno)) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise InputError(f"is no Python: {error or type(error).__name__}", SourceLocation(shown)) from None
+    names = set(_bound_names(tree.body))
+    if "suite" not in names:
+        problem = "defines no 'suite': expected a list or a mapping of Case" + did_you_mean("suite", sorted(names))
+        raise InputError(problem, SourceLocation(shown, field="suite"))
+
+
+_DESCRIBED: dict[str, Mapping[str, Any]] = {}
+"""Descriptions of modules by what their content and imports are: loading one again in this process imports nothing."""
+
+
+def _described(path: Path, shown: str) -> Mapping[str, Any]:
+    """Return the description of a module's cases. Raises InputError where there is none."""
+    pool, reference = module_pool(path.absolute())
+    key = f"{reference.private} {sorted(pool.versions.get(reference.module, ()))}"
+    if key in _DESCRIBED:
+        return _DESCRIBED[key]
+    place = SourceLocation(shown)
+    try:
+        described = pool.call_and_wait(module_call("describe_suite", reference), LOAD_LIMIT_S)
+    except TimeoutError:
+        raise InputError(f"took longer than {LOAD_LIMIT_S:g} s to load and was ended", place) from None
+    except (WorkerDied, TooMuchReturned) as error:
+        raise InputError(f"cannot be loaded: {error}", place) from None
+    except FunctionError as error:
+        raise InputError(f"cannot be loaded: {error.text}", place) from None
+    if not isinstance(described, dict) or "cases" not in described:
+        raise InputError("cannot be loaded: its cases hold values that cannot be described", place)
+    if not described["cases"] and described["problems"]:
+        raise next(_errors(described["problems"], shown))
+    if not described["cases"]:
+        raise InputError("has no cases", SourceLocation(shown, field="suite"))
+    if len(_DESCRIBED) > 200:
+        _DESCRIBED.clear()
+    _DESCRIBED[key] = described
+    return described
+
+
+def _errors(problems: Sequence[Mapping[str, Any]], shown: str) -> Iterator[InputError]:
+    for each in problems:
+        text = str(each["problem"])
+        unknown = _UNKNOWN_ARGUMENT.search(text)
+        if unknown:
+            name = unknown[1]
+            snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
+            hint = did_you_mean(snake, _ARGUMENTS) or f"; there are: {', '.join(_ARGUMENTS)}"
+            text = f"unknown field '{name}' of a Case{hint}"
+        yield InputError(text, SourceLocation(shown, each.get("line"), each.get("field")))
+
+
+def _warnings(described: Mapping[str, Any], shown: str) -> Iterator[str]:
+    printed = str(described.get("printed") or "").strip()
+    if printed:
+        first = printed.splitlines()[0][:100]
+        yield f"{shown}: the module prints while it is loaded ('{first}'); what it prints is not shown"
+
+
+def _case(fields: Mapping[str, Any], path: Path, shared: dict[bool, EvaluatorSpec]) -> Case:
+    specs = tuple(_spec(*spec) for spec in fields["evaluators"])
+    if fields["checks"]:
+        classifies = bool(fields["classifies"])
+        if classifies not in shared:
+            config = {"file": path.name, **({"classifies": True} if classifies else {})}
+            shared[classifies] = EvaluatorSpec(type="python-check", name="check", config=config)
+        specs = (shared[classifies], *specs)
+    return Case(
+        id=fields["id"],
+        input=tuple(Message(role=role, content=content) for role, content in fields["input"]),
+        criteria=fields["criteria"],
+        evaluators=specs,
+        tags=tuple(fields["tags"]),
+        metadata=fields["metadata"],
+        threshold=fields["threshold"],
+        runners=None if fields["runners"] is None else tuple(fields["runners"]),
+        timeout_s=fields["timeout_s"],
+        expected_fail=fields["expected_fail"],
+        repetitions=fields["repetitions"],
+        max_steps=fields["max_steps"],
+        should_trigger=fields["should_trigger"],
+        line=fields["line"],
+    )
+
+
+def _spec(
+    type_: str, name: str, weight: float, minimum: float | None, negate: bool, class_: str | None, config: Any
+) -> EvaluatorSpec:
+    return EvaluatorSpec(type=type_, name=name, weight=weight, minimum=minimum, negate=negate, failure_class=class_,
+                         config=config)  # fmt: skip

@@ -1,0 +1,290 @@
+"""The side of a Python suite that runs in a worker: it loads the user's module, lists its cases and calls their checks.
+
+Light, because it is imported where a check runs. What it returns is JSON. A module is loaded once per process and
+version; what it prints while it is loaded is returned, what its checks print goes to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from eval_pipeline.errors import error_text
+from eval_pipeline.parsing.module_files import importing_from, run_module
+from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.scores.assertions.case_result import CaseResult, FailureError
+from eval_pipeline.scores.assertions.context import AssertionContext
+from eval_pipeline.scores.assertions.failed_checks import (
+    ClassTag,
+    as_tag,
+    class_of,
+    collecting,
+    questions_of,
+    source_of,
+    traceback_line,
+)
+from eval_pipeline.suites.model import Case
+
+Json = dict[str, Any]
+SUITE = "suite"
+_MOST_PRINTED = 2_000
+_NEVER_AWAITED = "was never awaited"
+_OPTIONS = ("workspace", "snapshots")
+_CASES: dict[str, dict[str, Case]] = {}
+"""Cases by id, by the private name of their module."""
+_PRINTED: dict[str, str] = {}
+
+
+def describe_suite(private: str, file: str, folder: str) -> Json:
+    """Return the cases and settings of a module, and its problems: `line`, `field` and `problem` of each.
+
+    An error of the module itself is its only problem.
+    """
+    begun = private in sys.modules
+    try:
+        module = _module(private, file, folder)
+    except BaseException as error:  # noqa: BLE001 — the boundary to the user's module: whatever it raises is a problem
+        return {"cases": [], "problems": [_module_problem(error, file)], "printed": "", "loaded": True}
+    cases, problems = _read_cases(module)
+    _CASES[private] = {case.id: case for case in cases}
+    options = {name: getattr(module, name) for name in _OPTIONS if getattr(module, name, None) is not None}
+    problems += [_problem(f"expected a mapping, got {type(value).__name__}", name) for name, value in options.items()
+                 if not isinstance(value, Mapping)]  # fmt: skip
+    return {
+        "cases": [_case_fields(case) for case in cases],
+        "problems": problems,
+        "printed": _PRINTED.get(private, ""),
+        "loaded": not begun,
+        **{name: dict(value) for name, value in options.items() if isinstance(value, Mapping)},
+    }
+
+
+def _module(private: str, file: str, folder: str) -> ModuleType:
+    if private in sys.modules:
+        return sys.modules[private]
+    printed = io.StringIO()
+    with importing_from(folder), contextlib.redirect_stdout(printed):
+        module = run_module(private, file)
+    _PRINTED[private] = printed.getvalue()[:_MOST_PRINTED]
+    if folder not in sys.path:
+        sys.path.append(folder)  # for checks that import when they are called
+    return module
+
+
+def _problem(problem: str, field: str | None = None, line: int | None = None) -> Json:
+    return {"problem": problem, "field": field, "line": line}
+
+
+def _module_problem(error: BaseException, file: str) -> Json:
+    """Return why a module cannot be loaded, with the line of the user's file."""
+    if isinstance(error, SyntaxError):
+        return _problem(f"is no Python: {error.msg}", None, error.lineno)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    if isinstance(error, SystemExit):
+        return _problem(f"exits while it is loaded (exit {error.code})", None, lines[-1] if lines else None)
+    innermost = traceback_line(error.__traceback__)
+    place = f" ({innermost.path}:{innermost.line})" if innermost is not None and innermost.path != file else ""
+    return _problem(f"cannot be loaded: {error_text(error)}{place}", None, lines[-1] if lines else None)
+
+
+def _read_cases(module: ModuleType) -> tuple[list[Case], list[Json]]:
+    listed = getattr(module, SUITE, None)
+    if isinstance(listed, Mapping):
+        listed = list(listed.values())
+    if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
+        return [], [_problem(f"expected a list or a mapping of Case, got {type(listed).__name__}", SUITE)]
+    cases: list[Case] = []
+    problems: list[Json] = []
+    lines: dict[str, int | None] = {}
+    for number, case in enumerate(listed):
+        found = list(_problems_of(case, f"{SUITE}[{number}]", lines))
+        problems += found
+        if not found:
+            cases.append(case)
+            lines[case.id] = case.line
+    return cases, problems
+
+
+def _problems_of(case: Any, field: str, lines: Mapping[str, int | None]) -> Iterator[Json]:
+    if not isinstance(case, Case):
+        yield _problem(f"expected a Case, got {type(case).__name__}", field)
+        return
+    for name, problem in _wrong_fields(case):
+        yield _problem(problem, f"{field}.{name}", case.line)
+    if isinstance(case.id, str) and case.id in lines:
+        yield _problem(f"'{case.id}' is the id of the case in line {lines[case.id]}, too", f"{field}.id", case.line)
+
+
+def _wrong_fields(case: Any) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the fields of a case: a Python suite is not checked by anything else."""
+    if not isinstance(case.id, str) or not case.id.strip():
+        yield "id", f"expected a text that is not empty, got {case.id!r}"
+    if not case.input:
+        yield "prompt", "required"
+    elif not all(isinstance(message.content, str) and message.content for message in case.input):
+        yield "prompt", f"expected a text that is not empty, got {case.input[0].content!r:.60}"
+    if not isinstance(case.tags, tuple) or not all(isinstance(tag, str) and tag.strip() for tag in case.tags):
+        yield "tags", f"expected a list of texts that are not empty, got {case.tags!r:.60}"
+    if not isinstance(case.expected_fail, bool):
+        yield "expected_fail", f"expected true or false, got {case.expected_fail!r:.60}"
+    if case.max_steps is not None and (type(case.max_steps) is not int or case.max_steps < 1):
+        yield "max_steps", f"expected a whole number of at least 1, got {case.max_steps!r:.60}"
+    if case.check is None and not case.evaluators:
+        yield "check", "required: a function of the report and the context"
+    for name in ("check", "classify_failure"):
+        value = getattr(case, name)
+        if value is not None and not callable(value):
+            yield name, f"expected a function, got {type(value).__name__}"
+
+
+def _case_fields(case: Case) -> Json:
+    """Return the fields of a case that JSON can hold; tags once each, in order."""
+    return {
+        "id": case.id,
+        "input": [[message.role, message.content] for message in case.input],
+        "tags": list(dict.fromkeys(tag.strip() for tag in case.tags)),
+        "criteria": case.criteria,
+        "metadata": dict(case.metadata),
+        "timeout_s": case.timeout_s,
+        "max_steps": case.max_steps,
+        "expected_fail": case.expected_fail,
+        "threshold": case.threshold,
+        "runners": None if case.runners is None else list(case.runners),
+        "repetitions": case.repetitions,
+        "should_trigger": dict(case.should_trigger),
+        "line": case.line,
+        "checks": case.check is not None,
+        "classifies": case.classify_failure is not None,
+        "evaluators": [
+            [spec.type, spec.name, spec.weight, spec.minimum, spec.negate, spec.failure_class, dict(spec.config)]
+            for spec in case.evaluators
+        ],
+    }
+
+
+# Checks.
+
+
+def check_case(private: str, file: str, folder: str, case_id: str, report: SessionReport, facts: Json) -> Json:
+    """Call the check of a case, and return its outcome: `status` (passed, failed or crashed), `message`, `class`,
+    `questions`, `source` and `failures`."""
+    case = _case(private, file, folder, case_id)
+    started = time.perf_counter()
+    whole = report if report.final_output is not None else replace(report, final_output="")
+    with contextlib.redirect_stdout(sys.stderr):
+        error = _checked(case, whole, AssertionContext(whole, **facts))
+        if error is None:
+            return {"status": "passed"}
+        failed = isinstance(error, AssertionError)
+        tag = class_of(error)
+        outcome = _outcome(error, "failed" if failed else "crashed", tag)
+        usual = ClassTag("assertion", "Assertion failure") if failed else ClassTag("assert-hook", "Assert hook crash")
+        result = CaseResult(
+            case_id=case.id, passed=False, status="failed", failure_origin=usual.id, failure_class=tag or usual,
+            error=FailureError(type(error).__name__, outcome["message"]), report=whole,
+            duration_ms=(time.perf_counter() - started) * 1000, runner=facts.get("runner"),
+        )  # fmt: skip
+        return {**outcome, **_reclassified(case, result)}
+
+
+def classify_case(private: str, file: str, folder: str, case_id: str, fields: Json, report: SessionReport) -> Json:
+    """Call `classify_failure` of a case whose execution failed before its check; return `class` and `note`."""
+    case = _case(private, file, folder, case_id)
+    tag = ClassTag(fields.pop("class_id"), fields.pop("class_label"))
+    error = FailureError(fields.pop("error_name"), fields.pop("message"))
+    result = CaseResult(case_id=case.id, passed=False, status="failed", failure_class=tag, error=error, report=report,
+                        **fields)  # fmt: skip
+    with contextlib.redirect_stdout(sys.stderr):
+        return _reclassified(case, result)
+
+
+def _case(private: str, file: str, folder: str, case_id: str) -> Case:
+    """Return a case of a module, which is loaded where it is not. Raises LookupError."""
+    if private not in _CASES:
+        cases, _ = _read_cases(_module(private, file, folder))
+        _CASES[private] = {case.id: case for case in cases}
+    try:
+        return _CASES[private][case_id]
+    except KeyError:
+        known = list(_CASES[private])
+        raise LookupError(f"the module has no case '{case_id}' now; there are: {', '.join(known[:20])}") from None
+
+
+def _checked(case: Case, report: SessionReport, context: AssertionContext) -> BaseException | None:
+    """Call a check; return what it raised."""
+    assert case.check is not None  # a case without one has no evaluator of this kind
+    try:
+        with collecting(), _awaited_all():
+            _finish(case.check(report, context))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 — the boundary to the user's check
+        return error
+    return None
+
+
+@contextlib.contextmanager
+def _awaited_all() -> Iterator[None]:
+    """Raise TypeError for a coroutine that a check created and never awaited: what it checks was not checked."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RuntimeWarning)
+        yield
+    lost = [str(each.message) for each in caught if _NEVER_AWAITED in str(each.message)]
+    if lost:
+        raise TypeError(f"{lost[0]}; write `async def check` and `await` it")
+
+
+def _finish(value: Any) -> None:
+    if not hasattr(value, "__await__"):
+        return
+    import asyncio  # noqa: PLC0415 — takes 40 ms, and most checks are synchronous
+
+    async def awaited() -> None:
+        await value
+
+    asyncio.run(awaited())
+
+
+def _outcome(error: BaseException, status: str, tag: ClassTag | None) -> Json:
+    source = source_of(error)
+    message = str(error) if status == "failed" else f"check crashed: {error_text(error)}"
+    failures: Iterable[AssertionError] = getattr(error, "failures", ())
+    return {
+        "status": status,
+        "message": message or _unsaid(source),
+        "class": None if tag is None else list(tag),
+        "questions": [
+            {"question": asked.text, "source": asked.source and f"{asked.source.path}:{asked.source.line}"}
+            for asked in questions_of(error)
+        ],
+        "source": None if source is None else list(source),
+        "failures": [str(failure) or _unsaid(source_of(failure)) for failure in failures],
+    }
+
+
+def _unsaid(source: Any) -> str:
+    """Return the line of the user's file in place of the message of a plain assert."""
+    if source is None:
+        return "assertion failed"
+    import linecache  # noqa: PLC0415 — only where an assert has no message
+
+    line = linecache.getline(source.path, source.line).strip()
+    return f"assertion failed: {line}" if line else "assertion failed"
+
+
+def _reclassified(case: Case, result: CaseResult) -> Json:
+    """Return the class that `classify_failure` gives to a result; one that raises changes nothing but the message."""
+    classify: Callable[[CaseResult], Any] | None = case.classify_failure
+    if classify is None:
+        return {}
+    try:
+        value = classify(result)
+        return {} if value is None else {"class": list(as_tag(value))}
+    except (Exception, SystemExit) as error:  # noqa: BLE001 — the boundary to the user's function
+        return {"note": f"classify_failure raised {error_text(error)}"}

@@ -1,0 +1,173 @@
+"""Python suites: what is recognized without being run, what is loaded, and what is reported of a wrong module."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline import InputError, load_suite
+from eval_pipeline.formats.skillgym import suites
+from eval_pipeline.suites.load import find_suite_files
+from eval_pipeline_tests.formats.skillgym.conftest import HEAD, Write
+
+
+def test_a_module_gives_the_same_suite_and_cases_as_a_file(write: Write) -> None:
+    path = write(
+        """
+        def check(report, ctx):
+            output.not_empty(report)
+
+        suite = {
+            "one": Case(id="a", prompt="Say hi", tags=["smoke", "fast", "smoke"], timeout_ms=1500, max_steps=3,
+                        expected_fail=True, check=check),
+            "two": Case(id="b", prompt="Say ho", check=lambda report, ctx: None),
+        }
+        """
+    )
+
+    suite = load_suite(path)
+
+    first, second = suite.cases
+    assert (suite.name, suite.format, first.id, first.question) == ("cases", "skillgym", "a", "Say hi")
+    assert (first.tags, first.timeout_s, first.max_steps, first.expected_fail) == (("smoke", "fast"), 1.5, 3, True)
+    assert (first.line, second.line) == (7, 9)
+    assert [spec.type for spec in first.evaluators] == ["python-check"]
+    assert first.evaluators[0] is second.evaluators[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "recognized"),
+    [
+        (HEAD + "suite = []\n", True),
+        (HEAD + "suite: list[Case] = []\n", True),
+        (HEAD + "if True:\n    suite = []\n", True),
+        (HEAD + "from other import suite\n", True),
+        (HEAD + "def make():\n    suite = []\n", False),
+        ("import unittest\nsuite = unittest.TestSuite()\n", False),
+        (HEAD + "cases = []\n", False),
+        (HEAD + "suite = [\n", False),
+        (HEAD + "suite = []\n" + "#" * 70_000 + "\n", True),
+    ],
+)
+def test_a_module_is_recognized_by_its_syntax_and_never_run(tmp_path: Path, source: str, recognized: bool) -> None:
+    (tmp_path / "module.py").write_text(source + "\nraise SystemExit(3)\n" * recognized)
+    (tmp_path / "other.yaml").write_text("tests: [{id: a, input: b}]")
+
+    found = find_suite_files(["."], tmp_path)
+
+    assert (tmp_path / "module.py" in found) == recognized
+
+
+WRONG = {
+    "no suite": ("cases = []", "cases.py: suite: defines no 'suite': expected a list or a mapping of Case"),
+    "syntax": ("suite = [", "cases.py:2: is no Python: '\\[' was never closed"),
+    "import": ("import no_such_module\nsuite = []", "cases.py:2: cannot be loaded: ModuleNotFoundError: No module"),
+    "raises": ("suite = []\nraise ValueError('broken')", "cases.py:3: cannot be loaded: ValueError: broken"),
+    "exits": ("suite = []\nraise SystemExit(4)", "cases.py:3: exits while it is loaded \\(exit 4\\)"),
+    "crashes": ("import os\nsuite = []\nos._exit(5)", "cases.py: cannot be loaded: the process of the function ended"),
+    "empty": ("suite = []", "cases.py: suite: has no cases"),
+    "another type": ("suite = 3", "cases.py: suite: expected a list or a mapping of Case, got int"),
+    "unknown field": (
+        "suite = [Case(id='a', prompt='b', timeoutMs=3)]",
+        "cases.py:2: unknown field 'timeoutMs' of a Case.*did you mean 'timeout_ms'",
+    ),
+    "no case": ("suite = [3]", r"cases.py: suite\[0\]: expected a Case, got int"),
+    "no check": ("suite = [Case(id='a', prompt='b')]", r"cases.py:2: suite\[0\]\.check: required"),
+    "no prompt": ("suite = [Case(id='a', check=print)]", r"cases.py:2: suite\[0\]\.prompt: required"),
+    "a blank tag": (
+        "suite = [Case(id='a', prompt='b', tags=[''], check=print)]", r"suite\[0\]\.tags: expected a list of texts",
+    ),
+    "max_steps": (
+        "suite = [Case(id='a', prompt='b', max_steps=0, check=print)]", "max_steps: expected a whole number",
+    ),
+    "an unknown word": ("from eval_pipeline import skils\nsuite = []", "cannot be loaded: ImportError: cannot import"),
+    "workspace mode": (
+        "workspace = {'mode': 'own'}\nsuite = [Case(id='a', prompt='b', check=print)]",
+        "cases.py: workspace.mode: expected one of none, shared, isolated, got 'own'",
+    ),
+    "workspace key": (
+        "workspace = {'mode': 'isolated', 'cwd': '.'}\nsuite = [Case(id='a', prompt='b', check=print)]",
+        "cases.py: workspace.cwd: is no field of mode 'isolated'; there are: mode, template_dir, bootstrap",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "problem"), WRONG.values(), ids=WRONG)
+def test_a_wrong_module_is_an_error_with_its_place(
+    write: Write, source: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(source)
+    monkeypatch.chdir(path.parent)
+
+    with pytest.raises(InputError) as raised:
+        load_suite(path)
+
+    assert re.search(problem, str(raised.value)), raised.value
+
+
+def test_two_cases_of_one_id_are_an_error_with_both_lines_and_the_others_are_kept(write: Write) -> None:
+    suite = load_suite(
+        write(
+            """
+            suite = [
+                Case(id="a", prompt="x", check=print),
+                Case(id="b", prompt="x", check=print),
+                Case(id="a", prompt="y", check=print),
+            ]
+            """
+        )
+    )
+
+    (error,) = suite.errors
+    assert "cases.py:6: suite[2].id: 'a' is the id of the case in line 4, too" in str(error)
+    assert [case.id for case in suite.cases] == ["a", "b"]
+
+
+def test_a_module_that_hangs_is_ended(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "LOAD_LIMIT_S", 0.3)
+    monkeypatch.setattr("eval_pipeline.executions.workers.IMPORT_LIMIT_S", 0.3)
+
+    with pytest.raises(InputError, match=r"took longer than 0.3 s to load and was ended"):
+        load_suite(write("suite = []\nwhile True: pass"))
+
+
+def test_what_a_module_prints_is_a_warning_and_not_printed(write: Write, capfd: pytest.CaptureFixture[str]) -> None:
+    suite = load_suite(write("print('hello there')\nsuite = [Case(id='a', prompt='b', check=print)]"))
+
+    assert any("prints while it is loaded ('hello there')" in warning for warning in suite.warnings)
+    assert "hello there" not in "".join(capfd.readouterr())
+
+
+def test_a_module_is_loaded_once_and_again_after_an_edit_of_what_it_imports(write: Write) -> None:
+    write("PROMPT = 'one'\nopen(__file__ + '.log', 'a').write('x')\n", "helper.py", head="")
+    path = write("from helper import PROMPT\nsuite = [Case(id='a', prompt=PROMPT, check=print)]")
+
+    suites_ = [load_suite(path) for _ in range(3)]
+    imports = len((path.parent / "helper.py.log").read_text())
+    write("PROMPT = 'another'\n", "helper.py", head="")
+    edited = load_suite(path)
+
+    assert imports == 1
+    assert [suite.cases[0].question for suite in (*suites_, edited)] == ["one", "one", "one", "another"]
+    assert edited.revision != suites_[0].revision
+
+
+def test_a_workspace_of_the_suite_is_that_of_its_cases(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / ".hidden").write_text("x")
+    path = write(
+        """
+        workspace = {"mode": "isolated", "templateDir": "./base",
+                     "bootstrap": {"command": "sh", "args": ["./prepare.sh", "--seed"], "env": {"A": "1"}}}
+        suite = [Case(id="a", prompt="b", check=print)]
+        """
+    )
+
+    spec = load_suite(path).cases[0].workspace
+
+    assert spec is not None and spec.isolation == "per_case" and list(spec.content) == [".hidden"]
+    hook = spec.hooks["before_each"]
+    assert hook.command == ("sh", str(tmp_path / "prepare.sh"), "--seed")
+    assert (hook.env["A"], hook.bootstrap) == ("1", True)
