@@ -73,6 +73,7 @@ class Agent:
     default_timeout_s: ClassVar[float] = Command.default_timeout_s
     retries_timeouts: ClassVar[bool] = Command.retries_timeouts
     first_alone: ClassVar[bool] = True
+    keeps_state: ClassVar[bool] = True
 
     def __init__(self, runner: Runner, now: Callable[[], float] = time.time) -> None:
         self._now = now  # compared with the times of session files

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from eval_pipeline.cli.tables import Layout, column_widths, columns_that_fit, message_console, print_line
 from eval_pipeline.cli.terminal import echo
+from eval_pipeline.executions.model import Plan
 from eval_pipeline.leaderboards.show import amount, money
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.reports.model import SessionReport
@@ -73,7 +74,9 @@ class LiveProgress(Progress):
         shown = ordered[:MAX_ROWS]
         table = self._table([self._cells(pair, row) for pair, row in shown], [row for _, row in shown])
         hidden = len(ordered) - MAX_ROWS
-        return Group(table, Text(f"… and {hidden} more", style="dim")) if hidden > 0 else table
+        notes = [f"… and {hidden} more"] if hidden > 0 else []
+        notes += [f"{name.runner}: {escape_controls(talking)}" for name, row in shown if (talking := row.talking)]
+        return Group(table, *(Text(note, style="dim") for note in notes)) if notes else table
 
     def _table(self, cells: list[list[str]], rows: list[PairProgress]) -> Table:
         """Return a table of the columns that fit the terminal, from the left; the bar comes last."""
@@ -131,10 +134,17 @@ class PlainProgress(Progress):
 
     def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
         super().plan_finished(pair, status, report)
+        self._write_in_time(pair.name)
+
+    def turn_started(self, plan: Plan, turn: int) -> None:
+        super().turn_started(plan, turn)
+        self._write_in_time(PairKey(plan.suite, plan.runner.name))
+
+    def _write_in_time(self, name: PairKey) -> None:
         now = self._clock()
         if now - self._written_at >= PLAIN_EVERY_S:
             self._written_at = now
-            self._write_row(pair.name)
+            self._write_row(name)
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         super().pairs_finished(outcomes)
@@ -160,6 +170,7 @@ class PlainProgress(Progress):
         parts += [f"tokens {tokens_of(counts):,}"] if tokens_of(counts) is not None else []
         parts += [f"cost {money(counts.cost_usd)}"] if counts.cost_usd is not None else []
         parts += [f"left {duration(left)}"] if left else []
+        parts += [f"talking: {escape_controls(row.talking)}"] if row.talking else []
         self._write(", ".join(parts))
 
 

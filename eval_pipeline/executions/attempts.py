@@ -194,6 +194,7 @@ class Attempts:
             files=lambda: self._environment.folder_of(state.plan),
             workspace=state.lease.folder if state.lease is not None else None,
             unfinished=state.unfinished.setdefault(self._runner.name, {}) if case.workspace is None else {},
+            seed=state.plan.seed,
         )
         if not case.is_conversation or self._environment.conversations is None:
             return await self._execute_timed(call)
@@ -207,7 +208,9 @@ class Attempts:
         Another runner, or a workspace that was reset in between, begins anew.
         """
         if state.talk is None or state.talk_with != self._runner.name or state.plan.case.workspace is not None:
-            state.talk, state.talk_with = Talk(conversations.speaker(call)), self._runner.name
+            first, state.talk_with = state.talk is None, self._runner.name
+            stateful = state.plan.case.workspace is not None or bool(getattr(self._adapter, "keeps_state", False))
+            state.talk = Talk.open(call, conversations, logged=first, keeps_state=stateful)
         before = len(state.talk.so_far)
         try:
             return await converse(call, self._execute_timed, conversations, self._clock.monotonic, state.talk)

@@ -6,13 +6,26 @@ seam of one method (`Speaker`); the turns of a suite are one implementation.
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from eval_pipeline.executions.adapters import Call
+from eval_pipeline.executions.conversation_log import (
+    SPEECH,
+    TURN,
+    UNFINISHED,
+    NoLog,
+    TurnLog,
+    messages_entry,
+    messages_of,
+    raw_entry,
+    raw_of,
+    turns_in,
+)
 from eval_pipeline.executions.model import Plan, RawExecution, TargetFailure
 from eval_pipeline.executions.tool_rounds import STATE, remaining
 from eval_pipeline.failures import (
@@ -26,6 +39,7 @@ from eval_pipeline.llm.reading import mapping
 from eval_pipeline.suites.model import Case, Conversation, Message
 from eval_pipeline.suites.simulation import ToolMock
 
+_LOG = logging.getLogger(__name__)
 FORMAT = "conversation"
 SCRIPT = "script"
 FAILED_TURN = "failed-turn"
@@ -39,7 +53,8 @@ class Exchange:
 
     `said` are the target's messages, its tool calls and their results among them. `tokens` and `cost_usd` are those of
     both sides. `elapsed_ms` is the time of the call
-    as seen from outside, `speech_ms` that of the speaker; `speech` tells of a simulator that made the messages.
+    as seen from outside, `speech_ms` that of the speaker; `speech` tells of a simulator that made the messages, `ends`
+    whether the conversation ends with them.
     """
 
     messages: tuple[Message, ...]
@@ -52,6 +67,7 @@ class Exchange:
     speech_ms: float = 0.0
     failed: bool = False
     speech: Mapping[str, Any] | None = None
+    ends: bool = False
 
     @property
     def seconds(self) -> float:
@@ -76,10 +92,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """What a speaker says next. `made_by` are facts about the simulator that made it, stored with the turn."""
+    """What a speaker says next. `made_by` are facts about the simulator that made it, stored with the turn; `ends` is
+    whether the speaker ends the conversation with it, once it is answered."""
 
     messages: tuple[Message, ...]
     made_by: Mapping[str, Any] | None = None
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +150,13 @@ class ScriptedSpeaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
-    """Dependencies of live conversations: the speaker of a call, and the answer in a turn's raw execution."""
+    """Dependencies of live conversations: the speaker of a call, the answer in a turn's raw execution, the log of what
+    finished, and who is told that a turn begins."""
 
     speaker: Callable[[Call], Speaker]
     answer: Callable[[Plan, RawExecution], Answer]
+    log: Callable[[Call], TurnLog] = lambda call: NoLog()
+    turn_started: Callable[[Plan, int], None] = lambda plan, turn: None
 
 
 @dataclass(slots=True)
@@ -151,6 +172,56 @@ class Talk:
     speech_ms: float = 0.0
     interrupted: bool = False
     unfinished: dict[str, Any] = field(default_factory=dict)
+    log: TurnLog = field(default_factory=NoLog)
+    begun_anew: int | None = None
+
+    @classmethod
+    def open(cls, call: Call, conversations: Conversations, *, logged: bool, keeps_state: bool) -> Talk:
+        """Return the conversation of a call: the one that a killed process held, as far as it got, else a new one.
+
+        A target with a state of its own (`keeps_state`) begins anew; `begun_anew` is how many turns it had.
+        """
+        talk = cls(conversations.speaker(call), log=conversations.log(call) if logged else NoLog())
+        entries = talk.log.entries()
+        if keeps_state and (turns := turns_in(entries)):
+            talk.begun_anew = turns
+            _LOG.warning(
+                "case '%s' with runner '%s' was interrupted after %d turns and begins anew: the agent keeps a state",
+                call.plan.case.id, call.plan.runner.name, turns,
+            )  # fmt: skip
+        elif entries:
+            talk.restore(entries, lambda raw: conversations.answer(call.plan, raw))
+            return talk
+        talk.log.begin_anew()
+        return talk
+
+    def restore(self, entries: Iterable[Mapping[str, Any]], answer: Callable[[RawExecution], Answer]) -> None:
+        """Take in what an earlier process wrote."""
+        self.interrupted = True
+        for entry in entries:
+            if SPEECH in entry:
+                said = entry[SPEECH]
+                self.unanswered = Speech(messages_of(said["messages"]), said["made_by"], said["ends"])
+                self.speech_ms = said["ms"]
+            elif UNFINISHED in entry:
+                self.unfinished = dict(entry[UNFINISHED])
+            elif TURN in entry and self.unanswered is not None:
+                raw = raw_of(entry[TURN]["raw"])
+                self._take(self.unanswered, raw, answer(raw), entry[TURN]["elapsed_ms"])
+
+    def end_turn(self, raw: RawExecution, answer: Answer, elapsed_ms: float) -> None:
+        """Add the turn in which the target answered."""
+        assert self.unanswered is not None  # the target answers what was said
+        self.log.append({TURN: {"raw": raw_entry(raw), "elapsed_ms": elapsed_ms}})
+        self._take(self.unanswered, raw, answer, elapsed_ms)
+
+    def save(self) -> None:
+        """Write what the target keeps of the unfinished turn."""
+        self.log.append({UNFINISHED: self.unfinished})
+
+    def _take(self, said: Speech, raw: RawExecution, answer: Answer, elapsed_ms: float) -> None:
+        self.so_far.append(_exchange(said, raw, answer, elapsed_ms, self.speech_ms))
+        self.unanswered, self.speech_ms, self.unfinished = None, 0.0, {}
 
     async def speak(self, clock: Callable[[], float]) -> Speech | End:
         """Return what is said next: what the target has not answered yet, else what the speaker says."""
@@ -160,11 +231,16 @@ class Talk:
             if isinstance(said, End):
                 return said
             self.unanswered, self.speech_ms = said, (clock() - begun) * 1000
+            speech = {"messages": messages_entry(said.messages), "made_by": said.made_by, "ends": said.ends}
+            self.log.append({SPEECH: {**speech, "ms": self.speech_ms}})
         return self.unanswered
 
     def together(self, end: End | None = None, *more: Exchange) -> RawExecution:
         """Return the turns as one raw execution, `more` after those so far."""
-        return together([*self.so_far, *more], end, timed=self.interrupted)
+        whole = together([*self.so_far, *more], end, timed=self.interrupted)
+        if self.begun_anew is None:
+            return whole
+        return replace(whole, payload={**whole.payload, "begun_anew_after": self.begun_anew})
 
 
 async def converse(
@@ -179,7 +255,7 @@ async def converse(
     talk = talk or Talk(conversations.speaker(call))
     while True:
         try:
-            said = await talk.speak(clock)
+            said = End(AGENT) if talk.so_far and _ends(talk.so_far[-1].raw) else await talk.speak(clock)
             if isinstance(said, End):
                 return talk.together(said)
             _check_limits(call.plan.case, talk)
@@ -189,16 +265,14 @@ async def converse(
         except TargetFailure as failure:
             failure.raw = talk.together()
             return failure
+        conversations.turn_started(call.plan, len(talk.so_far) + 1)
         turn, begun = _turn_call(call, said.messages, talk), clock()
         result = _of_limit(await execute(turn), call, turn)
         elapsed_ms = (clock() - begun) * 1000
         if isinstance(result, TargetFailure):
             talk.interrupted = True
             return _failed(result, said, talk.so_far, elapsed_ms)
-        talk.so_far.append(_exchange(said, result, conversations.answer(turn.plan, result), elapsed_ms, talk.speech_ms))
-        talk.unanswered, talk.speech_ms, talk.unfinished = None, 0.0, {}
-        if _ends(result):
-            return talk.together(End(AGENT))
+        talk.end_turn(result, conversations.answer(turn.plan, result), elapsed_ms)
 
 
 def _exchange(said: Speech, raw: RawExecution, answer: Answer, elapsed_ms: float, speech_ms: float) -> Exchange:
@@ -212,6 +286,7 @@ def _exchange(said: Speech, raw: RawExecution, answer: Answer, elapsed_ms: float
         elapsed_ms=elapsed_ms,
         speech_ms=speech_ms,
         speech=said.made_by,
+        ends=said.ends,
     )
 
 
@@ -276,18 +351,24 @@ def _turn_call(call: Call, messages: tuple[Message, ...], talk: Talk) -> Call:
         turn=number,
         timeout_s=timeout_s,
         unfinished=talk.unfinished,
+        save=talk.save,
         context=case.user.context if case.user is not None else None,
     )
 
 
 def _state(case: Case, talk: Talk) -> Mapping[str, Any] | None:
     """Return the state as the tools of both sides left it, the simulator's for this turn among them."""
-    latest = talk.unanswered.made_by if talk.unanswered is not None else None
-    for speech, raw in ((latest, None), *((turn.speech, turn.raw) for turn in reversed(talk.so_far))):
-        for left in (raw.payload.get(STATE) if raw is not None else None, mapping(speech).get(STATE)):
+    left = mapping(talk.unanswered.made_by).get(STATE) if talk.unanswered is not None else None
+    return left if isinstance(left, Mapping) else latest_state(talk.so_far, case.state)
+
+
+def latest_state(so_far: Sequence[Exchange], initial: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the state as the turns left it."""
+    for turn in reversed(so_far):
+        for left in (turn.raw.payload.get(STATE), mapping(turn.speech).get(STATE)):
             if isinstance(left, Mapping):
                 return left
-    return case.state
+    return initial
 
 
 def _seconds_left(case: Case, talk: Talk) -> float:
@@ -365,44 +446,3 @@ def _payload(exchange: Exchange) -> dict[str, Any]:
         **({"failed": True} if exchange.failed else {}),
         **({"speech": exchange.speech} if exchange.speech is not None else {}),
     }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawTurn:
-    """One turn of a stored conversation: what was said to the target, and what it brought back.
-
-    `messages` have `role` and `text`. `elapsed_ms` is the time of the call as seen from outside; `failed` is whether it
-    brought back no answer, only what there was of one; `speech` tells of a simulator that made the messages.
-    """
-
-    messages: Sequence[Mapping[str, Any]]
-    raw: RawExecution
-    elapsed_ms: float | None = None
-    failed: bool = False
-    speech: Mapping[str, Any] | None = None
-
-    @property
-    def speaker(self) -> str | None:
-        """Role of who spoke to the target."""
-        return str(self.messages[0]["role"]) if self.messages else None
-
-
-def turns_of(raw: RawExecution) -> list[RawTurn]:
-    """Return the turns in the raw execution of a conversation, each with what its own normalizer reads."""
-    return [_raw_turn(number, turn, raw) for number, turn in enumerate(raw.payload.get("turns") or (), start=1)]
-
-
-def _raw_turn(number: int, turn: Mapping[str, Any], raw: RawExecution) -> RawTurn:
-    prefix = f"turn-{number}/"
-    inner = RawExecution(
-        format=str(turn["format"]),
-        payload=turn.get("payload") or {},
-        files={role.removeprefix(prefix): path for role, path in raw.files.items() if role.startswith(prefix)},
-        exit_code=turn.get("exit_code"),
-        duration_ms=turn.get("duration_ms"),
-    )
-    failed = turn.get("failed") is True
-    speech = turn.get("speech")
-    return RawTurn(
-        messages=turn["messages"], raw=inner, elapsed_ms=turn.get("elapsed_ms"), failed=failed, speech=speech
-    )

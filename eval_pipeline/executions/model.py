@@ -108,6 +108,7 @@ class Plan:
 
     `earlier_key` is the key by which an older version of this program stored the same content, None where it is `key`.
     `after` are the keys of plans that must be settled first: those of the cases it depends on (same repetition).
+    `seed` is that of sampling, where the target has one.
     """
 
     suite: str
@@ -117,6 +118,7 @@ class Plan:
     key: str
     after: tuple[str, ...] = ()
     earlier_key: str | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,15 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eval_pipeline.executions.conversations import SCRIPT, End, Exchange, Speech, SpeechFailure, known_sum
+from eval_pipeline.executions.conversations import (
+    SCRIPT,
+    End,
+    Exchange,
+    Speech,
+    SpeechFailure,
+    known_sum,
+    latest_state,
+)
 from eval_pipeline.executions.model import TargetFailure
 from eval_pipeline.failures import SIMULATOR_FAULT
 from eval_pipeline.llm.reading import mapping
@@ -71,8 +79,27 @@ class SimulatorReply:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-Ask = Callable[[Sequence[Message], int], Awaitable[SimulatorReply]]
-"""Sends a request to the simulator; the number tells the tries of one turn apart. Raises TargetFailure."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatorRequest:
+    """What a simulator is sent for a turn (from 1): its messages, and the state that its tools may change. `attempt` is
+    the number of tries before this one."""
+
+    messages: Sequence[Message]
+    turn: int
+    attempt: int = 0
+    state: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """What a reviewer found in a line: a fault, or None; `facts` are stored with the turn."""
+
+    fault: str | None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+Ask = Callable[[SimulatorRequest], Awaitable[SimulatorReply]]
+"""Sends a request to the simulator. Raises TargetFailure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +161,24 @@ def _shown(message: Message) -> str:
 
 def read_line(reply: str) -> Line:
     """Return the user's line in a reply. A reply that is no such object is taken as the words themselves."""
-    fenced = _FENCE.fullmatch(reply.strip())
-    text = (fenced["inner"] if fenced else reply).strip()
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return Line(text)
-    if isinstance(value, Mapping) and isinstance(value.get("message"), str):
+    value = json_object(reply)
+    if value is not None and isinstance(value.get("message"), str):
         return Line(value["message"].strip(), ends=value.get("end") is True)
-    return Line(text)
+    return Line(_without_fence(reply))
+
+
+def json_object(reply: str) -> Mapping[str, Any] | None:
+    """Return the JSON object that a reply is, fenced or not; None for any other reply."""
+    try:
+        value = json.loads(_without_fence(reply))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, Mapping) else None
+
+
+def _without_fence(reply: str) -> str:
+    fenced = _FENCE.fullmatch(reply.strip())
+    return (fenced["inner"] if fenced else reply).strip()
 
 
 def fault_of(line: Line, earlier: Sequence[str]) -> str | None:
@@ -179,11 +215,12 @@ class SimulatedSpeaker:
     user: SimulatedUser
     ask: Ask
     greeting: Sequence[Message] = ()
-    _ends: bool = False
+    state: Mapping[str, Any] | None = None
+    review: Callable[[SimulatorRequest, Line], Awaitable[Review]] | None = None
 
     async def next(self, so_far: Sequence[Exchange]) -> Speech | End:
         """See Speaker."""
-        if self._ends:
+        if so_far and so_far[-1].ends:
             return End(USER)
         rounds = len(so_far) + any(message.role == "assistant" for message in self.greeting)
         if rounds >= self._most_turns:
@@ -212,32 +249,40 @@ class SimulatedSpeaker:
 
     async def _simulated(self, so_far: Sequence[Exchange]) -> Speech:
         """Return the simulator's next line. A fault is asked anew twice; then it ends the conversation."""
-        messages = request(self.user, self.greeting, so_far)
+        messages, state = request(self.user, self.greeting, so_far), latest_state(so_far, self.state)
         earlier = [message.text for exchange in so_far for message in exchange.messages]
         replies: list[Mapping[str, Any]] = []
         discarded: list[dict[str, str]] = []
         for attempt in range(MOST_TRIES):
-            reply = await self._reply(messages, attempt, replies, discarded)
+            asked = SimulatorRequest(messages=messages, turn=len(so_far) + 1, attempt=attempt, state=state)
+            reply = await self._reply(asked, replies, discarded)
             replies.append(reply.facts)
             line = read_line(reply.text)
-            fault = fault_of(line, earlier)
+            fault = fault_of(line, earlier) or await self._reviewed(asked, line, replies)
             if fault is None:
-                self._ends = line.ends
-                return Speech((Message(role="user", content=line.text),), _together(replies, discarded))
+                said = Message(role="user", content=line.text)
+                return Speech((said,), _together(replies, discarded), line.ends)
             discarded.append({"text": reply.text[:MOST_CHARACTERS], "fault": fault})
         problem = f"the simulated user's line cannot be used after {MOST_TRIES} tries: {discarded[-1]['fault']}"
         raise _no_speech(TargetFailure(SIMULATOR_FAULT, problem), replies, discarded)
 
+    async def _reviewed(self, asked: SimulatorRequest, line: Line, replies: list[Mapping[str, Any]]) -> str | None:
+        """Return the fault that a reviewer finds in a line; None without one, and where none is named."""
+        if self.review is None:
+            return None
+        review = await self.review(asked, line)
+        replies[-1] = {**replies[-1], "review": review.facts}
+        return review.fault
+
     async def _reply(
         self,
-        messages: Sequence[Message],
-        attempt: int,
+        asked: SimulatorRequest,
         replies: Sequence[Mapping[str, Any]],
         discarded: Sequence[Mapping[str, str]],
     ) -> SimulatorReply:
         """Return a reply of the simulator. A failure keeps the replies before it."""
         try:
-            return await self.ask(messages, attempt)
+            return await self.ask(asked)
         except TargetFailure as failure:
             raise _no_speech(failure, replies, discarded) from failure.__cause__
 

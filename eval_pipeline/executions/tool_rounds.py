@@ -5,7 +5,7 @@ A call that fails, and one that no canned answer matches, has an error as its re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ from eval_pipeline.llm.model import Reply, ToolCall
 from eval_pipeline.suites.simulation import ToolMock
 
 MOST_ROUNDS = 16
+Read = Callable[[Mapping[str, Any]], Reply]
+"""Reads the reply in a stored response."""
 MOCKS_USED = "mocks_used"
 """The entry of a payload with the places of the canned answers that a turn used up."""
 STATE = "state"
@@ -28,16 +30,32 @@ STATE = "state"
 @dataclass(slots=True)
 class ToolRounds:
     """The rounds of one turn. `messages` are those to send after the messages of the turn; `context` is what the user
-    knows, `state` what tools have made of the state so far."""
+    knows, `state` what tools have made of the state so far. `kept` holds the rounds as JSON while the turn is
+    unfinished, and `save` makes it durable."""
 
     tools: ToolSet
     canned: CannedAnswers
     context: Mapping[str, Any] | None = None
     state: Mapping[str, Any] | None = None
+    kept: dict[str, Any] = field(default_factory=dict)
+    save: Callable[[], None] = lambda: None
     messages: list[dict[str, Any]] = field(default_factory=list)
     _rounds: list[dict[str, Any]] = field(default_factory=list)
     _changed: bool = False
     _ends: bool = False
+
+    def take_up(self, read: Read) -> dict[str, Any] | None:
+        """Take in the rounds of an attempt that ended before the turn did; return the response whose calls were not all
+        carried out, None where there is no such response."""
+        rounds = [*(self.kept.get("rounds") or ())]
+        self.canned.used = [*(self.kept.get(MOCKS_USED) or ())]
+        if STATE in self.kept:
+            self.state, self._changed = self.kept[STATE], True
+        pending = rounds.pop() if rounds and self.kept.get("pending") else None
+        for each in rounds:
+            reply = read(each)
+            self._finish(reply, self._numbered(reply), each)
+        return pending
 
     async def add(self, response: Mapping[str, Any], reply: Reply, timeout_s: float) -> bool:
         """Take a response in, and carry out its calls in order. Returns whether the turn is over: the model called no
@@ -45,19 +63,37 @@ class ToolRounds:
 
         Raises TargetFailure when the model still calls tools after `MOST_ROUNDS`.
         """
-        numbered = enumerate(reply.tool_calls, start=len(self.messages) + 1)
-        calls = [call if call.id else call._replace(id=f"call_{number}") for number, call in numbered]
+        calls = self._numbered(reply)
         self._ends = any(call.name in self.tools.declared.terminating for call in calls)
         if not calls or self._ends:
             self._rounds.append({**response})
             return True
-        results = [await self._result(call, timeout_s) for call in calls]
-        self._rounds.append({**response, "results": results})
+        results = [*(response.get("results") or ())]
+        finished = {**response, "results": results}
+        self._keep(finished, pending=True)
+        for call in calls[len(results) :]:
+            results.append(await self._result(call, timeout_s))
+            self._keep(finished, pending=True)
+        self._finish(reply, calls, finished)
+        self._keep()
         if len(self._rounds) >= MOST_ROUNDS:
             problem = f"the model still calls tools after {MOST_ROUNDS} rounds"
             raise TargetFailure(MAX_STEPS, problem, raw=self.raw())
-        self.messages += [_spoken(reply.text, calls), *map(_answered, results)]
         return False
+
+    def _numbered(self, reply: Reply) -> list[ToolCall]:
+        numbered = enumerate(reply.tool_calls, start=len(self.messages) + 1)
+        return [call if call.id else call._replace(id=f"call_{number}") for number, call in numbered]
+
+    def _finish(self, reply: Reply, calls: Sequence[ToolCall], finished: dict[str, Any]) -> None:
+        self._rounds.append(finished)
+        self.messages += [_spoken(reply.text, calls), *map(_answered, finished["results"])]
+
+    def _keep(self, *pending_round: dict[str, Any], pending: bool = False) -> None:
+        self.kept.update({"rounds": [*self._rounds, *pending_round], MOCKS_USED: self.canned.used, "pending": pending})
+        if self._changed:
+            self.kept[STATE] = self.state
+        self.save()
 
     def raw(self, error: str | None = None) -> RawExecution:
         """Return the turn as a raw execution; `error` is why it did not get further."""

@@ -101,6 +101,11 @@ class ToolSet:
         """Whether a tool has an implementation, so that calls are carried out without canned answers."""
         return bool(self._parts)
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a tool remembers earlier calls in a process of its own."""
+        return any(getattr(part, "keeps_state", False) for part in self._parts.values())
+
     def content(self) -> Mapping[str, str]:
         """Return fingerprints of the files that results depend on, by name."""
         return {file: print_ for part in self._parts.values() for file, print_ in part.content().items()}

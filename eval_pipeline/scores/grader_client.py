@@ -19,7 +19,8 @@ from eval_pipeline.suites.model import EvaluatorSpec, Message
 class GraderReply:
     """A grader's reply: `text` is its final message. `settings` are those of the request, secrets redacted.
 
-    `cached` marks a stored reply to an equal request; its `usage` caused no cost now.
+    `cached` marks a stored reply to an equal request; its `usage` caused no cost now. `state` is what its tools made of
+    the state that it was given; None where they changed nothing.
     """
 
     text: str
@@ -29,6 +30,7 @@ class GraderReply:
     usage: Usage = field(default_factory=Usage)
     duration_ms: float | None = None
     cached: bool = False
+    state: Mapping[str, Any] | None = None
 
 
 class GraderFailure(Exception):

@@ -28,6 +28,7 @@ class SimulatedUser:
     `simulator` is the name of the runner that plays the user (None: the choice of the suite, the runner or the run),
     `prompt` the text of its instructions (None: the built-in ones), `temperature` its sampling temperature.
     `limits` are what the conversation may use at most: a failure when it reaches one, where `max_turns` is an end.
+    `reviewer` is the name of a runner that reviews each line of the simulator (None: only code does).
     """
 
     persona: Mapping[str, Any] | str | None = None
@@ -40,6 +41,7 @@ class SimulatedUser:
     prompt: str | None = None
     temperature: float | None = None
     limits: ConversationLimits | None = None
+    reviewer: str | None = None
 
     def fingerprint_fields(self) -> dict[str, Any]:
         """The fields that are set, for fingerprints: a field added later changes no key."""

@@ -9,6 +9,7 @@ from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
+from eval_pipeline.parsing.file_search import NotFound, search_roots
 from eval_pipeline.parsing.tables import (
     ANY,
     COUNT,
@@ -24,6 +25,7 @@ from eval_pipeline.parsing.tables import (
 )
 from eval_pipeline.suites.simulation import ConversationLimits, SimulatedUser, ToolMock
 
+FILE_PREFIX = "file://"
 DIFFICULTIES = ("normal", "hard")
 DEFAULT_DIFFICULTY = "normal"
 STATUSES = ("draft", "active", "archived")
@@ -52,7 +54,12 @@ USER = FieldTable(
             "The most rounds of the agent; without it either side ends the conversation, within 100 rounds.",
         ),
         Field("simulator", WORDS, "The runner that plays the user."),
-        Field("prompt", WORDS, "The simulator's instructions, with `{{ persona }}` and `{{ context }}`."),
+        Field(
+            "prompt",
+            WORDS,
+            "The simulator's instructions with `{{ persona }}` and `{{ context }}`: a text, or `file://` and a path.",
+        ),
+        Field("reviewer", WORDS, "The runner that reviews each line of the simulator for facts that are made up."),
         Field("temperature", WEIGHT, "The sampling temperature of the simulator."),
         Field("limits", mapping_of(LIMITS), "What the conversation may use before it is a failure without an end."),
     ),
@@ -87,10 +94,21 @@ def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser | None:
         script=values["script"],
         max_turns=values["max_turns"],
         simulator=values["simulator"],
-        prompt=values["prompt"],
+        prompt=_prompt(values["prompt"], cursor),
+        reviewer=values["reviewer"],
         temperature=values["temperature"] if "temperature" in raw else None,
         limits=_limits(raw.get("limits"), cursor.at("limits")),
     )
+
+
+def _prompt(given: str | None, cursor: FieldCursor) -> str | None:
+    """Return the instructions of a simulator; `file://` names a file beside the suite, or above."""
+    if given is None or not given.startswith(FILE_PREFIX):
+        return given
+    try:
+        return search_roots(cursor.source.path.parent).file(given.removeprefix(FILE_PREFIX)).read_text("utf-8")
+    except (NotFound, OSError, UnicodeDecodeError) as error:
+        raise cursor.error(f"cannot be read: {error}", "prompt") from None
 
 
 def _limits(raw: Any, cursor: FieldCursor) -> ConversationLimits | None:

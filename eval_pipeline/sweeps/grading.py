@@ -21,7 +21,7 @@ from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline.executions.planning import CaseFilter, pair_cases
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.fingerprints import fingerprint
-from eval_pipeline.reports.model import SessionReport, Usage
+from eval_pipeline.reports.model import SessionReport, ToolResultEvent, Usage
 from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.scores.evaluate import EVALUATORS, AnyEvaluator, BoundEvaluator, build, evaluate_with
 from eval_pipeline.scores.grader_client import GraderFailure, GraderReply
@@ -160,13 +160,18 @@ class Graders:
         name: str,
         *,
         repetition: int = 1,
+        seed: int | None = None,
+        state: Mapping[str, Any] | None = None,
     ) -> GraderReply:
-        """Return the reply of a runner to a new request, of which `name` is the case id. Raises GraderFailure."""
+        """Return the reply of a runner to a new request, of which `name` is the case id; its tools may change `state`.
+
+        Raises GraderFailure.
+        """
         used = accepted_settings(runner, settings).used if settings else NOTHING
         called = replace(runner, settings={**runner.settings, **used}) if used else runner
-        case = Case(id=name, input=tuple(messages))
+        case = Case(id=name, input=tuple(messages), state=state)
         key = fingerprint([name, [_identity(message) for message in messages], settings, repetition])
-        plan = Plan(suite=GRADING, case=case, runner=called, repetition=repetition, key=key)
+        plan = Plan(suite=GRADING, case=case, runner=called, repetition=repetition, key=key, seed=seed)
         report = await self._carry_out(plan, used)
         return GraderReply(
             text=_text_of(report, runner),
@@ -175,6 +180,7 @@ class Graders:
             settings={**runner.public_settings, **used},
             usage=report.usage,
             duration_ms=report.duration_ms,
+            state=_state_of(report),
         )
 
     async def _carry_out(self, plan: Plan, used: Mapping[str, Any]) -> SessionReport:
@@ -239,6 +245,11 @@ def _text_of(report: SessionReport, grader: Runner) -> str:
     if not report.final_output:
         raise GraderFailure(f"grader '{grader.name}' returned no text")
     return report.final_output
+
+
+def _state_of(report: SessionReport) -> Mapping[str, Any] | None:
+    results = [event.state for event in report.events if isinstance(event, ToolResultEvent)]
+    return next((state for state in reversed(results) if state is not None), None)
 
 
 def _identity(message: Message) -> object:

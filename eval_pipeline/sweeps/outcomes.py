@@ -118,6 +118,9 @@ class SweepObserver:
     def plan_started(self, plan: Plan) -> None:
         """The first attempt of a plan begins."""
 
+    def turn_started(self, plan: Plan, turn: int) -> None:
+        """A turn (from 1) of a plan's conversation begins."""
+
     def execution_stored(self, plan: Plan) -> None:
         """An execution is on disk: whatever happens now, it is kept."""
 
@@ -139,6 +142,7 @@ class ForwardingObserver(SweepObserver):
         self.pair_planned = onward.pair_planned  # type: ignore[method-assign]
         self.plan_reused = onward.plan_reused  # type: ignore[method-assign]
         self.plan_started = onward.plan_started  # type: ignore[method-assign]
+        self.turn_started = onward.turn_started  # type: ignore[method-assign]
         self.execution_stored = onward.execution_stored  # type: ignore[method-assign]
         self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
         self.waiting = onward.waiting  # type: ignore[method-assign]

@@ -41,7 +41,8 @@ from eval_pipeline.sweeps.plan_queue import PlanOutcome, PlanQueue
 from eval_pipeline.sweeps.recording import PairRecorder
 from eval_pipeline.sweeps.rescoring import Rescore, Rescorer, StoredSessions
 from eval_pipeline.sweeps.scoring import PairScorer, ScoringInput
-from eval_pipeline.sweeps.simulating import ask_simulator
+from eval_pipeline.sweeps.simulating import ask_simulator, review_line
+from eval_pipeline.warehouse.open_conversations import OpenConversation
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored
 
 
@@ -171,6 +172,8 @@ class PairExecution:
             return self._keep_fallback(plan, execution, fallback)
         self.ledger.execute(execution)
         execution = await self.recorder.record(plan, execution)
+        if plan.case.is_conversation:
+            self._context.warehouse.storage.conversations.joinpath(f"{plan.key}.jsonl").unlink(missing_ok=True)
         if plan.key in self.recorder.first_answers:
             self.ledger.retried.append(execution.execution_id)
         self._context.observer.execution_stored(plan)
@@ -219,8 +222,14 @@ class PairExecution:
         case = call.plan.case
         if case.user is not None:
             ask = ask_simulator(case.user, call.plan, self.pair, self._context)
-            return SimulatedSpeaker(case.user, ask, case.input)
+            review = review_line(case.user, call.plan, self.pair, self._context)
+            return SimulatedSpeaker(case.user, ask, case.input, case.state, review)
         return ScriptedSpeaker(case.conversation or Conversation(), partial(self._turn_passed, call))
+
+    def log(self, call: Call) -> OpenConversation:
+        """Return the file of a plan's conversation while it is held."""
+        path = self._context.warehouse.storage.conversations / f"{call.plan.key}.jsonl"
+        return OpenConversation(path, lambda: self._context.secrets)
 
     async def _turn_passed(self, call: Call, so_far: RawExecution) -> bool:
         try:

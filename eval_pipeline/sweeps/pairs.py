@@ -137,6 +137,16 @@ def simulator_of(user: SimulatedUser, pair: Pair, options: SweepOptions) -> Runn
         raise InputError(f"has no simulator: {error.problem}") from None
 
 
+def reviewer_of(user: SimulatedUser, pair: Pair) -> Runner | None:
+    """Return the runner that reviews the lines of a simulator; None where none is named. Raises InputError."""
+    if user.reviewer is None or user.script or pair.runner_named is None:
+        return None
+    try:
+        return pair.runner_named(user.reviewer, pair.runner.place)
+    except UnknownName as error:
+        raise InputError(f"has no reviewer: {error.problem}") from None
+
+
 def simulator_identity(pair: Pair, options: SweepOptions, user: SimulatedUser) -> object:
     """Return what identifies the simulator of a user: its revision and the version of the built-in instructions.
 
@@ -144,7 +154,9 @@ def simulator_identity(pair: Pair, options: SweepOptions, user: SimulatedUser) -
     """
     try:
         simulator = simulator_of(user, pair, options)
-        return [runner_revision(simulator), PROMPT_VERSION] if simulator is not None else None
+        reviewer = reviewer_of(user, pair)
+        reviewed = [runner_revision(reviewer)] if reviewer is not None else []
+        return [runner_revision(simulator), PROMPT_VERSION, *reviewed] if simulator is not None else None
     except InputError:
         return None
 

@@ -22,7 +22,7 @@ from eval_pipeline.sweeps.budget import unknown_cost
 from eval_pipeline.sweeps.costs import limits_of, reports_cost
 from eval_pipeline.sweeps.grading import Graders, graded_part
 from eval_pipeline.sweeps.options import SweepOptions
-from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, simulator_of
+from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, reviewer_of, simulator_of
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import PairKey
@@ -84,6 +84,7 @@ def _simulator_error(pair: Pair, options: SweepOptions) -> InputError | None:
         try:
             if case.user is not None:
                 simulator_of(case.user, pair, options)
+                reviewer_of(case.user, pair)
         except InputError as error:
             place = SourceLocation(show_path(case.origin or pair.ready.suite.path), case.line, "user")
             return InputError(f"case '{case.id}' {error.problem}", place)

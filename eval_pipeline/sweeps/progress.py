@@ -18,12 +18,14 @@ from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts, SweepObserve
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.warehouse.journal import PairKey
 
+MOST_TURNS_SHOWN = 3
 Number = TypeVar("Number", int, float)
 
 
 @dataclass(slots=True)
 class PairProgress:
-    """How far a pair is. Times are seconds of the caller's clock; `total`, `done` and `reused` count plans."""
+    """How far a pair is. Times are seconds of the caller's clock; `total`, `done` and `reused` count plans. `turns` are
+    the case and the turn of each conversation that is held, by plan key."""
 
     total: int
     started: float
@@ -33,6 +35,14 @@ class PairProgress:
     running: int = 0
     finished: bool = False
     ended: float | None = None
+    turns: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def talking(self) -> str | None:
+        """The conversations that are held, the one that began its turn last first: `case turn 3, …`; None: none."""
+        latest = [f"{case} turn {turn}" for case, turn in reversed(list(self.turns.values()))]
+        more = f" and {len(latest) - MOST_TURNS_SHOWN} more" if len(latest) > MOST_TURNS_SHOWN else ""
+        return ", ".join(latest[:MOST_TURNS_SHOWN]) + more or None
 
     @property
     def executed(self) -> int:
@@ -99,7 +109,16 @@ class ProgressCounter(SweepObserver):
         self.rows[PairKey(plan.suite, plan.runner.name)].running += 1
         self._onward.plan_started(plan)
 
+    def turn_started(self, plan: Plan, turn: int) -> None:
+        row = self.rows.get(PairKey(plan.suite, plan.runner.name))
+        if row is not None:
+            row.turns[plan.key] = plan.case.id, turn
+        self._onward.turn_started(plan, turn)
+
     def execution_stored(self, plan: Plan) -> None:
+        row = self.rows.get(PairKey(plan.suite, plan.runner.name))
+        if row is not None:
+            row.turns.pop(plan.key, None)
         self.stored += 1
         self._onward.execution_stored(plan)
 

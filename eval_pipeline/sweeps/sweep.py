@@ -269,6 +269,8 @@ class _Sweep:
             conversations=Conversations(
                 speaker=lambda call: self._execution_of(call.plan).speaker(call),
                 answer=lambda plan, raw: self._execution_of(plan).turns.answer(plan, raw),
+                log=lambda call: self._execution_of(call.plan).log(call),
+                turn_started=self._context.observer.turn_started,
             ),
         )
 

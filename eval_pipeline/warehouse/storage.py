@@ -40,6 +40,11 @@ class Storage(Protocol):
         """Workspaces of executions."""
         ...
 
+    @property
+    def conversations(self) -> Path:
+        """Conversations that are held, a file for each."""
+        ...
+
     def lock(self, name: str) -> BaseFileLock:
         """Return the lock of this name: one process holds it at a time, a killed one releases it."""
         ...
@@ -70,6 +75,10 @@ class LocalStorage:
     @property
     def workspaces(self) -> Path:
         return self.folder / "workspaces"
+
+    @property
+    def conversations(self) -> Path:
+        return self.folder / "conversations"
 
     def lock(self, name: str) -> BaseFileLock:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import duckdb
 
+from eval_pipeline_tests.benchmarks.conversations import measure_conversations
 from eval_pipeline_tests.benchmarks.functions import measure_functions
 from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
 from eval_pipeline_tests.benchmarks.outputs import measure_outputs
@@ -204,6 +205,11 @@ def warehouse(quick: bool) -> None:
     measure_warehouse(timed, RUN[0], quick)
 
 
+def conversations(quick: bool) -> None:
+    """CPU per call of an agent that talks, with a script and with a simulator; long conversations; memory."""
+    measure_conversations(timed, stub, RUN, quick)
+
+
 MEASURES: dict[str, Callable[[bool], None]] = {
     "start-up": start_up,
     "pairs": pairs,
@@ -211,6 +217,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "nothing-changed": nothing_changed,
     "memory": memory,
     "faults": faults,
+    "conversations": conversations,
     "outputs": outputs,
     "warehouse": warehouse,
     "scoring": measure_scoring,

@@ -21,9 +21,9 @@ from eval_pipeline.executions.conversations import (
     Speaker,
     Speech,
     converse,
-    turns_of,
 )
 from eval_pipeline.executions.model import RawExecution, TargetFailure
+from eval_pipeline.executions.raw_turns import turns_of
 from eval_pipeline.failures import TARGET_ERROR
 from eval_pipeline.suites.model import Conversation, Message
 from eval_pipeline_tests.builders import a_call, a_case, a_plan

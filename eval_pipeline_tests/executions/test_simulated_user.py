@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,15 @@ from typing import Any
 import pytest
 
 from eval_pipeline.executions.adapters import Call
-from eval_pipeline.executions.conversations import Answer, Conversations, converse, turns_of
+from eval_pipeline.executions.conversations import Answer, Conversations, converse
 from eval_pipeline.executions.model import RawExecution, TargetFailure
+from eval_pipeline.executions.raw_turns import turns_of
 from eval_pipeline.executions.simulated_user import (
     MOST_TURNS,
     Line,
     SimulatedSpeaker,
     SimulatorReply,
+    SimulatorRequest,
     fault_of,
     read_line,
 )
@@ -37,8 +38,8 @@ class Simulator:
     replies: list[str]
     received: list[list[Message]] = field(default_factory=list)
 
-    async def ask(self, messages: Sequence[Message], attempt: int) -> SimulatorReply:
-        self.received.append(list(messages))
+    async def ask(self, request: SimulatorRequest) -> SimulatorReply:
+        self.received.append(list(request.messages))
         return SimulatorReply(text=self.replies.pop(0), facts={"simulator": "sim"})
 
 

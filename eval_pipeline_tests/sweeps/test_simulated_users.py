@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from eval_pipeline.sweeps.input_versions import InputVersions
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline_tests.executions.test_canned_tools import calls, tool
+from eval_pipeline_tests.local_server import Received, Reply, chat_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
 
 FUNCTIONS = """
@@ -53,6 +56,15 @@ def think(messages):
     return {"output": "<think>what now</think>", "usage": {"input_tokens": 7, "output_tokens": 1}, "cost_usd": 0.5}
 
 
+def strict(messages):
+    return json.dumps({"fault": "invented-fact", "why": "No parcel was named."})
+
+
+def note(by, state):
+    notes = [*state["notes"], by]
+    return {"result": notes, "state": {"notes": notes}}
+
+
 def dawdle(messages):
     time.sleep(0.3)
     return "slow"
@@ -63,7 +75,7 @@ def dawdle(messages):
 def folder(tmp_path: Path) -> ProjectFolder:
     made = make_project(tmp_path / "project")
     (made.root / "talkers.py").write_text(FUNCTIONS)
-    names = ("answer", "play", "mumble", "stutter", "think", "dawdle")
+    names = ("answer", "play", "mumble", "stutter", "think", "dawdle", "strict")
     runners = [{"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in names]
     made.write_runners(*runners)
     return made
@@ -227,3 +239,69 @@ def test_the_time_of_the_simulator_counts_against_the_seconds_of_a_conversation(
     ((found, error),) = folder.ask("SELECT failure_class, error FROM target_executions")
     assert found == "conversation-time"
     assert "limit: 0.2" in error
+
+
+def test_a_simulator_gets_a_seed_from_case_repetition_and_turn_where_its_wire_has_one(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=3))
+    numbers = iter(range(100))
+    with serve(lambda request: chat_reply(f"line {next(numbers)} of the user")) as server:
+        entries = json.loads((folder.root / "runners.yaml").read_text())["runners"]
+        chat = {"adapter": "chat", "base_url": server.url + "/v1", "model": "m"}
+        folder.write_runners(*entries, {"name": "model", **chat}, {"name": "fixed", **chat, "seed": 7})
+        sweep(folder, simulator="model", repetitions=2)
+        seeds = [request.json["seed"] for request in server.requests]
+        sweep(folder, simulator="model", repetitions=2, refresh="all")
+        again = [request.json["seed"] for request in server.requests[4:]]
+        sweep(folder, simulator="fixed")
+        fixed = {request.json["seed"] for request in server.requests[8:]}
+
+    assert len(set(seeds)) == 4
+    assert sorted(again) == sorted(seeds)
+    assert fixed == {7}
+
+
+def test_the_instructions_of_a_simulator_may_be_a_file(folder: ProjectFolder) -> None:
+    (folder.root / "suites" / "pirate.md").write_text("Play {{ persona }} as a pirate.")
+    folder.write_suite(talk(max_turns=2, persona="Bob", prompt="file://pirate.md"))
+
+    sweep(folder, simulator="play")
+
+    assert "system: Play Bob as a pirate." in lines(folder, "user.log")[0]
+    folder.write_suite(talk(max_turns=2, prompt="file://nothing.md"))
+    (error,) = folder.session().load_suites()[0].errors
+    assert error.place.field == "tests[0].user.prompt"
+    assert "nothing.md" in str(error)
+
+
+def test_a_reviewer_discards_lines_with_facts_that_are_made_up(folder: ProjectFolder) -> None:
+    folder.write_suite(talk(max_turns=2, reviewer="strict"))
+
+    sweep(folder, simulator="play")
+
+    assert folder.ask("SELECT status, failure_class FROM current_verdicts") == [("error", "simulator-fault")]
+    ((error,),) = folder.ask("SELECT error FROM target_executions")
+    assert "it makes facts up: No parcel was named." in error
+    assert folder.ask("SELECT discarded_lines FROM simulator_faults") == [(3,)]
+
+
+def test_both_sides_have_tools_on_the_same_state(folder: ProjectFolder) -> None:
+    def answer(request: Received) -> Reply:
+        messages = request.json["messages"]
+        if messages[-1]["role"] == "tool":
+            return chat_reply(f"done: {messages[-1]['content']}")
+        return calls(("note", {"by": request.path.split("/")[1]}))
+
+    with serve(answer) as server:
+        note = tool("note", implementation={"type": "python", "function": "talkers:note", "timeout_s": 20})
+        entries = [
+            {"name": name, "adapter": "chat", "base_url": f"{server.url}/{name}/v1", "model": "m", "tools": [note]}
+            for name in ("answer", "model")
+        ]
+        folder.write_runners(*entries)
+        folder.write_suite(talk(max_turns=2) | {"state": {"notes": []}})
+        sweep(folder, simulator="model")
+
+    said = folder.ask("SELECT text FROM session_events WHERE kind = 'message' ORDER BY turn, position")
+    assert [text for (text,) in said] == [
+        "hello", 'done: ["answer"]', 'done: ["answer","model"]', 'done: ["answer","model","answer"]',
+    ]  # fmt: skip

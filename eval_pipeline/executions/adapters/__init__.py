@@ -23,7 +23,8 @@ class Call:
     `turn` is the number of the turn in a conversation (from 1). `workspace` is the target's working directory, if
     the case has a workspace. `environment` is what programs begin with (None: that of this process). What an adapter
     puts into `unfinished` is there again when the same turn is tried again, so that it can go on with it.
-    `context` is what the user of a conversation knows, for tools.
+    `save` makes `unfinished`, which has to be JSON, durable: a killed process goes on with it. `context` is what the
+    user of a conversation knows, for tools. `seed` is for sampling, where the target has a seed and none is configured.
     """
 
     plan: Plan
@@ -35,6 +36,8 @@ class Call:
     turn: int | None = None
     unfinished: dict[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] | None = None
+    save: Callable[[], None] = lambda: None
+    seed: int | None = None
 
     @property
     def folder(self) -> Path:
@@ -55,7 +58,8 @@ class Adapter(Protocol):
     (imported modules, versions of programs), and `reads`, the names of the fields of a case, beyond its input, that
     the target receives; and `declared_tools(runner)`, the tools of a runner whose calls canned answers of cases
     answer. Both are part of a plan's identity. One whose `keeps_time` is true ends a call by its `timeout_s`
-    itself.
+    itself. One whose `keeps_state` is true remembers earlier turns by itself: its conversation begins anew after the
+    process was killed.
     """
 
     version: ClassVar[str]

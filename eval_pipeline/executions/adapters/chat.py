@@ -4,7 +4,7 @@ a compatible server."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,9 +18,9 @@ from eval_pipeline.executions.model_failures import target_failure
 from eval_pipeline.executions.tool_rounds import ToolRounds
 from eval_pipeline.executions.tool_sets import DeclaredTools, ToolSet, as_sent, declared_tools
 from eval_pipeline.executions.tools import ToolPlace
-from eval_pipeline.llm.client import ChatClient, ChatReply
+from eval_pipeline.llm.client import ChatClient, ChatReply, Model, read_response
 from eval_pipeline.llm.errors import ModelError
-from eval_pipeline.llm.model import SETTINGS, CloudAccount, Options
+from eval_pipeline.llm.model import SETTINGS, CloudAccount, Options, Reply
 from eval_pipeline.parsing.tables import (
     ANY,
     COUNT,
@@ -111,6 +111,11 @@ class Chat:
     default_timeout_s: ClassVar[float] = 120.0
     retries_timeouts: ClassVar[bool] = True
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a tool remembers earlier calls in a process of its own."""
+        return self._tools.keeps_state
+
     @staticmethod
     def reports_cost(runner: Runner) -> bool:
         """Only this provider is asked for the cost of each answer."""
@@ -136,7 +141,9 @@ class Chat:
         self._system = settings.optional_text(config, "system")
         place = ToolPlace(folder=runner.folder, isolation=runner.isolation or "process")
         self._tools = ToolSet(declared_tools(config.get("tools")), place)
-        self._model = self._client.model(_options(config))
+        self._options = _options(config)
+        self._model = self._client.model(self._options)
+        self._has_seed = False if "seed" in config else None
 
     def content(self) -> Mapping[str, str]:
         return self._tools.content()
@@ -148,7 +155,7 @@ class Chat:
         if self._tools.carries_out or (self._tools.declared.names and (call.plan.case.mocks or call.turn is not None)):
             return await self._use_tools(call, messages)
         try:
-            reply = await self._model.complete(messages, timeout_s=call.timeout_s)
+            reply = await self._model_for(call).complete(messages, timeout_s=call.timeout_s)
         except ModelError as error:
             raise target_failure(error, call, "chat") from error
         return RawExecution(format="chat", payload=_payload(reply))
@@ -157,18 +164,38 @@ class Chat:
         """Answer the model's calls until it speaks. A failure keeps the rounds before it, and another attempt goes on
         after them: they are paid for, and tools may have done something."""
         case = call.plan.case
-        new = ToolRounds(self._tools, CannedAnswers(case.mocks), call.context, case.state)
-        rounds: ToolRounds = call.unfinished.setdefault("rounds", new)
+        canned = CannedAnswers(case.mocks)
+        rounds = ToolRounds(self._tools, canned, call.context, case.state, call.unfinished, call.save)
+        response: Mapping[str, Any] | None = rounds.take_up(_read)
         while True:
-            try:
-                reply = await self._model.complete([*messages, *rounds.messages], timeout_s=call.timeout_s)
-            except ModelError as error:
-                failure = target_failure(error, call, "chat")
-                if rounds.messages and (failure.raw is None or not failure.raw.files):
-                    failure.raw = rounds.raw(str(error))
-                raise failure from error
-            if await rounds.add(_payload(reply), reply.read(), call.timeout_s):
+            if response is None:
+                response = await self._next_response(call, messages, rounds)
+            if await rounds.add(response, _read(response), call.timeout_s):
                 return rounds.raw()
+            response = None
+
+    async def _next_response(
+        self, call: Call, messages: Sequence[Mapping[str, Any]], rounds: ToolRounds
+    ) -> Mapping[str, Any]:
+        try:
+            model = self._model_for(call)
+            return _payload(await model.complete([*messages, *rounds.messages], timeout_s=call.timeout_s))
+        except ModelError as error:
+            failure = target_failure(error, call, "chat")
+            if rounds.messages and (failure.raw is None or not failure.raw.files):
+                failure.raw = rounds.raw(str(error))
+            raise failure from error
+
+    def _model_for(self, call: Call) -> Model:
+        """Return the model, with the seed of the call where the wire has one and the runner sets none."""
+        if call.seed is None or self._has_seed is False:
+            return self._model
+        try:
+            options = replace(self._options, settings={**self._options.settings, "seed": call.seed})
+            return self._client.model(options)
+        except InputError:
+            self._has_seed = False
+            return self._model
 
     async def close(self) -> None:
         await self._client.close()
@@ -183,6 +210,11 @@ def _payload(reply: ChatReply) -> dict[str, Any]:
     if reply.ttft_ms is not None:
         payload["ttft_ms"] = reply.ttft_ms
     return payload
+
+
+def _read(payload: Mapping[str, Any]) -> Reply:
+    """Return the content of a stored response."""
+    return read_response(payload.get("wire", "openai"), payload["response"])
 
 
 def _cloud(config: Mapping[str, Any], folder: Path) -> CloudAccount:

@@ -25,6 +25,7 @@ class Mcp:
     """Call a tool of an MCP server. The server is started at the first call, one process for each tool that is declared
     so, and serves every conversation of the runner. It needs the package `mcp` (extra `mcp`)."""
 
+    keeps_state: ClassVar[bool] = True
     settings: ClassVar[FieldTable] = FieldTable(
         "mcp tool",
         (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eval_pipeline.executions.conversations import RawTurn, turns_of
+from eval_pipeline.executions.raw_turns import RawTurn, turns_of
 from eval_pipeline.llm.reading import amount, text
 from eval_pipeline.reports.model import Event, MessageEvent, SessionReport, TurnStart, Usage
 from eval_pipeline.reports.normalize import NORMALIZERS, RawSession, normalize_raw

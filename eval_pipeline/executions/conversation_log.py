@@ -1,0 +1,76 @@
+"""What of a conversation is on disk while it is held: a process that is killed goes on at the next turn.
+
+An entry is written after every call that finished: a line of the simulator, a round of a model with its tools, a turn.
+Where the entries are kept is a seam of two methods (`TurnLog`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from eval_pipeline.executions.model import RawExecution
+from eval_pipeline.suites.model import Message
+
+SPEECH, UNFINISHED, TURN = "speech", "unfinished", "turn"
+
+
+class TurnLog(Protocol):
+    """The entries of one conversation, in order."""
+
+    def entries(self) -> Sequence[Mapping[str, Any]]:
+        """Return the entries that an earlier process wrote; none where there are none."""
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """Write an entry."""
+
+    def begin_anew(self) -> None:
+        """Remove all entries."""
+
+
+class NoLog:
+    """Nothing is kept."""
+
+    def entries(self) -> Sequence[Mapping[str, Any]]:
+        return ()
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        return None
+
+    def begin_anew(self) -> None:
+        return None
+
+
+def messages_entry(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Return messages as they are written."""
+    return [
+        {"role": each.role, "content": each.content, "name": each.name, "tool_calls": each.tool_calls}
+        for each in messages
+    ]
+
+
+def messages_of(entry: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
+    """Return messages that were written."""
+    return tuple(Message(**{**each, "tool_calls": tuple(each["tool_calls"])}) for each in entry)
+
+
+def raw_entry(raw: RawExecution) -> dict[str, Any]:
+    """Return a raw execution as it is written."""
+    return {
+        "format": raw.format,
+        "payload": raw.payload,
+        "files": {role: str(path) for role, path in raw.files.items()},
+        "exit_code": raw.exit_code,
+        "duration_ms": raw.duration_ms,
+    }
+
+
+def raw_of(entry: Mapping[str, Any]) -> RawExecution:
+    """Return a raw execution that was written."""
+    return RawExecution(**{**entry, "files": {role: Path(path) for role, path in entry["files"].items()}})
+
+
+def turns_in(entries: Iterable[Mapping[str, Any]]) -> int:
+    """Return how many turns entries hold."""
+    return sum(TURN in entry for entry in entries)

@@ -1,0 +1,115 @@
+"""Processes that are killed within a conversation: it goes on at the call that did not finish, and none is repeated."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval_pipeline_tests.executions.test_canned_tools import calls, tool
+from eval_pipeline_tests.forks import Forked, start_command
+from eval_pipeline_tests.local_server import LocalServer, Received, Reply, chat_reply, json_reply, serve
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
+
+TURNS = 5
+
+
+@dataclass
+class Killer:
+    """Agent, tool and simulated user behind one address. Kills the process that asks at each new request for which
+    `kills` has its number, and answers the next time."""
+
+    kills: Sequence[int]
+    seen: Counter[tuple[str, bytes]] = field(default_factory=Counter)
+    process: Forked | None = None
+
+    def __call__(self, request: Received) -> Reply:
+        key = request.path, request.body
+        self.seen[key] += 1
+        if self.seen[key] == 1 and len(self.seen) in self.kills and self.process is not None:
+            os.kill(self.process.pid, signal.SIGKILL)
+            return Reply(status=500)
+        return self.answer(request)
+
+    def answer(self, request: Received) -> Reply:
+        if request.path.startswith("/tool"):
+            return json_reply({"found": request.json["n"]})
+        messages = request.json["messages"]
+        said = sum(message["role"] == "assistant" for message in messages)
+        if request.path.startswith("/user"):
+            return chat_reply(json.dumps({"message": f"line {said + 1}", "end": said + 1 == TURNS}))
+        if messages[-1]["role"] == "tool":
+            return chat_reply(f"answer to {messages[-1]['content']}")
+        return calls(("find", {"n": sum(message["role"] == "user" for message in messages)}))
+
+
+def project_of(folder: Path, server: LocalServer, **case: Any) -> ProjectFolder:
+    project = make_project(folder / "project")
+    project.write_suite({"id": "talk", "user": {"persona": "p"}, "assertions": [contains("answer")], **case})
+    chat = {"adapter": "chat", "model": "m", "retries": {"max_retries": 0}}
+    find = tool("find", implementation={"type": "http", "url": server.url + "/tool"})
+    project.write_runners(
+        {"name": "agent", **chat, "base_url": server.url + "/agent/v1", "tools": [find]},
+        {"name": "user", **chat, "base_url": server.url + "/user/v1"},
+    )
+    return project
+
+
+def run_until_it_ends(project: ProjectFolder, killer: Killer, most: int) -> int:
+    """Start the same thing until it is not killed any more; return how often it was killed."""
+    for kills in range(most):
+        with start_command("run", "--runner", "agent", "--simulator", "user", cwd=project.root) as killer.process:
+            code = killer.process.wait()
+        if code != -signal.SIGKILL:
+            return kills
+    raise AssertionError("it is killed again and again")
+
+
+@pytest.mark.parametrize(
+    "kills",
+    [
+        pytest.param([4, 11, 19], id="3 moments"),
+        pytest.param(range(1, 100), id="every request", marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_conversation_goes_on_and_no_finished_call_is_repeated(kills: Sequence[int], tmp_path: Path) -> None:
+    killer = Killer(kills)
+    with serve(killer) as server:
+        project = project_of(tmp_path, server)
+        killed = run_until_it_ends(project, killer, 30)
+
+    asked = list(killer.seen.values())
+    assert len(asked) == 4 * TURNS
+    assert killed == sum(number in kills for number in range(1, len(asked) + 1))
+    assert asked == [2 if number in kills else 1 for number in range(1, len(asked) + 1)]
+    assert project.ask("SELECT status FROM current_verdicts") == [("passed",)]
+    assert project.ask("SELECT ended_by FROM session_reports") == [("user",)]
+    assert project.ask("SELECT count(*) FROM conversation_turns") == [(2 * TURNS,)]
+    assert not list((project.data / "conversations").glob("*"))
+
+
+def test_an_agent_with_a_state_of_its_own_begins_anew_and_that_is_said(tmp_path: Path) -> None:
+    killer = Killer([7])
+    with serve(killer) as server:
+        project = project_of(tmp_path, server, workspace={})
+        (project.root / "template").mkdir()
+        test = json.loads((project.root / "suites" / "sums.yaml").read_text())["tests"][0]
+        project.write_suite({**test, "workspace": {"template": "../template"}})
+        with start_command("run", "--runner", "agent", "--simulator", "user", cwd=project.root) as killer.process:
+            killer.process.wait()
+        with start_command("run", "--runner", "agent", "--simulator", "user", cwd=project.root) as second:
+            killer.process = second
+            _, printed = second.communicate()
+
+    assert "interrupted after 1 turn" in printed
+    assert "begins anew" in printed
+    assert max(killer.seen.values()) == 2
+    ((raw,),) = project.ask("SELECT raw FROM target_executions")
+    assert json.loads(raw)["payload"]["begun_anew_after"] == 1
