@@ -18,7 +18,7 @@ from eval_pipeline.agents.session_environment import SessionEnvironment
 from eval_pipeline.agents.session_store import HEAD_BYTES, find_log, first_value
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
-from eval_pipeline.executions.adapters import ADAPTERS, Call
+from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.adapters.command import Command
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.threads import in_thread
@@ -54,7 +54,6 @@ _SETTINGS = FieldTable(
 )
 
 
-@ADAPTERS.register("agent")
 class Agent:
     """Runs a coding-agent CLI once per case, in the case's workspace, and keeps what it printed.
 

@@ -66,6 +66,7 @@ class AgentCli:
         login_files: Files of the user's login, in the folder of its sessions; they are linked into a session's home.
         variables_of_root: Environment variables without which it refuses to work for the user root.
         cache_variable: The variable of a folder that its sessions share, where the CLI unpacks itself.
+        addresses: The variables that hold its provider's address, each with the usual one (empty: none is usual).
         model_provider: Who provides its models, by OpenTelemetry's names; None when that depends on the model.
     """
 
@@ -85,6 +86,7 @@ class AgentCli:
     variables_of_root: Mapping[str, str] = field(default_factory=dict)
     cache_variable: str | None = None
     model_provider: str | None = None
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def variables(self) -> tuple[str, ...]:

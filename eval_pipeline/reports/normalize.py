@@ -20,6 +20,7 @@ from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEve
 from eval_pipeline.reports.recent_reports import recall
 from eval_pipeline.reports.record_files import read_document, read_ends, read_record_file
 from eval_pipeline.reports.tool_kinds import TOOL_KINDS, kind_in_format
+from eval_pipeline.reports.wire_usage import with_wire_checked
 from eval_pipeline.suites.model import Case
 
 Known = TypeVar("Known")
@@ -189,6 +190,8 @@ def normalize_raw(material: RawSession) -> SessionReport:
     report = NORMALIZERS.get(material.raw.format)().normalize(material)
     for role, records in material.left_out.items():
         report = _with_gap(report, role, records)
+    wire = material.raw.files.get("wire")
+    report = with_wire_checked(report, wire) if wire is not None else report
     return _with_tool_kinds(report, material.raw.format) if report.tool_calls else report
 
 

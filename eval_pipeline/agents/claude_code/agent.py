@@ -81,6 +81,7 @@ CLAUDE_CODE = AgentCli(
     ),
     printed_session_id=(RecordField(("session_id",)),),
     keys=("ANTHROPIC_*", "CLAUDE_CODE_*", "AWS_*", "GOOGLE_APPLICATION_CREDENTIALS", "CLOUD_ML_REGION"),
+    addresses={"ANTHROPIC_BASE_URL": "https://api.anthropic.com"},
     login_files=(".credentials.json",),
     variables_of_root={"IS_SANDBOX": "1"},
     model_provider="anthropic",

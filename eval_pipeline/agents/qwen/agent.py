@@ -60,5 +60,6 @@ QWEN = AgentCli(
     ),
     printed_session_id=(RecordField(("session_id",)),),
     keys=("QWEN_[!H]*", "OPENAI_*", "DASHSCOPE_*", "BAILIAN_*"),
+    addresses={"OPENAI_BASE_URL": ""},
     login_files=("oauth_creds.json", "settings.json"),
 )

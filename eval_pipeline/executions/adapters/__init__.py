@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -15,6 +15,10 @@ MODEL = Field("model", TEXT, "The name of the model, for leaderboards and prices
 """A setting of adapters that do not choose the model themselves."""
 
 
+Start = Callable[[Sequence[str], Mapping[str, str]], tuple[list[str], dict[str, str]]]
+"""The words and the variables of a program → those that it is started with."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One attempt of an adapter: attempt number (from 1), time limit, and a folder for files.
@@ -25,6 +29,7 @@ class Call:
     puts into `unfinished` is there again when the same turn is tried again, so that it can go on with it.
     `save` makes `unfinished`, which has to be JSON, durable: a killed process goes on with it. `context` is what the
     user of a conversation knows, for tools. `seed` is for sampling, where the target has a seed and none is configured.
+    `start` changes what a program is started with.
     """
 
     plan: Plan
@@ -38,6 +43,7 @@ class Call:
     context: Mapping[str, Any] | None = None
     save: Callable[[], None] = lambda: None
     seed: int | None = None
+    start: Start | None = None
 
     @property
     def folder(self) -> Path:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
-from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call
+from eval_pipeline.executions.adapters import ADAPTERS, MODEL, Call, Start
 from eval_pipeline.executions.batch import batch_answers, cases_file
 from eval_pipeline.executions.command_line import CommandLine, read_command_line
 from eval_pipeline.executions.healthcheck import HEALTHCHECK, read_healthcheck
@@ -59,6 +59,7 @@ class _Run:
     texts: Mapping[str, bytes] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     inherited: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    start: Start | None = None
 
 
 @ADAPTERS.register("command")
@@ -164,6 +165,7 @@ class Command:
             texts=texts,
             env=environment(call.workspace) if call.workspace is not None else {},
             inherited=self._environment if call.environment is None else call.environment,
+            start=call.start,
         )
         return await self._run_program(run)
 
@@ -236,12 +238,15 @@ class Command:
         (run.folder / "output").unlink(missing_ok=True)  # an interrupted run may have left an old answer
         moved = self._line.program_files(run.home) if run.cwd != run.home else {}
         words, variables = self._line.words(run.values, run.files, moved)
+        variables_of_program = {**run.inherited, **run.env, **self._env, **variables}
+        if run.start is not None:
+            words, variables_of_program = run.start(words, variables_of_program)
         try:
             completed = await run_program(
                 words,
                 folder=run.folder,
                 cwd=run.cwd,
-                env={**run.inherited, **run.env, **self._env, **variables},
+                env=variables_of_program,
                 stdin=run.prompt.encode(errors="replace") if self._prompt == "stdin" else None,
                 timeout_s=run.timeout_s,
                 max_bytes=self._max_bytes,
