@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,15 @@ SESSIONS = pytest.StashKey[str]()
 """The folder for the folders of sessions."""
 MAKE_DATABASES = {"eval_pipeline.warehouse.duckdb_file", "eval_pipeline.cli.main"}
 """Modules that tests import to make warehouses, or from which the modules that make them are imported."""
+_ROWS = "conformance/test_agentv.py"
+_EXAMPLES = "test_examples.py"
+TOGETHER = {
+    "conformance/test_agentv_outputs.py": _ROWS,
+    "conformance/test_differences.py": _ROWS,
+    "conformance/test_peers.py": _ROWS,
+    "docs/test_tutorial.py": _EXAMPLES,
+}
+"""Files that one worker takes with another file: both look at what was carried out once for a process."""
 SLOW_FILES = (
     "orchestration/test_ways_to_start.py",
     "orchestration/test_ui.py",
@@ -96,6 +106,24 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False  # xdist would start files with few tests last, the longest among them
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return the scheduler of `--dist loadfile`, which takes some files together."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # this hook is not called where it is not installed
+
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = _scope
+    return scheduler
+
+
+def _scope(nodeid: str) -> str:
+    """Return what a test is distributed with: its file, or the one that its file goes with."""
+    file = nodeid.partition("::")[0].removeprefix(f"{TESTS.name}/")
+    return TOGETHER.get(file, file)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what is there for good out of garbage collections: ten thousand tests take half a second each time."""
     sys.dont_write_bytecode = session.config.stash[WRITES_NONE]
@@ -146,6 +174,14 @@ def new_databases() -> Iterator[None]:
 
     with databases_made_anew():
         yield
+
+
+@pytest.fixture(scope="session")
+def swept_examples(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A copy of the examples where `eval-pipeline run --quiet` ended, and its answer."""
+    from eval_pipeline_tests.console_blocks import sweep_examples
+
+    return sweep_examples(tmp_path_factory.mktemp("examples"))
 
 
 @pytest.fixture

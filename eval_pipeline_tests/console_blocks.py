@@ -6,13 +6,18 @@ Every line that a page shows must come in a command's output, in that order; tim
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from eval_pipeline_tests.cli.sample_project import Answer, CliProject
 
+SWEEP = "eval-pipeline run --quiet"
+"""The first command of the tutorial."""
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^( *)```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _TIME = re.compile(r"[\d,.]+ (ms|s|min|h)\b")
@@ -78,3 +83,15 @@ def run_command(cli_project: CliProject, command: str) -> Answer:
         return cli_project(*arguments)
     completed = subprocess.run([program, *arguments], cwd=cli_project.root, capture_output=True, text=True, check=False)
     return Answer(completed.returncode, completed.stdout, completed.stderr)
+
+
+def sweep_examples(root: Path) -> tuple[CliProject, Answer]:
+    """Copy the examples and run the whole of them; return the project and what the command answered."""
+    shutil.copytree(ROOT / "examples", root / "examples")
+    shutil.copy(ROOT / ".env", root)
+    project = CliProject(root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "120")
+        for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA"):
+            patch.delenv(name, raising=False)
+        return project, run_command(project, SWEEP)

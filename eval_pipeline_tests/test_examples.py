@@ -35,14 +35,15 @@ STANDINGS = {
 
 
 @pytest.fixture(scope="module")
-def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
-    root = tmp_path_factory.mktemp("repository") / "examples"
-    shutil.copytree(EXAMPLES, root)
-    return CliProject(root)
+def cli_project(swept_examples: tuple[CliProject, Answer], tmp_path_factory: pytest.TempPathFactory) -> CliProject:
+    root = tmp_path_factory.mktemp("repository") / "root"
+    shutil.copytree(swept_examples[0].root, root)
+    return CliProject(root / "examples")
 
 
 @pytest.fixture(scope="module")
 def run(cli_project: CliProject) -> Answer:
+    """What a run of the examples answers that finds everything executed."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA"):
             patch.delenv(name, raising=False)

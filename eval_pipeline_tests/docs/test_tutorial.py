@@ -8,28 +8,29 @@ import duckdb
 import pytest
 
 from eval_pipeline_tests.cli.sample_project import Answer, CliProject
-from eval_pipeline_tests.console_blocks import ROOT, blocks, missing_lines, read_page, run_command, shown_commands
+from eval_pipeline_tests.console_blocks import SWEEP, blocks, missing_lines, read_page, run_command, shown_commands
 
 SHOWN = shown_commands(read_page("docs/tutorial.md"))
 
 
 @pytest.fixture(scope="module")
-def cli_project(tmp_path_factory: pytest.TempPathFactory) -> CliProject:
-    """The root of the repository as far as the tutorial needs it."""
-    root = tmp_path_factory.mktemp("repository")
-    shutil.copytree(ROOT / "examples", root / "examples")
-    shutil.copy(ROOT / ".env", root)
+def cli_project(swept_examples: tuple[CliProject, Answer], tmp_path_factory: pytest.TempPathFactory) -> CliProject:
+    """The root of the repository as far as the tutorial needs it, after its first command."""
+    root = tmp_path_factory.mktemp("repository") / "root"
+    shutil.copytree(swept_examples[0].root, root)
     return CliProject(root)
 
 
 @pytest.fixture(scope="module")
-def answers(cli_project: CliProject) -> list[Answer]:
+def answers(cli_project: CliProject, swept_examples: tuple[CliProject, Answer]) -> list[Answer]:
     """The output of the tutorial's commands, run in order."""
+    first, *others = SHOWN
+    assert first.command == SWEEP
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "120")
         for name in ("DAGSTER_HOME", "EVAL_PIPELINE_PROJECT", "EVAL_PIPELINE_DATA"):
             patch.delenv(name, raising=False)
-        return [run_command(cli_project, shown.command) for shown in SHOWN]
+        return [swept_examples[1], *(run_command(cli_project, shown.command) for shown in others)]
 
 
 @pytest.mark.parametrize("number", range(len(SHOWN)), ids=[shown.command for shown in SHOWN])
