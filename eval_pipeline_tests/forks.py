@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import types
 from collections.abc import Mapping
@@ -209,6 +210,7 @@ def _become(request: dict[str, Any], replies: int, stdout: int, stderr: int) -> 
     os.environ.clear()
     os.environ.update(request["env"])
     time.tzset()
+    tempfile.tempdir = None  # the environment may name another
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     sys.path[:0] = ["", *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     sys.argv = ["-c", *request["arguments"]]

@@ -24,6 +24,7 @@ import orjson
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline_tests.attacks.command_line import run_command, write_files
 from eval_pipeline_tests.attacks.findings import Attack, Findings, carry_out
+from eval_pipeline_tests.forks import run_python, start_python
 
 KILLED = """
 import os, signal, sys
@@ -154,7 +155,7 @@ def attack(seconds: float, seed: str, folder: Path) -> Findings:
     make_swept(swept)
     begun = time.monotonic()
     rude = _rude_copy(swept, folder / "timed")
-    subprocess.run([sys.executable, "-c", RUN], cwd=rude, check=False, capture_output=True)
+    run_python(RUN, cwd=rude)
     return carry_out(attacks(swept, time.monotonic() - begun), seconds, seed, folder / "killed")
 
 
@@ -184,10 +185,9 @@ def _rude_copy(swept: Path, folder: Path) -> Path:
 def _at_point(swept: Path, planted: str, point: str, folder: Path, rng: random.Random) -> str | None:
     project = _rude_copy(swept, folder / "project")
     count = rng.randint(1, MOST_CALLS.get(point, 1))
-    command = [sys.executable, "-c", KILLED, planted, point, str(count)]
-    ended = subprocess.run(command, cwd=project, check=False, capture_output=True, timeout=PATIENCE_S)
+    ended = run_python(KILLED, planted, point, str(count), cwd=project)
     if ended.returncode != -signal.SIGKILL:
-        return f"the point is not reached, exit code {ended.returncode}: {ended.stderr.decode()[-2_000:]}"
+        return f"the point is not reached, exit code {ended.returncode}: {ended.stderr[-2_000:]}"
     return check_next_run(project, kills=1)
 
 
@@ -195,9 +195,8 @@ def _at_moment(swept: Path, part_s: float, part: int, folder: Path, rng: random.
     project = _rude_copy(swept, folder / "project")
     kills = rng.choice((1, 1, 2))
     for _ in range(kills):
-        with subprocess.Popen([sys.executable, "-c", RUN], cwd=project, stdout=-3, stderr=-3) as process:
+        with start_python(RUN, cwd=project):  # which kills it
             time.sleep(part_s * (part + rng.random()))
-            process.kill()
     return check_next_run(project, kills)
 
 

@@ -17,6 +17,7 @@ import duckdb
 from eval_pipeline_tests.attacks.byte_search import contents
 from eval_pipeline_tests.attacks.findings import Findings
 from eval_pipeline_tests.attacks.planted_secrets import PLACES, Planted, plant, write_project
+from eval_pipeline_tests.forks import run_python
 from eval_pipeline_tests.local_server import Received, Reply, chat_reply, json_reply, serve
 
 SHORT_S = 10.0
@@ -75,11 +76,11 @@ def _round(seed: str, folder: Path, *, short: bool) -> tuple[list[str], int]:
             ["export", "--format", name, "--output", str(folder / "exports" / to)] for name, to in EXPORTS.items()
         ]
         commands = [*COMMANDS[:1], *COMMANDS[5:6], *exports[1:2]] if short else [*COMMANDS, *exports]
-        _start(folder, "commands", environment, ["-c", _MANY, json.dumps(commands)])
-        _start(folder, "dagster", environment, _dagster_run())
+        _carry_out(folder, "commands", environment, commands)
+        _run_dagster(folder, environment)
         executed = _executions(root)
         rotated = plant(f"{seed}/rotated")
-        _start(folder, "rotated", _environment(folder, rotated), ["-c", _MANY, json.dumps([["run"]])])
+        _carry_out(folder, "rotated", _environment(folder, rotated), [["run"]])
         again = _executions(root) - executed
     pieces = [(name, part) for name, part in contents(folder) if not _is_source(name)]
     found = [*_leaks(pieces, planted), *_leaks(pieces, rotated), *_missing(pieces), *_open_files(root / "data")]
@@ -102,11 +103,23 @@ def _environment(folder: Path, planted: Planted) -> dict[str, str]:
     return {**kept, **planted.values, "TMPDIR": str(folder), "COLUMNS": "100", "NO_COLOR": "1"}
 
 
-def _start(folder: Path, name: str, environment: Mapping[str, str], arguments: list[str]) -> None:
-    """Run Python in the project, its output in files; the exit code does not matter."""
-    with (folder / "printed" / f"{name}.out").open("wb") as out, (folder / "printed" / f"{name}.err").open("wb") as err:
-        subprocess.run([sys.executable, *arguments], cwd=folder / "project", env=environment, stdout=out, stderr=err,
-                       timeout=300, check=False)  # fmt: skip
+def _carry_out(folder: Path, name: str, environment: Mapping[str, str], commands: list[list[str]]) -> None:
+    """Run commands in the project, in a process of their own; the exit code does not matter."""
+    ended = run_python(_MANY, json.dumps(commands), cwd=folder / "project", env=environment)
+    _keep_printed(folder, name, ended)
+
+
+def _run_dagster(folder: Path, environment: Mapping[str, str]) -> None:
+    command, project = [sys.executable, *_dagster_run()], folder / "project"
+    ended = subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    _keep_printed(folder, "dagster", ended)
+
+
+def _keep_printed(folder: Path, name: str, ended: subprocess.CompletedProcess[str]) -> None:
+    (folder / "printed" / f"{name}.out").write_text(ended.stdout, encoding="utf-8")
+    (folder / "printed" / f"{name}.err").write_text(ended.stderr, encoding="utf-8")
 
 
 def _answer(request: Received) -> Reply:
