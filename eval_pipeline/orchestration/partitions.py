@@ -29,6 +29,10 @@ _UNFINISHED = [
     dg.DagsterRunStatus.CANCELING,
 ]
 
+_NO_PARTITION = (
+    f"the run has no partition: launch it with one (tag {PARTITION}), or with a range of them (tags {RANGE_START} and "
+    f"{RANGE_END})"
+)
 suite_partitions = dg.DynamicPartitionsDefinition(name=SUITES)
 pair_partitions = dg.DynamicPartitionsDefinition(name=PAIRS)
 
@@ -58,14 +62,16 @@ def range_tags(keys: Sequence[str]) -> dict[str, str]:
 
 
 def run_partitions(context: dg.AssetExecutionContext) -> list[str]:
-    """Return the partitions of a run.
+    """Return the partitions of a run. A run that was launched with none fails, and says what it needs.
 
     The tags of a range come first. `context.partition_keys` prefers others, and a run that Dagster made for a range has
     those of its first partition too: it would cover that one alone.
     """
     tags = context.run.tags
+    if RANGE_START not in tags and PARTITION not in tags:
+        raise dg.Failure(_NO_PARTITION, allow_retries=False)
     if RANGE_START not in tags:
-        return [tags[PARTITION]] if PARTITION in tags else list(context.partition_keys)
+        return [tags[PARTITION]]
     definition = context.assets_def.partitions_def
     assert definition is not None, "a run over a range has partitions"
     keys = list(definition.get_partition_keys(dynamic_partitions_store=context.instance))

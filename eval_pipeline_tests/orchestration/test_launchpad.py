@@ -73,3 +73,18 @@ def test_a_project_without_usable_runners_takes_any_grader(folder: ProjectFolder
 
 def test_of_many_choices_the_first_are_named() -> None:
     assert choice_of([f"r{number}" for number in range(NAMED + 3)]).__name__.endswith("r29 and 3 more")
+
+
+@pytest.mark.parametrize("name", ["sweep", "rescore", "load_suites"])
+def test_a_run_without_a_partition_fails_and_names_the_tags_that_it_needs(folder: ProjectFolder, name: str) -> None:
+    definitions = build_definitions(folder.root)
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = definitions.resolve_job_def(name).execute_in_process(instance=instance, raise_on_error=False)
+
+    (failure,) = (event.step_failure_data for event in result.all_events if event.is_step_failure)
+    assert failure.user_failure_data is not None
+    assert failure.user_failure_data.description == (
+        "the run has no partition: launch it with one (tag dagster/partition), or with a range of them (tags "
+        "dagster/asset_partition_range_start and dagster/asset_partition_range_end)"
+    )
