@@ -10,6 +10,7 @@ from typing import Any
 
 from eval_pipeline.reports.model import MessageEvent, SessionReport, ToolCallEvent, ToolResultEvent, ToolUse, is_spoken
 from eval_pipeline.reports.usage import Usage
+from eval_pipeline.suites.model import content_text
 
 JsonMap = dict[str, Any]
 
@@ -22,7 +23,7 @@ def output_messages(report: SessionReport) -> list[JsonMap]:
     messages = _messages(report, _is_output, splits=False)
     answer = report.final_output
     last = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
-    if answer is not None and (last is None or last["content"].strip() != answer.strip()):
+    if answer is not None and (last is None or content_text(last["content"]).strip() != answer.strip()):
         messages.append({"role": "assistant", "content": answer})
     return messages
 
@@ -53,7 +54,7 @@ def _messages(report: SessionReport, is_shown: Callable[[MessageEvent, bool], bo
     takes_calls, unspoken = False, None if splits else ""
     for event in report.events:
         if isinstance(event, MessageEvent) and is_shown(event, bool(messages)):
-            messages.append(known({"role": event.role, "content": event.text, "start_time": event.at}))
+            messages.append(known({"role": event.role, "content": _content(event), "start_time": event.at}))
             takes_calls = event.role == "assistant"
         elif isinstance(event, ToolCallEvent):
             if not takes_calls:
@@ -71,7 +72,19 @@ def _is_output(event: MessageEvent, begun: bool) -> bool:
 
 
 def _is_said(event: MessageEvent, begun: bool) -> bool:
-    return not event.injected and event.phase != "thinking" and bool(event.text)
+    return not event.injected and event.phase != "thinking" and bool(event.text or event.files)
+
+
+def _content(event: MessageEvent) -> Any:
+    """Return a message's text, or the list of its parts where it has files."""
+    if not event.files:
+        return event.text
+    text = [{"type": "text", "text": event.text}] if event.text else []
+    return [*text, *({"type": "file", **_without_folder(file)} for file in event.files)]
+
+
+def _without_folder(file: Mapping[str, Any]) -> JsonMap:
+    return {name: value for name, value in file.items() if name != "folder"}
 
 
 def _result_value(result: ToolResultEvent | None) -> Any:

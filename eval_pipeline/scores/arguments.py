@@ -77,6 +77,8 @@ _DOCS: Mapping[str, str] = {
     "on_missing": "What becomes of the score when the session lacks the facts: `unscored`, or `fail` (0).",
     "payload": "What the program reads as `output`: the `messages` of the session, or the answer's `text`.",
     "plain": "Takes the exit code for the answer of a program that prints no JSON.",
+    "preprocessors": "Programs that print the text of files that an answer consists of: `type` (a suffix or a media"
+    " type) and `command` of each.",
     "prompt": "The prompt: a text, `file://` and a path, or a `command` that prints it.",
     "provider": "Another name for `target`.",
     "rubrics": "Criteria that the grader checks one by one.",

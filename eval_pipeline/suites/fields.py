@@ -75,6 +75,15 @@ EVALUATOR = FieldTable(
     others=True,
 )
 EVALUATORS = list_of(EVALUATOR)
+PREPROCESSOR = FieldTable(
+    "preprocessor",
+    (
+        Field("type", TEXT, "The files that it reads: a suffix such as `xlsx`, or a media type.", required=True),
+        Field("command", TEXTS, "The program with its arguments; the last one is a file beside the suite or above.",
+              required=True),
+    ),
+    "A program that prints the text of a file that an answer consists of.",
+)  # fmt: skip
 _EVALUATORS = list_of(either(TEXT, mapping_of(EVALUATOR)))
 _ASSERTIONS = Field(
     "assertions",
@@ -294,6 +303,7 @@ SUITE = FieldTable(
         Field("repeat", _REPEAT, "How often each case is carried out."),
         Field("workspace", _WORKSPACE, "The workspace of the cases."),
         Field("vars", MAPPING, "Values for `{{ name }}` in the texts of all cases."),
+        Field("preprocessors", list_of(PREPROCESSOR), "Programs that print the text of files for graders."),
     ),
     "A named set of cases, with what they share.",
 )  # fmt: skip

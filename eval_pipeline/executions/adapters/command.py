@@ -261,16 +261,16 @@ class Command:
             too_long = isinstance(error, OSError) and error.errno == errno.E2BIG
             cure = "; give the prompt by stdin or file" if too_long else ""
             raise TargetFailure(TARGET_CRASH, f"cannot be started: {error}{cure}") from error
-        raw = self._raw(run.folder, completed)
+        raw = self._raw(run.folder, completed, run.cwd)
         self._check(completed, raw)
         return raw
 
-    def _raw(self, folder: Path, completed: CompletedProcess | None) -> RawExecution:
+    def _raw(self, folder: Path, completed: CompletedProcess | None, cwd: Path | None = None) -> RawExecution:
         """Return the available output. `elapsed_ms` is the process's own time, without delays of the event loop."""
         roles = ("stdout", "stderr", "output") if "OUTPUT_FILE" in self._line.names else ("stdout", "stderr")
         return RawExecution(
             format=self._format,
-            payload={} if completed is None else {"elapsed_ms": completed.duration_ms},
+            payload={} if completed is None else {"elapsed_ms": completed.duration_ms, "cwd": str(cwd)},
             files={role: folder / role for role in roles if (folder / role).is_file()},
             exit_code=None if completed is None else completed.exit_code,
         )

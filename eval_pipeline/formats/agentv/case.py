@@ -18,6 +18,7 @@ from eval_pipeline.formats.agentv.evaluators import (
 )
 from eval_pipeline.formats.agentv.load_context import RENAMED, LoadContext
 from eval_pipeline.formats.agentv.messages import read_expected, read_messages, with_files
+from eval_pipeline.formats.agentv.preprocessors import with_preprocessors
 from eval_pipeline.formats.agentv.turns import conversation_evaluators, is_conversation, read_conversation
 from eval_pipeline.formats.agentv.variables import TooLong
 from eval_pipeline.formats.agentv.workspace import read_case_workspace
@@ -31,7 +32,6 @@ from eval_pipeline.suites.simulation_fields import read_difficulty, read_mocks, 
 from eval_pipeline.suites.solutions import read_solution
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
-NOT_YET = frozenset({"preprocessors"})
 _EVALUATED_BY = ("criteria", "expected_output", "assertions")
 _ON_DEPENDENCY_FAILURE = ("skip", "fail", "run")
 
@@ -48,6 +48,7 @@ class Inherited:
     metadata: Map = field(default_factory=dict)
     variables: Map = field(default_factory=dict)
     workspace: WorkspaceSpec | None = None
+    preprocessors: tuple[Map, ...] = ()
     templated: Map | None = None
     cursor: FieldCursor
 
@@ -105,12 +106,10 @@ def case_id(raw: Any, cursor: FieldCursor) -> str:
 
 
 def warn_unknown(raw: Map, known: frozenset[str], cursor: FieldCursor, context: LoadContext, what: str) -> None:
-    """Warn of unknown fields. Raises InputError for one that would change what is measured."""
+    """Warn of unknown fields."""
     if known.issuperset(raw):
         return
     for key in raw:
-        if key in NOT_YET:
-            raise cursor.error(f"'{key}' is not supported yet", key)
         if key not in known:
             context.warn_of_unknown(str(key), known, cursor, f"{what} field")
 
@@ -248,6 +247,10 @@ def _expected_output(test: Test) -> dict[str, Any]:
 
 
 def _evaluators(test: Test) -> tuple[EvaluatorSpec, ...]:
+    return with_preprocessors(_listed_evaluators(test), test.suite.preprocessors)
+
+
+def _listed_evaluators(test: Test) -> tuple[EvaluatorSpec, ...]:
     raw, cursor = test.raw, test.cursor
     specs = read_evaluators(raw, cursor, test.context)
     if test.inherits:

@@ -14,6 +14,8 @@ from typing import Any, get_args
 
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.formats.agentv.load_context import LoadContext
+from eval_pipeline.formats.agentv.preprocessors import KEY as PREPROCESSORS
+from eval_pipeline.formats.agentv.preprocessors import read_preprocessors
 from eval_pipeline.formats.agentv.templates import template_entries
 from eval_pipeline.parsing.compatibility import todays_evaluator_name
 from eval_pipeline.parsing.fields import FieldCursor, Interpolated, Map, kind
@@ -188,6 +190,8 @@ def _rubric(raw: Map, cursor: FieldCursor) -> tuple[EvaluatorSpec, ...]:
 
 def _arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:
     config = _known_arguments(config, type_, cursor, context)
+    if config.get(PREPROCESSORS) is not None:
+        config = {**config, PREPROCESSORS: list(read_preprocessors(config, cursor, context))}
     config = {key: _settled(key, value) for key, value in config.items()} if context.has_filled else config
     if type_ == "code-grader":
         config = {**config, **_payload(config, context)}

@@ -160,9 +160,9 @@ class LoadContext:
         if type_ not in self._scripts:
             self._scripts[type_] = next(self._own_scripts(type_), None)
         path = self._scripts[type_]
-        return [*_RUNNERS[path.suffix], self._from_suite(path)] if path is not None else None
+        return [*_RUNNERS[path.suffix], self.from_suite(path)] if path is not None else None
 
-    def _from_suite(self, path: Path) -> str:
+    def from_suite(self, path: Path) -> str:
         """Return a path relative to the suite's folder; the path itself where `..` passes a symbolic link."""
         name = os.path.relpath(path, self.roots.folder)
         return name if os.path.realpath(self.roots.folder / name) == os.path.realpath(path) else str(path)

@@ -17,6 +17,7 @@ from eval_pipeline.formats.agentv.dependencies import broken_dependencies
 from eval_pipeline.formats.agentv.documents import RawTest
 from eval_pipeline.formats.agentv.evaluators import default_grader
 from eval_pipeline.formats.agentv.load_context import LoadContext
+from eval_pipeline.formats.agentv.preprocessors import read_preprocessors
 from eval_pipeline.formats.agentv.settings import suite_settings
 from eval_pipeline.formats.agentv.tests_field import raw_tests
 from eval_pipeline.formats.agentv.variables import VARIABLE
@@ -222,10 +223,11 @@ _INHERITED: Mapping[str, _Reader] = {
     "metadata": lambda document, cursor, context: fields.mapping(document, "metadata", cursor),
     "variables": lambda document, cursor, context: fields.mapping(document, "vars", cursor),
     "workspace": _workspace,
+    "preprocessors": read_preprocessors,
 }
 _HARMLESS: Mapping[str, Any] = {
     "input": (Message(role="user", content=""),), "input_files": (), "evaluators": (default_grader(None),),
-    "grader": None, "tags": (), "metadata": {}, "workspace": None,
+    "grader": None, "tags": (), "metadata": {}, "workspace": None, "preprocessors": (),
 }  # fmt: skip
 """Values in place of wrong fields, with which no test becomes wrong."""
 _OWN_FIELDS: Mapping[str, _Reader] = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
@@ -42,7 +43,7 @@ _TOOL_ERRORS = {"ok": False, "error": True, "timeout": True, "cancelled": True}
 class AnswerNormalizer:
     """A mapping with `output` and the like."""
 
-    version = "3"
+    version = "4"
 
     def normalize(self, material: RawSession) -> SessionReport:
         payload = material.raw.payload
@@ -55,7 +56,7 @@ class AnswerNormalizer:
 class CommandNormalizer:
     """A program's output file or standard output."""
 
-    version = "3"
+    version = "4"
 
     def normalize(self, material: RawSession) -> SessionReport:
         text = material.text("output")
@@ -65,7 +66,7 @@ class CommandNormalizer:
             raise ValueError("neither output nor stdout was kept")
         answer = _structured(text)
         if answer is not None:
-            return answer_report(answer, material.execution_id)
+            return answer_report(answer, material.execution_id, _folder(material))
         return answer_report({"output": text.removesuffix("\n")}, material.execution_id)
 
 
@@ -80,13 +81,20 @@ def _structured(text: str) -> Mapping[str, Any] | None:
     return value if is_answer(value) else None
 
 
-def answer_report(answer: Mapping[str, Any], execution_id: str) -> SessionReport:
+def _folder(material: RawSession) -> Path | None:
+    """Return the folder in which the program ran without a workspace."""
+    cwd = material.raw.payload.get("cwd")
+    return Path(cwd) if isinstance(cwd, str) and material.cwd is None else None
+
+
+def answer_report(answer: Mapping[str, Any], execution_id: str, folder: Path | None = None) -> SessionReport:
     """Return the report of an answer mapping: `output` is a text, a value (kept as JSON) or a list of messages.
 
-    An `error` in the mapping is a failure that the target reports itself.
+    An `error` in the mapping is a failure that the target reports itself. Relative paths of its files begin in
+    `folder`, without one in the workspace.
     """
     messages, error = _messages(answer), _error(answer.get("error"))
-    events = tuple(_events(messages))
+    events = tuple(_events(messages, folder))
     times = list(_reported_times(messages))
     final = _final_output(answer, messages)
     if not events and final:
@@ -135,15 +143,25 @@ def _last_assistant_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _events(messages: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
+def _events(messages: Sequence[Mapping[str, Any]], folder: Path | None) -> Iterator[Event]:
     last = max((index for index, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
     for index, message in enumerate(messages):
         text = content_text(message.get("content"))
-        if text:
+        files = tuple(_files(message.get("content"), folder))
+        if text or files:
             phase = ("final" if index == last else "commentary") if message["role"] == "assistant" else None
-            yield MessageEvent(role=str(message["role"]), text=text, phase=phase, at=_time(message))  # type: ignore[arg-type]
+            yield MessageEvent(role=str(message["role"]), text=text, phase=phase, files=files, at=_time(message))  # type: ignore[arg-type]
         for call in _items(message.get("tool_calls")):
             yield from _tool_events(call)
+
+
+def _files(content: Any, folder: Path | None) -> Iterator[Mapping[str, Any]]:
+    """Yield the files that a content names."""
+    for part in _items(content):
+        path, media_type = part.get("path", part.get("value")), part.get("media_type")
+        if part.get("type") == "file" and isinstance(path, str) and path:
+            known = media_type if isinstance(media_type, str) else Path(path).suffix.removeprefix(".")
+            yield {"path": path, "media_type": known, **({"folder": str(folder)} if folder is not None else {})}
 
 
 def _items(value: Any) -> Sequence[Any]:

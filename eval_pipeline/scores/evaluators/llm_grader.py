@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Strict, model_validator
 
 from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.imports import import_roots
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.grader_client import GraderClient
+from eval_pipeline.scores.grading.answer_files import Preprocessor, programs_content, with_files_as_text
 from eval_pipeline.scores.grading.context import TEXTS, build_context
 from eval_pipeline.scores.grading.criteria import Criterion, has_bands, read_criteria
 from eval_pipeline.scores.grading.grader import GraderArguments
@@ -54,7 +55,8 @@ class LlmGrader(GraderArguments):
     `prompt` (or `prompt_template`) replaces the default prompt: inline text, a file name (`file://grader.md`), or
     `{command: […], config: {…}}`, a program that prints it; unknown arguments are added to that program's
     configuration. `value` replaces the case's criteria. `rubrics` requests a checklist, or scores from 0 to 10.
-    `grades` requests a grade (`{C: 1, P: 0.5, I: 0}`).
+    `grades` requests a grade (`{C: 1, P: 0.5, I: 0}`). `preprocessors` print the text of files that the answer
+    consists of.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OPEN_FOR_PROGRAMS
@@ -63,6 +65,7 @@ class LlmGrader(GraderArguments):
     rubrics: Any = None
     grades: dict[str, float] | None = None
     config: dict[str, Any] = field(default_factory=dict)
+    preprocessors: Annotated[tuple[Preprocessor, ...], Strict(False)] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -88,7 +91,10 @@ class LlmGrader(GraderArguments):
         self._rubric()
 
     def content(self, folder: Path) -> Mapping[str, str]:
-        """Return fingerprints of the prompt's file, or of the files that its program names."""
+        """Return fingerprints of the prompt's file, or of the files that its program names, and of preprocessors."""
+        return {**self._prompt_content(folder), **programs_content(self.preprocessors, folder)}
+
+    def _prompt_content(self, folder: Path) -> Mapping[str, str]:
         if isinstance(self.prompt, Mapping):
             return command_content(*prompt_program(self.prompt.get("command"), folder), import_roots(folder))
         if self.prompt is None or not is_file_name(self.prompt):
@@ -99,10 +105,11 @@ class LlmGrader(GraderArguments):
 
     @property
     def sees_workspace(self) -> bool:
-        """Whether a program prints the prompt: it receives the path of the workspace."""
-        return isinstance(self.prompt, Mapping)
+        """Whether a program receives the path of the workspace, or of files in it."""
+        return isinstance(self.prompt, Mapping) or bool(self.preprocessors)
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
+        subject = await with_files_as_text(subject, self.preprocessors, client.timeout_s)
         return await self.call_graders(await self._question(subject, client), client, subject.pass_mark)
 
     @property

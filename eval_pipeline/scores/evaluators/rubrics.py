@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Strict
 
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators.llm_grader import reply_format_for
 from eval_pipeline.scores.grader_client import GraderClient
+from eval_pipeline.scores.grading.answer_files import Preprocessor, programs_content, with_files_as_text
 from eval_pipeline.scores.grading.context import build_context
 from eval_pipeline.scores.grading.criteria import Criterion, read_criteria
 from eval_pipeline.scores.grading.grader import GraderArguments
@@ -26,13 +30,24 @@ class Rubrics(GraderArguments):
     """
 
     criteria: Any
+    preprocessors: Annotated[tuple[Preprocessor, ...], Strict(False)] = ()
 
     def __post_init__(self) -> None:
         GraderArguments.__post_init__(self)
         self._rubric()
 
+    def content(self, folder: Path) -> Mapping[str, str]:
+        """Return fingerprints of the programs that read files of answers."""
+        return programs_content(self.preprocessors, folder)
+
+    @property
+    def sees_workspace(self) -> bool:
+        """Whether files of the answer may be read in the workspace."""
+        return bool(self.preprocessors)
+
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         rubric = self._rubric()
+        subject = await with_files_as_text(subject, self.preprocessors, client.timeout_s)
         reply_format, criteria = reply_format_for(rubric), subject.case.criteria or ""
         material = build_context(subject, shown_names(subject, None, criteria))
         asked = question(material, reply_format, template=None, criteria=criteria, rubric=rubric)
