@@ -44,6 +44,7 @@ from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.sweeps.project import NO_SUITES, PROJECT_FILE, Project, load_project, unknown_defaults
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.runner_registry import with_aliases
 from eval_pipeline.sweeps.solution_checks import check_solutions
 
 Kind = Literal["suite", "runners", "project"]
@@ -253,6 +254,9 @@ class _Suites:
         file = self._registry.file_for(suite.path.parent)
         if file is not None:
             self._add_runners(file, suite)
+        if self._runners is not None and suite.settings.runner_aliases:
+            self._runners = with_aliases(self._runners, suite.settings.runner_aliases)
+            self.named |= set(suite.settings.runner_aliases.values())
         requested = self._session.validate_suite(suite).suite.settings.runners or (self._runners or {}).keys()
         self.named |= {*requested, *traits_of(suite.cases).runners}
         broken = EvaluatorSet(suite, self._grader).check()

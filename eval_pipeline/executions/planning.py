@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eval_pipeline.errors import UnknownName
@@ -11,6 +11,7 @@ from eval_pipeline.executions.model import Plan, Runner
 from eval_pipeline.executions.sampling import CaseSample, difficulty_of
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.suites.model import Case, Suite
+from eval_pipeline.suites.workspace import Hook
 
 ACTIVE = frozenset({"active"})
 
@@ -118,10 +119,16 @@ def pair_cases(
     """
     selects = case_filter.on(suite) if case_filter else ALL_ACTIVE if traits_of(suite.cases).has_inactive else None
     of_suite = () if any_runner else suite.settings.runners
+    hooks = suite.settings.runner_hooks.get(runner.name)
     for case in suite.cases:
         named = case.runners or of_suite
         if (not named or runner.name in named) and (selects is None or selects(case)):
-            yield case
+            yield case if hooks is None or case.workspace is None else _with_hooks(case, hooks)
+
+
+def _with_hooks(case: Case, hooks: Mapping[str, Hook]) -> Case:
+    assert case.workspace is not None
+    return replace(case, workspace=case.workspace.for_runner(hooks))
 
 
 def check_case_ids(suites: Sequence[Suite], ids: Iterable[str]) -> None:

@@ -42,10 +42,6 @@ REPEAT = FieldTable(
 )
 _REPEAT = either(COUNT, mapping_of(REPEAT))
 
-RUNNER_CHOICE = FieldTable(
-    "target",
-    (Field("name", TEXT, "The name of a runner in the runners file.", required=True),),
-)
 
 MESSAGE = FieldTable(
     "message",
@@ -114,6 +110,16 @@ HOOKS = FieldTable(
     ),
     "Programs that prepare and clean up a workspace.",
 )
+RUNNER_CHOICE = FieldTable(
+    "target",
+    (
+        Field("name", TEXT, "The name of a runner in the runners file, or a new one (with `use_target`).",
+              required=True),
+        Field("use_target", TEXT, "The runner that a new name stands for in this suite."),
+        Field("hooks", mapping_of(HOOKS), "Programs that run for this runner, inside of the workspace's own hooks."),
+    ),
+    "A runner of the suite.",
+)  # fmt: skip
 REPOSITORY_SOURCE = FieldTable(
     "source",
     (

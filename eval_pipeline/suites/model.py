@@ -14,7 +14,7 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import canonical_json, fingerprint, to_json
 from eval_pipeline.suites.simulation import SimulatedUser, ToolMock
 from eval_pipeline.suites.solutions import Solution
-from eval_pipeline.suites.workspace import WorkspaceSpec
+from eval_pipeline.suites.workspace import Hook, WorkspaceSpec
 
 JsonMap = Mapping[str, Any]
 Strategy = Literal["pass_at_k", "pass_all", "mean", "confidence_interval"]
@@ -204,7 +204,8 @@ class SuiteSettings:
     `strategy` reduces the repetitions of a case to one verdict: the best passes, all have to pass, their
     mean, or the low end of the mean's 95 % interval. `early_exit` ends a case at its first passing repetition,
     `repeat_budget_usd` when its repetitions cost that much. `stop_on_error` starts no execution after the first
-    one that could not be graded. `cache` is False to reuse nothing.
+    one that could not be graded. `cache` is False to reuse nothing. `runner_hooks` are hooks of a runner in the
+    workspaces of the suite, by its name and theirs; `runner_aliases` are names that the suite gives to runners.
     """
 
     runners: tuple[str, ...] = ()
@@ -217,6 +218,8 @@ class SuiteSettings:
     budget_usd: float | None = None
     stop_on_error: bool = False
     cache: bool | None = None
+    runner_hooks: Mapping[str, Mapping[str, Hook]] = field(default_factory=dict)
+    runner_aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

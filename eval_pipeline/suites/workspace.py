@@ -94,8 +94,9 @@ class WorkspaceSpec:
     pooled one that later sweeps reuse, or the folder `path` itself. `folder` is the suite's, where hooks run;
     `hooks_enabled` False disables every hook. `own_setup` marks a case with its own before_all hook, which receives
     the case's metadata. `changes` are those that a shared workspace shows of a case: its own, or all since the first
-    case. `given` names the fields present in the file: those of a case override its suite's. `requirements` are checked
-    first and are no part of fingerprints: they change no file.
+    case. `runner_hooks` are those of the runner that works in it: inside of its own, `before_all` after and `after_all`
+    before them. `given` names the fields present in the file: those of a case override its suite's. `requirements` are
+    checked first and are no part of fingerprints: they change no file.
     """
 
     folder: Path
@@ -111,6 +112,7 @@ class WorkspaceSpec:
     own_setup: bool = False
     requirements: Requirements = Requirements()
     changes: Changes = "case"
+    runner_hooks: Mapping[str, Hook] = field(default_factory=dict)
     given: frozenset[str] = field(default=frozenset(), compare=False)
     _known: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -118,12 +120,17 @@ class WorkspaceSpec:
         """Return the hook of this name, if it exists and hooks are enabled."""
         return self.hooks.get(name) if self.hooks_enabled else None
 
+    def for_runner(self, hooks: Mapping[str, Hook]) -> WorkspaceSpec:
+        """Return the workspace with the hooks of the runner that works in it."""
+        return replace(self, runner_hooks=hooks)
+
     @property
     def tells_of_case(self) -> bool:
         """Whether a hook that prepares it receives the case's id, question and metadata, and may depend on them."""
         of_one = self.isolation == "per_case" or self.own_setup
         names = ("before_all", "before_each") if of_one else ("before_each",)
-        return any(hook.command for name in names if (hook := self.hook(name)) is not None)
+        hooks = [hook for name in names for hook in (self.hook(name), self.runner_hooks.get(name)) if hook is not None]
+        return any(hook.command for hook in hooks)
 
     def fingerprint_fields(self) -> object:
         """The fields for fingerprints: everything that determines the files a target sees."""
@@ -153,6 +160,7 @@ class WorkspaceSpec:
                 [self._hook_fields(hook) for hook in before],
                 after.reset if after is not None else None,
                 *([self.changes] if "changes" in self.given else []),
+                *([self._of_runner("before_all", "before_each")] if self.runner_hooks else []),
             ]
         )
 
@@ -167,7 +175,12 @@ class WorkspaceSpec:
         around = [self.hook("before_all"), self.hook("after_all")]
         places = [str(self.folder), str(self.template), str(self.path)]
         made_of = [dict(self.content), self.files, self.isolation, self.mode, self.repositories]
-        return fingerprint([places, made_of, around])
+        of_runner = [self._of_runner("before_all", "after_all")] if self.runner_hooks else []
+        return fingerprint([places, made_of, around, *of_runner])
+
+    def _of_runner(self, *names: str) -> list[object]:
+        hooks = [hook for name in names if (hook := self.runner_hooks.get(name)) is not None]
+        return [[hook.command, dict(hook.scripts), *self._cwd_of(hook)] for hook in hooks]
 
     def _hook_fields(self, hook: Hook) -> list[object]:
         """Return the fields of a hook; those of files below the suite's folder do not depend on where that is."""

@@ -103,6 +103,7 @@ class ProjectSession:
     def validate_suite(self, suite: Suite) -> ValidatedSuite:
         """Return the suite with its evaluators checked. One that names no runner gets those of the project's
         defaults, else the runner `default`, if there is one, else every runner."""
+        self.registry.add_aliases(suite.path.parent, suite.settings.runner_aliases)
         chosen = suite.settings.runners or self.project.defaults.runners
         if not chosen and "default" in self._runner_names(suite.path.parent):
             chosen = ("default",)

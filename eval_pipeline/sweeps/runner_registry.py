@@ -10,7 +10,7 @@ from pathlib import Path
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runner_files import default_runner_files, nearest_runners_file
-from eval_pipeline.executions.runners import load_runners
+from eval_pipeline.executions.runners import UnusableRunner, load_runners
 from eval_pipeline.parsing.interpolation import nearest_environment_file, read_environment
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.reports.normalize import check_format
@@ -26,13 +26,25 @@ class RunnerRegistry:
 
     project: Project
     _read: dict[_Key, dict[str, Runner]] = field(default_factory=dict)
+    _aliases: dict[Path, dict[str, str]] = field(default_factory=dict)
     _at: dict[Path | None, dict[str, Runner]] = field(default_factory=dict)
 
     def at(self, folder: Path | None = None) -> Mapping[str, Runner]:
         """Return the runners for suites in a folder (None: the project's), by name. Raises InputErrors."""
         if folder not in self._at:
-            self._at[folder] = self._of_project() if folder is None else self._of_suites_in(folder)
+            known = self._of_project() if folder is None else self._of_suites_in(folder)
+            self._at[folder] = with_aliases(known, self._aliases.get(folder, {})) if folder is not None else known
         return self._at[folder]
+
+    def add_aliases(self, folder: Path, aliases: Mapping[str, str]) -> None:
+        """Add names that a suite in a folder gives to runners. Raises InputError for a name that another suite there
+        gives to another runner."""
+        known = self._aliases.setdefault(folder, {})
+        for name, used in aliases.items():
+            if known.setdefault(name, used) != used:
+                raise InputError(f"target '{name}' uses '{used}', in another suite of the folder '{known[name]}'")
+        if aliases:
+            self._at.pop(folder, None)
 
     def named(self, name: str, folder: Path | None = None) -> Runner:
         """Return a runner by name. Raises UnknownName, and InputErrors for a file that cannot be read."""
@@ -91,6 +103,17 @@ class RunnerRegistry:
         """Return the environment for suites in a folder: the nearest `.env` over the project's, and under what is
         exported."""
         return {**self.project.environment, **read_environment(folder)}
+
+
+def with_aliases(runners: Mapping[str, Runner], aliases: Mapping[str, str]) -> dict[str, Runner]:
+    """Return the runners with those that suites name otherwise; a name that a runners file has stays its own."""
+    return {**{name: _alias(name, used, runners) for name, used in aliases.items()}, **runners}
+
+
+def _alias(name: str, used: str, runners: Mapping[str, Runner]) -> Runner:
+    if used in runners:
+        return replace(runners[used], name=name)
+    return UnusableRunner(name=name, adapter="", problem=UnknownName("runner", used, runners))
 
 
 def _no_runners(project: Project) -> str:

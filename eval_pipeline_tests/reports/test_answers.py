@@ -255,7 +255,7 @@ def test_messages_and_their_tool_calls_become_events_in_order() -> None:
         MessageEvent(role="user", text="find x"),
         MessageEvent(role="assistant", text="searching", phase="commentary"),
         ToolCallEvent(tool="search", call_id="t1", arguments={"q": "x"}, at="T1"),
-        ToolResultEvent(tool="search", call_id="t1", output='{"hits":2}', duration_ms=7),
+        ToolResultEvent(tool="search", call_id="t1", output='{"hits":2}', value={"hits": 2}, duration_ms=7),
         ToolCallEvent(tool="read", arguments=["f"]),
         MessageEvent(role="assistant", text="found", phase="final", at="T2"),
     )

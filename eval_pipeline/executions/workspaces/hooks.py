@@ -92,7 +92,7 @@ async def run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path,
 
 async def _run_hook(name: str, hook: Hook, payload: HookPayload, *, folder: Path, scratch: Path) -> str:
     cwd = Path(payload.interpolate(str(hook.cwd))) if hook.cwd is not None else folder
-    limit_s = hook.timeout_s or (BEFORE_LIMIT_S if name.startswith("before") else AFTER_LIMIT_S)
+    limit_s = hook.timeout_s or (BEFORE_LIMIT_S if "before" in name else AFTER_LIMIT_S)
     try:
         async with asyncio.timeout(limit_s):
             completed = await run_program(

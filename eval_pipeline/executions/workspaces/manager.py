@@ -170,7 +170,9 @@ class Workspace:
 
     async def prepare(self) -> None:
         """Run before_each and take the baseline snapshot. Raises TargetFailure."""
-        self._dir.hook_output = {name: text for name, text in self._dir.hook_output.items() if name == "before_all"}
+        self._dir.hook_output = {
+            name: text for name, text in self._dir.hook_output.items() if name.endswith("before_all")
+        }
         try:
             await self._run("before_each")
         except FAILURES as error:

@@ -21,11 +21,11 @@ from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.executions.workspaces.beneath import folder_beneath
 from eval_pipeline.executions.workspaces.folders import POOL, SweepFolder
 from eval_pipeline.executions.workspaces.git import GitFailure
-from eval_pipeline.executions.workspaces.hooks import HookPayload, run_hook
+from eval_pipeline.executions.workspaces.hooks import HookFailure, HookPayload, run_hook
 from eval_pipeline.executions.workspaces.pool import Pool, Slot
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, reset
 from eval_pipeline.executions.workspaces.snapshots import SnapshotStore, SnapshotTracker
-from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
+from eval_pipeline.suites.workspace import Hook, Repository, WorkspaceSpec
 
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.2
@@ -141,7 +141,29 @@ class WorkspaceDir:
         return await self._tracker.diff(before, after)
 
     async def run(self, name: str, spec: WorkspaceSpec, payload: HookPayload) -> None:
-        """Run the hook of this name, if any, after its reset. Raises GitFailure, OSError, HookFailure."""
+        """Run the hook of this name, if any, after its reset, and that of the runner: inside of it, so that what the
+        suite prepares is there. Raises GitFailure, OSError, HookFailure."""
+        of_runner = spec.runner_hooks.get(name)
+        if of_runner is not None and name.startswith("after"):
+            await self._run_of_runner(name, of_runner, spec, payload)
+        await self._run_of_suite(name, spec, payload)
+        if of_runner is not None and name.startswith("before"):
+            await self._run_of_runner(name, of_runner, spec, payload)
+
+    async def _run_of_runner(self, name: str, hook: Hook, spec: WorkspaceSpec, payload: HookPayload) -> None:
+        """Run a hook of the runner. One after the target's work that fails is a warning: the suite's follows it."""
+        name = f"target_{name}"
+        payload = replace(payload, test_id=f"__{name}__") if name.endswith("all") else payload
+        try:
+            self.hook_output[name] = await run_hook(
+                name, hook, payload, folder=spec.folder, scratch=self._manager.scratch()
+            )
+        except HookFailure as error:
+            if "before" in name:
+                raise
+            _LOG.warning("workspace %s: %s", self.folder, error)
+
+    async def _run_of_suite(self, name: str, spec: WorkspaceSpec, payload: HookPayload) -> None:
         hook = spec.hook(name)
         if hook is None:
             return

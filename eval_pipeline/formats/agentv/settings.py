@@ -8,10 +8,12 @@ from typing import Any, TypedDict
 
 from eval_pipeline.errors import did_you_mean
 from eval_pipeline.formats.agentv.load_context import LoadContext
+from eval_pipeline.formats.agentv.workspace import read_runner_hooks
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
-from eval_pipeline.suites.fields import CASE_EXECUTION, REPEAT, SUITE_EXECUTION
+from eval_pipeline.suites.fields import CASE_EXECUTION, REPEAT, RUNNER_CHOICE, SUITE_EXECUTION
 from eval_pipeline.suites.model import Strategy, SuiteSettings
+from eval_pipeline.suites.workspace import Hook
 
 STRATEGIES: Mapping[str, Strategy] = {
     "pass_at_k": "pass_at_k",
@@ -46,6 +48,7 @@ def suite_settings(document: Map, cursor: FieldCursor, context: LoadContext) -> 
         context.diagnostics.add(
             "what was executed is kept in the project's data folder; ignored", lambda: at.place("cache_path")
         )
+    targets = _target_mappings(execution, at)
     own_repeat = execution.get("trials") is None and execution.get("repeat") is None
     return SuiteSettings(
         runners=runners(execution, at) or _named_target(document, cursor),
@@ -55,7 +58,40 @@ def suite_settings(document: Map, cursor: FieldCursor, context: LoadContext) -> 
         budget_usd=budget_of(execution, at),
         stop_on_error=fields.flag(execution, "fail_on_error", at) or False,
         cache=fields.flag(execution, "cache", at),
+        runner_hooks=_hooks_of_targets(document, targets, context),
+        runner_aliases=_used_targets(targets),
     )
+
+
+def _target_mappings(execution: Map, cursor: FieldCursor) -> list[tuple[Map, FieldCursor]]:
+    """Return the targets that are mappings with more than a name."""
+    listed = execution.get("targets")
+    items = listed if isinstance(listed, list) else []
+    return [(item, cursor.at("targets", index)) for index, item in enumerate(items) if isinstance(item, Mapping)]
+
+
+def _hooks_of_targets(
+    document: Map, targets: Sequence[tuple[Map, FieldCursor]], context: LoadContext
+) -> dict[str, Mapping[str, Hook]]:
+    """Return the hooks of each target; they run in workspaces only."""
+    named = [(item, at) for item, at in targets if item.get("hooks") is not None and isinstance(item.get("name"), str)]
+    if named and document.get("workspace") is None:
+        problem = "hooks of a target run in a workspace; a test without one runs none of them"
+        context.diagnostics.add(problem, partial(named[0][1].place, "hooks"))
+    read = {
+        item["name"].strip(): read_runner_hooks(item["hooks"], at.at("hooks"), context.workspaces) for item, at in named
+    }
+    return {name: hooks for name, hooks in read.items() if hooks}
+
+
+def _used_targets(targets: Sequence[tuple[Map, FieldCursor]]) -> dict[str, str]:
+    """Return the names that the suite gives to targets of the targets file."""
+    used: dict[str, str] = {}
+    for item, at in targets:
+        name = fields.text(item, "use_target", at)
+        if name is not None:
+            used[str(item.get("name", "")).strip()] = _not_blank(name, at.at("use_target"))
+    return used
 
 
 def budget_of(execution: Map, cursor: FieldCursor) -> float | None:
@@ -69,6 +105,9 @@ def warn_of_the_suites_own(execution: Map, cursor: FieldCursor, context: LoadCon
     for key in _OF_THE_SUITE:
         if execution.get(key) is not None:
             context.diagnostics.add(f"'{key}' is for the whole suite; ignored on a test", partial(cursor.place, key))
+    for item, at in _target_mappings(execution, cursor):
+        for key in item.keys() & {"hooks", "use_target"}:
+            context.diagnostics.add(f"'{key}' of a target is for the whole suite; ignored on a test", at.place(key))
     _warn_unknown(execution, cursor, context)
 
 
@@ -104,9 +143,9 @@ def _target_name(item: Any, cursor: FieldCursor) -> str:
     name = item.get("name") if isinstance(item, Mapping) else item
     if not isinstance(name, str):
         raise cursor.error(f"expected the name of a target, got {kind(item)}")
-    if isinstance(item, Mapping) and len(item) > 1:
-        others = ", ".join(f"'{key}'" for key in item if key != "name")
-        raise cursor.error(f"{others}: write this of the target in the runners file (or targets.yaml)")
+    others = [f"'{key}'" for key in item if key not in RUNNER_CHOICE.names] if isinstance(item, Mapping) else []
+    if others:
+        raise cursor.error(f"{', '.join(others)}: write this of the target in the runners file (or targets.yaml)")
     return str(name)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -122,6 +122,21 @@ def _external(name: str, path: FieldPath, source: Source, loading: WorkspaceLoad
         raise holder.error(key, f"workspace file '{shown}' is not UTF-8 text") from None
     except OSError as error:
         raise holder.error(key, f"workspace file '{shown}' cannot be read: {error.strerror}") from None
+
+
+def read_runner_hooks(raw: Any, cursor: FieldCursor, loading: WorkspaceLoading) -> dict[str, Hook]:
+    """Return the hooks of a target: a command that is a text is a shell line. Raises InputError."""
+    part = WorkspaceFields(raw, cursor, loading)
+    lines = {name: _as_shell_line(part.raw[name]) for name in HOOKS if part.has(name)}
+    hooks = _hooks(WorkspaceFields({**part.raw, **lines}, cursor, loading))
+    for name in (name for name, hook in hooks.items() if hook.reset is not None):
+        part.part(name).warn("reset", "has no effect in a hook of a target; ignored")
+    return {name: replace(hook, reset=None) for name, hook in hooks.items() if hook.command}
+
+
+def _as_shell_line(hook: Any) -> Any:
+    key = next((key for key in ("command", "script") if isinstance(hook, Mapping) and key in hook), None)
+    return {**hook, key: ["sh", "-c", hook[key]]} if key is not None and isinstance(hook[key], str) else hook
 
 
 def _spec(part: WorkspaceFields) -> WorkspaceSpec:
