@@ -106,6 +106,7 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
     if project.runners is not None and project.runners not in others and is_kept_beside_suites(project.runners):
         unused = set(_check_runners(project.runners, project.environment, {}, runners.keys() - suites.named))
         findings = [replace(each, severity="warning") if each in unused else each for each in findings]
+    findings += _no_runners(session, suites.loaded)
     with suppress(EvalPipelineError):  # reported above
         findings += _before_money(session, suites.loaded)
     return Checked(findings=list(dict.fromkeys([*suites.findings, *findings])), suites=suites.counts)
@@ -120,6 +121,17 @@ def with_solutions_checked(checked: Checked, session: ProjectSession, names: Seq
         for each in problems
     ]
     return replace(checked, findings=[*checked.findings, *findings])
+
+
+def _no_runners(session: ProjectSession, suites: Sequence[Suite]) -> Iterator[Finding]:
+    """Yield an error where the suites of a project file have no runners at all."""
+    folders = {suite.path.parent for suite in suites}
+    if session.project.file is None or not folders or any(map(session.registry.has_any, folders)):
+        return
+    try:
+        session.registry.at()
+    except InputError as error:
+        yield Finding(severity="error", message=error.problem, place=SourceLocation(show_path(session.project.file)))
 
 
 def _before_money(session: ProjectSession, suites: Sequence[Suite]) -> Iterator[Finding]:

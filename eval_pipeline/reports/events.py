@@ -184,4 +184,6 @@ def is_spoken(event: Event, *roles: str) -> TypeGuard[MessageEvent]:
 
 def event_from_json(value: JsonMap) -> Event:
     """Return an event from its JSON form (`kind` is its class). Raises KeyError or TypeError for anything else."""
+    if value.get("files") is not None:
+        value = {**value, "files": tuple(value["files"])}
     return EVENT_KINDS[value["kind"]](**value)

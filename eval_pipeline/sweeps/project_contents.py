@@ -36,7 +36,8 @@ def read_project(session: ProjectSession) -> ProjectContents:
     runners: dict[PairKey, Runner] = {}
     for ready in session.suites.values():
         folder = ready.suite.path.parent
-        known = session.registry.at(folder) if session.registry.has_any(folder) else {}
+        expected = session.project.file is not None or session.registry.has_any(folder)
+        known = session.registry.at(folder) if expected else {}
         runners |= {pair: known[pair.runner] for pair in requested_pairs(ready, known.values())}
     return ProjectContents(dict(session.suites), runners, [str(error) for error in broken])
 

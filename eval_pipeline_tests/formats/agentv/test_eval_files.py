@@ -431,7 +431,6 @@ def test_an_unknown_field_is_ignored_with_a_warning_that_names_the_nearest() -> 
                      " 0 to 1, got a number (2)", id="min_score"),
         pytest.param("assertions: [{type: is-json, negate: 1}]", "assertions[0].negate: expected true or false,"
                      " got a number (1)", id="negate"),
-        pytest.param("preprocessors: []", "tests[0].preprocessors: 'preprocessors' is not supported yet", id="not yet"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_a_test_is_said(fields: str, problem: str) -> None:
@@ -460,8 +459,8 @@ def test_what_is_wrong_in_a_test_is_said(fields: str, problem: str) -> None:
                      " got a text ('free')", id="budget"),
         pytest.param("tests: []\nassertions: [{type: 3}]", "math.yaml:2: assertions[0].type: expected an evaluator with"
                      " a type, got a number (3)", id="assertions of the suite"),
-        pytest.param("tests: []\npreprocessors: []", "math.yaml:2: preprocessors: 'preprocessors' is not supported"
-                     " yet", id="not yet"),
+        pytest.param("tests: []\npreprocessors: {}", "math.yaml:2: preprocessors: expected a list of preprocessors,"
+                     " got a mapping", id="preprocessors"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_a_suite_is_said(text: str, problem: str) -> None:
@@ -484,7 +483,7 @@ def test_a_bad_case_never_takes_the_others_along() -> None:
           - {id: a, criteria: c, input: i}
           - {id: b, criteria: c}
           - oops
-          - {id: c, criteria: c, input: i, preprocessors: []}
+          - {id: c, criteria: c, input: i, depends_on: 3}
           - {id: d, criteria: c, input: i}
           - {id: a, criteria: another, input: i}
         """)
@@ -493,7 +492,7 @@ def test_a_bad_case_never_takes_the_others_along() -> None:
     assert [str(error) for error in suite.errors] == [
         "math.yaml:3: tests[1].input: test 'b' has no input",
         "math.yaml:4: tests[2]: expected a test (a mapping), got a text ('oops')",
-        "math.yaml:5: tests[3].preprocessors: 'preprocessors' is not supported yet",
+        "math.yaml:5: tests[3].depends_on: expected a text or a list of texts, got a number (3)",
         "math.yaml:7: tests[5].id: case id 'a' is taken (first at line 2)",
     ]
 
