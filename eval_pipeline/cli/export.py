@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +31,8 @@ from eval_pipeline.warehouse.selections import select
 
 NOTHING = 3
 DEFAULT_FOLDER = "exports"
+DEFAULT_EXPERIMENT = "default"
+_EXPERIMENT = re.compile(r"[A-Za-z0-9._-]+")
 RETRIED = (429, 502, 503, 504)
 TRIES = 4
 HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
@@ -49,6 +52,7 @@ HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
 @click.option(
     "--content", is_flag=True, help="Traces: include the texts of messages, and arguments and results of tools."
 )
+@click.option("--experiment", help="The name of the experiment, for formats that have experiments.")
 @click.option("--endpoint", help=f"Traces: send to this OTLP/HTTP collector (headers from {HEADERS}).")
 def export_command(
     project: Path | None,
@@ -60,6 +64,7 @@ def export_command(
     suites: tuple[str, ...],
     runners: tuple[str, ...],
     content: bool,
+    experiment: str | None,
     endpoint: str | None,
 ) -> None:
     """Write results for other tools: an AgentV run folder, JUnit XML, OpenTelemetry traces, JSON or JSON lines.
@@ -71,10 +76,12 @@ def export_command(
     chosen: ExportFormat = EXPORTS.get(format_)()
     if endpoint is not None and not isinstance(chosen, OpenTelemetry):
         raise InputError("--endpoint requires --format otel")
+    _check_experiment(experiment, chosen)
     opened = open_project(project, data)
     with opened.open_warehouse().published() as connection:
         selection = select(connection, selector, suites=suites, runners=runners)
-        options = ExportOptions(name=selection.name, at=selection.at or datetime.now(UTC), content=content)
+        at = selection.at or datetime.now(UTC)
+        options = ExportOptions(name=selection.name, at=at, content=content, experiment=experiment)
         records = _Counted(read_records(connection, selection))
         if records.is_empty:
             echo(f"nothing to export: no execution of {selection.name} is selected", err=True)
@@ -107,7 +114,7 @@ def _write(
 ) -> str:
     chunks = chosen.pieces(records, options)
     if chosen.folder:
-        path = output or project.root / getattr(chosen, "default_folder", DEFAULT_FOLDER) / _folder_name(options.at)
+        path = output or project.root / _default_folder(chosen, options) / _folder_name(options.at)
         write_folder(chunks, path)
     elif output is None or str(output) == "-":
         _print(chunks)
@@ -116,6 +123,26 @@ def _write(
         path = output
         write_file(chunks, path)
     return show_path(path)
+
+
+def _default_folder(chosen: ExportFormat, options: ExportOptions) -> Path:
+    folder = Path(getattr(chosen, "default_folder", DEFAULT_FOLDER))
+    return folder / (options.experiment or DEFAULT_EXPERIMENT) if _has_experiments(chosen) else folder
+
+
+def _has_experiments(chosen: ExportFormat) -> bool:
+    return bool(getattr(chosen, "has_experiments", False))
+
+
+def _check_experiment(name: str | None, chosen: ExportFormat) -> None:
+    """Raise InputError for a name that no folder should have, and for a format without experiments."""
+    if name is None:
+        return
+    if not _has_experiments(chosen):
+        known = [format_ for format_, each in EXPORTS if getattr(each, "has_experiments", False)]
+        raise InputError(f"--experiment: only these formats have experiments: {', '.join(known)}")
+    if not _EXPERIMENT.fullmatch(name) or not name.strip("."):
+        raise InputError(f"--experiment: expected letters, digits, '.', '_' and '-', got '{name}'")
 
 
 def _print(chunks: Iterable[FileChunk]) -> None:

@@ -25,18 +25,21 @@ class FileChunk(NamedTuple):
 class ExportOptions:
     """Options of an export: `name` of the selection, and the time `at` of its results (UTC).
 
-    `content` is whether prompts and answers are written in formats for other systems.
+    `content` is whether prompts and answers are written in formats for other systems. `experiment` names the results,
+    for formats that have experiments.
     """
 
     name: str
     at: datetime
     content: bool = False
+    experiment: str | None = None
 
 
 class ExportFormat(Protocol):
     """Result rows → chunks of one file, or of a folder when `folder`. Rows are grouped by suite and runner.
 
-    A format that writes folders may have a `default_folder`: where in the project a new one goes without `--output`.
+    A format that writes folders may have a `default_folder`: where in the project a new one goes without `--output`,
+    below a folder of the experiment with `has_experiments`.
     """
 
     folder: ClassVar[bool]

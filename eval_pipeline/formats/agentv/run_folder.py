@@ -43,37 +43,48 @@ class AgentVRun:
 
     folder: ClassVar[bool] = True
     default_folder: ClassVar[str] = ".agentv/results/runs"
+    paths: ClassVar[Sequence[tuple[str, str]]] = (
+        ("grading_path", "grading.json"), ("timing_path", "timing.json"), ("input_path", "input.md"),
+        ("output_path", "outputs/response.md"), ("response_path", "outputs/response.md"),
+    )  # fmt: skip
+    """Fields of a row of the index, and the files of its execution that they name."""
 
     def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
         run, folders = _Run(), _Folders()
         for record in records:
             folder = folders.of(record)
-            files = dict(_files(record))
-            row = index_fields(record) | {"score": record.verdict.score or 0}
-            paths = {f"{key}_path": f"{folder}/{name}" for key, name in _PATHS if name in files}
+            files = dict(self.files(record))
+            row = self.index_row(record, folder, options)
+            paths = {key: f"{folder}/{name}" for key, name in self.paths if name in files}
             yield FileChunk("index.jsonl", to_json(row | paths) + b"\n")
             yield from (FileChunk(f"{folder}/{name}", data) for name, data in files.items())
             run.add(record)
-        yield FileChunk("benchmark.json", _pretty(run.benchmark(options)))
-        yield FileChunk("timing.json", _pretty(run.timing()))
+        yield FileChunk("benchmark.json", pretty(self.benchmark(run.benchmark(options), options)))
+        yield FileChunk("timing.json", pretty(run.timing()))
         if not run.cases:
             yield FileChunk("index.jsonl", b"")
 
+    def index_row(self, record: ResultRow, folder: str, options: ExportOptions) -> dict[str, Any]:
+        """Return a row of the index without the paths of its files."""
+        return index_fields(record) | {"score": record.verdict.score or 0}
 
-_PATHS = (
-    ("grading", "grading.json"), ("timing", "timing.json"), ("input", "input.md"), ("output", "outputs/response.md"),
-    ("response", "outputs/response.md"),
-)  # fmt: skip
+    def benchmark(self, benchmark: dict[str, Any], options: ExportOptions) -> dict[str, Any]:
+        """Return the values of `benchmark.json`."""
+        return benchmark
 
+    def files(self, record: ResultRow) -> Iterator[tuple[str, bytes]]:
+        """Yield the files of one execution; empty ones are left out."""
+        yield "grading.json", pretty(grading(record))
+        yield from self.common_files(record)
+        if record.output is not None:
+            yield "outputs/response.md", _blocks([("assistant", record.output)])
 
-def _files(record: ResultRow) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of one execution; empty ones are left out."""
-    yield "grading.json", _pretty(_grading(record))
-    yield "timing.json", _pretty(_timing([record]))
-    if record.input:
-        yield "input.md", _blocks([(str(each.get("role")), content_text(each.get("content"))) for each in record.input])
-    if record.output is not None:
-        yield "outputs/response.md", _blocks([("assistant", record.output)])
+    def common_files(self, record: ResultRow) -> Iterator[tuple[str, bytes]]:
+        """Yield the files that all versions have alike."""
+        yield "timing.json", pretty(_timing([record]))
+        if record.input:
+            blocks = [(str(each.get("role")), content_text(each.get("content"))) for each in record.input]
+            yield "input.md", _blocks(blocks)
 
 
 def _blocks(messages: Sequence[tuple[str, str]]) -> bytes:
@@ -81,7 +92,8 @@ def _blocks(messages: Sequence[tuple[str, str]]) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _grading(record: ResultRow) -> dict[str, Any]:
+def grading(record: ResultRow) -> dict[str, Any]:
+    """Return the values of `grading.json`."""
     mark = record.verdict.threshold
     checked = [assertion for score in record.scores for assertion in assertions(score, mark)]
     passed = sum(assertion["passed"] for assertion in checked)
@@ -247,7 +259,8 @@ def _rounded(value: float) -> float:
     return round(value, _DIGITS)
 
 
-def _pretty(value: object) -> bytes:
+def pretty(value: object) -> bytes:
+    """Return a value as indented JSON."""
     try:
         return orjson.dumps(value, option=_INDENTED)
     except orjson.JSONEncodeError:  # for example lone surrogates, which `to_json` replaces
