@@ -22,6 +22,8 @@ COMMANDS = {
     "init": "Write a small project that runs at once.",
     "run": "Carry out suites × runners and show the leaderboard.",
     "plan": "Show what a run would do: reused, to execute, to score again, estimated cost.",
+    "prepare": "Prepare the workspace and prompt of a case for work outside of a run.",
+    "grade": "Grade the work on a prepared case.",
     "validate": "Check suites and runners without carrying anything out.",
     "show": "Show a case: input, answer, tool calls, scores with reasons; or list the cases that did not pass.",
     "leaderboard": "Show the newest standings, or past ones.",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import polars as pl
@@ -75,12 +75,39 @@ def run_command(
     selection = select(**selected)
     if require_go and min_pass_rate is None and selection.session.project.defaults.min_pass_rate is None:
         raise InputError("--require-go needs a least pass rate: --min-pass-rate")
+    carry_out(
+        selection,
+        selected,
+        as_json=as_json,
+        quiet=quiet,
+        min_pass_rate=min_pass_rate,
+        require_go=require_go,
+        missing_warehouse=missing_warehouse,
+        is_whole=not (selected["suites"] or selected["runners_file"] or selection.session.broken),
+    )
+
+
+def carry_out(
+    selection: Selection,
+    given: Mapping[str, Any],
+    *,
+    as_json: bool,
+    quiet: bool,
+    min_pass_rate: float | None = None,
+    require_go: bool = False,
+    missing_warehouse: str | None = None,
+    is_whole: bool = False,
+) -> NoReturn:
+    """Carry out a selection, show its boards and outcome, and end the process.
+
+    `given` are the command's options; the selection of a whole project retires what the project has no more.
+    """
     console = message_console()
     _show_problems(console, selection.problems)
     print_warnings(console, selection.warnings)
     selection.require_cases()
     settle_missing_warehouse(selection.session.warehouse, missing_warehouse)
-    if not (selected["suites"] or selected["runners_file"] or selection.session.broken):
+    if is_whole:
         retire_vanished(selection.session)
     from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
 
@@ -100,7 +127,7 @@ def run_command(
     else:
         if result.problem != INTERRUPTED:  # else the newest board is of an earlier sweep
             print_boards(table_console(), standings)
-        show_failed_cases(console, failed, given_options(selected))
+        show_failed_cases(console, failed, given_options(given))
         _show_outcome(console, selection, result.outcomes, result.problem)
         show_ending(console, end)
     sys.exit(end.code)

@@ -26,6 +26,7 @@ class RunnerRegistry:
 
     project: Project
     _read: dict[_Key, dict[str, Runner]] = field(default_factory=dict)
+    _added: dict[Path, dict[str, Runner]] = field(default_factory=dict)
     _aliases: dict[Path, dict[str, str]] = field(default_factory=dict)
     _at: dict[Path | None, dict[str, Runner]] = field(default_factory=dict)
 
@@ -33,8 +34,14 @@ class RunnerRegistry:
         """Return the runners for suites in a folder (None: the project's), by name. Raises InputErrors."""
         if folder not in self._at:
             known = self._of_project() if folder is None else self._of_suites_in(folder)
+            known = {**known, **self._added.get(folder, {})} if folder is not None else known
             self._at[folder] = with_aliases(known, self._aliases.get(folder, {})) if folder is not None else known
         return self._at[folder]
+
+    def add_runner(self, folder: Path, runner: Runner) -> None:
+        """Add a runner for the suites in a folder that no file has."""
+        self._added.setdefault(folder, {})[runner.name] = replace(runner, place=folder)
+        self._at.pop(folder, None)
 
     def add_aliases(self, folder: Path, aliases: Mapping[str, str]) -> None:
         """Add names that a suite in a folder gives to runners. Raises InputError for a name that another suite there

@@ -492,7 +492,7 @@ def test_a_bad_case_never_takes_the_others_along() -> None:
     assert [str(error) for error in suite.errors] == [
         "math.yaml:3: tests[1].input: test 'b' has no input",
         "math.yaml:4: tests[2]: expected a test (a mapping), got a text ('oops')",
-        "math.yaml:5: tests[3].depends_on: expected a text or a list of texts, got a number (3)",
+        "math.yaml:5: tests[3].depends_on: expected a list of texts, got a number (3)",
         "math.yaml:7: tests[5].id: case id 'a' is taken (first at line 2)",
     ]
 

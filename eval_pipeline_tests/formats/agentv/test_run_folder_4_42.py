@@ -120,7 +120,7 @@ def test_agentv_reads_the_folder_and_the_fixtures(project: CliProject, tmp_path:
     project("export", "--format", "agentv-replay", "--output", "fixtures.jsonl")
 
     validated = subprocess.run([command, "results", "validate", str(folder)], capture_output=True, text=True)
-    assert "no issues found" in validated.stdout + validated.stderr
+    assert "0 error(s)" in validated.stdout, validated.stdout + validated.stderr
     replay = "targets:\n  - {name: default, provider: replay, fixtures: fixtures.jsonl, source_target: default}\n"
     fixtures = (project.root / "fixtures.jsonl").read_text()
     an_agentv_project(
