@@ -114,7 +114,7 @@ def test_a_rubric_shows_its_criteria_and_scores_what_is_met() -> None:
 
     assert (score.value, score.passes) == (0.75, False)
     payload = client.requests[0][1].content
-    assert "- a, weight 3: says four\n- rubric-2: is polite (met unless the answer contradicts this)" in payload
+    assert "- [a], weight 3: says four\n- [rubric-2]: is polite (met unless the answer contradicts this)" in payload
     assert "One check for each criterion: a, rubric-2." in client.requests[0][0].content
 
 
@@ -125,7 +125,7 @@ def test_bands_are_shown_to_the_grader() -> None:
     score = graded(an_evaluator("rubrics", criteria=criteria), a_report("four"), client=client)
 
     assert score.value == 1.0
-    assert "- a: clear\n    0 to 9: muddled\n    10: crystal" in client.requests[0][1].content
+    assert "- [a]: clear\n    0 to 9: muddled\n    10: crystal" in client.requests[0][1].content
 
 
 def test_a_grader_that_leaves_a_criterion_out_is_asked_again() -> None:

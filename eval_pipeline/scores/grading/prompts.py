@@ -123,7 +123,7 @@ def _sections(material: GraderContext) -> list[str]:
 def _criterion_lines(criterion: Criterion) -> list[str]:
     weight = "" if criterion.weight == 1 else f", weight {criterion.weight:g}"
     outcome = criterion.outcome or "the band that describes the answer"
-    lines = [f"- {criterion.id}{weight}: {outcome}{_OPERATORS[criterion.operator]}"]
+    lines = [f"- [{criterion.id}]{weight}: {outcome}{_OPERATORS[criterion.operator]}"]
     for band in criterion.bands:
         scores = str(band.low) if band.low == band.high else f"{band.low} to {band.high}"
         lines.append(f"    {scores}: {band.outcome}")
