@@ -111,7 +111,7 @@ ADAPTER_SETTINGS: dict[str, dict[str, Any]] = {
     "mock": {"response": ODD_TEXT, "responses": {"c2": {"text": ODD_TEXT}}},
     "nop": {},
     "oracle": {},
-    "prepared": {"folder": "."},
+    "prepared": {"folder": ".", "response": "checks.py"},
     "python": {"function": "answers:answer", "arguments": {"extra": ODD_TEXT}},
     "replay": {"recording": "recording.jsonl"},
 }
