@@ -5,6 +5,7 @@ Calls per case only update counters; drawing happens four times a second, indepe
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from eval_pipeline.cli.session_lines import session_lines
 from eval_pipeline.cli.tables import Layout, column_widths, columns_that_fit, message_console, print_line
 from eval_pipeline.cli.terminal import echo
 from eval_pipeline.executions.model import Plan
@@ -29,7 +31,9 @@ from eval_pipeline.sweeps.progress import PairProgress, ProgressCounter, duratio
 from eval_pipeline.warehouse.journal import PairKey
 
 PLAIN_EVERY_S = 10.0
+SESSIONS_EVERY_S = 9.0
 MAX_ROWS = 20
+MAX_SESSIONS = 20
 BAR_WIDTH = 20
 _HEAD = ("suite", "runner", "done", "passed", "failed", "errors", "left", "rate", "tokens", "cost")
 """The columns, the most important first: a narrow terminal shows those on the left."""
@@ -76,7 +80,9 @@ class LiveProgress(Progress):
         hidden = len(ordered) - MAX_ROWS
         notes = [f"… and {hidden} more"] if hidden > 0 else []
         notes += [f"{name.runner}: {escape_controls(talking)}" for name, row in shown if (talking := row.talking)]
-        return Group(table, *(Text(note, style="dim") for note in notes)) if notes else table
+        lines = [Text(note, style="dim") for note in notes]
+        lines += [Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in session_lines(MAX_SESSIONS)]
+        return Group(table, *lines) if lines else table
 
     def _table(self, cells: list[list[str]], rows: list[PairProgress]) -> Table:
         """Return a table of the columns that fit the terminal, from the left; the bar comes last."""
@@ -123,7 +129,8 @@ def _style(column: str, text: str) -> str:
 
 
 class PlainProgress(Progress):
-    """Prints a line at most every ten seconds, and when a pair is finished."""
+    """Prints a line at most every ten seconds, and when a pair is finished; a line for each session that runs, every
+    ten seconds."""
 
     def __init__(
         self, write: Callable[[str], object] | None = None, clock: Callable[[], float] = time.monotonic
@@ -131,6 +138,22 @@ class PlainProgress(Progress):
         super().__init__(clock)
         self._write = write or partial(echo, err=True)
         self._written_at = clock()
+        self._ended = threading.Event()
+        self._sessions = threading.Thread(target=self._write_sessions, name="session lines", daemon=True)
+
+    def __enter__(self) -> Progress:
+        self._sessions.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+
+    def _write_sessions(self) -> None:
+        while not self._ended.wait(SESSIONS_EVERY_S):
+            for line in session_lines(MAX_SESSIONS):
+                self._write(line)
 
     def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
         super().plan_finished(pair, status, report)

@@ -169,6 +169,12 @@ class Attempts:
             lease, state.lease = state.lease, None
             await lease.close(failed=failed, restore=restore)
 
+    async def end_talk(self, state: PlanState) -> None:
+        """Let the adapter release what it holds for a conversation that ended."""
+        end = getattr(self._adapter, "end_talk", None)
+        if end is not None and state.talk is not None:
+            await end(state.plan.key)
+
     async def close(self) -> None:
         """Close the adapter. An error is logged only, because finished executions remain valid."""
         try:

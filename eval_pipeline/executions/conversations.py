@@ -349,6 +349,7 @@ def _turn_call(call: Call, messages: tuple[Message, ...], talk: Talk) -> Call:
         plan=replace(call.plan, case=turn),
         files=lambda: files() / f"turn-{number}",
         turn=number,
+        said=messages,
         timeout_s=timeout_s,
         unfinished=talk.unfinished,
         save=talk.save,

@@ -219,6 +219,7 @@ class _LaneRun:
                 self._release()
             if outcome is not None:
                 await self._engine.finish(state, outcome)
+                await self._attempts.end_talk(state)
         finally:
             await Attempts.release(state, failed=True)
             self._running -= 1

@@ -11,22 +11,36 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from eval_pipeline.executions.output_guard import OutputGuard
 from eval_pipeline.executions.program_watcher import all_processes, marked_processes
 from eval_pipeline.executions.started_programs import owner_variables
-from eval_pipeline.failures import DEFAULT_OUTPUT_MB
+from eval_pipeline.executions.threads import in_thread
+from eval_pipeline.failures import DEFAULT_OUTPUT_MB, FailureClass
 from eval_pipeline.parsing.private_files import umask_of_programs
 
 MARKER = "EVAL_PIPELINE_EXECUTION"
 GRACE_S = 5.0
+WATCH_S = 0.25
 _PASSES = 3
 _TICK_S = 0.1
 _NUMBERS_LAST_S = 10.0
 _FEW = 64
+
+
+class ProgramStopped(Exception):
+    """A program was ended because of what it did."""
+
+    def __init__(self, failure: FailureClass, message: str) -> None:
+        super().__init__(message)
+        self.failure = failure
+
+
+Watch = Callable[[bool], ProgramStopped | None]
+"""Looks at what a program did since the last time, in a thread; returns why it has to end. True: it ended by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +64,7 @@ async def run_program(
     grace_s: float = GRACE_S,
     max_bytes: int = int(DEFAULT_OUTPUT_MB * 1_000_000),
     outputs: Sequence[str] = (),
+    watch: Watch | None = None,
 ) -> CompletedProcess:
     """Run a program to its end, with stdout and stderr in files of these names in `folder`.
 
@@ -59,7 +74,8 @@ async def run_program(
     cancellation becomes a TimeoutError. Raises OSError when the program cannot be started.
 
     A program whose stdout, stderr or one of the files `outputs` in `folder` exceeds `max_bytes` is killed at once (it
-    would fill the disk meanwhile), the file is cut, and OutputLimitExceeded is raised.
+    would fill the disk meanwhile), the file is cut, and OutputLimitExceeded is raised. `watch` is called while it runs
+    and once at its end; what it returns is raised, after the program was ended like a cancelled one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stdout, stderr = folder / "stdout", folder / "stderr"
@@ -73,6 +89,9 @@ async def run_program(
     guard = OutputGuard(files, max_bytes, stop=lambda: _signal_running(process.pid, waiting))
     guard.start()
     try:
+        stop = await _watched(waiting, watch) if watch is not None else None
+        if stop is not None:
+            await _end(process.pid, waiting, marker, grace_s)
         exit_code, ended = await asyncio.shield(waiting)
     except asyncio.CancelledError:
         late = timeout_s is not None and time.monotonic() - started >= timeout_s - _TICK_S
@@ -84,10 +103,20 @@ async def run_program(
             raise TimeoutError from None
         raise
     _reap(process.pid, marker, recent=ended - started < _NUMBERS_LAST_S)
-    exceeded = guard.end()
-    if exceeded is not None:
-        raise exceeded
+    problem = guard.end() or stop
+    if problem is not None:
+        raise problem
     return CompletedProcess(exit_code=exit_code, duration_ms=(ended - started) * 1000, stdout=stdout, stderr=stderr)
+
+
+async def _watched(waiting: asyncio.Future[tuple[int, float]], watch: Watch) -> ProgramStopped | None:
+    """Wait for the end of a program; return why it has to end before."""
+    while True:
+        await asyncio.wait([waiting], timeout=WATCH_S)
+        ended = waiting.done()
+        stop = await in_thread(watch, ended)
+        if stop is not None or ended:
+            return stop
 
 
 def _environment(given: Mapping[str, str], cwd: Path, marker: str) -> dict[str, str]:

@@ -42,11 +42,19 @@ def program_versions(words: Sequence[str], folder: Path, environment: Mapping[st
     """
     versions = {}
     for name in dict.fromkeys(_started(words)):
-        program = str(folder / name) if "/" in name else shutil.which(name, path=environment.get("PATH"))
-        version = program_version(Path(program)) if program is not None else None
+        program = installed(name, folder, environment)
+        version = program_version(program) if program is not None else None
         if version is not None:
             versions[f"program {name}"] = version
     return versions
+
+
+def installed(name: str, folder: Path, environment: Mapping[str, str]) -> Path | None:
+    """Return the file of a program: a name with a slash begins in `folder`, another one is searched in `PATH`."""
+    if "/" in name:
+        return folder / name if (folder / name).exists() else None
+    program = shutil.which(name, path=environment.get("PATH"))
+    return Path(program) if program is not None else None
 
 
 def program_version(program: Path) -> str | None:

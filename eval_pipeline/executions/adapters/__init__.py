@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from eval_pipeline.executions.model import Plan, RawExecution, Runner
+from eval_pipeline.executions.process import Watch
 from eval_pipeline.parsing.tables import ANY, TEXT, Field, FieldTable
 from eval_pipeline.plugins import Registry
+from eval_pipeline.suites.model import Message
 
 MODEL = Field("model", TEXT, "The name of the model, for leaderboards and prices.")
 """A setting of adapters that do not choose the model themselves."""
@@ -30,6 +32,7 @@ class Call:
     `save` makes `unfinished`, which has to be JSON, durable: a killed process goes on with it. `context` is what the
     user of a conversation knows, for tools. `seed` is for sampling, where the target has a seed and none is configured.
     `start` changes what a program is started with.
+    `said` are the messages of this turn alone, the last of the case's input; `watch` looks at a program while it runs.
     """
 
     plan: Plan
@@ -44,6 +47,8 @@ class Call:
     save: Callable[[], None] = lambda: None
     seed: int | None = None
     start: Start | None = None
+    said: tuple[Message, ...] = ()
+    watch: Watch | None = None
 
     @property
     def folder(self) -> Path:

@@ -18,7 +18,7 @@ from eval_pipeline.executions.command_line import CommandLine, read_command_line
 from eval_pipeline.executions.healthcheck import HEALTHCHECK, read_healthcheck
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.output_guard import OutputLimitExceeded
-from eval_pipeline.executions.process import CompletedProcess, run_program
+from eval_pipeline.executions.process import CompletedProcess, ProgramStopped, Watch, run_program
 from eval_pipeline.executions.program_versions import program_versions
 from eval_pipeline.executions.prompt import prompt_text
 from eval_pipeline.executions.workspaces.hooks import environment
@@ -60,6 +60,7 @@ class _Run:
     env: Mapping[str, str] = field(default_factory=dict)
     inherited: Mapping[str, str] = field(default_factory=lambda: os.environ)
     start: Start | None = None
+    watch: Watch | None = None
 
 
 @ADAPTERS.register("command")
@@ -166,6 +167,7 @@ class Command:
             env=environment(call.workspace) if call.workspace is not None else {},
             inherited=self._environment if call.environment is None else call.environment,
             start=call.start,
+            watch=call.watch,
         )
         return await self._run_program(run)
 
@@ -251,7 +253,10 @@ class Command:
                 timeout_s=run.timeout_s,
                 max_bytes=self._max_bytes,
                 outputs=("output",),
+                watch=run.watch,
             )
+        except ProgramStopped as stop:
+            raise TargetFailure(stop.failure, str(stop), raw=self._raw(run.folder, None)) from None
         except OutputLimitExceeded as error:
             raise TargetFailure(OUTPUT_LIMIT, f"{error} (max_output_mb)", raw=self._raw(run.folder, None)) from None
         except TimeoutError:
