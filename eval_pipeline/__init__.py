@@ -39,8 +39,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eval_pipeline.agents.agent_cli import AGENTS
     from eval_pipeline.agents.agent_cli import AgentCli as AgentCli
-    from eval_pipeline.agents.agent_cli import Launch as Launch
-    from eval_pipeline.agents.agent_cli import LaunchRequest as LaunchRequest
+    from eval_pipeline.agents.launching import Launch as Launch
+    from eval_pipeline.agents.launching import LaunchRequest as LaunchRequest
     from eval_pipeline.agents.session_store import JsonlSessions as JsonlSessions
     from eval_pipeline.agents.session_store import RecordField as RecordField
     from eval_pipeline.cli.notebook import SweepResult as SweepResult
@@ -191,8 +191,8 @@ _HOMES = {
     "InputErrors": "eval_pipeline.errors",
     "JsonlSessions": "eval_pipeline.agents.session_store",
     "Kind": "eval_pipeline.parsing.tables",
-    "Launch": "eval_pipeline.agents.agent_cli",
-    "LaunchRequest": "eval_pipeline.agents.agent_cli",
+    "Launch": "eval_pipeline.agents.launching",
+    "LaunchRequest": "eval_pipeline.agents.launching",
     "LoadOptions": "eval_pipeline.suites.load",
     "Message": "eval_pipeline.suites.model",
     "MessageEvent": "eval_pipeline.reports.model",

@@ -7,67 +7,48 @@ adapter therefore has the same identity as a `command` runner with that command.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eval_pipeline.agents.agent_cli import AGENTS, AgentCli, LaunchRequest
+from eval_pipeline.agents.agent_talks import AgentTalk, AgentTalks
 from eval_pipeline.agents.session_environment import SessionEnvironment
-from eval_pipeline.agents.session_store import HEAD_BYTES, find_log, first_value
-from eval_pipeline.errors import InputError, SourceLocation
+from eval_pipeline.agents.session_store import SessionLog, find_log, newest_log
+from eval_pipeline.agents.session_watch import GrowingFile, SessionWatch
+from eval_pipeline.agents.settings import HOMES, SETTINGS, cli_of, command_settings
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.adapters.command import Command
+from eval_pipeline.executions.live_sessions import LIVE_SESSIONS, LiveSession
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
+from eval_pipeline.executions.program_versions import installed, program_version
 from eval_pipeline.executions.threads import in_thread
-from eval_pipeline.failures import OUTPUT_LIMIT
-from eval_pipeline.parsing.tables import COUNT, FLAG, LIST, POSITIVE, TEXT, TEXT_LIST, Field, FieldTable, either, one_of
-from eval_pipeline.reports.jsonl_records import read_records
-from eval_pipeline.reports.record_files import read_ends
+from eval_pipeline.failures import AUTHENTICATION, OUTPUT_LIMIT, TARGET_CRASH
+from eval_pipeline.parsing.tables import FieldTable
 
-HOMES = ("isolated", "user")
-_LIMITS = ("max_turns", "max_budget_usd")
-_OF_THE_COMMAND = frozenset({"cwd", "env", "files_format", "healthcheck", "model", "ok_exit_codes", "retry_failures"})
-_SETTINGS = FieldTable(
-    "agent",
-    (
-        Field("agent", TEXT, "The agent CLI, such as `claude-code`, `codex` or `copilot`.", required=True),
-        Field("executable", TEXT, "The program (default: the CLI's name, looked up on PATH)."),
-        Field("args", either(TEXT, LIST), "Further arguments of the CLI."),
-        Field("system", TEXT, "Instructions: by the CLI's own option, else put before every prompt."),
-        Field("keep_session", FLAG, "Whether the log that the CLI keeps of the session is stored and read as well."),
-        Field("max_turns", COUNT, "The most turns of a session, for a CLI that has the option."),
-        Field("max_budget_usd", POSITIVE, "The most that a session may cost, for a CLI that has the option."),
-        Field("model", TEXT, "The model, by the CLI's own option."),
-        Field(
-            "home",
-            one_of(*HOMES),
-            "Whether a session has a fresh home with the user's login, or the user's own.",
-            "isolated",
-        ),
-        Field("pass_env", TEXT_LIST, "Names and patterns of further environment variables that a session gets."),
-        *(Command.settings[name] for name in sorted(_OF_THE_COMMAND - {"model"})),
-    ),
-    "Runs a coding-agent CLI once per case, in the case's workspace.",
-)
+VERSION = "agent_version"
+"""The entry of a payload with the version of the CLI, where its program tells one."""
 
 
 class Agent:
     """Runs a coding-agent CLI once per case, in the case's workspace, and keeps what it printed.
 
     Settings: `agent` (which CLI: `claude-code`, `codex`, `copilot`, or one that a plug-in brings), `model`, `system`
-    (instructions: by the CLI's own option, else put before every prompt), `max_turns` and `max_budget_usd` (limits, for
-    a CLI that has the option), `args` (further arguments of the CLI), `executable` (the program, default: the CLI's
-    name, looked for on PATH), `keep_session` (whether the log that the CLI keeps of the session is stored and read as
-    well; default: where standard output leaves something out). As for `command`: `cwd` (a case's workspace goes before
-    it), `env`, `ok_exit_codes` (default [0]), `files_format`, `healthcheck`, `retry_failures`; in `args`, its
-    placeholders are filled in.
+    (instructions: by the CLI's own option, else put before every prompt), `access` (`full`, `workspace`, `read-only`),
+    `max_steps` and `max_cost_usd` (limits, watched while it runs), `max_turns` and `max_budget_usd` (limits, for a CLI
+    that has the option), `args` (further arguments of the CLI), `executable` (the program, default: the CLI's name,
+    looked for on PATH), `wrap` (words put before it), `keep_session` (whether the log that the CLI keeps of the session
+    is stored and read as well; default: where standard output leaves something out). As for `command`: `cwd` (a case's
+    workspace goes before it), `env`, `ok_exit_codes` (default [0]), `files_format`, `healthcheck`, `retry_failures`; in
+    `args`, its placeholders are filled in.
     """
 
     version: ClassVar[str] = Command.version
-    settings: ClassVar[FieldTable] = _SETTINGS
+    settings: ClassVar[FieldTable] = SETTINGS
     incidental: ClassVar[frozenset[str]] = Command.incidental | {"keep_session"}
     default_timeout_s: ClassVar[float] = Command.default_timeout_s
     retries_timeouts: ClassVar[bool] = Command.retries_timeouts
@@ -76,7 +57,8 @@ class Agent:
 
     def __init__(self, runner: Runner, now: Callable[[], float] = time.time) -> None:
         self._now = now  # compared with the times of session files
-        self._cli = _cli(runner.settings)
+        self._runner = runner
+        self._cli = cli_of(runner.settings)
         self._keeps_session = settings.flag(runner.settings, "keep_session", self._cli.log_completes_output)
         self._command = Command(self.equivalent(runner))
         self._max_bytes = runner.max_output_bytes
@@ -87,106 +69,141 @@ class Agent:
             isolated=settings.choice(runner.settings, "home", HOMES, "isolated") == "isolated",
         )
         self._cwd = runner.folder / (settings.optional_text(runner.settings, "cwd") or ".")
+        self._max_steps = settings.count(runner.settings, "max_steps")
+        self._max_cost_usd = settings.amount(runner.settings, "max_cost_usd")
+        self._talks = AgentTalks(self._session_environment)
+        self._version: str | None = None
 
     @staticmethod
     def equivalent(runner: Runner) -> Runner:
         """Return the equivalent runner of the `command` adapter, which determines this runner's identity."""
-        cli = _cli(runner.settings)
-        given, public = (_command_settings(cli, values) for values in (runner.settings, runner.public_settings))
+        given, public = (command_settings(values) for values in (runner.settings, runner.public_settings))
         return replace(runner, adapter="command", settings=given, public_settings=public)
 
     def content(self) -> Mapping[str, str]:
         return self._command.content()
 
     async def execute(self, call: Call) -> RawExecution:
+        self._check_start()
         begin = self._now()
-        async with self._session_environment.session() as environment:
+        async with self._session(call) as (environment, talk):
+            command, call = self._resumed(call, talk)
             call = replace(call, environment=environment)
-            try:
-                raw = await self._command.execute(call)
-            except TargetFailure as failure:
-                with contextlib.suppress(TargetFailure):  # the first failure counts
-                    failure.raw = await self._with_session(failure.raw, call, begin) if failure.raw else None
-                raise
-            return await self._with_session(raw, call, begin)
+            with LIVE_SESSIONS.shown(_live(call)) as live:
+                call = replace(call, watch=self._watch(call, live, begin))
+                raw = await self._executed(command, call, begin, talk)
+            if talk is not None:
+                talk.note(raw, self._cli)
+            return raw
+
+    async def end_talk(self, key: str) -> None:
+        """Release what the conversation of a plan holds: its home."""
+        await self._talks.end(key)
 
     async def close(self) -> None:
+        await self._talks.close()
         await self._command.close()
 
-    async def _with_session(self, raw: RawExecution, call: Call, begin: float) -> RawExecution:
-        """Return the execution with the session's log, if it is to be kept and exists. Raises TargetFailure."""
-        if not self._keeps_session:
+    def _check_start(self) -> None:
+        """Raise TargetFailure for an agent that can be started for no case at all."""
+        program, environment = self._runner_program, {**os.environ, **self._env}
+        found = installed(program, self._cwd, environment)
+        if found is None:
+            cure = f"install {self._cli.name}, or name it in `executable`"
+            problem = f"cannot be started: there is no program '{program}' on PATH; {cure}"
+            raise TargetFailure(TARGET_CRASH, problem, closes_runner=True)
+        self._version = program_version(found) if not self._runner.settings.get("wrap") else None
+        own_words = any(self._runner.settings.get(name) for name in ("executable", "wrap", "args", "env", "pass_env"))
+        no_login = None if own_words else self._session_environment.login_problem()
+        if no_login is not None:
+            raise TargetFailure(AUTHENTICATION, f"{no_login}; set a key, or log in", closes_runner=True)
+
+    @property
+    def _runner_program(self) -> str:
+        command: Any = self.equivalent(self._runner).settings["command"]
+        return str(command[0])
+
+    @asynccontextmanager
+    async def _session(self, call: Call) -> AsyncIterator[tuple[Mapping[str, str], AgentTalk | None]]:
+        """Yield the environment of a session: fresh, or that of the conversation that the call belongs to."""
+        if call.turn is not None and self._cli.resumes:
+            talk = await self._talks.at(call)
+            yield talk.environment, talk
+            return
+        async with self._session_environment.session() as environment:
+            yield environment, None
+
+    def _resumed(self, call: Call, talk: AgentTalk | None) -> tuple[Command, Call]:
+        """Return the command and the call that go on with the session of a conversation, where there is one."""
+        if talk is None or talk.session_id is None or not call.said:
+            return self._command, call
+        runner = replace(self._runner, settings=command_settings(self._runner.settings, talk.session_id))
+        case = replace(call.plan.case, input=call.said)
+        return Command(replace(runner, adapter="command")), replace(call, plan=replace(call.plan, case=case))
+
+    async def _executed(self, command: Command, call: Call, begin: float, talk: AgentTalk | None) -> RawExecution:
+        try:
+            raw = await command.execute(call)
+        except TargetFailure as failure:
+            with contextlib.suppress(TargetFailure):  # the first failure counts
+                failure.raw = await self._completed(failure.raw, call, begin, talk) if failure.raw else None
+            raise
+        return await self._completed(raw, call, begin, talk)
+
+    async def _completed(self, raw: RawExecution, call: Call, begin: float, talk: AgentTalk | None) -> RawExecution:
+        """Return the execution with the agent's version and the session's log, if it is to be kept and exists.
+
+        Raises TargetFailure.
+        """
+        more: dict[str, Any] = {VERSION: self._version} if self._version is not None else {}
+        before = dict(talk.usage_before) if talk is not None else {}
+        more |= {"usage_before": before} if before else {}
+        raw = replace(raw, payload={**raw.payload, **more}) if more else raw
+        if not self._keeps_session and talk is None:
             return raw
-        log = await in_thread(self._kept_log, raw, call, begin)
+        log = await in_thread(self._kept_log, raw, call, begin, talk)
         return raw if log is None else replace(raw, files={**raw.files, "session": log})
 
-    def _kept_log(self, raw: RawExecution, call: Call, begin: float) -> Path | None:
+    def _kept_log(self, raw: RawExecution, call: Call, begin: float, talk: AgentTalk | None) -> Path | None:
         """Copy the session's log beside the output, because the CLI may append to the original."""
-        printed = read_ends(raw.files["stdout"], 2 * HEAD_BYTES) if "stdout" in raw.files else ""
-        session_id = first_value(read_records(printed).rows, self._cli.printed_session_id)
-        environment = {**(call.environment or {}), **self._env}
-        home, cwd = Path(environment.get("HOME") or Path.home()), call.workspace or self._cwd
-        log = find_log(self._cli.sessions, home, environment, session_id=session_id, cwd=cwd, since=begin)
+        log = self._log_of(raw, call, begin)
         if log is None:
             return None
-        if log.path.stat().st_size > self._max_bytes:
+        size, read = log.path.stat().st_size, talk.log_bytes if talk is not None else 0
+        if size - read > self._max_bytes:
             problem = f"the session's log exceeds the limit of {self._max_bytes / 1e6:g} MB (max_output_mb)"
             raise TargetFailure(OUTPUT_LIMIT, problem, raw=raw)
         copy = call.folder / "session"
-        self._cli.sessions.copy(log, copy)
+        self._cli.sessions.copy(log, copy, read if read <= size else 0)
+        if talk is not None:
+            talk.log_bytes = size
         return copy
 
+    def _log_of(self, raw: RawExecution, call: Call, begin: float) -> SessionLog | None:
+        session_id = self._cli.printed_session(raw.files.get("stdout"))
+        environment, home = self._places(call)
+        cwd = call.workspace or self._cwd
+        return find_log(self._cli.sessions, home, environment, session_id=session_id, cwd=cwd, since=begin)
 
-def _cli(given: Mapping[str, Any]) -> AgentCli:
-    if given.get("agent") is None:
-        there_are = ", ".join(AGENTS.names())
-        raise InputError(f"expected the name of an agent; there are: {there_are}", SourceLocation(field="agent"))
-    return AGENTS.get(settings.text(given, "agent"), SourceLocation(field="agent"))
+    def _places(self, call: Call) -> tuple[Mapping[str, str], Path]:
+        environment = {**(call.environment or {}), **self._env}
+        return environment, Path(environment.get("HOME") or Path.home())
 
-
-def _command_settings(cli: AgentCli, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the `command` adapter. Raises InputError."""
-    launch = cli.launch(_request(cli, given))
-    numbers = {str(arg): arg for arg in _listed_args(given) if not isinstance(arg, str)}
-    command = [numbers.get(word, word) for word in launch.command]  # unchanged: part of the identity
-    made: dict[str, Any] = {"command": command, "format": cli.output_format}
-    if not any("{PROMPT}" in word for word in launch.command):
-        made["prompt"] = launch.prompt
-    if launch.preamble is not None:
-        made["system"] = launch.preamble
-    if launch.env:
-        made["env"] = {**launch.env, **settings.mapping(given, "env")}
-    if given.get("home") == "user":  # the usual one is no part of the identity
-        made["home"] = "user"
-    if given.get("pass_env"):
-        made["pass_env"] = given["pass_env"]
-    return {**{key: value for key, value in given.items() if key in _OF_THE_COMMAND}, **made}
+    def _watch(self, call: Call, live: LiveSession, begin: float) -> SessionWatch:
+        environment, home = self._places(call)
+        isolated = self._session_environment.isolated
+        store = self._cli.sessions
+        return SessionWatch(
+            session=live,
+            read=self._cli.live(),
+            stdout=GrowingFile(call.folder / "stdout"),
+            find_log=lambda: newest_log(store, home, environment, begin) if isolated else None,
+            prices=self._runner.prices,
+            max_steps=self._max_steps,
+            max_cost_usd=self._max_cost_usd,
+        )
 
 
-def _request(cli: AgentCli, given: Mapping[str, Any]) -> LaunchRequest:
-    for name in _LIMITS:
-        if given.get(name) is not None and name not in cli.limits:
-            has = f"it has {', '.join(sorted(cli.limits))}" if cli.limits else "use timeout_s"
-            raise InputError(f"{cli.name} has no option for this; {has}", SourceLocation(field=name))
-    return LaunchRequest(
-        executable=settings.optional_text(given, "executable") or cli.executable,
-        args=_args(given),
-        model=settings.optional_text(given, "model"),
-        system=settings.optional_text(given, "system"),
-        max_turns=settings.count(given, "max_turns"),
-        max_budget_usd=settings.amount(given, "max_budget_usd"),
-    )
-
-
-def _args(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Further arguments as texts. Raises InputError."""
-    words = _listed_args(given)
-    if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):
-        raise InputError(f"expected a list of arguments, got {given['args']!r}", SourceLocation(field="args"))
-    return tuple(map(str, words))
-
-
-def _listed_args(given: Mapping[str, Any]) -> list[Any]:
-    """Return raw further arguments: a list, or a single one."""
-    value = given.get("args")
-    return value if isinstance(value, list) else [] if value is None else [value]
+def _live(call: Call) -> LiveSession:
+    plan = call.plan
+    return LiveSession(suite=plan.suite, runner=plan.runner.name, case_id=plan.case.id, repetition=plan.repetition)

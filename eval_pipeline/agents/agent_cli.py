@@ -10,39 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
-from eval_pipeline.agents.session_store import RecordField, SessionStore
+from eval_pipeline.agents.launching import Launch as Launch
+from eval_pipeline.agents.launching import LaunchRequest as LaunchRequest
+from eval_pipeline.agents.launching import LaunchTable
+from eval_pipeline.agents.live_records import LiveReader, claude_live
+from eval_pipeline.agents.session_store import HEAD_BYTES, RecordField, SessionStore, first_value
 from eval_pipeline.plugins import Registry
+from eval_pipeline.reports.jsonl_records import read_records
 from eval_pipeline.reports.normalize import Normalizer
+from eval_pipeline.reports.record_files import read_ends
 from eval_pipeline.reports.tool_kinds import ToolKind
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchRequest:
-    """What a runner requests of its CLI. None and empty: not requested."""
-
-    executable: str
-    args: tuple[str, ...] = ()
-    model: str | None = None
-    system: str | None = None
-    max_turns: int | None = None
-    max_budget_usd: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """The command that starts a CLI without interaction and with JSON output.
-
-    `command` is the program with its arguments; `{PROMPT}` and the other placeholders of the `command` adapter are
-    filled in for each case. `prompt` is how the prompt reaches the program. `preamble` is put before every prompt,
-    which is how a CLI without an option for a system prompt gets one.
-    """
-
-    command: tuple[str, ...]
-    prompt: Literal["argument", "stdin"] = "stdin"
-    preamble: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +32,9 @@ class AgentCli:
     Args:
         name: Its short name, by which sessions and recordings name it; `aliases` are accepted as well.
         executable: The program, looked for on PATH.
-        launch: The request of a runner → the command.
-        limits: Which of `max_turns` and `max_budget_usd` the CLI has an option for.
+        launch: The request of a runner → the command: a table, or a function.
+        limits: Which of `max_turns` and `max_budget_usd` the CLI has an option for, where `launch` is a function.
+        live: A reader of what its records tell while a session runs; each session has its own.
         output_format: The normalizer of its standard output, one of `normalizers`.
         normalizers: Readers of its raw formats, by the name of the format.
         tool_kinds: What each of its tools does, by the name of the tool in a report.
@@ -65,6 +46,7 @@ class AgentCli:
             begin with its name.
         login_files: Files of the user's login, in the folder of its sessions; they are linked into a session's home.
         variables_of_root: Environment variables without which it refuses to work for the user root.
+        cumulative: Measures of usage that a resumed session reports for all its turns together.
         cache_variable: The variable of a folder that its sessions share, where the CLI unpacks itself.
         addresses: The variables that hold its provider's address, each with the usual one (empty: none is usual).
         model_provider: Who provides its models, by OpenTelemetry's names; None when that depends on the model.
@@ -75,6 +57,7 @@ class AgentCli:
     executable: str
     launch: Callable[[LaunchRequest], Launch]
     limits: frozenset[str] = frozenset()
+    live: Callable[[], LiveReader] = lambda: claude_live
     output_format: str
     normalizers: Mapping[str, Callable[[], Normalizer]]
     tool_kinds: Mapping[str, ToolKind]
@@ -84,6 +67,7 @@ class AgentCli:
     keys: tuple[str, ...] = ()
     login_files: tuple[str, ...] = ()
     variables_of_root: Mapping[str, str] = field(default_factory=dict)
+    cumulative: frozenset[str] = frozenset()
     cache_variable: str | None = None
     model_provider: str | None = None
     addresses: Mapping[str, str] = field(default_factory=dict)
@@ -92,6 +76,21 @@ class AgentCli:
     def variables(self) -> tuple[str, ...]:
         """Return names and patterns of the environment variables that a session gets of the user's."""
         return self.keys or (f"{self.name.upper().replace('-', '_')}_*",)
+
+    def printed_session(self, stdout: Path | None) -> str | None:
+        """Return the id of the session that an output names at its beginning or its end."""
+        printed = read_ends(stdout, 2 * HEAD_BYTES) if stdout is not None and stdout.is_file() else ""
+        return first_value(read_records(printed).rows, self.printed_session_id)
+
+    @property
+    def known_limits(self) -> frozenset[str]:
+        """Return which limits of a session the CLI has an option for."""
+        return self.limits.union(self.launch.limits if isinstance(self.launch, LaunchTable) else ())
+
+    @property
+    def resumes(self) -> bool:
+        """Return whether the CLI can go on with an earlier session."""
+        return isinstance(self.launch, LaunchTable) and bool(self.launch.resume)
 
     @property
     def kinds_by_format(self) -> Mapping[str, Mapping[str, ToolKind]]:

@@ -69,6 +69,17 @@ class SessionEnvironment:
                 fresh.mkdir(parents=True, exist_ok=True)
                 (fresh / name).symlink_to((login / name).absolute())
 
+    def login_problem(self) -> str | None:
+        """Return why a session can have no login: no key in the environment, no file of a login; None otherwise."""
+        folder = self.cli.sessions.folder(Path.home(), os.environ)
+        files = [folder / name for name in self.cli.login_files]
+        if chosen_variables(os.environ, (*self.cli.variables, *self.passed)) or any(path.is_file() for path in files):
+            return None
+        shown = ", ".join(str(path) for path in files)
+        return (
+            f"no key and no login: none of {', '.join(self.cli.variables)} is set, and there is no {shown or 'login'}"
+        )
+
     def _caches(self) -> dict[str, str]:
         """Return the variable of a cache that sessions share, because the CLI unpacks itself there."""
         variable = self.cli.cache_variable

@@ -17,6 +17,7 @@ from eval_pipeline.reports.jsonl_records import JsonMap, Record, mapping, read_r
 
 HEAD_BYTES = 1_000_000
 """How much of a log is read for an overview; the first words of a user come well within it."""
+_COPIED_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,8 @@ class SessionStore(Protocol):
     def read(self, log: SessionLog, *, head: bool = False) -> str:
         """Return a log as text, or the beginning that an overview needs. Raises OSError."""
 
-    def copy(self, log: SessionLog, path: Path) -> None:
-        """Write a log to a file of ours. Raises OSError."""
+    def copy(self, log: SessionLog, path: Path, begin: int = 0) -> None:
+        """Write a log to a file of ours, from a byte on. Raises OSError."""
 
     def facts(self, content: str) -> SessionFacts:
         """Return the facts of a session by the text of its log."""
@@ -130,8 +131,10 @@ class JsonlSessions:
             content = content.rpartition(b"\n")[0] or content
         return content.decode("utf-8", "replace")
 
-    def copy(self, log: SessionLog, path: Path) -> None:
-        shutil.copyfile(log.path, path)
+    def copy(self, log: SessionLog, path: Path, begin: int = 0) -> None:
+        with log.path.open("rb") as source, path.open("wb") as target:
+            source.seek(begin)
+            shutil.copyfileobj(source, target, _COPIED_BYTES)
 
     def facts(self, content: str) -> SessionFacts:
         rows = read_records(content).rows
@@ -172,6 +175,12 @@ def find_log(
     folder, begin = cwd.resolve(), datetime.fromtimestamp(since, UTC)
     recent = [log for log in logs if log.changed_at >= begin and _worked_in(store, log) == folder]
     return recent[0] if len(recent) == 1 else None
+
+
+def newest_log(store: SessionStore, home: Path, environment: Mapping[str, str], since: float) -> Path | None:
+    """Return the log that changed last since `since` (seconds of the Unix epoch); None without one."""
+    begin = datetime.fromtimestamp(since, UTC)
+    return next((log.path for log in store.logs(home, environment) if log.changed_at >= begin), None)
 
 
 def _worked_in(store: SessionStore, log: SessionLog) -> Path | None:

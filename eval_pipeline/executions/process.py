@@ -69,23 +69,19 @@ async def run_program(
     """Run a program to its end, with stdout and stderr in files of these names in `folder`.
 
     Cancellation (a time limit, Ctrl-C) ends the whole process group: SIGTERM, after `grace_s` SIGKILL, then every
-    process that still carries this run's environment marker. `PWD` is `cwd`: some programs believe it more than the
-    folder that they are in. A caller that cancels after `timeout_s` passes it, and the
-    cancellation becomes a TimeoutError. Raises OSError when the program cannot be started.
+    process that still carries this run's environment marker; after `timeout_s` it becomes a TimeoutError. `PWD` is
+    `cwd`: some programs believe it more than their folder. Raises OSError for one that cannot be started.
 
-    A program whose stdout, stderr or one of the files `outputs` in `folder` exceeds `max_bytes` is killed at once (it
-    would fill the disk meanwhile), the file is cut, and OutputLimitExceeded is raised. `watch` is called while it runs
-    and once at its end; what it returns is raised, after the program was ended like a cancelled one.
+    A program is killed at once when its stdout, stderr or one of the files `outputs` exceeds `max_bytes`: the file is
+    cut, and OutputLimitExceeded is raised. What `watch` returns is raised after the program was ended.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stdout, stderr = folder / "stdout", folder / "stderr"
     marker = uuid.uuid4().hex
-    started = time.monotonic()
-    environment = _environment(os.environ if env is None else env, cwd, marker)
+    started, environment = time.monotonic(), _environment(os.environ if env is None else env, cwd, marker)
     process = _start(command, stdout, stderr, cwd=cwd, env=environment, stdin=stdin)
     # The group alone does not suffice: a child may call setsid. The marker in its environment identifies it.
-    waiting = _exit_future(process)
-    files = [stdout, stderr, *(folder / name for name in outputs)]
+    waiting, files = _exit_future(process), [stdout, stderr, *(folder / name for name in outputs)]
     guard = OutputGuard(files, max_bytes, stop=lambda: _signal_running(process.pid, waiting))
     guard.start()
     try:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from eval_pipeline.errors import SourceLocation, UnknownName
 from eval_pipeline.executions.model import Execution, RawExecution, Runner
@@ -190,9 +190,23 @@ def normalize_raw(material: RawSession) -> SessionReport:
     report = NORMALIZERS.get(material.raw.format)().normalize(material)
     for role, records in material.left_out.items():
         report = _with_gap(report, role, records)
+    report = _with_facts(report, material.raw.payload)
     wire = material.raw.files.get("wire")
     report = with_wire_checked(report, wire) if wire is not None else report
     return _with_tool_kinds(report, material.raw.format) if report.tool_calls else report
+
+
+def _with_facts(report: SessionReport, payload: Mapping[str, Any]) -> SessionReport:
+    """Return the report with what its adapter knows of the agent: the version of its program, and what of the usage
+    belongs to earlier turns of its session."""
+    version, before = payload.get("agent_version"), payload.get("usage_before")
+    if report.agent_version is None and isinstance(version, str):
+        report = replace(report, agent_version=version)
+    if not isinstance(before, Mapping):
+        return report
+    now = {name: getattr(report.usage, name) for name in before}
+    left = {name: max(0, value - before[name]) for name, value in now.items() if value is not None}
+    return replace(report, usage=replace(report.usage, **left))
 
 
 def _with_gap(report: SessionReport, role: str, records: Records) -> SessionReport:

@@ -38,10 +38,10 @@ def events(report: SessionReport, kind: type[Any]) -> list[Any]:
 @pytest.mark.parametrize(
     ("agent", "command"),
     [
-        ("opencode", ["run", "--format", "json", "--thinking", "--auto", "-m", "M", "--x", "{PROMPT}"]),
-        ("gemini", ["-m", "M", "--yolo", "--skip-trust", "-o", "stream-json", "--x", "-p", "{PROMPT}"]),
-        ("qwen", ["-m", "M", "--yolo", "-o", "stream-json", "--max-session-turns", "3", "--x", "-p", "{PROMPT}"]),
-        ("pi", ["--mode", "json", "--model", "M", "--append-system-prompt", "be brief", "--x", "-p", "{PROMPT}"]),
+        ("opencode", ["run", "--format", "json", "--thinking", "--auto", "-m", "M", "--x", "--", "{PROMPT}"]),
+        ("gemini", ["-m", "M", "--yolo", "--skip-trust", "-o", "stream-json", "--x", "--prompt={PROMPT}"]),
+        ("qwen", ["-m", "M", "--yolo", "-o", "stream-json", "--max-session-turns", "3", "--x", "--prompt={PROMPT}"]),
+        ("pi", ["--mode", "json", "--model", "M", "--append-system-prompt", "be brief", "--x", "-p"]),
         ("cursor-agent",
          ["--yolo", "--print", "--output-format", "stream-json", "--model", "M", "--x", "--", "{PROMPT}"]),
     ],
@@ -52,7 +52,8 @@ def test_a_cli_is_started_without_interaction_and_with_json_output(agent: str, c
     launch = AGENTS.get(agent).launch(request)
 
     assert list(launch.command) == ["cli", *command]
-    assert (launch.prompt, launch.preamble) == ("argument", None if agent == "pi" else "be brief")
+    expected = ("stdin", None) if agent == "pi" else ("argument", "be brief")
+    assert (launch.prompt, launch.preamble) == expected
 
 
 # Cursor's agent

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_pipeline.agents.agent_cli import AgentCli, Launch, LaunchRequest, option
+from eval_pipeline.agents.agent_cli import AgentCli
 from eval_pipeline.agents.claude_code.normalizer import ClaudeCodeNormalizer
 from eval_pipeline.agents.claude_code.session_file import ClaudeSessionNormalizer
+from eval_pipeline.agents.launching import ACCESS, ARGS, LIMITS, MODEL, RESUME, SESSION, SYSTEM, LaunchTable
+from eval_pipeline.agents.live_records import claude_live
 from eval_pipeline.agents.session_store import JsonlSessions, RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
 
@@ -38,29 +40,30 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
     "Write": "edit",
 }
 
-
-def launch(request: LaunchRequest) -> Launch:
-    """Print mode, every permission granted."""
-    return Launch(
-        command=(
-            request.executable,
-            "-p",
-            *("--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"),
-            *option("--model", request.model),
-            *option("--max-turns", request.max_turns),
-            *option("--max-budget-usd", request.max_budget_usd),
-            *option("--append-system-prompt", request.system),
-            *request.args,
-        ),
-    )
+LAUNCH = LaunchTable(
+    words=(
+        *("-p", "--output-format", "stream-json", "--verbose"),
+        *(ACCESS, MODEL, LIMITS, SYSTEM, RESUME, ARGS),
+    ),
+    model="--model",
+    system="--append-system-prompt",
+    limits={"max_turns": "--max-turns", "max_budget_usd": "--max-budget-usd"},
+    access={
+        "full": ("--dangerously-skip-permissions",),
+        "workspace": ("--permission-mode", "acceptEdits"),
+        "read-only": ("--disallowedTools", "Edit,Write,NotebookEdit,Bash"),
+    },
+    resume=("--resume", SESSION),
+)
+"""Print mode, every permission granted unless it is told otherwise."""
 
 
 CLAUDE_CODE = AgentCli(
     name="claude",
     aliases=("claude",),
     executable="claude",
-    launch=launch,
-    limits=frozenset({"max_turns", "max_budget_usd"}),
+    launch=LAUNCH,
+    live=lambda: claude_live,
     output_format="claude-code",
     normalizers={
         "claude-code": ClaudeCodeNormalizer,
@@ -84,5 +87,6 @@ CLAUDE_CODE = AgentCli(
     addresses={"ANTHROPIC_BASE_URL": "https://api.anthropic.com"},
     login_files=(".credentials.json",),
     variables_of_root={"IS_SANDBOX": "1"},
+    cumulative=frozenset({"cost_usd"}),
     model_provider="anthropic",
 )

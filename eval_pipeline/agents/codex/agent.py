@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_pipeline.agents.agent_cli import AgentCli, Launch, LaunchRequest, option
+from eval_pipeline.agents.agent_cli import AgentCli
 from eval_pipeline.agents.codex.normalizer import CodexNormalizer
+from eval_pipeline.agents.launching import ACCESS, ARGS, MODEL, RESUME, SESSION, LaunchTable
+from eval_pipeline.agents.live_records import CodexLive
 from eval_pipeline.agents.session_store import JsonlSessions, RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
 
@@ -26,22 +28,29 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
     "web_search_call": "web",
     "write_stdin": "command",
 }
-_SANDBOXES = ("-s", "--sandbox", "--full-auto", "--dangerously-bypass-approvals-and-sandbox", "--yolo")
 
-
-def launch(request: LaunchRequest) -> Launch:
-    """`codex exec` is not interactive. It may write in its working folder, unless `args` choose a sandbox."""
-    chosen = any(arg.split("=")[0] in _SANDBOXES for arg in request.args)
-    sandbox = () if chosen else ("--sandbox", "workspace-write")
-    options = (*sandbox, *option("--model", request.model), *request.args)
-    command = (request.executable, "exec", "--json", "--skip-git-repo-check", *options, "-")
-    return Launch(command=command, preamble=request.system)
+LAUNCH = LaunchTable(
+    words=("exec", "--json", "--skip-git-repo-check", ACCESS, MODEL, ARGS, RESUME, "-"),
+    model="--model",
+    access={
+        "full": ("--dangerously-bypass-approvals-and-sandbox",),
+        "workspace": ("--sandbox", "workspace-write"),
+        "read-only": ("--sandbox", "read-only"),
+    },
+    default="workspace",
+    access_options=frozenset(
+        {"-s", "--sandbox", "--full-auto", "--dangerously-bypass-approvals-and-sandbox", "--yolo"}
+    ),
+    resume=("resume", SESSION),
+)
+"""`codex exec` is not interactive. It may write in its working folder, unless it is told otherwise."""
 
 
 CODEX = AgentCli(
     name="codex",
     executable="codex",
-    launch=launch,
+    launch=LAUNCH,
+    live=CodexLive,
     output_format="codex",
     normalizers={"codex": CodexNormalizer},
     tool_kinds=TOOL_KINDS,

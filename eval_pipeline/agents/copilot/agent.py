@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_pipeline.agents.agent_cli import AgentCli, Launch, LaunchRequest, option
+from eval_pipeline.agents.agent_cli import AgentCli
 from eval_pipeline.agents.copilot.normalizer import CopilotNormalizer
+from eval_pipeline.agents.launching import ACCESS, ARGS, MODEL, RESUME, SESSION, LaunchTable
+from eval_pipeline.agents.live_records import copilot_live
 from eval_pipeline.agents.session_store import JsonlSessions, RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
 
@@ -37,20 +39,28 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
     "write_powershell": "command",
 }
 
-
-def launch(request: LaunchRequest) -> Launch:
-    """Prompt mode, every tool and every path allowed."""
-    allowed = ("--allow-all-tools", "--allow-all-paths", "--no-auto-update", "--no-ask-user")
-    options = ("--output-format", "json", *allowed, *option("--model", request.model), *request.args)
-    command = (request.executable, "-p={PROMPT}", *options)
-    return Launch(command=command, prompt="argument", preamble=request.system)
+LAUNCH = LaunchTable(
+    words=(
+        *("-p={PROMPT}", "--output-format", "json", ACCESS),
+        *("--no-auto-update", "--no-ask-user", MODEL, RESUME, ARGS),
+    ),
+    model="--model",
+    access={
+        "full": ("--allow-all-tools", "--allow-all-paths"),
+        "workspace": ("--allow-all-tools", "--disallow-temp-dir"),
+        "read-only": ("--allow-all-tools", "--deny-tool=write", "--deny-tool=shell"),
+    },
+    resume=(f"--resume={SESSION}",),
+)
+"""Prompt mode, every tool and every path allowed unless it is told otherwise. As one word, any prompt is a prompt."""
 
 
 COPILOT = AgentCli(
     name="copilot",
     aliases=("copilot-cli",),
     executable="copilot",
-    launch=launch,
+    launch=LAUNCH,
+    live=lambda: copilot_live,
     output_format="copilot",
     normalizers={"copilot": CopilotNormalizer, "copilot-cli": CopilotNormalizer},
     tool_kinds=TOOL_KINDS,

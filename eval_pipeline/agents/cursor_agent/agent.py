@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_pipeline.agents.agent_cli import AgentCli, Launch, LaunchRequest, option
+from eval_pipeline.agents.agent_cli import AgentCli
 from eval_pipeline.agents.cursor_agent.normalizer import CursorAgentNormalizer
+from eval_pipeline.agents.launching import ACCESS, ARGS, MODEL, RESUME, SESSION, LaunchTable
+from eval_pipeline.agents.live_records import cursor_live
 from eval_pipeline.agents.session_store import JsonlSessions, RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
 
@@ -24,19 +26,21 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
     "write": "edit",
 }
 
-
-def launch(request: LaunchRequest) -> Launch:
-    """Print mode, every tool allowed."""
-    options = ("--yolo", "--print", "--output-format", "stream-json", *option("--model", request.model))
-    command = (request.executable, *options, *request.args, "--", "{PROMPT}")
-    return Launch(command=command, prompt="argument", preamble=request.system)
+LAUNCH = LaunchTable(
+    words=(ACCESS, "--print", "--output-format", "stream-json", MODEL, RESUME, ARGS, "--", "{PROMPT}"),
+    model="--model",
+    access={"full": ("--yolo",), "read-only": ()},
+    resume=("--resume", SESSION),
+)
+"""Print mode, every tool allowed unless it is told otherwise: then changes are proposed, not made."""
 
 
 CURSOR_AGENT = AgentCli(
     name="cursor-agent",
     aliases=("cursor-cli",),
     executable="cursor-agent",
-    launch=launch,
+    launch=LAUNCH,
+    live=lambda: cursor_live,
     output_format="cursor-agent",
     normalizers={"cursor-agent": CursorAgentNormalizer, "cursor-cli": CursorAgentNormalizer},
     tool_kinds=TOOL_KINDS,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_pipeline.agents.agent_cli import AgentCli, Launch, LaunchRequest, option
+from eval_pipeline.agents.agent_cli import AgentCli
 from eval_pipeline.agents.gemini.normalizer import GeminiNormalizer
+from eval_pipeline.agents.launching import ACCESS, ARGS, MODEL, RESUME, SESSION, LaunchTable
+from eval_pipeline.agents.live_records import GeminiLive
 from eval_pipeline.agents.session_store import JsonlSessions, RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
 
@@ -26,23 +28,26 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
     "write_todos": "plan",
 }
 
-
-def launch(request: LaunchRequest) -> Launch:
-    """Prompt mode, every tool allowed and the workspace trusted; without the relaunch that ignores signals."""
-    options = (*option("-m", request.model), "--yolo", "--skip-trust", "-o", "stream-json", *request.args)
-    return Launch(
-        command=(request.executable, *options, "--prompt={PROMPT}"),
-        prompt="argument",
-        preamble=request.system,
-        env={"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
-    )
+LAUNCH = LaunchTable(
+    words=(MODEL, ACCESS, "--skip-trust", "-o", "stream-json", RESUME, ARGS, "--prompt={PROMPT}"),
+    model="-m",
+    access={
+        "full": ("--yolo",),
+        "workspace": ("--approval-mode", "auto_edit"),
+        "read-only": ("--approval-mode", "default"),
+    },
+    resume=("--resume", SESSION),
+    env={"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
+)
+"""Prompt mode in a trusted workspace; without the relaunch that ignores signals. Nobody approves what asks."""
 
 
 GEMINI = AgentCli(
     name="gemini",
     aliases=("gemini-cli",),
     executable="gemini",
-    launch=launch,
+    launch=LAUNCH,
+    live=GeminiLive,
     output_format="gemini",
     normalizers={"gemini": GeminiNormalizer, "gemini-cli": GeminiNormalizer},
     tool_kinds=TOOL_KINDS,

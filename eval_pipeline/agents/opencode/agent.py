@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_pipeline.agents.agent_cli import AgentCli, Launch, LaunchRequest, option
+from eval_pipeline.agents.agent_cli import AgentCli
+from eval_pipeline.agents.launching import ACCESS, ARGS, MODEL, RESUME, SESSION, LaunchTable
+from eval_pipeline.agents.live_records import opencode_live
 from eval_pipeline.agents.opencode.normalizer import OpenCodeNormalizer
 from eval_pipeline.agents.session_store import JsonlSessions, RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
@@ -28,24 +30,22 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
     "write": "edit",
 }
 
-
-def launch(request: LaunchRequest) -> Launch:
-    """`opencode run` is not interactive; every permission is granted, and reasoning is printed."""
-    options = ("--format", "json", "--thinking", "--auto", *option("-m", request.model), *request.args)
-    command = (request.executable, "run", *options, "--", "{PROMPT}")
-    return Launch(
-        command=command,
-        prompt="argument",
-        preamble=request.system,
-        env={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
-    )
+LAUNCH = LaunchTable(
+    words=("run", "--format", "json", "--thinking", ACCESS, MODEL, RESUME, ARGS, "--", "{PROMPT}"),
+    model="-m",
+    access={"full": ("--auto",), "workspace": (), "read-only": ("--agent", "plan")},
+    resume=("--session", SESSION),
+    env={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
+)
+"""`opencode run` is not interactive; reasoning is printed. Without `--auto` the workspace is all that it may change."""
 
 
 OPENCODE = AgentCli(
     name="opencode",
     aliases=("opencode-ai",),
     executable="opencode",
-    launch=launch,
+    launch=LAUNCH,
+    live=lambda: opencode_live,
     output_format="opencode",
     normalizers={"opencode": OpenCodeNormalizer},
     tool_kinds=TOOL_KINDS,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_pipeline.agents.agent_cli import AgentCli, Launch, LaunchRequest, option
+from eval_pipeline.agents.agent_cli import AgentCli
+from eval_pipeline.agents.launching import ACCESS, ARGS, MODEL, RESUME, SESSION, SYSTEM, LaunchTable
+from eval_pipeline.agents.live_records import pi_live
 from eval_pipeline.agents.pi.normalizer import PiNormalizer
 from eval_pipeline.agents.session_store import JsonlSessions, RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
@@ -19,19 +21,23 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
     "write": "edit",
 }
 
-
-def launch(request: LaunchRequest) -> Launch:
-    """Print mode with JSON events; an argument that begins with `-` is no prompt to it, standard input is."""
-    options = ("--mode", "json", *option("--model", request.model), *option("--append-system-prompt", request.system))
-    command = (request.executable, *options, *request.args, "-p")
-    return Launch(command=command, env={"PI_TELEMETRY": "0"})
+LAUNCH = LaunchTable(
+    words=("--mode", "json", MODEL, SYSTEM, ACCESS, RESUME, ARGS, "-p"),
+    model="--model",
+    system="--append-system-prompt",
+    access={"full": (), "read-only": ("--tools", "read,grep,find,ls")},
+    resume=("--session", SESSION),
+    env={"PI_TELEMETRY": "0"},
+)
+"""Print mode with JSON events; an argument that begins with `-` is no prompt to it, standard input is."""
 
 
 PI = AgentCli(
     name="pi",
     aliases=("pi-coding-agent", "pi-cli"),
     executable="pi",
-    launch=launch,
+    launch=LAUNCH,
+    live=lambda: pi_live,
     output_format="pi",
     normalizers={"pi": PiNormalizer, "pi-coding-agent": PiNormalizer, "pi-cli": PiNormalizer},
     tool_kinds=TOOL_KINDS,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_pipeline.agents.agent_cli import AgentCli, Launch, LaunchRequest, option
+from eval_pipeline.agents.agent_cli import AgentCli
+from eval_pipeline.agents.launching import ACCESS, ARGS, LIMITS, MODEL, RESUME, SESSION, LaunchTable
+from eval_pipeline.agents.live_records import QwenLive
 from eval_pipeline.agents.qwen.normalizer import QwenNormalizer
 from eval_pipeline.agents.session_store import JsonlSessions, RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
@@ -31,21 +33,26 @@ TOOL_KINDS: Mapping[str, ToolKind] = {
     "write_file": "edit",
 }
 
-
-def launch(request: LaunchRequest) -> Launch:
-    """Prompt mode, every tool allowed."""
-    options = (*option("-m", request.model), "--yolo", "-o", "stream-json")
-    limits = option("--max-session-turns", request.max_turns)
-    command = (request.executable, *options, *limits, *request.args, "--prompt={PROMPT}")
-    return Launch(command=command, prompt="argument", preamble=request.system)
+LAUNCH = LaunchTable(
+    words=(MODEL, ACCESS, "-o", "stream-json", LIMITS, RESUME, ARGS, "--prompt={PROMPT}"),
+    model="-m",
+    limits={"max_turns": "--max-session-turns"},
+    access={
+        "full": ("--yolo",),
+        "workspace": ("--approval-mode", "auto-edit"),
+        "read-only": ("--approval-mode", "default"),
+    },
+    resume=("--resume", SESSION),
+)
+"""Prompt mode. Nobody approves what asks."""
 
 
 QWEN = AgentCli(
     name="qwen",
     aliases=("qwen-code",),
     executable="qwen",
-    launch=launch,
-    limits=frozenset({"max_turns"}),
+    launch=LAUNCH,
+    live=QwenLive,
     output_format="qwen",
     normalizers={"qwen": QwenNormalizer, "qwen-code": QwenNormalizer},
     tool_kinds=TOOL_KINDS,
@@ -59,6 +66,7 @@ QWEN = AgentCli(
         cwd=(RecordField(("cwd",)),),
     ),
     printed_session_id=(RecordField(("session_id",)),),
+    cumulative=frozenset({"input_tokens", "cached_input_tokens", "output_tokens"}),
     keys=("QWEN_[!H]*", "OPENAI_*", "DASHSCOPE_*", "BAILIAN_*"),
     addresses={"OPENAI_BASE_URL": ""},
     login_files=("oauth_creds.json", "settings.json"),
