@@ -30,6 +30,8 @@ from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import AUTHENTICATION, OUTPUT_LIMIT, TARGET_CRASH
 from eval_pipeline.parsing.tables import FieldTable
 
+_MAY_LOG_IN = ("executable", "wrap", "args", "env", "pass_env", "replay", "provider_url", "cwd", "healthcheck")
+"""Settings by which a runner may have a login, or need none, that nobody but the CLI knows of."""
 VERSION = "agent_version"
 """The entry of a payload with the version of the CLI, where its program tells one."""
 
@@ -113,8 +115,8 @@ class Agent:
             problem = f"cannot be started: there is no program '{program}' on PATH; {cure}"
             raise TargetFailure(TARGET_CRASH, problem, closes_runner=True)
         self._version = program_version(found) if not self._runner.settings.get("wrap") else None
-        own_words = any(self._runner.settings.get(name) for name in ("executable", "wrap", "args", "env", "pass_env"))
-        no_login = None if own_words else self._session_environment.login_problem()
+        knows = any(self._runner.settings.get(name) for name in _MAY_LOG_IN)
+        no_login = None if knows else self._session_environment.login_problem()
         if no_login is not None:
             raise TargetFailure(AUTHENTICATION, f"{no_login}; set a key, or log in", closes_runner=True)
 

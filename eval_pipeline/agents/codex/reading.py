@@ -37,7 +37,7 @@ def read_thread(kept: Sequence[Step], printed: Sequence[Step], *, folder: str | 
             _add(step, thread)
     if rich:
         _add_unfinished(printed, thread)
-    reports_ending = printed or any(step.kind == "event/task_started" for step in kept)
+    reports_ending = any(step.kind in _OF_TURNS or step.kind.startswith("item/") for step in (*printed, *kept))
     if thread.ending is None and thread.last_words and not reports_ending:
         thread.ending = "completed"  # older rollouts stop after the last message
     return thread
@@ -101,6 +101,7 @@ _BY_KIND: Mapping[str, Callable[[Step, Thread], None]] = {
     "turn.completed": turn_completed,
     "turn.failed": turn_failed,
 }
+_OF_TURNS = frozenset({"turn.started", "event/task_started"})
 _ONLY_PRINTED = frozenset({"error", "item/error", "turn.completed", "turn.failed"})
 _QUIET_KINDS = frozenset({
     "thread.started", "turn.started", "session.created", "session_meta", "turn_context", "world_state", "compacted",

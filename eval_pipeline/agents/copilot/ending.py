@@ -59,7 +59,7 @@ def ending_of(records: Sequence[Record], printed: Sequence[Record], stderr: str 
     if last is not None and last.type in ("session.error", "abort"):
         return _failed_ending(last)
     result = next((row.value for row in reversed(printed) if row.type == "result"), {})
-    if (printed and not result) or last is None:
+    if (printed and not result and not _is_final(last)) or last is None:
         return Ending(failure=TARGET_CRASH, error=without_result(bool(records), stderr))
     if result.get("exitCode") not in (None, 0):
         return Ending(failure=TARGET_ERROR, error=f"the session ended with exit code {result['exitCode']}")
@@ -69,6 +69,11 @@ def ending_of(records: Sequence[Record], printed: Sequence[Record], stderr: str 
         return Ending(failure=TRUNCATED, error="the answer was cut by the token limit")
     answer = text(data_of(last).get("content"))
     return Ending(final_output=answer if answer and answer.strip() else None, answer_line=last.line)
+
+
+def _is_final(last: Record | None) -> bool:
+    """Return whether a message is marked as the answer, after which older versions print nothing."""
+    return last is not None and last.type == "assistant.message" and data_of(last).get("phase") == "final_answer"
 
 
 def _failed_ending(last: Record) -> Ending:

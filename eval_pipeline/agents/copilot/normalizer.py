@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from eval_pipeline.agents.copilot.ending import ending_of
 from eval_pipeline.agents.copilot.events import events_of, session_context
 from eval_pipeline.agents.copilot.records import TURNING_POINTS, data_of, first_text
-from eval_pipeline.agents.copilot.usage import call_usages, usage_of
+from eval_pipeline.agents.copilot.usage import call_usages, telemetry_usage, usage_of
 from eval_pipeline.agents.session_events import detected_skills
 from eval_pipeline.reports.jsonl_records import Record, Records, amount, mapping, text
-from eval_pipeline.reports.model import SessionReport
+from eval_pipeline.reports.model import SessionReport, Usage
 from eval_pipeline.reports.moments import milliseconds_between, span_of
 from eval_pipeline.reports.normalize import RawSession
 
@@ -35,7 +35,7 @@ class CopilotNormalizer:
         everything = (*log.rows, *stdout.rows)
         end = ending_of(records, stdout.rows, material.ends("stderr"))
         session = session_context(records, everything, end, material)
-        events = tuple(events_of(records, stdout.rows, session))
+        events, usage = tuple(events_of(records, stdout.rows, session)), usage_of(everything)
         # The log of a resumed session spans earlier runs, too.
         started_at, ended_at = span_of(() if stdout.rows else log.rows)
         calls = len(call_usages(everything)) or sum(row.type == "assistant.message" for row in records)
@@ -45,7 +45,7 @@ class CopilotNormalizer:
             session_id=first_text(everything, "sessionId"),
             model=_answering_model(records) or first_text(everything, "selectedModel", "newModel", "model"),
             agent_version=first_text(everything, "copilotVersion"),
-            usage=usage_of(everything),
+            usage=usage if usage != Usage() else telemetry_usage(material.records("telemetry").rows),
             events=events,
             skills=detected_skills(events),
             failure_class=end.failure.id if end.failure is not None else None,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from eval_pipeline.agents.copilot.records import data_of
-from eval_pipeline.reports.jsonl_records import JsonMap, Record, count, mapping
+from eval_pipeline.reports.jsonl_records import JsonMap, Record, count, mapping, text
 from eval_pipeline.reports.model import Usage
+
+_SPAN = "gen_ai.usage."
 
 
 def call_usages(rows: Iterable[Record]) -> list[JsonMap]:
@@ -38,3 +40,17 @@ def _sum(parts: Sequence[JsonMap], name: str) -> int | None:
     """The sum of a count; unknown without parts, or when one part lacks it."""
     values = [count(part.get(name)) for part in parts]
     return sum(value for value in values if value is not None) if values and None not in values else None
+
+
+def telemetry_usage(rows: Sequence[Record]) -> Usage:
+    """Usage by the spans of a telemetry file: of the agent's invocation, else the sum over the calls of its models."""
+    spans = [(text(row.value.get("name")) or "", mapping(row.value.get("attributes"))) for row in rows]
+    known = [(name, values) for name, values in spans if count(values.get(f"{_SPAN}input_tokens")) is not None]
+    whole = [values for name, values in known if name.split(" ")[0] == "invoke_agent"]
+    parts = whole[:1] or [values for name, values in known if name.startswith("chat ")]
+    return Usage(
+        input_tokens=_sum(parts, f"{_SPAN}input_tokens"),
+        cached_input_tokens=_sum(parts, f"{_SPAN}cache_read_input_tokens"),
+        output_tokens=_sum(parts, f"{_SPAN}output_tokens"),
+        reasoning_tokens=_sum(parts, f"{_SPAN}reasoning_output_tokens"),
+    )

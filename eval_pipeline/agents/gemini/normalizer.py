@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 
 from eval_pipeline.agents.session_endings import (
     Ending,
@@ -111,21 +112,17 @@ def _message(rows: Sequence[Record], index: int, at: str | None) -> Iterator[Ent
         if content := text(row.value.get("content")):
             yield MessageEvent(role="user", text=content, at=at, line=row.line)
     elif index == 0 or not _is_piece(rows[index - 1]):
-        yield from spoken(_joined(rows[index:]), at=at, line=row.line)
+        yield from spoken(_joined(rows, index), at=at, line=row.line)
 
 
 def _is_piece(row: Record) -> bool:
     return row.type == "message" and row.value.get("role") == "assistant"
 
 
-def _joined(rows: Sequence[Record]) -> str:
-    """The text of the pieces that the records begin with."""
-    pieces = []
-    for row in rows:
-        if not _is_piece(row):
-            break
-        pieces.append(text(row.value.get("content")) or "")
-    return "".join(pieces)
+def _joined(rows: Sequence[Record], begin: int) -> str:
+    """The text of the pieces from a record on."""
+    pieces = takewhile(_is_piece, islice(rows, begin, None))
+    return "".join(text(row.value.get("content")) or "" for row in pieces)
 
 
 def _outcome(row: Record, at: str | None) -> ToolOutcome:
@@ -133,7 +130,7 @@ def _outcome(row: Record, at: str | None) -> ToolOutcome:
     return ToolOutcome(
         id=text(row.value.get("tool_id")),
         output=shown(row.value.get("output") or error.get("message")),
-        is_error=row.value.get("status") != "success",
+        is_error=None if row.value.get("status") is None else row.value["status"] != "success",
         at=at,
         line=row.line,
     )
@@ -150,7 +147,7 @@ def _ending(rows: Sequence[Record], result: JsonMap, stderr: str | None) -> Endi
     begun = talk[-1] if talk else 0
     while begun > 0 and _is_piece(rows[begun]) and _is_piece(rows[begun - 1]):
         begun -= 1
-    return with_answer(_joined(rows[begun:]))
+    return with_answer(_joined(rows, begun))
 
 
 def _usage(stats: JsonMap) -> Usage:
