@@ -55,6 +55,7 @@ EVALUATOR_ARGUMENTS: dict[str, dict[str, Any]] = {
     "ends-with": {"value": ODD_TEXT},
     "equals": {"value": "yes"},
     "execution-metrics": {"max_tool_calls": 3, "target_exploration_ratio": 0.5},
+    "tool-state": {"expected": {ODD_TEXT: {"n": 1}}, "match": "whole"},
     "expected-calls": {"calls": [{"tool": "read", "arguments": {"path": ODD_TEXT}}], "forbidden": ["delete"]},
     "field-accuracy": {"fields": [{"path": "a[0].b", "match": "numeric_tolerance", "tolerance": 0.1}]},
     "file-changes": {"must_change": ["src/**/*.py"], "must_not_change": [ODD_TEXT], "max_lines": 20},

@@ -91,10 +91,8 @@ def project(folder: Path, count: int, port: int, **user: Any) -> Path:
     """A project with one suite of conversations, and an agent and a simulator on the stub."""
     (folder / "suites").mkdir(parents=True)
     says_it = {"type": "contains", "value": "It is"}
-    with (folder / "suites/talks.jsonl").open("w") as file:
-        for number in range(count):
-            case = {"id": f"c{number:06d}", "user": user, "assertions": [says_it]}
-            file.write(json.dumps(case) + "\n")
+    tests = [{"id": f"c{number:06d}", "user": user, "assertions": [says_it]} for number in range(count)]
+    (folder / "suites/talks.yaml").write_text(json.dumps({"name": "talks", "tests": tests}))
     chat = {"adapter": "chat", "base_url": f"http://127.0.0.1:{port}/v1", "model": "stub"}
     runners = [{"name": name, **chat} for name in ("agent", "user")]
     (folder / "runners.yaml").write_text(json.dumps({"runners": runners}))
