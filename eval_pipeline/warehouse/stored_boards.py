@@ -15,7 +15,6 @@ import polars as pl
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.leaderboards.standings import DIFFERENCE_COLUMNS, STANDING_COLUMNS, SuiteBoards
 from eval_pipeline.warehouse.store import Warehouse
-from eval_pipeline.warehouse.tables import BY_NAME
 
 _CHOSEN = """
     WITH stored AS (
@@ -120,8 +119,5 @@ def store_differences(warehouse: Warehouse, fresh: pl.DataFrame, keys: Mapping[s
             f"DELETE FROM runner_differences WHERE (suite, board_key) NOT IN {_KEYS}",
             [list(keys), list(keys.values())],
         )
-        columns = BY_NAME["runner_differences"].column_names
         rows = fresh.with_columns(board_key=pl.col("suite").replace_strict(keys, return_dtype=pl.String))
-        for suite in rows["suite"].unique(maintain_order=True):
-            of_suite = rows.filter(pl.col("suite") == suite).select(columns)
-            warehouse.replace("runner_differences", of_suite, {"suite": suite})
+        warehouse.write("runner_differences", rows.iter_rows(named=True))
