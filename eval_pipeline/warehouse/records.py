@@ -118,6 +118,7 @@ def _chosen(table: str, name: str, type_: str) -> str:
 
 def _records(connection: Connection, selection: Selection, layout: Layout, verdicts: list[Row]) -> Iterator[ResultRow]:
     ids = [row["execution_id"] for row in verdicts]
+    selection = replace(selection, runners=tuple(sorted({row["runner"] for row in verdicts})))  # fewer than the group's
     tables = {name: _of_table(connection, selection, name, layout[name], ids) for name in _OF_EXECUTIONS}
     executions = {row["execution_id"]: row for row in tables["target_executions"]}
     reports = {row["execution_id"]: row for row in tables["session_reports"]}
