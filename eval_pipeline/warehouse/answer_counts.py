@@ -98,7 +98,7 @@ REFUSED = (BUDGET_EXCEEDED.id, STOPPED.id)
 _TEXTS = ("cases", "clusters", "decision_keys")
 _DERIVED = ("plans", "case_count", "texts_id", "counts_id")
 _COUNTED = [name for name in BY_NAME["pair_statistics"].column_names if name not in ("statistics_id", *_DERIVED)]
-DERIVED = {
+_SOURCES = {
     "plans": "(list_sum(planned) + broken)::BIGINT",
     "case_count": "len(cases)::BIGINT",
     "texts_id": f"md5(row({', '.join(_TEXTS)})::VARCHAR)",
@@ -111,6 +111,6 @@ def insert_statement() -> str:
     """Return the statement that counts and stores what `planned_pairs` and `planned_cases` list."""
     names = BY_NAME["pair_statistics"].column_names
     columns = ", ".join(f'"{name}"' for name in names)
-    chosen = ", ".join(f"{DERIVED[name]} AS {name}" if name in DERIVED else f'"{name}"' for name in names)
+    chosen = ", ".join(f"{_SOURCES[name]} AS {name}" if name in _SOURCES else f'"{name}"' for name in names)
     query = STATISTICS.format(refused=f"{REFUSED}")
     return f"INSERT INTO pair_statistics ({columns}) SELECT {chosen} FROM ({query})"

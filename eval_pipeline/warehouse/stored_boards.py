@@ -37,8 +37,8 @@ _TEXTS = ("cases", "clusters", "decision_keys")
 _UNREAD = ("score_squares", "plans", "case_count", "counts_id")
 _OF_IDS = "WHERE statistics_id IN (SELECT unnest($1::VARCHAR[]))"
 _COUNTS = f"SELECT * EXCLUDE ({', '.join((*_UNREAD, *_TEXTS))}) FROM pair_statistics {_OF_IDS}"
-_LISTS = f"SELECT statistics_id, {', '.join(_TEXTS)} FROM pair_statistics {_OF_IDS}"
-_CASES_AT_ONCE = 100_000
+_LIST = f"SELECT statistics_id, {{}} FROM pair_statistics {_OF_IDS}"
+_CASES_AT_ONCE = 400_000
 _KEYS = "(SELECT unnest($1::VARCHAR[]) AS suite, unnest($2::VARCHAR[]) AS board_key)"
 _STANDINGS = f"""
     SELECT * FROM leaderboards SEMI JOIN {_KEYS} USING (suite, board_key)
@@ -79,9 +79,12 @@ def counted_pairs(warehouse: Warehouse, chosen: pl.DataFrame) -> Iterator[pl.Dat
     for part in _some_suites(chosen):
         counts = warehouse.frame(_COUNTS, [part["statistics_id"].to_list()])
         first = pl.struct("suite", "texts_id").is_first_distinct()
-        texts = warehouse.frame(_LISTS, [counts.filter(first)["statistics_id"].to_list()])
+        ids = counts.filter(first)["statistics_id"].to_list()
         known = part.drop("case_count", "counts_id", *(set(part.columns) & set(counts.columns) - {"statistics_id"}))
-        yield known.join(counts, on="statistics_id").join(texts, on="statistics_id", how="left")
+        rows = known.join(counts, on="statistics_id")
+        for name in _TEXTS:  # one at a time: DuckDB reads a list of some thousand rows at once
+            rows = rows.join(warehouse.frame(_LIST.format(name), [ids]), on="statistics_id", how="left")
+        yield rows
 
 
 def _some_suites(chosen: pl.DataFrame) -> Iterator[pl.DataFrame]:
