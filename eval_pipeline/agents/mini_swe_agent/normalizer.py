@@ -1,7 +1,8 @@
 """`mini-swe-agent`: the trajectory that mini-swe-agent keeps (`session`, a file `*.traj.json`).
 
 The run ends by a command that submits the answer; it is recorded as not carried out and is no command here. A session
-that was killed has no trajectory. Unverified: written from the description of format 1.1, not from recordings.
+that was killed has no trajectory; then what it printed is read. The trajectory is unverified: written from the
+description of format 1.1, not from recordings.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from eval_pipeline.agents.mini_swe_agent.printed import SUBMISSION, read_printed
 from eval_pipeline.agents.session_endings import (
     Ending,
     ReadSession,
@@ -28,16 +30,17 @@ from eval_pipeline.reports.tool_kinds import ToolKind
 
 TOOL_KINDS: Mapping[str, ToolKind] = {"bash": "command"}
 READERS: Mapping[str, CallReader] = {"bash": command_call}
-_SUBMISSION = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 _STATUSES: Mapping[str, FailureClass] = {"LimitsExceeded": MAX_STEPS}
 
 
 class MiniSweAgentNormalizer:
-    """One run of mini-swe-agent by its trajectory (`session`)."""
+    """One run of mini-swe-agent by its trajectory (`session`), else by what it printed."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
+        if material.document("session") is None and (printed := material.ends("stdout")):
+            return session_report(material, read_printed(printed, material.ends("stderr")), READERS)
         trajectory, unknown = mapping(_json(material.document("session"))), Counter[str]()
         info = mapping(trajectory.get("info"))
         messages = [mapping(message) for message in listing(trajectory.get("messages"))]
@@ -75,7 +78,7 @@ def _entries(message: JsonMap, number: int, unknown: Counter[str]) -> Iterator[E
             function = mapping(call.get("function"))
             raw = function.get("arguments")
             arguments = _json(raw) if isinstance(raw, str) else raw
-            if _SUBMISSION not in str(mapping(arguments).get("command")):
+            if SUBMISSION not in str(mapping(arguments).get("command")):
                 name = text(function.get("name")) or ""
                 yield ToolCall(id=text(call.get("id")), tool=name, raw_arguments=arguments, line=number)
     elif role == "tool":
