@@ -34,6 +34,7 @@ TOGETHER = {
     "conformance/test_differences.py": _ROWS,
     "conformance/test_peers.py": _ROWS,
     "docs/test_tutorial.py": _EXAMPLES,
+    "orchestration/test_request_guard.py": "orchestration/test_ui.py",
 }
 """Files that one worker takes with another file: both look at what was carried out once for a process."""
 SLOW_FILES = (

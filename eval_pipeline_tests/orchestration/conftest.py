@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from eval_pipeline_tests.new_data import make_data
+from eval_pipeline_tests.orchestration.dev_servers import Ui, served_ui
 from eval_pipeline_tests.sweeps.conftest import no_project_in_the_environment
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, make_project
 
@@ -18,3 +20,10 @@ def folder(tmp_path: Path) -> ProjectFolder:
     made = make_project(tmp_path / "project")
     make_data(made.data)
     return made
+
+
+@pytest.fixture(scope="session")
+def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
+    """The UI of a project; a process starts one for all its tests."""
+    with served_ui(tmp_path_factory.mktemp("ui") / "project") as served:
+        yield served

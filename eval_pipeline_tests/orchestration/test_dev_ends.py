@@ -15,7 +15,7 @@ import pytest
 from eval_pipeline.executions.program_watcher import all_processes, environment_of
 from eval_pipeline_tests.cli.sample_project import make_cli_project
 from eval_pipeline_tests.cli.test_interrupted_run import wait_until
-from eval_pipeline_tests.orchestration.test_ui import LAUNCH, LOCATION, free_port, wait_until_served
+from eval_pipeline_tests.orchestration.dev_servers import LAUNCH, LOCATION, free_port, wait_until_served
 
 CASES = 200
 SLOW = 'read -r who; echo "$who" >> calls.log; sleep 0.3; echo "hello $who"\n'

@@ -35,7 +35,7 @@ from eval_pipeline.sweeps.dagster_files import (
     workspace_file,
 )
 from eval_pipeline.sweeps.new_projects import template_files
-from eval_pipeline_tests.orchestration.test_ui import free_port, wait_until_served
+from eval_pipeline_tests.orchestration.dev_servers import free_port, wait_until_served
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, every_cell
 
 PATIENCE_S = 120.0

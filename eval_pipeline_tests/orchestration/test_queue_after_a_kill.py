@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from eval_pipeline.sweeps.dagster_files import CONFIG, runs_folder
-from eval_pipeline_tests.orchestration.test_dagster_runs import hanging_sweep
-from eval_pipeline_tests.orchestration.test_ui import (
+from eval_pipeline_tests.orchestration.dev_servers import (
     LAUNCH,
     LOCATION,
     Ui,
@@ -18,6 +17,7 @@ from eval_pipeline_tests.orchestration.test_ui import (
     free_port,
     wait_until_served,
 )
+from eval_pipeline_tests.orchestration.test_dagster_runs import hanging_sweep
 from eval_pipeline_tests.sweeps.sample_project import make_project
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,11 @@ import pytest
 from eval_pipeline.cli.main import main
 from eval_pipeline_tests.local_server import Reply, serve
 from eval_pipeline_tests.orchestration.browser import find_chromium, open_browser
-from eval_pipeline_tests.orchestration.test_ui import dev_server, free_port, wait_until_served
-from eval_pipeline_tests.sweeps.sample_project import a_runner_entry, a_test, make_project
+from eval_pipeline_tests.orchestration.dev_servers import PROXY, Ui
 
 LAUNCH = """mutation { launchRun(executionParams: {selector: {repositoryLocationName: "eval_pipeline",
 repositoryName: "__repository__", jobName: "sweep"}, runConfigData: {}}) { __typename } }"""
-RUNS = "{ runsOrError { ... on Runs { results { runId } } } }"
-PROXY = "evals.example.com"
+RUNS = '{ runsOrError(filter: {pipelineName: "sweep"}) { ... on Runs { results { runId } } } }'
 
 PAGE = """<!doctype html><body>attacking<script>
 const url = "URL", launch = LAUNCH;
@@ -77,15 +75,9 @@ def named(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = make_project(tmp_path_factory.mktemp("guard") / "project")
-    folder.write_runners(a_runner_entry("echo"))
-    folder.write_suite(a_test("a"))
-    port = free_port()
-    with dev_server(folder, port, "--allowed-host", PROXY) as (process, log):
-        wait_until_served(f"http://127.0.0.1:{port}/server_info", process, log)
-        yield Served(f"http://127.0.0.1:{port}", port)
+@pytest.fixture(scope="session")
+def served(ui: Ui) -> Served:
+    return Served(ui.url, int(ui.url.rpartition(":")[2]))
 
 
 @pytest.mark.slow

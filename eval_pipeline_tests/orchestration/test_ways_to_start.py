@@ -18,7 +18,8 @@ from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run import run_sweep
 from eval_pipeline.warehouse.published import open_results
 from eval_pipeline_tests.orchestration.browser import Browser, Click, See, Sent
-from eval_pipeline_tests.orchestration.test_ui import Ui, browser, dev_server, free_port, wait_until_served
+from eval_pipeline_tests.orchestration.dev_servers import Ui, dev_server, free_port, wait_until_served
+from eval_pipeline_tests.orchestration.test_ui import browser
 from eval_pipeline_tests.sweeps.sample_project import (
     COMPARED,
     ProjectFolder,
