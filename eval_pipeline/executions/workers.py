@@ -241,8 +241,9 @@ class WorkerPool:
             if worker in self._workers:
                 self._workers.remove(worker)
             lost = [request for request in worker.calls.values() if not request.given_up]
+            was_by_itself = len(worker.calls) == 1  # one that was given up may still have run, and ended it
             worker.calls.clear()
-            if len(lost) == 1:
+            if lost and was_by_itself:
                 lost[0].future.set_exception(WorkerDied(f"the process of the function {how}"))
                 lost = []
             if lost:

@@ -26,7 +26,7 @@ from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner
 from eval_pipeline_tests.forks import run_python
 
 MODULE = """
-    import asyncio, ctypes, os, signal, sys, time
+    import asyncio, ctypes, os, signal, sys, threading, time
     STATE = []
 
     def target(prompt):
@@ -37,6 +37,13 @@ MODULE = """
         if prompt == "stop": os.kill(os.getpid(), signal.SIGSTOP); time.sleep(60)
         if prompt == "hang": time.sleep(60)
         return f"{os.getpid()} {prompt}"
+
+    def late(prompt):
+        if prompt == "exit":
+            threading.Timer(1, os._exit, [3]).start()
+            time.sleep(60)
+        time.sleep(1.5 if prompt == "long" else 0)
+        return prompt
 
     async def coroutine(prompt):
         if prompt == "exit": os._exit(3)
@@ -90,12 +97,12 @@ def adapter_of(folder: Path, function: str, **fields: Any) -> Python:
     return Python(a_runner(adapter="python", settings={"function": f"users:{function}"}, folder=folder, **given))
 
 
-def outcomes(adapter: Python, folder: Path, prompts: list[str], limit_s: float = 30) -> list[object]:
-    """What calls at the same time return, or the failures that they raise."""
+def outcomes(adapter: Python, folder: Path, prompts: list[str], limit_s: float = 30, **limits_s: float) -> list[object]:
+    """What calls at the same time return, or the failures that they raise. A prompt may have a limit of its own."""
 
     async def one(prompt: str) -> object:
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(limits_s.get(prompt, limit_s)):
                 return (await adapter.execute(a_call(folder, a_plan(a_case(text=prompt))))).payload["output"]
         except TargetFailure as failure:
             return f"{failure.failure.id}: {failure}"
@@ -162,6 +169,16 @@ def test_a_call_that_hangs_costs_itself_and_the_next_has_a_fresh_process(tmp_pat
     assert gone(hung)
     (after,) = outcomes(adapter, tmp_path, ["b"])
     assert int(str(after).split()[0]) != hung
+
+
+@pytest.mark.slow
+def test_a_call_is_made_again_when_one_that_was_given_up_ends_their_process(tmp_path: Path) -> None:
+    adapter = adapter_of(tmp_path, "late")
+    outcomes(adapter, tmp_path, ["first"])
+
+    answers = outcomes(adapter, tmp_path, ["exit", "long"], exit=0.5)
+
+    assert answers == ["timeout", "long"]
 
 
 def test_after_a_crash_calls_wait_for_a_few_workers_and_each_has_its_whole_time(
