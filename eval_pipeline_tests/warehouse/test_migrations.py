@@ -43,9 +43,17 @@ NEW_IN_13 = {
 NEW_IN_14 = {"session_reports": ("ended_by",)}
 NEW_TABLES_IN_13 = ("evaluator_specs", "verdict_changes")
 NEW_TABLES_IN_10 = ("retired_pairs",)
+NEW_IN_16 = {
+    "evaluator_scores": ("failure_label",),
+    "verdicts": ("failure_label", "failure_origin"),
+    "cases": ("should_trigger",),
+    "token_snapshots": (
+        "model", "measured", "allowed", "answers", "passed", "reason", "checked_at", "sweep_id",
+    ),
+}  # fmt: skip
 NEW_IN_15 = {"leaderboards": ("board_key",)}
 NEW_TABLES = (
-    *NEW_TABLES_IN_7, *NEW_TABLES_IN_8, *NEW_TABLES_IN_10, *NEW_TABLES_IN_13, "runner_differences",
+    *NEW_TABLES_IN_7, *NEW_TABLES_IN_8, *NEW_TABLES_IN_10, *NEW_TABLES_IN_13, "runner_differences", "explanations",
 )  # fmt: skip
 ADDED = (NEW_IN_4, NEW_IN_5, NEW_IN_6)
 NEW_IN_8 = {
@@ -114,7 +122,7 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
             name = RENAMED.get(table, table)
             later = [
                 added
-                for new in (*ADDED, NEW_IN_8, NEW_IN_9, NEW_IN_13, NEW_IN_14, NEW_IN_15, TEXTS_BEFORE_9)
+                for new in (*ADDED, NEW_IN_8, NEW_IN_9, NEW_IN_13, NEW_IN_14, NEW_IN_15, NEW_IN_16, TEXTS_BEFORE_9)
                 for added in new.get(name, ())
             ]
             frame = connection.execute(f'SELECT * FROM "{table}" ORDER BY ALL')
@@ -150,7 +158,7 @@ def test_a_warehouse_of_version_2_keeps_every_row_under_the_new_names(version_2:
 
 
 def test_a_warehouse_of_version_1_gets_what_is_new_and_keeps_its_rows(version_1: duckdb.DuckDBPyConnection) -> None:
-    assert migrate(version_1) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
+    assert migrate(version_1) == list(range(2, SCHEMA_VERSION + 1))
 
     assert version_1.execute("SELECT execution_id, value, passes FROM evaluator_scores").fetchall() == [
         ("x", 0.5, None)
