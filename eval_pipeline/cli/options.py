@@ -211,7 +211,7 @@ def select_in(
         ready = _without_unknown_runners(ready, session)
     if not chosen:
         raise InputError("no runner has any of these tags: " + ", ".join(runner_tags))
-    case_filter = _case_filter(cases, tags, options)
+    case_filter = _case_filter(cases, tags := tags or _default_tags(session, cases), options)
     used = _pairs_of(session, ready, chosen, case_filter, any_runner=bool(runners))
     if not used:
         _check_why_none(ready, chosen, case_filter)
@@ -301,6 +301,11 @@ def _ungraded(checked: Preflight) -> Iterator[InputError]:
 
 
 NARROWING = ("difficulties", "statuses", "all_tags", "names", "sample", "mix", "seed")
+
+
+def _default_tags(session: ProjectSession, cases: Sequence[str]) -> Sequence[str]:
+    """Return the tags that the project file selects by, unless cases are named."""
+    return () if cases else session.project.defaults.tags
 
 
 def _case_filter(cases: Sequence[str], tags: Sequence[str], options: Mapping[str, Any]) -> CaseFilter:

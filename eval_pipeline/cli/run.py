@@ -12,6 +12,7 @@ import click
 import polars as pl
 from rich.console import Console
 
+from eval_pipeline.cli import github_report
 from eval_pipeline.cli.ending import (
     Ending,
     PassRateLimit,
@@ -26,6 +27,7 @@ from eval_pipeline.cli.missing_warehouse import NEW, RESTORE, settle_missing_war
 from eval_pipeline.cli.options import Selection, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import Progress, choose_progress
 from eval_pipeline.cli.signals import Signals
+from eval_pipeline.cli.snapshots import show_snapshots, snapshot_settings, take_snapshots, with_snapshots
 from eval_pipeline.cli.tables import message_console, print_boards, print_line, print_warnings, table_console
 from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.errors import InputError
@@ -35,6 +37,7 @@ from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
 from eval_pipeline.sweeps.pass_rates import pass_rate
 from eval_pipeline.sweeps.retirement import retire_vanished
+from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.sweeps.summaries import FailedCases, failed_cases
 from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
 from eval_pipeline.warehouse.stored_pairs import case_results
@@ -57,6 +60,8 @@ WHY = f'eval-pipeline sql "{WHY_FAILED}"'
     type=click.Choice([RESTORE, NEW]),
     help="When the warehouse is gone and its results are there: go on from them, or execute everything again.",
 )
+@click.option("--report", type=click.Choice(["github"]), help="Annotations and a step summary for GitHub Actions.")
+@click.option("--update-snapshots", is_flag=True, help="Take the tokens of passing answers as new baselines.")
 def run_command(
     *,
     min_pass_rate: float | None,
@@ -64,6 +69,8 @@ def run_command(
     as_json: bool,
     quiet: bool,
     missing_warehouse: str | None,
+    report: str | None,
+    update_snapshots: bool,
     **selected: Any,
 ) -> None:
     """Carry out SUITES (files, folders or globs; default: the project's) with every runner, and rank them.
@@ -83,6 +90,8 @@ def run_command(
         min_pass_rate=min_pass_rate,
         require_go=require_go,
         missing_warehouse=missing_warehouse,
+        report=report,
+        update_snapshots=update_snapshots,
         is_whole=not (selected["suites"] or selected["runners_file"] or selection.session.broken),
     )
 
@@ -96,6 +105,8 @@ def carry_out(
     min_pass_rate: float | None = None,
     require_go: bool = False,
     missing_warehouse: str | None = None,
+    report: str | None = None,
+    update_snapshots: bool = False,
     is_whole: bool = False,
 ) -> NoReturn:
     """Carry out a selection, show its boards and outcome, and end the process.
@@ -103,9 +114,8 @@ def carry_out(
     `given` are the command's options; the selection of a whole project retires what the project has no more.
     """
     console = message_console()
-    _show_problems(console, selection.problems)
-    print_warnings(console, selection.warnings)
-    selection.require_cases()
+    _check_selection(selection, console)
+    snapshots = snapshot_settings(selection)
     settle_missing_warehouse(selection.session.warehouse, missing_warehouse)
     if is_whole:
         retire_vanished(selection.session)
@@ -117,20 +127,48 @@ def carry_out(
         result = run_sweep(selection.session, selection.suites, selection.pairs, selection.launch.as_config())
     outcomes = [_by_case(selection, outcome) for outcome in result.outcomes]
     limit = _limit(selection, min_pass_rate, outcomes, require_go)
-    end = ending(outcomes, selection.problems, limit, result.problem)
+    taken = take_snapshots(selection, result.outcomes, snapshots, update=update_snapshots)
+    end = with_snapshots(ending(outcomes, selection.problems, limit, result.problem), taken)
     if result.problem == INTERRUPTED or (signals is not None and signals.exit_code is not None):
         end = interrupted_ending(_kept(selection, progress), signals)
     failed = failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
     standings = _standings(selection)
+    if report is not None:
+        _report_to_github(selection, outcomes, result.outcomes, taken, to_stderr=as_json)
     if as_json:
         _print_json(result, standings, selection, end, failed)
     else:
         if result.problem != INTERRUPTED:  # else the newest board is of an earlier sweep
             print_boards(table_console(), standings)
         show_failed_cases(console, failed, given_options(given))
+        show_snapshots(console, taken, snapshots)
         _show_outcome(console, selection, result.outcomes, result.problem)
         show_ending(console, end)
     sys.exit(end.code)
+
+
+def _check_selection(selection: Selection, console: Console) -> None:
+    """Show what is wrong with a selection. Raises InputError where nothing can be carried out."""
+    _show_problems(console, selection.problems)
+    print_warnings(console, selection.warnings)
+    selection.require_cases()
+
+
+def _report_to_github(
+    selection: Selection,
+    outcomes: Sequence[PairOutcome],
+    by_plan: Sequence[PairOutcome],
+    taken: Sequence[Snapshot],
+    *,
+    to_stderr: bool,
+) -> None:
+    """Print annotations, and write the summary of the step."""
+    warehouse, cases = selection.session.warehouse, selection.options.cases
+    failed = failed_cases(warehouse, by_plan, cases, most=github_report.MOST_ANNOTATIONS)
+    root = github_report.repository_root(selection.session.project.root)
+    for line in github_report.annotation_lines(failed, taken, github_report.places_of(outcomes, root)):
+        click.echo(line, err=to_stderr)
+    github_report.write_summary(github_report.summary(outcomes, failed, taken))
 
 
 def _end_in_order(selection: Selection, progress: Progress) -> Signals | None:

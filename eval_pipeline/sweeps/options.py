@@ -106,6 +106,9 @@ class Defaults(SharedOptions):
         le=1,
         description="A run fails only where a runner's pass rate on a suite is shown to be below this one (95 %)",
     )
+    tags: list[str] = Field(
+        default=[], description="Only cases with any of these tags, where the command line names none"
+    )
     ranked_coverage: float = Field(
         default=COVERAGE_FLOOR, ge=0, le=1, description="Runners with a smaller share of graded plans are not ranked"
     )

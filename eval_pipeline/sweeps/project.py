@@ -85,6 +85,11 @@ class ProjectFile(BaseModel):
         description="Versions of other systems that the project's programs are written for, by the system's name; the"
         " nearest `package.json` of a program goes before it",
     )
+    snapshots: dict[str, Any] | None = Field(
+        default=None,
+        description="Token baselines of every suite: `metric`, `tolerance` (`absolute`, `percent`), and `path` from the"
+        " suite's folder",
+    )
     owners: list[str] = Field(
         default=list(DEFAULT_OWNERS), description="Who owns the assets in Dagster: e-mail addresses, or team:NAME"
     )
@@ -142,6 +147,7 @@ class Project:
     configurations: frozenset[Path] = frozenset()
     searches_runners: bool = True
     versions: Mapping[str, str] = field(default_factory=dict)
+    snapshots: Mapping[str, Any] | None = None
     file: Path | None = None
 
     def open_warehouse(self) -> Warehouse:
@@ -268,6 +274,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         secret_rules=SecretRules(tuple(content.secrets), tuple(content.not_secrets)),
         environment=environment,
         versions=content.versions,
+        snapshots=content.snapshots,
         file=file,
     )
     return _configured(project, names_suites="suites" in content.model_fields_set)

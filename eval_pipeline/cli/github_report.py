@@ -1,0 +1,130 @@
+"""`run --report github`: an annotation for each failed case, and a summary of the step in Markdown.
+
+Paths are those of the repository, so that GitHub shows annotations beside the lines of a change. Whatever a target or a
+suite wrote is escaped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval_pipeline.leaderboards.show import percent
+from eval_pipeline.sweeps.outcomes import PairOutcome
+from eval_pipeline.sweeps.snapshots import Snapshot
+from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
+
+MOST_ANNOTATIONS = 50
+_MOST_LISTED = 10
+_LONGEST = 2_000
+_SUMMARY = "GITHUB_STEP_SUMMARY"
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
+
+
+@dataclass(frozen=True, slots=True)
+class CasePosition:
+    """File, relative to the repository, and line of a case."""
+
+    file: str
+    line: int | None
+
+
+def places_of(outcomes: Sequence[PairOutcome], root: Path) -> dict[tuple[str, str], CasePosition]:
+    """Return where the cases of suites are, by suite and case."""
+    places: dict[tuple[str, str], CasePosition] = {}
+    for outcome in outcomes:
+        suite = outcome.pair.ready.suite
+        for case in suite.cases:
+            path = (case.origin or suite.path).absolute()
+            places[suite.name, case.id] = CasePosition(os.path.relpath(path, root), case.line)
+    return places
+
+
+def repository_root(folder: Path) -> Path:
+    """Return the top of the repository that a folder is in: that of the workflow, else the nearest with `.git`."""
+    workspace = os.environ.get("GITHUB_WORKSPACE")
+    if workspace and folder.absolute().is_relative_to(Path(workspace).absolute()):
+        return Path(workspace).absolute()
+    return next((each for each in (folder.absolute(), *folder.absolute().parents) if (each / ".git").exists()), folder)
+
+
+def annotation_lines(
+    failed: FailedCases, snapshots: Sequence[Snapshot], places: Mapping[tuple[str, str], CasePosition]
+) -> Iterator[str]:
+    """Yield the workflow commands of failed cases and snapshots, in one line each."""
+    for case in failed.cases[:MOST_ANNOTATIONS]:
+        yield _annotation(f"{case.case_id} > {case.runner}", _text_of(case), places.get((case.suite, case.case_id)))
+    for each in [each for each in snapshots if each.passed is False][:MOST_ANNOTATIONS]:
+        text = f"Snapshot verification [snapshot]\n{each.reason}"
+        yield _annotation(f"{each.case_id} > {each.runner}", text, places.get((each.suite, each.case_id)))
+
+
+def _text_of(case: FailedCase) -> str:
+    lines = [f"{case.label} [{case.failure_class or case.status}]"]
+    if case.repetitions > 1:
+        lines.append(f"{case.failed} of {case.repetitions} repetitions")
+    return "\n".join([*lines, (case.reason or "no reason is stored")[:_LONGEST]])
+
+
+def _annotation(title: str, text: str, place: CasePosition | None) -> str:
+    fields = {"title": title}
+    if place is not None:
+        fields["file"] = place.file
+        if place.line is not None:
+            fields["line"] = str(place.line)
+    properties = ",".join(f"{name}={_property(value)}" for name, value in fields.items())
+    return f"::error {properties}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def summary(outcomes: Sequence[PairOutcome], failed: FailedCases, snapshots: Sequence[Snapshot]) -> str:
+    """Return the summary of a step: a table of suites and runners, and the first failed cases."""
+    lines = ["## Evaluation", "", "| Suite | Runner | Passed | Failed | Not graded | Pass rate |", "|" + " --- |" * 6]
+    for outcome in outcomes:
+        counts, name = outcome.counts, outcome.pair.name
+        rate = percent(counts.pass_rate) if counts.pass_rate is not None else "-"
+        cells = (name.suite, name.runner, counts.passed, counts.failed, counts.errored, rate)
+        lines.append(f"| {' | '.join(markdown(str(cell)) for cell in cells)} |")
+    above = [each for each in snapshots if each.passed is False]
+    total = failed.total + len(above)
+    if total:
+        lines += ["", f"### Failures ({total})", ""]
+        listed = [*map(_listed, failed.cases), *(_listed_snapshot(each) for each in above)][:_MOST_LISTED]
+        lines += listed
+        lines += [f"- …and {total - len(listed)} more"] if total > len(listed) else []
+    return "\n".join(lines) + "\n"
+
+
+def _listed(case: FailedCase) -> str:
+    reason = " ".join((case.reason or "").split())[:300]
+    where = markdown(f"{case.suite}/{case.case_id}")
+    return f"- **{where}** with {markdown(case.runner)}: {markdown(case.label)}. {markdown(reason)}"
+
+
+def _listed_snapshot(each: Snapshot) -> str:
+    return f"- **{markdown(f'{each.suite}/{each.case_id}')}** with {markdown(each.runner)}: {markdown(each.reason)}"
+
+
+def markdown(text: str) -> str:
+    """Return a text as it is read: no character of it is Markdown or HTML."""
+    return _MARKDOWN.sub(r"\\\1", text.replace("\n", " ").replace("\r", " "))
+
+
+def write_summary(text: str) -> bool:
+    """Append a summary to the file that GitHub names; return whether it names one."""
+    file = os.environ.get(_SUMMARY)
+    if not file:
+        return False
+    with Path(file).open("a", encoding="utf-8") as out:
+        out.write(text)
+    return True

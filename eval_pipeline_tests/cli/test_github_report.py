@@ -1,0 +1,44 @@
+"""`run --report github`: what GitHub reads is escaped, and its paths are those of the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eval_pipeline.cli.github_report import CasePosition, annotation_lines, markdown, repository_root, summary
+from eval_pipeline.sweeps.summaries import FailedCase, FailedCases
+
+
+def failed_case(**fields: str) -> FailedCase:
+    values = {"suite": "s", "case_id": "a,b", "runner": "r:1", "status": "failed", "failure_class": "wrong-alias"}
+    return FailedCase(**{**values, "reason": "50 %\n::error::x", "failed": 1, "repetitions": 3, **fields})  # type: ignore[arg-type]
+
+
+def test_an_annotation_is_one_line_with_file_line_class_and_repetitions() -> None:
+    failed = FailedCases(cases=(failed_case(failure_label="Wrong alias"),), total=1)
+
+    (line,) = annotation_lines(failed, [], {("s", "a,b"): CasePosition("suites/cases.py", 7)})
+
+    assert line == (
+        "::error title=a%2Cb > r%3A1,file=suites/cases.py,line=7::"
+        "Wrong alias [wrong-alias]%0A1 of 3 repetitions%0A50 %25%0A::error::x"
+    )
+
+
+def test_nothing_that_a_target_writes_is_markdown_in_the_summary() -> None:
+    failed = FailedCases(cases=(failed_case(reason="<b>*x*</b> | [a](http://x)\n# y"),), total=14)
+
+    text = summary([], failed, [])
+
+    assert "\\<b\\>\\*x\\*\\</b\\> \\| \\[a\\]\\(http://x\\) \\# y" in text
+    assert text.endswith("- …and 13 more\n")
+    assert markdown("a\nb") == "a b"
+
+
+def test_paths_begin_at_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "evals").mkdir()
+
+    assert repository_root(tmp_path / "evals") == tmp_path
