@@ -17,7 +17,15 @@ from eval_pipeline.cli.tables import message_console, print_line
 from eval_pipeline.cli.terminal import echo_file
 from eval_pipeline.errors import EvalPipelineError, InputError
 from eval_pipeline.parsing.source import show_path
-from eval_pipeline.suites.conversion import SUITE_WRITERS, NewFile, RawSuite, in_line, read_raw
+from eval_pipeline.suites.conversion import (
+    PROJECT_CONVERTERS,
+    SUITE_WRITERS,
+    NewFile,
+    ProjectConverter,
+    RawSuite,
+    in_line,
+    read_raw,
+)
 from eval_pipeline.suites.load import find_suite_files, load_suite
 from eval_pipeline.suites.model import Case, Suite
 from eval_pipeline.sweeps.project import load_project
@@ -40,12 +48,17 @@ def convert_command(source: Path, to: str | None, output: str | None, force: boo
     """Convert the suite IN between YAML, JSONL, JSON and Agent-Skills' evals.json.
 
     Placeholders and paths stay as they are written. What holds for a whole suite goes into a YAML file beside a JSONL
-    file. What cannot be carried over is reported. Where the project would load both IN and OUT, as two suites of one
+    file. IN may be the configuration of another system: it becomes a project file and a runners file beside it. What
+    cannot be carried over is reported. Where the project would load both IN and OUT, as two suites of one
     name, nothing is written without --replace. Exit codes: 0 done; 1 done, but the suite reads differently now (a
     file that it names is not found from there); 2 invalid input.
     """
     path = source.absolute()
     console = message_console()
+    converter = next((each for _, each in PROJECT_CONVERTERS if each.recognizes(path)), None)
+    if converter is not None:
+        _convert_project(converter, path, console, force)
+        return
     format_ = to or _format(path, output)
     writer = SUITE_WRITERS.get(format_)
     suite = in_line(read_raw(path)) if writer.in_line else read_raw(path)
@@ -63,6 +76,15 @@ def convert_command(source: Path, to: str | None, output: str | None, force: boo
     if replace:
         _replace(console, suite, files, different)
     sys.exit(1 if different else 0)
+
+
+def _convert_project(converter: ProjectConverter, path: Path, console: Console, force: bool) -> None:
+    """Write a project file and a runners file beside the configuration of another system."""
+    files, lost = converter.convert(path)
+    _check_free(files, path, force)
+    write_files(FileText(file.path, file.text) for file in files)
+    _report(console, lost=lost, other=())
+    _report_files(console, files, path, alone=True)
 
 
 def _format(path: Path, output: str | None) -> str:

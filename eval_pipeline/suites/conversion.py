@@ -64,6 +64,20 @@ class NewFile:
     text: Sequence[str] | Iterator[str]
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectConverter:
+    """Converts the configuration of another system into files of ours. `convert` returns the files beside it, and what
+    could not be carried over; it raises InputError."""
+
+    recognizes: Callable[[Path], bool]
+    convert: Callable[[Path], tuple[list[NewFile], Sequence[str]]]
+
+
+PROJECT_CONVERTERS: Registry[ProjectConverter] = Registry(
+    "converter of projects", folder=None, entry_point_group="eval_pipeline.project_converters"
+)
+
+
 @dataclass(slots=True)
 class ConversionLoss:
     """A field that a format cannot represent, with the tests that have it."""

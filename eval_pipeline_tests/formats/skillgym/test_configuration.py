@@ -1,0 +1,74 @@
+"""skillgym's configuration becomes a project file and a runners file; what has no place in them is reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.formats.skillgym.configuration import CONFIGURATION, find_config, parse_config
+
+AGENT = {"agent": {"type": "codex", "model": "gpt-5"}}
+
+
+def converted(folder: Path, config: Any) -> tuple[Any, Any, list[str]]:
+    path = folder / "skillgym.config.json"
+    path.write_text(json.dumps(config))
+    (project, runners), lost = CONFIGURATION.convert(path)
+    return yaml.safe_load("".join(project.text)), yaml.safe_load("".join(runners.text)), list(lost)
+
+
+def test_every_key_has_its_place_or_is_reported(tmp_path: Path) -> None:
+    claude = {
+        "type": "claude-code",
+        "model": "opus",
+        "command": "./bin/claude",
+        "commandArgs": ["-x"],
+        "env": {"A": ""},
+    }
+    project, runners, lost = converted(
+        tmp_path,
+        {
+            "run": {"schedule": "parallel", "maxParallel": 3, "repeat": 2, "repeatFailure": 1, "maxSteps": 9,
+                    "tags": ["smoke"], "reporter": "json", "outputDir": "out", "workspace": {"mode": "none"}},
+            "defaults": {"timeoutMs": 45000},
+            "runners": {"code main": AGENT, "claude": {"agent": claude}},
+            "snapshots": {"metric": "inputTokens", "tolerance": {"percent": 5}},
+        },
+    )  # fmt: skip
+
+    assert project["defaults"] == {"repeat": 2, "concurrency": 3, "tags": ["smoke"]}
+    assert (project["data"], project["snapshots"]["metric"]) == ("out", "inputTokens")
+    code, other = runners["runners"]
+    assert (code["name"], code["agent"], code["timeout_s"]) == ("code-main", "codex", 45)
+    assert (other["executable"], other["args"], other["env"], other["max_turns"]) == (
+        "./bin/claude",
+        ["-x"],
+        {"A": ""},
+        9,
+    )
+    assert [note.partition(":")[0] for note in lost] == [
+        "run.reporter", "run.workspace", "run.repeatFailure", "runners.code main", "run.maxSteps of code-main",
+    ]  # fmt: skip
+
+
+def test_a_wrong_configuration_names_file_field_and_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"skillgym.config.json: run.maxParalel: unknown key.*maxParallel"):
+        converted(tmp_path, {"run": {"maxParalel": 1}, "runners": {"r": AGENT}})
+
+
+def test_a_time_limit_of_one_millisecond_is_accepted() -> None:
+    assert parse_config({"defaults": {"timeoutMs": 1}, "runners": {"r": AGENT}})["defaults"] == {"timeoutMs": 1}
+
+
+def test_two_configurations_in_a_folder_are_an_error_and_none_is_one(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for name in ("skillgym.config.mjs", "skillgym.config.cjs"):
+        (tmp_path / name).write_text("")
+
+    with pytest.raises(InputError, match=r"skillgym.config.cjs, skillgym.config.mjs; keep one of them"):
+        find_config(tmp_path / "a" / "suite.py")
