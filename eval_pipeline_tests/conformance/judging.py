@@ -17,6 +17,7 @@ from eval_pipeline_tests.conformance import (
     peers_judges,
     peers_repetitions,
     skillgym_checks,
+    skillgym_settings,
 )
 from eval_pipeline_tests.conformance.agentv_tests import is_stop
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
@@ -45,6 +46,7 @@ EVALUATIONS = Method(agentv_evaluations.observe, agentv_evaluations.check)
 COMMANDS = Method(peers_commands.observe, peers_commands.check)
 REPETITIONS = Method(peers_repetitions.observe, peers_repetitions.check)
 JUDGES = Method(peers_judges.observe, peers_judges.check)
+SETTINGS = Method(skillgym_settings.observe, skillgym_settings.check)
 CHECKS = Method(skillgym_checks.observe, skillgym_checks.check)
 
 
@@ -52,6 +54,8 @@ def method_of(row: Row) -> Method | None:
     """Return how rows of this family and kind are carried out; None for those that nothing offers."""
     if skillgym_checks.is_check(row):
         return CHECKS
+    if skillgym_settings.is_setting(row):
+        return SETTINGS
     if row.family == "peers" and row.file != "stats_cases":
         return JUDGES if (row.file, row.kind) in peers_judges.KINDS else None
     if row.family == "peers" and row.kind in peers_repetitions.KINDS:

@@ -10,9 +10,10 @@ from eval_pipeline_tests.conformance.recorded_facts import Row, params_of
 from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
 from eval_pipeline_tests.conformance.skillgym_checks import is_check
 from eval_pipeline_tests.conformance.skillgym_sessions import compare
+from eval_pipeline_tests.conformance.skillgym_settings import is_setting
 
 
-@pytest.mark.parametrize("row", params_of("skillgym", lambda row: not is_check(row)))
+@pytest.mark.parametrize("row", params_of("skillgym", lambda row: not (is_check(row) or is_setting(row))))
 def test_we_answer_as_skillgym_does(row: Row, record_property: Record) -> None:
     if row.file != "adapters":
         not_offered("suites of skillgym are not read")
