@@ -336,3 +336,24 @@ def check_contract(data: Mapping[str, Any], folder: Path, record: Record) -> Non
     assert failure is None
     for name, column in (("model", "model"), ("usage", "input_tokens")):
         assert name not in expected or held.one(f"SELECT {column} FROM session_reports") == expected[name]
+
+
+def check_run(data: Mapping[str, Any], folder: Path, record: Record) -> None:
+    """Check a row about what becomes of a run; states of stored runs belong to the reference's server."""
+    given, generation = data["input"], data["generations"][-1]
+    talk = {"opening": "hi", "scripted": ["s1"], "max_turns": 1}
+    if "cancel_event_already_set" in given:
+        record("difference", "a sweep that does not execute starts no conversation, and judges none")
+        held = _held(talk, generation, folder, stages=("normalize", "evaluate"))
+        assert (list(held.requests), held.project.ask("SELECT * FROM evaluator_scores")) == ([], [])
+    elif "runtime_raises" in given:
+        record("difference", SCORED)
+        held = _held({**talk, "agent": "HTTP 500"}, generation, folder)
+        assert held.project.ask("SELECT status, failure_class FROM current_verdicts") == [("error", "server-error")]
+        assert held.project.ask("SELECT * FROM evaluator_scores") == []
+    elif given.get("all") == "ok":
+        held = _held(talk, generation, folder)
+        assert held.project.ask("SELECT status FROM current_verdicts") == [("passed",)]
+        assert held.one("SELECT executed FROM current_pairs") == given["cases"]
+    else:
+        pytest.skip("without counterpart: the HTTP server and its command")

@@ -58,6 +58,7 @@ CHECKS: Mapping[str, Check] = {
     "conversation_loop": running.check_loop,
     "user_simulator": running.check_user,
     "agent_contract": running.check_contract,
+    "run.lifecycle": running.check_run,
     **drafts.CHECKS,
     **usage.CHECKS,
     **tools.CHECKS,

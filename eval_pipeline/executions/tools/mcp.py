@@ -7,6 +7,7 @@ import importlib
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, ClassVar
 
 from eval_pipeline.errors import error_text
@@ -80,8 +81,10 @@ class Mcp:
                 env={**os.environ, **self._environment},
                 cwd=self._folder,
             )
+            # What the server prints to its standard error is not kept: ours may be no file (a notebook, Dagster).
+            errors = stack.enter_context(Path(os.devnull).open("w"))  # noqa: SIM115 — the stack closes it
             async with asyncio.timeout(_START_S):
-                read, write = await stack.enter_async_context(self._sdk.stdio_client(parameters))
+                read, write = await stack.enter_async_context(self._sdk.stdio_client(parameters, errlog=errors))
                 session = await stack.enter_async_context(self._sdk.ClientSession(read, write))
                 await session.initialize()
             async with asyncio.TaskGroup() as group:
