@@ -75,6 +75,7 @@ SLOW_FILES = (
     "cli/test_export.py",
     "cli/test_validate_grows_linearly.py",
     "test_examples.py",
+    "test_examples_agents.py",
     "test_examples_agentv.py",
     "test_plugin_package.py",
     "test_readme.py",

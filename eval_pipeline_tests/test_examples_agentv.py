@@ -28,6 +28,7 @@ HERE = ("--project", "examples/agentv")
 SERVICES = "examples/agentv/evals-with-services"
 NEED_A_SERVICE = {"webhook", "similar", "javascript"}
 OF_SIMULATED_USERS = {"judge", "expected-calls"}
+OF_AGENTS = {"tests"}  # examples/agents
 PASSED, FAILED, EXPECTED = "passed", "failed", "expected-failed"
 
 VERDICTS: dict[str, dict[str, float | tuple[str, float]]] = {
@@ -148,7 +149,7 @@ def test_the_readme_names_every_suite() -> None:
 def test_every_evaluator_that_needs_no_service_scored_a_case(cli_project: CliProject, answers: list[Answer]) -> None:
     rows = ask(cli_project, "SELECT DISTINCT type FROM current_scores WHERE value IS NOT NULL")
 
-    assert {row["type"] for row in rows} == set(EVALUATORS.names()) - NEED_A_SERVICE - OF_SIMULATED_USERS
+    assert {row["type"] for row in rows} == set(EVALUATORS.names()) - NEED_A_SERVICE - OF_SIMULATED_USERS - OF_AGENTS
 
 
 @pytest.mark.parametrize("pair", VERDICTS)
