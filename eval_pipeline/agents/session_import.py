@@ -6,17 +6,38 @@ Finding logs is in `session_store.py`. How a report becomes a transcript is in `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from eval_pipeline.agents.agent_cli import AgentCli, all_agents
-from eval_pipeline.agents.session_store import SessionLog
+from eval_pipeline.agents.agent_cli import all_agents
+from eval_pipeline.agents.session_store import FileSessions, SessionLog, SessionStore
 from eval_pipeline.executions.model import Execution, RawExecution, Runner
 from eval_pipeline.reports.jsonl_records import read_records
 from eval_pipeline.reports.model import MessageEvent, SessionReport
 from eval_pipeline.reports.moments import milliseconds_between, span_of
 from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.suites.model import Case
+
+
+class SessionOwner(Protocol):
+    """Whose sessions are imported: an agent CLI, or a format of files that several programs write."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sessions(self) -> SessionStore: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFormat:
+    """A format of files, one session each, that belongs to no CLI."""
+
+    name: str
+    sessions: SessionStore
+
+
+SESSION_FORMATS: Mapping[str, SessionOwner] = {"atif": SessionFormat("atif", FileSessions(format="atif"))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,28 +56,28 @@ class Session:
         return self.report.prompt
 
 
-def read_head(agent: AgentCli, log: SessionLog) -> Session:
+def read_head(agent: SessionOwner, log: SessionLog) -> Session:
     """Return the session by the beginning of its log, which has its folder and first message. Raises OSError."""
     return _read(agent, log, agent.sessions.read(log, head=True))
 
 
-def read_session(agent: AgentCli, log: SessionLog) -> Session:
+def read_session(agent: SessionOwner, log: SessionLog) -> Session:
     """The whole session of a log. Raises OSError."""
     return _read(agent, log, agent.sessions.read(log))
 
 
-def read_folder(agent: AgentCli, log: SessionLog) -> str | None:
+def read_folder(agent: SessionOwner, log: SessionLog) -> str | None:
     """The folder that the agent was started in, without normalizing the log. Raises OSError."""
     return agent.sessions.facts(agent.sessions.read(log, head=True)).cwd
 
 
-def agents_of(agent: AgentCli, log: SessionLog) -> list[str]:
+def agents_of(agent: SessionOwner, log: SessionLog) -> list[str]:
     """Return the agents whose store finds a session id in the beginning of the log. Raises OSError."""
     head = agent.sessions.read(log, head=True)
     return [other.name for other in all_agents() if other.sessions.facts(head).session_id]
 
 
-def _read(agent: AgentCli, log: SessionLog, content: str) -> Session:
+def _read(agent: SessionOwner, log: SessionLog, content: str) -> Session:
     facts = agent.sessions.facts(content)
     session_id = facts.session_id or log.session_id
     report = _report(agent, log, session_id, content)
@@ -66,14 +87,14 @@ def _read(agent: AgentCli, log: SessionLog, content: str) -> Session:
         prompt=next(_user_words(report), None),
         session_id=session_id,
         agent_version=report.agent_version or facts.agent_version,
-        started_at=started_at,
-        ended_at=ended_at,
-        duration_ms=milliseconds_between(started_at, ended_at),
+        started_at=started_at or report.started_at,
+        ended_at=ended_at or report.ended_at,
+        duration_ms=milliseconds_between(started_at, ended_at) or report.duration_ms,
     )
     return Session(agent=agent.name, session_id=session_id, report=report, cwd=facts.cwd, git_branch=facts.git_branch)
 
 
-def _report(agent: AgentCli, log: SessionLog, session_id: str, content: str) -> SessionReport:
+def _report(agent: SessionOwner, log: SessionLog, session_id: str, content: str) -> SessionReport:
     """Return the report of a log; as for executions, an exception of a normalizer becomes its failure."""
     execution = Execution(
         execution_id=session_id,

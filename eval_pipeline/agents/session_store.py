@@ -162,6 +162,35 @@ class JsonlSessions:
         return name if self.id_length is None else name[-self.id_length :]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSessions:
+    """Files that a user names, one session each; there is no folder of all."""
+
+    format: str
+    variable: str = ""
+
+    def folder(self, home: Path, environment: Mapping[str, str]) -> Path:
+        return Path.cwd()
+
+    def logs(self, home: Path, environment: Mapping[str, str]) -> list[SessionLog]:
+        return []
+
+    def log_at(self, path: Path) -> SessionLog | None:
+        if not path.is_file():
+            return None
+        changed_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return SessionLog(session_id=path.stem, path=path.absolute(), changed_at=changed_at)
+
+    def read(self, log: SessionLog, *, head: bool = False) -> str:
+        return log.path.read_text("utf-8", "replace")
+
+    def copy(self, log: SessionLog, path: Path, begin: int = 0) -> None:
+        path.write_bytes(log.path.read_bytes()[begin:])
+
+    def facts(self, content: str) -> SessionFacts:
+        return SessionFacts()
+
+
 def find_log(
     store: SessionStore, home: Path, environment: Mapping[str, str], *, session_id: str | None, cwd: Path, since: float
 ) -> SessionLog | None:

@@ -12,8 +12,16 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from eval_pipeline.agents.agent_cli import AGENTS, AgentCli, all_agents
-from eval_pipeline.agents.session_import import Session, agents_of, read_folder, read_head, read_session
+from eval_pipeline.agents.agent_cli import AGENTS, all_agents
+from eval_pipeline.agents.session_import import (
+    SESSION_FORMATS,
+    Session,
+    SessionOwner,
+    agents_of,
+    read_folder,
+    read_head,
+    read_session,
+)
 from eval_pipeline.agents.session_store import SessionLog
 from eval_pipeline.agents.transcripts import REPLAYABLE, TRANSCRIPTS
 from eval_pipeline.cli.file_writing import FileText, write_files
@@ -56,7 +64,7 @@ class _Import(click.Command):
             formatter.write_dl([(agent.name, _place(agent)) for agent in all_agents()])
 
 
-def _place(agent: AgentCli) -> str:
+def _place(agent: SessionOwner) -> str:
     return f"sessions in {_folder(agent, os.environ)} ({agent.sessions.variable})"
 
 
@@ -91,10 +99,11 @@ def import_sessions_command(
 ) -> None:
     """Import sessions of AGENT into a transcript file, one line a session.
 
-    SESSION is a session's id (or the beginning of it) or a log file. Logs are looked for where the agent keeps them.
+    AGENT may be `atif`: trajectories of any program. SESSION is a session's id (or the beginning of it) or a log file.
+    Logs are looked for where the agent keeps them.
     Exit codes: 0 done; 1 some sessions could not be imported; 2 none could, or invalid input.
     """
-    cli = AGENTS.get(agent)
+    cli = SESSION_FORMATS.get(agent) or AGENTS.get(agent)
     selected = SessionFilter(names=sessions, since=since, cwd=cwd, last=last)
     logs = select_logs(cli, selected, os.environ)
     if listed:
@@ -118,9 +127,10 @@ def import_sessions_command(
 # Selection
 
 
-def select_logs(agent: AgentCli, selected: SessionFilter, environment: Mapping[str, str]) -> list[SessionLog]:
+def select_logs(agent: SessionOwner, selected: SessionFilter, environment: Mapping[str, str]) -> list[SessionLog]:
     """Return the selected logs, newest first, or in the order of the given names. Raises InputError."""
-    stored = agent.sessions.logs(Path.home(), environment)
+    listed = getattr(agent.sessions, "listed", agent.sessions.logs)
+    stored: list[SessionLog] = listed(Path.home(), environment)
     logs = [_named(agent, name, stored, environment) for name in selected.names] if selected.names else stored
     logs = [log for log in logs if selected.since is None or log.changed_at >= selected.since]
     if selected.cwd is not None:
@@ -131,7 +141,7 @@ def select_logs(agent: AgentCli, selected: SessionFilter, environment: Mapping[s
     return logs[: selected.last]
 
 
-def _named(agent: AgentCli, name: str, stored: Sequence[SessionLog], environment: Mapping[str, str]) -> SessionLog:
+def _named(agent: SessionOwner, name: str, stored: Sequence[SessionLog], environment: Mapping[str, str]) -> SessionLog:
     log = agent.sessions.log_at(Path(name).expanduser()) if name else None
     if log is not None:
         return log
@@ -147,11 +157,11 @@ def _named(agent: AgentCli, name: str, stored: Sequence[SessionLog], environment
     raise InputError(f"no {agent.name} session '{name}' {where}, and no such file{hint}")
 
 
-def _folder(agent: AgentCli, environment: Mapping[str, str]) -> str:
+def _folder(agent: SessionOwner, environment: Mapping[str, str]) -> str:
     return show_path(agent.sessions.folder(Path.home(), environment))
 
 
-def _is_below(agent: AgentCli, log: SessionLog, folder: Path) -> bool:
+def _is_below(agent: SessionOwner, log: SessionLog, folder: Path) -> bool:
     try:
         cwd = read_folder(agent, log)
     except OSError:
@@ -159,7 +169,7 @@ def _is_below(agent: AgentCli, log: SessionLog, folder: Path) -> bool:
     return cwd is not None and Path(cwd).resolve().is_relative_to(folder)
 
 
-def _list(agent: AgentCli, logs: Sequence[SessionLog]) -> None:
+def _list(agent: SessionOwner, logs: Sequence[SessionLog]) -> None:
     console = table_console()
     rows = list(_rows(agent, logs[:_LISTED]))
     print_rows(console, ("session", "last active (UTC)", "folder", "first words"), rows, Layout(prose=True))
@@ -168,7 +178,7 @@ def _list(agent: AgentCli, logs: Sequence[SessionLog]) -> None:
         print_line(console, f"… and {older} older ones (--since, --cwd and --last narrow them down)", style="dim")
 
 
-def _rows(agent: AgentCli, logs: Sequence[SessionLog]) -> Iterator[tuple[object, ...]]:
+def _rows(agent: SessionOwner, logs: Sequence[SessionLog]) -> Iterator[tuple[object, ...]]:
     for log in logs:
         changed = f"{log.changed_at:%Y-%m-%d %H:%M}"
         try:
@@ -183,7 +193,7 @@ def _rows(agent: AgentCli, logs: Sequence[SessionLog]) -> Iterator[tuple[object,
 # Reading sessions
 
 
-def _read(agent: AgentCli, logs: Sequence[SessionLog], console: Console) -> list[Session]:
+def _read(agent: SessionOwner, logs: Sequence[SessionLog], console: Console) -> list[Session]:
     """Return the sessions of the logs; a session that cannot be imported is reported and left out."""
     sessions: dict[str, Session] = {}
     with click.progressbar(logs, file=sys.stderr, hidden=not sys.stderr.isatty(), label="reading") as progress:
@@ -196,7 +206,7 @@ def _read(agent: AgentCli, logs: Sequence[SessionLog], console: Console) -> list
     return list(sessions.values())
 
 
-def _session(agent: AgentCli, log: SessionLog, console: Console) -> Session | None:
+def _session(agent: SessionOwner, log: SessionLog, console: Console) -> Session | None:
     try:
         session = read_session(agent, log)
     except OSError as error:
@@ -215,7 +225,7 @@ def _session(agent: AgentCli, log: SessionLog, console: Console) -> Session | No
     return session
 
 
-def _why_nothing(agent: AgentCli, log: SessionLog, session: Session) -> str:
+def _why_nothing(agent: SessionOwner, log: SessionLog, session: Session) -> str:
     if session.report.failure_class == NORMALIZATION.id:
         return f"cannot be understood: {session.report.error}"
     owners = agents_of(agent, log)
@@ -236,7 +246,7 @@ def _skip(console: Console, log: SessionLog, why: str) -> None:
 # Writing files
 
 
-def _name(agent: AgentCli, logs: Sequence[SessionLog]) -> str:
+def _name(agent: SessionOwner, logs: Sequence[SessionLog]) -> str:
     """Return a name for the transcript file: the agent's, with the session's id for a single session."""
     return f"{agent.name}-{logs[0].session_id[:8] if len(logs) == 1 else 'sessions'}"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from eval_pipeline.agents.agent_cli import AgentCli
 from eval_pipeline.agents.gemini.normalizer import GeminiNormalizer
+from eval_pipeline.agents.gemini.session_file import GeminiSessionNormalizer
 from eval_pipeline.agents.launching import ACCESS, ARGS, MODEL, RESUME, SESSION, LaunchTable
 from eval_pipeline.agents.live_records import GeminiLive
 from eval_pipeline.agents.session_store import JsonlSessions, RecordField
@@ -49,16 +50,19 @@ GEMINI = AgentCli(
     launch=LAUNCH,
     live=GeminiLive,
     output_format="gemini",
-    normalizers={"gemini": GeminiNormalizer, "gemini-cli": GeminiNormalizer},
+    normalizers={
+        "gemini": GeminiNormalizer,
+        "gemini-cli": GeminiNormalizer,
+        "gemini-session": GeminiSessionNormalizer,
+    },
     tool_kinds=TOOL_KINDS,
-    # The logs in `tmp/*/chats` have another format, which no normalizer reads.
     sessions=JsonlSessions(
-        format="gemini",
+        format="gemini-session",
         variable="GEMINI_CLI_HOME",
         subfolder=".gemini",
         default_folder=".gemini",
-        patterns=(),
-        session_id=(RecordField(("session_id",)),),
+        patterns=("tmp/*/chats/session-*.jsonl",),
+        session_id=(RecordField(("sessionId",)), RecordField(("session_id",))),
     ),
     printed_session_id=(RecordField(("session_id",), type="init"),),
     keys=("GEMINI_[!C]*", "GOOGLE_*", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"),

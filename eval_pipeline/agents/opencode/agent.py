@@ -8,7 +8,8 @@ from eval_pipeline.agents.agent_cli import AgentCli
 from eval_pipeline.agents.launching import ACCESS, ARGS, MODEL, RESUME, SESSION, LaunchTable
 from eval_pipeline.agents.live_records import opencode_live
 from eval_pipeline.agents.opencode.normalizer import OpenCodeNormalizer
-from eval_pipeline.agents.session_store import JsonlSessions, RecordField
+from eval_pipeline.agents.opencode.sessions import OpenCodeSessions
+from eval_pipeline.agents.session_store import RecordField
 from eval_pipeline.reports.tool_kinds import ToolKind
 
 TOOL_KINDS: Mapping[str, ToolKind] = {
@@ -50,7 +51,7 @@ OPENCODE = AgentCli(
     normalizers={"opencode": OpenCodeNormalizer},
     tool_kinds=TOOL_KINDS,
     # Sessions are kept in a database; `opencode export` prints one, which is read as a log.
-    sessions=JsonlSessions(
+    sessions=OpenCodeSessions(
         format="opencode",
         variable="XDG_DATA_HOME",
         subfolder="opencode",
