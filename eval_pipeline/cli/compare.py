@@ -110,8 +110,8 @@ def compare_command(
     """Compare a baseline with candidates, case by case: wins, losses, ties, and the mean change with its interval.
 
     A side is a runner, sweep:ID (or the start of an ID; latest and previous have finished and cover the same; @RUNNER
-    selects one runner), board:ID, current, an AgentV run folder or index.jsonl, or a json or jsonl export. A single
-    side with several runners compares those with each other. Ungraded cases are left out; first answers count.
+    selects one runner), board:ID, current, baseline, an AgentV run folder or index.jsonl, or a json or jsonl export. A
+    single side with several runners compares those with each other. Ungraded cases are left out; first answers count.
 
     The gate is NO-GO when the interval of a candidate's change shows a drop beyond --max-drop or --max-relative-drop,
     GO when it excludes one, else INCONCLUSIVE. With --max-pass-rate-drop, --max-score-drop or --max-latency-increase

@@ -28,6 +28,7 @@ COMMANDS = {
     "show": "Show a case: input, answer, tool calls, scores with reasons; or list the cases that did not pass.",
     "leaderboard": "Show the newest standings, or past ones.",
     "compare": "Compare runners, sweeps or results files case by case.",
+    "baseline": "Set, show or clear the sweeps that later ones are compared with.",
     "trend": "Fit a line through the mean scores of sweeps.",
     "export": "Write results for other tools: AgentV, JUnit, OpenTelemetry, JSON.",
     "sql": "Query the published results in SQL.",

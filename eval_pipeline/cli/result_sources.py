@@ -23,8 +23,8 @@ from eval_pipeline.warehouse.selections import Selection, read_results, runner_n
 from eval_pipeline.warehouse.setups import read_setups
 from eval_pipeline.warehouse.store import Connection
 
-KINDS = ("current", "sweep", "board")
-FORMS = "a runner, sweep:ID, board:ID, current, an AgentV run folder or a results file"
+KINDS = ("current", "baseline", "sweep", "board")
+FORMS = "a runner, sweep:ID, board:ID, current, baseline, an AgentV run folder or a results file"
 
 cluster_by_option = click.option(
     "--cluster-by", metavar="KEY",
@@ -74,7 +74,7 @@ class ResultSources:
 
     def find(self, name: str) -> Results:
         """Return the results of a name; a runner after `@` filters them. Raises InputError for an unknown name."""
-        if name.partition(":")[0] in KINDS or name.startswith("current@"):
+        if name.partition(":")[0] in KINDS or name.startswith(("current@", "baseline@")):
             selector, _, runner = name.partition("@")
             return self._stored(selector, [runner] if runner else self.runners, name)
         path = Path(name)

@@ -133,7 +133,7 @@ def _with_cases(pair: PairStatistics, reference: PairStatistics, places: list[in
     """Return a pair that has all cases of the board, at these places."""
     listed = Listed(pair=pair, places=places)
     if not _are_equal(listed.values("decision_keys"), reference.row["decision_keys"]):
-        return Listed(pair=pair, apart="other evaluators, graders or thresholds")
+        return Listed(pair=pair, apart="other evaluators, graders, thresholds or simulators")
     return replace(listed, apart=_too_little(listed, floor))
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cached_property, partial
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.executions.identity import runner_revision
+from eval_pipeline.executions.identity import PlayedBy, runner_revision
 from eval_pipeline.executions.model import Plan, Runner, RunnerNamed
 from eval_pipeline.failures import EVALUATOR as NOT_GRADED
 from eval_pipeline.fingerprints import fingerprint
@@ -21,7 +21,15 @@ from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
-from eval_pipeline.sweeps.pairs import Pair, ends_early, executes, judges, repeat_budget_of, threshold_of
+from eval_pipeline.sweeps.pairs import (
+    Pair,
+    ends_early,
+    executes,
+    judges,
+    repeat_budget_of,
+    simulator_identity,
+    threshold_of,
+)
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
 from eval_pipeline.sweeps.unfinished import UnfinishedRefresh
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, has_other_tags
@@ -68,7 +76,13 @@ class PairRules:
 
     def decision_key_of(self, case: Case) -> str:
         """Return the identity of everything that a case's verdict is decided from today, beside the report."""
-        return decision_key(case, self.evaluators.keys(case), self.threshold)
+        played_by = self.played_by(case.user) if case.user is not None else None
+        return decision_key(case, self.evaluators.keys(case), self.threshold, played_by)
+
+    @cached_property
+    def played_by(self) -> PlayedBy:
+        """Returns the identity of the simulator of a user: answers to two simulators are not counted together."""
+        return partial(simulator_identity, self.pair, self.options)
 
     def scores_key_of(self, case: Case) -> str:
         """Return the identity of everything that the values of a case's scores depend on today, beside the report."""
@@ -194,10 +208,12 @@ def is_settled(pair: Pair, case: Case, outcomes: Collection[PlanOutcome]) -> boo
     return (limit is not None and spent >= limit) or (ends_early(pair, case) and passed)
 
 
-def decision_key(case: Case, spec_keys: Sequence[str], threshold: float) -> str:
-    """Return the identity of everything that a case's verdict is decided from, beside the report."""
+def decision_key(case: Case, spec_keys: Sequence[str], threshold: float, played_by: object = None) -> str:
+    """Return the identity of everything that a case's verdict is decided from, beside the report: who played its user
+    is part of it."""
     limit = case.threshold if case.threshold is not None else threshold
-    return fingerprint([spec_keys, limit, case.expected_fail])[:32]
+    simulator = [] if played_by is None else [played_by]
+    return fingerprint([spec_keys, limit, case.expected_fail, *simulator])[:32]
 
 
 def execution_reason(stored: StoredExecution, plan: Plan, rules: PairRules) -> Reason | None:

@@ -22,7 +22,7 @@ from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import decision_key, scores_key
 from eval_pipeline.sweeps.evaluator_specs import spec_row
-from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.sweeps.pairs import Pair, simulator_identity
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.journal import Journal, journal_folder, keep_artifacts
 
@@ -108,7 +108,7 @@ class PairRecorder:
             suite_revision=self._pair.ready.suite.revision,
             runner_revision=self._pair.revision,
             tags=case.tags,
-            decision_key=decision_key(case, [bound.key for bound in evaluators], threshold),
+            decision_key=decision_key(case, [bound.key for bound in evaluators], threshold, self._played_by(case)),
             scores_key=scores_key(evaluators),
             normalizer=normalizer_of(execution),
             scores=scores,
@@ -116,6 +116,10 @@ class PairRecorder:
             now=self._context.clock.now(),
         )
         self.journal.append("verdicts", row)
+
+    def _played_by(self, case: Case) -> object:
+        """Return the identity of the simulator of a case's user; None for a case without one."""
+        return None if case.user is None else simulator_identity(self._pair, self._context.options, case.user)
 
     def redacted(self, score: Score) -> Score:
         """Return a score of an evaluator that ran programs or called models, without secrets in its texts."""

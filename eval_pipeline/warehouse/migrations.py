@@ -84,7 +84,17 @@ _UNRANKED_IN_7 = """INSERT INTO unranked_pairs
 _OF_13 = ("evaluator_specs", "verdict_changes")
 _OF_15 = ("runner_differences",)
 _OF_16 = ("explanations",)
-_LATER_TABLES = ("member_scores", "unranked_pairs", "pair_statistics", "retired_pairs", *_OF_13, *_OF_15, *_OF_16)
+_OF_17 = ("baselines",)
+_LATER_TABLES = (
+    "member_scores",
+    "unranked_pairs",
+    "pair_statistics",
+    "retired_pairs",
+    *_OF_13,
+    *_OF_15,
+    *_OF_16,
+    *_OF_17,
+)
 _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
     "sweep_pairs": {"statistics_id": "VARCHAR"},
     "target_executions": {"retry_of": "VARCHAR"},
@@ -113,6 +123,17 @@ _ADDED_IN_14: Mapping[str, Mapping[str, str]] = {"session_reports": {"ended_by":
 _ADDED_IN_15: Mapping[str, Mapping[str, str]] = {
     "pair_statistics": {"plans": "BIGINT", "case_count": "BIGINT", "texts_id": "VARCHAR", "counts_id": "VARCHAR"},
     "leaderboards": {"board_key": "VARCHAR"},
+}
+_ADDED_IN_17: Mapping[str, Mapping[str, str]] = {
+    "cases": {
+        "difficulty": "VARCHAR",
+        "status": "VARCHAR",
+        "persona": "VARCHAR",
+        "simulated_user": "JSON",
+        "mocks": "JSON",
+        "created_at": "TIMESTAMPTZ",
+        "updated_at": "TIMESTAMPTZ",
+    }
 }
 _DERIVED_IN_15 = """UPDATE pair_statistics SET plans = (list_sum(planned) + broken)::BIGINT,
     case_count = len(planned)::BIGINT, texts_id = statistics_id, counts_id = statistics_id"""
@@ -147,13 +168,16 @@ def _zoned() -> Iterator[str]:
     """Yield the statements that give every time a zone."""
     for table in _TABLES_OF_9:
         for column in table.columns:
-            if column.type == "TIMESTAMPTZ" and (table.name, column.name) not in _TEXTS:
+            if column.type == "TIMESTAMPTZ" and (table.name, column.name) not in (*_TEXTS, *_TIMES_OF_17):
                 yield f'ALTER TABLE "{table.name}" ALTER COLUMN "{column.name}" TYPE TIMESTAMPTZ'
 
 
+_TIMES_OF_17 = {("cases", "created_at"), ("cases", "updated_at")}
 _TEXTS = {("session_reports", "started_at"), ("session_reports", "ended_at"), ("token_snapshots", "checked_at")}
 """Times that were texts then, or that no table had yet."""
-_TABLES_OF_9 = [table for table in BY_NAME.values() if table.name not in ("retired_pairs", *_OF_13, *_OF_15, *_OF_16)]
+_TABLES_OF_9 = [
+    table for table in BY_NAME.values() if table.name not in ("retired_pairs", *_OF_13, *_OF_15, *_OF_16, *_OF_17)
+]
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in _LATER_TABLES]
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "first schema", tuple(table_statements(_TABLES_OF_1))),
@@ -199,6 +223,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             'ALTER TABLE "token_snapshots" ALTER COLUMN "value" TYPE DOUBLE',
             *table_statements([BY_NAME["explanations"]]),
         ),
+    ),
+    Migration(
+        17,
+        "simulated users of cases, baselines",
+        (*_added(_ADDED_IN_17), *table_statements([BY_NAME["baselines"]])),
     ),
 )
 

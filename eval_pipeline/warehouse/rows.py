@@ -30,6 +30,7 @@ from eval_pipeline.reports.moments import iso, parse_time
 from eval_pipeline.scores.evaluate import GRADER, PASS_MARK, BoundEvaluator
 from eval_pipeline.scores.model import Finding, Score, Status, SubScore, Verdict
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
+from eval_pipeline.suites.simulation import SimulatedUser
 from eval_pipeline.warehouse.codec import encoder, value_of
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -39,11 +40,15 @@ _SUITES = encoder(
     Suite,
     given=("suite", "suite_revision", "path", "metadata", "case_count", "invalid_cases", "errors", "loaded_at"),
 )
+_PERSONA_CHARACTERS = 80
 _CASES = encoder(
     BY_NAME["cases"],
     Case,
-    given=("suite", "suite_revision", "case_id", "position", "metadata", "evaluators", "workspace", "case_group"),
-)
+    given=(
+        "suite", "suite_revision", "case_id", "position", "metadata", "evaluators", "workspace", "case_group",
+        "persona", "simulated_user", "created_at", "updated_at",
+    ),
+)  # fmt: skip
 _RUNNERS = encoder(BY_NAME["runners"], Runner, given=("runner", "runner_revision", "settings", "used_at", "content"))
 _EXECUTIONS = encoder(
     BY_NAME["target_executions"],
@@ -123,7 +128,21 @@ def case_rows(suite: Suite, rules: SecretRules = NO_RULES) -> Iterator[Row]:
             evaluators=[_evaluator(spec, rules) for spec in case.evaluators],
             workspace=case.workspace.fingerprint_fields() if case.workspace is not None else None,
             case_group=case.group,
+            persona=_persona(case.user),
+            simulated_user=case.user.fingerprint_fields() if case.user is not None else None,
+            **{name: _time_of(case.metadata.get(name)) for name in ("created_at", "updated_at")},
         )
+
+
+def _persona(user: SimulatedUser | None) -> str | None:
+    """Return the label of a user: the type of its persona, or the beginning of the text."""
+    persona = user.persona if user is not None else None
+    label = persona.get("type") if isinstance(persona, Mapping) else persona
+    return " ".join(str(label).split())[:_PERSONA_CHARACTERS] if label else None
+
+
+def _time_of(value: Any) -> datetime | None:
+    return parse_time(value) if isinstance(value, str) else None
 
 
 def _evaluator(spec: EvaluatorSpec, rules: SecretRules) -> Row:

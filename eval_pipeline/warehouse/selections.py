@@ -30,6 +30,11 @@ _PAIRS = {
     "sweep": """
         SELECT suite, runner, suite_revision, runner_revision, finished_at AS until, repetitions
         FROM sweep_pairs WHERE sweep_id = $id""",
+    "baseline": """
+        SELECT p.suite, p.runner, p.suite_revision, p.runner_revision, p.finished_at AS until, p.repetitions
+        FROM sweep_pairs p JOIN (
+            SELECT suite, runner, arg_max(sweep_id, set_at) AS sweep_id FROM baselines GROUP BY suite, runner) b
+            ON b.suite = p.suite AND b.runner = p.runner AND b.sweep_id = p.sweep_id""",
     "board": """
         SELECT suite, runner, suite_revision, runner_revision, computed_at AS until, NULL::INTEGER AS repetitions
         FROM leaderboards WHERE board_id = $id AND scope = 'suite'""",
@@ -141,14 +146,16 @@ def select(
     suites: Sequence[str] = (),
     runners: Sequence[str] = (),
 ) -> Selection:
-    """Return the selection of `current`, `sweep:ID` or `board:ID`; ID may be a prefix, `latest` or `previous`.
+    """Return the selection of `current`, `baseline`, `sweep:ID` or `board:ID`.
+
+    ID may be a prefix, `latest` or `previous`.
 
     Raises UnknownName for a sweep, board, suite or runner that does not exist.
     """
     kind, _, requested = what.partition(":")
-    if kind not in _PAIRS or (kind == "current") == bool(requested):
-        raise InputError(f"'{what}' names no results; expected current, sweep:ID or board:ID")
-    selection = _FIND[kind](connection, requested) if requested else Selection()
+    if kind not in _PAIRS or (kind in _WITHOUT_ID) == bool(requested):
+        raise InputError(f"'{what}' names no results; expected current, baseline, sweep:ID or board:ID")
+    selection = _FIND[kind](connection, requested) if requested else Selection(kind=kind)
     _check_names(connection, selection, suites, runners)
     return Selection(
         kind=selection.kind, id=selection.id, at=selection.at, cases=selection.cases, tags=selection.tags,
@@ -174,6 +181,7 @@ def _board(connection: Connection, requested: str) -> Selection:
     return Selection(kind="board", id=id_, at=utc(boards[id_]) if boards[id_] is not None else None)
 
 
+_WITHOUT_ID = ("current", "baseline")
 _FIND = {"sweep": _sweep, "board": _board}
 
 
@@ -207,6 +215,8 @@ def _named(kind: str, requested: str, ids: Sequence[str]) -> str:
 def _check_names(connection: Connection, selection: Selection, suites: Sequence[str], runners: Sequence[str]) -> None:
     query = f"SELECT DISTINCT suite, runner FROM ({_PAIRS[selection.kind]})"
     pairs = connection.execute(query, {"id": selection.id} if selection.id is not None else {}).fetchall()
+    if selection.kind == "baseline" and not pairs:
+        raise InputError("no baseline is set; eval-pipeline baseline set SWEEP sets one")
     for kind, names, known in (("suite", suites, {s for s, _ in pairs}), ("runner", runners, {r for _, r in pairs})):
         for name in names:
             if name not in known:

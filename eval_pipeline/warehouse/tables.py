@@ -7,6 +7,7 @@ DDL, comments, the encoding and the decoding of rows all derive from here. No pr
 from __future__ import annotations
 
 from eval_pipeline.warehouse.columns import Column, Table
+from eval_pipeline.warehouse.user_tables import BASELINES, USER_COLUMNS
 
 
 def _table(name: str, comment: str, key: tuple[str, ...], *columns: tuple[str, str, str]) -> Table:
@@ -58,7 +59,9 @@ TABLES: tuple[Table, ...] = (
         ("case_group", "VARCHAR", "Label of the case's own group within its suite"),
         ("strategy", "VARCHAR", "How its repetitions become one result, when the case sets it"),
         ("should_trigger", "JSON", "Skills that the case should trigger (true) or should not (false)"),
+        *USER_COLUMNS,
     ),
+    BASELINES,
     _table(
         "runners", "One row per runner and revision that was ever used.", ("runner", "runner_revision"),
         _RUNNER, _RUNNER_REVISION,

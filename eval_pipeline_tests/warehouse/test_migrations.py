@@ -52,8 +52,12 @@ NEW_IN_16 = {
     ),
 }  # fmt: skip
 NEW_IN_15 = {"leaderboards": ("board_key",)}
+NEW_IN_17 = {
+    "cases": ("difficulty", "status", "persona", "simulated_user", "mocks", "created_at", "updated_at"),
+}
 NEW_TABLES = (
     *NEW_TABLES_IN_7, *NEW_TABLES_IN_8, *NEW_TABLES_IN_10, *NEW_TABLES_IN_13, "runner_differences", "explanations",
+    "baselines",
 )  # fmt: skip
 ADDED = (NEW_IN_4, NEW_IN_5, NEW_IN_6)
 NEW_IN_8 = {
@@ -122,7 +126,17 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
             name = RENAMED.get(table, table)
             later = [
                 added
-                for new in (*ADDED, NEW_IN_8, NEW_IN_9, NEW_IN_13, NEW_IN_14, NEW_IN_15, NEW_IN_16, TEXTS_BEFORE_9)
+                for new in (
+                    *ADDED,
+                    NEW_IN_8,
+                    NEW_IN_9,
+                    NEW_IN_13,
+                    NEW_IN_14,
+                    NEW_IN_15,
+                    NEW_IN_16,
+                    NEW_IN_17,
+                    TEXTS_BEFORE_9,
+                )
                 for added in new.get(name, ())
             ]
             frame = connection.execute(f'SELECT * FROM "{table}" ORDER BY ALL')

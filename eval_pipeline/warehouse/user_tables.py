@@ -1,0 +1,29 @@
+"""What the tables have of simulated users and of baselines: columns and a table, as data for `tables.py`."""
+
+from __future__ import annotations
+
+from eval_pipeline.warehouse.columns import Column, Table
+
+USER_COLUMNS = (
+    ("difficulty", "VARCHAR", "How hard it is: normal or hard; NULL: not set"),
+    ("status", "VARCHAR", "Where it is in its life: draft, active or archived; NULL: stored by an older version"),
+    ("persona", "VARCHAR", "Label of its simulated user: the type, or the beginning of the text"),
+    ("simulated_user", "JSON", "Its simulated user: persona, context, first words, script, limits"),
+    ("mocks", "JSON", "Canned answers of tools"),
+    ("created_at", "TIMESTAMPTZ", "When it was created, where its file has that"),
+    ("updated_at", "TIMESTAMPTZ", "When it was changed last, where its file has that"),
+)
+"""Columns of `cases`."""
+BASELINES = Table(
+    "baselines",
+    "Sweeps that later ones are compared with: one for each suite and revision of a runner.",
+    ("suite", "runner", "runner_revision"),
+    (
+        Column("suite", "VARCHAR", "Name of the suite"),
+        Column("runner", "VARCHAR", "Name of the runner"),
+        Column("runner_revision", "VARCHAR", "Hash of the runner's settings, without secrets, and of its program"),
+        Column("sweep_id", "VARCHAR", "Sweep whose results are the baseline"),
+        Column("set_at", "TIMESTAMPTZ", "When it became the baseline; the newest one of a runner counts"),
+        Column("note", "VARCHAR", "Why; NULL: nothing was noted"),
+    ),
+)
