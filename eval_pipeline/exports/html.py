@@ -12,9 +12,11 @@ from itertools import groupby
 from typing import ClassVar
 
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
+from eval_pipeline.fingerprints import to_json
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, interval, milliseconds, money, percent
 from eval_pipeline.parsing.visible import escape_controls
+from eval_pipeline.reports.model import Event, MessageEvent, ToolCallEvent, ToolResultEvent
 from eval_pipeline.scores.model import Score, Status
 from eval_pipeline.statistics.clusters import case_sums, rate_interval
 from eval_pipeline.statistics.summaries import mean
@@ -90,8 +92,31 @@ def _plan(record: ResultRow) -> str:
     return (
         f'<details class="{verdict.status.value}"><summary><b>{verdict.status.value}</b> {_escaped(name)} '
         f"<small>{_escaped(_measures(record))}</small></summary><p>{_escaped(verdict.reason)}</p>"
-        f"{_scores(record.scores)}{''.join(parts)}</details>\n"
+        f"{_scores(record.scores)}{''.join(parts)}{_conversation(record)}</details>\n"
     )
+
+
+def _conversation(record: ResultRow) -> str:
+    """Return the lines of a conversation and its calls of tools, everything escaped; nothing of a single turn."""
+    report = record.report
+    if report is None or len(report.turn_starts) < 2:
+        return ""
+    lines = "".join(
+        f"<li><b>{_escaped(speaker)}</b> {_escaped(text)}</li>" for speaker, text in map(_line, report.events) if text
+    )
+    ended = f"<p>ended by {_escaped(report.ended_by)}</p>" if report.ended_by is not None else ""
+    return f"<p>conversation</p><ol>{lines}</ol>{ended}"
+
+
+def _line(event: Event) -> tuple[str, str]:
+    """Return who spoke and what was said, or the tool that was called; no text for what is not shown."""
+    if isinstance(event, MessageEvent) and event.phase != "thinking":
+        return event.role, event.text
+    if isinstance(event, ToolCallEvent):
+        return f"calls {event.tool}", to_json(event.arguments).decode()
+    if isinstance(event, ToolResultEvent):
+        return f"{event.tool or 'tool'} returns", event.output or ""
+    return "", ""
 
 
 def _measures(record: ResultRow) -> str:

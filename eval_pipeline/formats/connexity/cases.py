@@ -146,6 +146,10 @@ def _outcomes(raw: Any, cursor: FieldCursor) -> list[dict[str, Any]]:
     """Return the expected outcomes: a label or statement each, and the state that is expected of it."""
     if isinstance(raw, Mapping):
         return [{"outcome": str(label), "expected": expected} for label, expected in raw.items()]
+    if raw is not None and not isinstance(raw, list):
+        raise cursor.error(
+            f"expected labels with values, or a list of statements; got {kind(raw)}", "expected_outcomes"
+        )
     for index, statement in enumerate(raw or ()):
         if not isinstance(statement, str) or not statement.strip():
             raise cursor.error(f"expected a statement (a text), got {kind(statement)}", "expected_outcomes", index)

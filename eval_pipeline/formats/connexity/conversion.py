@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, InputErrors
+from eval_pipeline.formats.connexity.cases import read_case
 from eval_pipeline.formats.connexity.editing import CASES
 from eval_pipeline.formats.connexity.generations import Generation, as_generation
+from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.fields import FieldCursor, kind
 from eval_pipeline.parsing.writing import yaml_text
 from eval_pipeline.suites.conversion import ConversionLoss, NewFile, RawSuite, SuiteWriter, pretty_json
@@ -47,6 +49,7 @@ def _case(raw: Any, cursor: FieldCursor) -> JsonMap:
     if not isinstance(raw, Mapping) or "name" not in raw or "input" in raw:
         what = "a test with 'input'" if isinstance(raw, Mapping) else kind(raw)
         raise cursor.error(f"expected a test case with a simulated user ('name', 'persona', …), got {what}")
+    read_case(raw, cursor, Diagnostics())  # raises for wrong fields, which no generation can hold
     return raw
 
 
