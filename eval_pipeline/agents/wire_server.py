@@ -130,6 +130,7 @@ async def _forwarded(
     headers = {name: value for name, value in request.headers.items() if name.lower() not in _NOT_FORWARDED}
     url = URL(f"{session.upstream.rstrip('/')}/{path}", encoded=True)
     kept = _Kept(session, request, path, _text(body, request.headers), began, started_at)
+    answer: web.StreamResponse | None = None
     try:
         async with client.request(request.method, url, data=body or None, allow_redirects=False,
                                   headers={**headers, "Accept-Encoding": "identity"}) as response:  # fmt: skip
@@ -144,9 +145,11 @@ async def _forwarded(
             await answer.write_eof()
             kept.complete = True
             return answer
-    except aiohttp.ClientConnectionError as error:
-        if kept.status is not None:  # the response broke off: so does ours
-            raise
+    except aiohttp.ClientError as error:
+        if answer is not None:  # the provider broke off, or the agent went away: the connection ends, too
+            if request.transport is not None:
+                request.transport.abort()
+            return answer
         problem = {"error": {"message": f"the provider cannot be reached: {error}"}}
         return web.Response(status=502, body=to_json(problem), content_type="application/json")
     finally:

@@ -231,6 +231,19 @@ def test_streams_are_passed_on_as_they_come_and_errors_as_they_are() -> None:
     assert statuses == [200, 429]
 
 
+def test_a_stream_that_the_provider_breaks_off_breaks_off_quietly(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cut = Reply(chunks=[b'data: {"choices": []}\n\n'], cut=True, headers={"content-type": "text/event-stream"})
+
+    with serve(cut) as server:
+        raw, report = session(an_agent(tmp_path, server.url, record="wire"), tmp_path / "first")
+
+    assert [call["complete"] for call in calls_of(raw)] == [False]
+    assert report.final_output is None
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_a_provider_that_cannot_be_reached_is_a_bad_gateway(tmp_path: Path) -> None:
     with serve(chat_reply()) as server:
         gone = server.url

@@ -30,6 +30,7 @@ from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scorin
 from eval_pipeline_tests.benchmarks.outputs import measure_outputs
 from eval_pipeline_tests.benchmarks.pairs import measure_pairs
 from eval_pipeline_tests.benchmarks.warehouse import measure_warehouse
+from eval_pipeline_tests.benchmarks.wire import measure_wire
 
 RUN = [sys.executable, "-m", "eval_pipeline_tests.benchmarks.command", "run", "suites", "--quiet", "--refresh"]
 
@@ -223,6 +224,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "scoring": measure_scoring,
     "functions": measure_functions,
     "http": measure_http,
+    "wire": measure_wire,
 }
 
 
