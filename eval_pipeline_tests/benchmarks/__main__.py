@@ -24,6 +24,7 @@ from pathlib import Path
 
 import duckdb
 
+from eval_pipeline_tests.benchmarks.agents import measure_sessions
 from eval_pipeline_tests.benchmarks.conversations import measure_conversations
 from eval_pipeline_tests.benchmarks.functions import measure_functions
 from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
@@ -201,6 +202,11 @@ def outputs(quick: bool) -> None:
     measure_outputs(lambda command, folder: timed(command, folder).peak_mb, RUN, quick)
 
 
+def sessions(quick: bool) -> None:
+    """CPU and memory of sessions of agents: large outputs, many lines, many at once, a large template."""
+    measure_sessions(lambda folder: timed([*RUN, "missing"], folder), quick)
+
+
 def warehouse(quick: bool) -> None:
     """A board, lookups, publishing, an export and an unchanged run beside many generated rows."""
     measure_warehouse(timed, RUN[0], quick)
@@ -220,6 +226,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "faults": faults,
     "conversations": conversations,
     "outputs": outputs,
+    "sessions": sessions,
     "warehouse": warehouse,
     "scoring": measure_scoring,
     "functions": measure_functions,
