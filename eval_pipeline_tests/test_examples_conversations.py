@@ -63,14 +63,15 @@ def test_agent_user_and_judge_are_small_programs(project: CliProject) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_same_through_a_scripted_model_server_on_every_wire(project: CliProject, server: str) -> None:
     answer = project("run", "suites-with-server", "--json")
 
+    assert answer.code in (0, 2), answer.err
     query = "SELECT case_id, runner, status FROM current_verdicts WHERE suite = 'parcels-by-models' ORDER BY ALL"
     rows = project.ask(query)
     expected = [("behind-an-address", "desk-endpoint", "passed")]
     expected += [(case, runner, "passed") for case in ("canned", "lost-parcel") for runner in sorted(BY_MODELS)]
     reasons = "SELECT case_id, runner, reason FROM current_verdicts WHERE status <> 'passed' ORDER BY ALL"
-    assert [row for row in rows if row[0] != "mcp"] == expected, project.ask(reasons)
+    assert [row for row in rows if row[0] != "mcp"] == expected, (answer.out[:2000], answer.err, project.ask(reasons))
     assert [row for row in rows if row[0] == "mcp"] in ([], [("mcp", "desk-mcp", "passed")]), project.ask(reasons)
-    assert answer.code in (0, 2)
