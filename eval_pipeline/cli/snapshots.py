@@ -59,6 +59,8 @@ def take_snapshots(
         taken += compared
     for _, baselines in settings.values():
         baselines.write()
+    if taken:
+        warehouse.publish()
     return taken
 
 
