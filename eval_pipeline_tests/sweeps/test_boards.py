@@ -83,7 +83,10 @@ def test_other_thresholds_and_other_evaluators_are_not_compared(folder: ProjectF
     folder.sweep(runner="x")
     folder.sweep(runner="y", threshold=0.95)
 
-    assert [row["apart"] for row in board(folder).values()] == [None, "other evaluators, graders or thresholds"]
+    assert [row["apart"] for row in board(folder).values()] == [
+        None,
+        "other evaluators, graders, thresholds or simulators",
+    ]
 
 
 def test_cases_that_cannot_be_loaded_are_planned_and_not_graded(folder: ProjectFolder) -> None:
