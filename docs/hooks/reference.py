@@ -26,6 +26,7 @@ from eval_pipeline.reports.normalize import NORMALIZERS
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.suites.fields import EVALUATOR, suite_fields
 from eval_pipeline.suites.load import FORMATS
+from eval_pipeline.sweeps.named_sweeps import NamedSweep
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.project import ProjectFile
 from eval_pipeline.sweeps.retention import Retention, SweepLimit
@@ -213,6 +214,11 @@ def default_fields() -> Iterator[str]:
     yield from filled_table(FIELD_HEAD, property_rows(Defaults.model_json_schema()))
 
 
+def sweep_fields() -> Iterator[str]:
+    """Yield the fields of an entry of `sweeps` of the project file."""
+    yield from filled_table(FIELD_HEAD, property_rows(NamedSweep.model_json_schema()))
+
+
 def retention_fields() -> Iterator[str]:
     """Yield the kinds under `retention` of the project file."""
     rows = ((f"`{name}`", field.description or "") for name, field in Retention.model_fields.items())
@@ -285,6 +291,7 @@ GENERATORS: Mapping[str, Callable[[], Iterable[str]]] = {
     "adapters": adapters,
     "project-fields": project_fields,
     "default-fields": default_fields,
+    "sweep-fields": sweep_fields,
     "retention-fields": retention_fields,
     "limit-fields": limit_fields,
     "commands": commands,

@@ -24,6 +24,7 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.simulation_fields import STATUSES
+from eval_pipeline.sweeps.named_sweeps import NamedSweep, named_sweep
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
 from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
 from eval_pipeline.sweeps.preflight import Preflight, preflight
@@ -204,9 +205,12 @@ def select_in(
 
     `options` are those of `LaunchOptions` by their keywords. Raises InputError and InputErrors.
     """
-    ready = session.load_suites(list(suites) or None)
+    named = named_sweep(session.project, options["sweep"]) if options.get("sweep") else NamedSweep()
+    cases, tags = tuple(cases) or tuple(named.cases), tuple(tags) or tuple(named.tags)
+    options = _over(named, options)
+    ready = _covered(session.load_suites(list(suites) or None), session, NamedSweep() if suites else named)
     check_case_ids([each.suite for each in ready], cases)
-    chosen = {runner.name for runner in select_runners(session.load_runners(), runners, runner_tags)}
+    chosen = {r.name for r in select_runners(session.load_runners(), runners or named.runners, runner_tags)}
     if not runners:
         ready = _without_unknown_runners(ready, session)
     if not chosen:
@@ -238,6 +242,20 @@ def select_in(
         warnings=warnings,
         checked=checked,
     )
+
+
+def _over(named: NamedSweep, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options, by their keywords, over those of a named sweep."""
+    keywords = {field: keyword for keyword, field in _FIELDS.items()}
+    of_sweep = {keywords.get(field, field): value for field, value in named.given.items()}
+    return of_sweep | {name: value for name, value in options.items() if value not in (None, (), False)}
+
+
+def _covered(ready: list[ValidatedSuite], session: ProjectSession, named: NamedSweep) -> list[ValidatedSuite]:
+    """Return the suites that belong to a named sweep. Raises UnknownName for one that is not there."""
+    root = session.project.root
+    named.check_names((each.suite for each in ready), root)
+    return [each for each in ready if named.covers_suite(each.suite, root)]
 
 
 def _pairs_of(

@@ -17,7 +17,13 @@ from eval_pipeline.exports.result_files import read_result_file
 from eval_pipeline.leaderboards.differences import Setup
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.leaderboards.totals import Measured
-from eval_pipeline.warehouse.comparable_sweeps import PLACES, comparable_sweep, comparable_sweeps
+from eval_pipeline.warehouse.comparable_sweeps import (
+    PLACES,
+    comparable_sweep,
+    comparable_sweeps,
+    sweep_of_name,
+    sweeps_named,
+)
 from eval_pipeline.warehouse.result_measures import read_measured, without_measures
 from eval_pipeline.warehouse.selections import Selection, read_results, runner_names, select
 from eval_pipeline.warehouse.setups import read_setups
@@ -77,6 +83,9 @@ class ResultSources:
         if name.partition(":")[0] in KINDS or name.startswith(("current@", "baseline@")):
             selector, _, runner = name.partition("@")
             return self._stored(selector, [runner] if runner else self.runners, name)
+        sweep, _, place = name.rpartition("@")
+        if sweep and place in PLACES:
+            return self._stored(f"sweep:{sweep_of_name(self.connection, sweep, place)}", self.runners, name)
         path = Path(name)
         if path.exists() and ("/" in name or path.suffix in (".json", ".jsonl")):
             return self._filtered(read_result_file(path, name))
@@ -89,13 +98,18 @@ class ResultSources:
             raise InputError(f"no file {name}")
         raise UnknownName("runner", name, known) if known else InputError(f"'{name}' is not {FORMS}")
 
-    def newest(self, count: int) -> list[Results]:
-        """Return the newest comparable sweeps of the selected suites and runners, oldest first."""
-        ids = comparable_sweeps(self.connection, self.suites, self.runners)[:count]
-        if not ids:
+    def newest(self, count: int, sweep: str | None = None) -> list[Results]:
+        """Return the newest comparable sweeps of the selected suites and runners, or of one name, oldest first."""
+        if sweep is None:
+            ids = comparable_sweeps(self.connection, self.suites, self.runners)
             names = ", ".join([*self.suites, *self.runners]) or "anything"
-            raise InputError(f"no finished sweep has results of {names}; run a sweep first (eval-pipeline run)")
-        return [self._stored(f"sweep:{id_}", self.runners, id_) for id_ in reversed(ids)]
+            problem = f"no finished sweep has results of {names}; run a sweep first (eval-pipeline run)"
+        else:
+            ids = sweeps_named(self.connection, sweep)
+            problem = f"no sweep '{sweep}' has finished; run it first (eval-pipeline run --sweep {sweep})"
+        if not ids:
+            raise InputError(problem)
+        return [self._stored(f"sweep:{id_}", self.runners, id_) for id_ in reversed(ids[:count])]
 
     def _runners(self) -> list[str]:
         try:

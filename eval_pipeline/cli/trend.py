@@ -28,6 +28,7 @@ _STYLES = {"improving": "green", "degrading": "red", "stable": "bold"}
 @click.argument("sweeps", nargs=-1)
 @project_options
 @click.option("--last", type=click.IntRange(2), help=f"The newest N sweeps (default {LAST}, unless sweeps are named).")
+@click.option("--sweep", "name", help="The finished sweeps of this name in the project file.")
 @click.option("--suite", "suites", multiple=True, help="Only these suites (repeatable).")
 @click.option("--runner", "runners", multiple=True, help="Only these runners (repeatable).")
 @click.option(
@@ -45,6 +46,7 @@ def trend_command(
     project: Path | None,
     data: Path | None,
     last: int | None,
+    name: str | None,
     suites: tuple[str, ...],
     runners: tuple[str, ...],
     slope_threshold: float,
@@ -64,10 +66,10 @@ def trend_command(
     Exit codes: 0; 1 with --fail-on-degrading for a degrading trend; 4 with --require-go while the interval does not
     exclude a fall by more than the threshold per sweep.
     """
-    if sweeps and last is not None:
-        raise InputError("name sweeps or give --last, not both")
+    if sweeps and (last is not None or name is not None):
+        raise InputError("name sweeps or give --last or --sweep, not both")
     with ResultSources(project, data, suites, runners, cluster_by) as sources:
-        result = _find_results(sources, sweeps, last or LAST)
+        result = _find_results(sources, sweeps, last or LAST, name)
     check_names(result)
     line = trend(in_order(result), slope_threshold=slope_threshold, allow_missing=allow_missing)
     triggered = fail_on_degrading and line.direction == "degrading"
@@ -81,15 +83,15 @@ def trend_command(
     sys.exit(1 if triggered else NOT_SHOWN if require_go and line.decision != "GO" else 0)
 
 
-def _find_results(sources: ResultSources, sweeps: tuple[str, ...], last: int) -> list[Results]:
+def _find_results(sources: ResultSources, sweeps: tuple[str, ...], last: int, name: str | None) -> list[Results]:
     """Return the results of the named sweeps; a plain id is a sweep's."""
     if not sweeps:
-        return sources.newest(last)
+        return sources.newest(last, name)
     return [sources.find(name if _is_qualified(name) else f"sweep:{name}") for name in sweeps]
 
 
 def _is_qualified(name: str) -> bool:
-    return name == "current" or ":" in name or "/" in name or Path(name).exists()
+    return name == "current" or ":" in name or "/" in name or "@" in name or Path(name).exists()
 
 
 def _show(result: Trend) -> None:

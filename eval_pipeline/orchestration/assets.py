@@ -35,7 +35,7 @@ from eval_pipeline.stopping import Stopped
 from eval_pipeline.sweeps.deletion import remove_what_was_under_way
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.sweeps.selection import select_pairs
+from eval_pipeline.sweeps.selection import pairs_of_sweep, select_pairs
 from eval_pipeline.warehouse.journal import PairKey
 
 GROUP = "evaluation"
@@ -106,10 +106,13 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
     )
     def evaluate(context: dg.AssetExecutionContext, config: Form) -> Iterator[dg.Output[None]]:
         tag_process(context)
-        keys = run_partitions(context)
         stages = _stages(context)
         options = _or_fail(lambda: config.options(session.project, stages))
-        selected = _or_fail(lambda: select_pairs(session, [pair_key(key) for key in keys], options))
+        pairs = [pair_key(key) for key in run_partitions(context)]
+        if options.sweep is not None and partitions is pair_partitions:  # what the command line runs is chosen already
+            pairs = _or_fail(partial(pairs_of_sweep, session, pairs, options.sweep))
+        keys = [partition_key(pair) for pair in pairs]
+        selected = _or_fail(lambda: select_pairs(session, pairs, options))
         for warning in selected.warnings:
             context.log.warning(escape_controls(warning))
         report_inputs(context.instance, session, selected.pairs, options)

@@ -11,7 +11,7 @@ from eval_pipeline.orchestration.asset_details import details_of
 from eval_pipeline.orchestration.assets import input_assets, leaderboards_asset, pair_assets, suites_asset
 from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, pair_partitions
-from eval_pipeline.orchestration.schedules import nightly_sweep
+from eval_pipeline.orchestration.schedules import schedules_of
 from eval_pipeline.orchestration.sensors import automation, dead_runs, discover_suites
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -54,6 +54,6 @@ def build_definitions(project: ProjectSession | Path | str, pairs: Sequence[Pair
     return dg.Definitions(
         assets=assets,
         jobs=list(jobs.values()),
-        schedules=[nightly_sweep(session, jobs["sweep"])],
+        schedules=schedules_of(session, jobs["sweep"]),
         sensors=[discover_suites(session), automation(), dead_runs()],
     )

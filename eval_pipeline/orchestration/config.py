@@ -10,6 +10,7 @@ import dagster as dg
 from pydantic import Field, create_model
 
 from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.sweeps.named_sweeps import with_named
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, launch_options
 from eval_pipeline.sweeps.project import Project
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -55,7 +56,7 @@ class SweepConfig(_Form):  # type: ignore[misc]
         """Return the options over the project's defaults. Raises InputError for a value out of its bounds."""
         values = {name: getattr(self, name) for name in LaunchOptions.model_fields}
         given = {name: value.value if isinstance(value, Enum) else value for name, value in values.items()}
-        return launch_options(given).resolve(project.defaults, stages)
+        return with_named(project, launch_options(given)).resolve(project.defaults, stages)
 
 
 def form_of(session: ProjectSession) -> type[SweepConfig]:

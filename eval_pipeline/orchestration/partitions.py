@@ -21,7 +21,7 @@ PartitionRequest = dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRe
 PARTITION = "dagster/partition"
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
-_UNFINISHED = [
+UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
@@ -103,7 +103,7 @@ def _deletion(name: str, keys: Sequence[str]) -> list[PartitionRequest]:
 def _keys_of_unfinished_runs(instance: dg.DagsterInstance, known: Sequence[str]) -> list[str]:
     """Return the partitions, of these, that runs cover which are queued or under way."""
     keys: list[str] = []
-    for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
+    for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)):
         first, last = run.tags.get(RANGE_START), run.tags.get(RANGE_END)
         if first in known and last in known:
             keys += known[known.index(first) : known.index(last) + 1]

@@ -1,45 +1,52 @@
-"""Schedules: the nightly sweep over every suite × runner."""
+"""Schedules: the nightly sweep over every suite × runner, and one for each sweep of the project that has a time."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster._utils.schedules import is_valid_cron_schedule
+from dagster._utils.schedules import get_next_cron_tick, is_valid_cron_schedule
 
 from eval_pipeline.errors import EvalPipelineError
-from eval_pipeline.orchestration.partitions import PAIRS, apply_requests, partition_requests, range_tags
+from eval_pipeline.orchestration.partitions import (
+    PAIRS,
+    UNFINISHED,
+    apply_requests,
+    pair_key,
+    partition_key,
+    partition_requests,
+    range_tags,
+)
+from eval_pipeline.sweeps.named_sweeps import NamedSweep
 from eval_pipeline.sweeps.project import DEFAULT_SCHEDULE, PROJECT_FILE
 from eval_pipeline.sweeps.project_contents import read_project
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.selection import pairs_of_sweep
 
+SWEEP_TAG = "eval_pipeline/sweep"
+"""The run tag that has the name of a sweep."""
+LATE = timedelta(minutes=10)
+"""A tick that is evaluated so long after its time was missed."""
 _LOG = logging.getLogger("dagster")
 _DESCRIPTION = "One run over all suites and runners; targets are called anew (refresh: all)."
 
 
+def schedules_of(session: ProjectSession, job: dg.UnresolvedAssetJobDefinition) -> list[dg.ScheduleDefinition]:
+    """Return the schedules of a project; all are stopped until someone starts them."""
+    return [nightly_sweep(session, job), *_of_named_sweeps(session, job)]
+
+
 def nightly_sweep(session: ProjectSession, job: dg.UnresolvedAssetJobDefinition) -> dg.ScheduleDefinition:
-    """Every night one run over all suites × runners, everything executed anew; stopped until someone starts it.
+    """Every night one run over all suites × runners, everything executed anew.
 
     With a cron expression that cannot be used, every tick is skipped and says why.
     """
     problem = _schedule_problem(session)
 
     def nightly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        if problem is not None:
-            return dg.SkipReason(problem)
-        try:
-            contents = read_project(session)
-        except EvalPipelineError as error:
-            return dg.SkipReason(str(error))
-        apply_requests(context.instance, partition_requests(context.instance, contents))
-        keys = context.instance.get_dynamic_partitions(PAIRS)
-        if not keys:
-            return dg.SkipReason("; ".join(contents.problems) or "no suite requests a runner")
-        return dg.RunRequest(
-            run_key=context.scheduled_execution_time.isoformat(),
-            tags=range_tags(keys),
-            run_config=dg.RunConfig(ops={"evaluate": {"config": {"refresh": "all"}}}),
-        )
+        return dg.SkipReason(problem) if problem is not None else _request(context, session, {"refresh": "all"})
 
     return dg.schedule(
         name="nightly_sweep",
@@ -50,8 +57,76 @@ def nightly_sweep(session: ProjectSession, job: dg.UnresolvedAssetJobDefinition)
     )(nightly)
 
 
+def _of_named_sweeps(session: ProjectSession, job: dg.UnresolvedAssetJobDefinition) -> Iterator[dg.ScheduleDefinition]:
+    for name, sweep in session.project.sweeps.items():
+        if sweep.cron is not None and is_valid_cron_schedule(sweep.cron):
+            yield _named_schedule(session, job, name, sweep)
+
+
+def _named_schedule(
+    session: ProjectSession, job: dg.UnresolvedAssetJobDefinition, name: str, sweep: NamedSweep
+) -> dg.ScheduleDefinition:
+    """One run over the pairs of a sweep at its times, with its options."""
+
+    def start(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        reason = _why_not(context, name, sweep)
+        return dg.SkipReason(reason) if reason is not None else _request(context, session, {"sweep": name}, name)
+
+    return dg.schedule(
+        name=f"sweep_{name.replace('-', '_')}",
+        job=job,
+        cron_schedule=sweep.cron or DEFAULT_SCHEDULE,
+        execution_timezone=sweep.timezone,
+        description=f"The sweep `{name}` of {PROJECT_FILE}.",
+        tags={SWEEP_TAG: name},
+    )(start)
+
+
+def _why_not(context: dg.ScheduleEvaluationContext, name: str, sweep: NamedSweep) -> str | None:
+    """Why a tick starts nothing: the sweep is under way, or its time was missed; None when it starts."""
+    if sweep.overlap == "skip":
+        unfinished = dg.RunsFilter(statuses=UNFINISHED, tags={SWEEP_TAG: name})
+        if context.instance.get_runs_count(unfinished):
+            return f"the sweep {name} is still queued or under way (overlap: skip)"
+    planned = context.scheduled_execution_time
+    now = datetime.now(UTC)
+    if sweep.missed == "skip" and now - planned > LATE:
+        return f"no scheduler ran at {planned.isoformat()} (missed: skip)"
+    following = get_next_cron_tick(sweep.cron or DEFAULT_SCHEDULE, planned + timedelta(seconds=1), sweep.timezone)
+    if sweep.missed == "latest" and following <= now:
+        return f"a later tick is due as well ({following.isoformat()}; missed: latest)"
+    return None
+
+
+def _request(
+    context: dg.ScheduleEvaluationContext, session: ProjectSession, config: dict[str, str], name: str | None = None
+) -> dg.RunRequest | dg.SkipReason:
+    """One run over the pairs that the project requests now, of one sweep where it has a name."""
+    try:
+        contents = read_project(session)
+        apply_requests(context.instance, partition_requests(context.instance, contents))
+        keys = context.instance.get_dynamic_partitions(PAIRS)
+        chosen = _chosen(session, keys, name)
+    except EvalPipelineError as error:
+        return dg.SkipReason(str(error))
+    if not chosen:
+        return dg.SkipReason("; ".join(contents.problems) or "no suite requests a runner")
+    return dg.RunRequest(
+        run_key=context.scheduled_execution_time.isoformat(),
+        tags={**range_tags(chosen), **({SWEEP_TAG: name} if name is not None else {})},
+        run_config=dg.RunConfig(ops={"evaluate": {"config": config}}),
+    )
+
+
+def _chosen(session: ProjectSession, keys: Sequence[str], name: str | None) -> list[str]:
+    """The partitions of a sweep, in the order of all."""
+    if name is None:
+        return list(keys)
+    return [partition_key(pair) for pair in pairs_of_sweep(session, [pair_key(key) for key in keys], name)]
+
+
 def _schedule_problem(session: ProjectSession) -> str | None:
-    """Why the project's schedule cannot be used, reported in the log of the code location; None when it can."""
+    """Why a schedule of the project cannot be used, reported in the log of the code location; None when all can."""
     problem = session.project.schedule_problem
     if problem is None and is_valid_cron_schedule(session.project.schedule):
         return None

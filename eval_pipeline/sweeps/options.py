@@ -86,6 +86,11 @@ class SharedOptions(BaseModel):
 class RunOptions(SharedOptions):
     """What the command line and the launchpad can set."""
 
+    sweep: Annotated[str | None, Flag("--sweep")] = Field(
+        default=None,
+        description="A sweep that the project file names: its suites, runners, cases and options, where nothing else"
+        " is set",
+    )
     any_runner: bool = Field(default=False, description="Ignore which runners suites name; those of a case hold")
     abandon_refresh: Annotated[bool, Flag("--abandon-refresh", switch=True)] = Field(
         default=False, description="Keep the older answers where an interrupted refresh of all did not get to"

@@ -12,9 +12,10 @@ import glob
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
@@ -30,6 +31,7 @@ from eval_pipeline.parsing.source import FieldPath, Source, show_path, yaml_sour
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.suites.configurations import ProjectSettings, project_settings
 from eval_pipeline.sweeps.cron import cron_problem
+from eval_pipeline.sweeps.named_sweeps import NamedSweep, tells_when
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.retention import Retention
 from eval_pipeline.warehouse.storage import LocalStorage
@@ -44,6 +46,7 @@ NO_SUITES = "no suites: name files, folders or globs, put suites into suites/, o
 DEFAULT_SCHEDULE = "0 2 * * *"
 DEFAULT_OWNERS = ("team:evaluation",)
 _LONGEST_NAME = 255
+_SWEEP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _OWNER = re.compile(r"team:\S+|[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,7}")
 
 
@@ -68,7 +71,9 @@ class ProjectFile(BaseModel):
         default_factory=Defaults, description="Options of every run; the command line and suites win over them"
     )
     schedule: str = Field(default=DEFAULT_SCHEDULE, description="Cron expression of the nightly sweep, in UTC")
-
+    sweeps: dict[str, NamedSweep] = Field(
+        default={}, description="Sweeps by name, each with a selection, options and a time: `run --sweep NAME`"
+    )
     retention: Retention = Field(
         default_factory=Retention, description="What `eval-pipeline delete --retention` deletes; nothing by itself"
     )
@@ -112,6 +117,14 @@ class ProjectFile(BaseModel):
                 raise PydanticCustomError("owner", "e-mail addresses or team:NAME")
         return values
 
+    @field_validator("sweeps")
+    @classmethod
+    def _check_sweeps(cls, values: dict[str, NamedSweep]) -> dict[str, NamedSweep]:
+        for name in values:
+            if not _SWEEP_NAME.fullmatch(name):
+                raise PydanticCustomError("sweep", "names of letters, digits, '-' and '_'")
+        return values
+
     @field_validator("schedule")
     @classmethod
     def _check_schedule(cls, value: str) -> str:
@@ -125,10 +138,10 @@ class ProjectFile(BaseModel):
 class Project:
     """A project: where its suites and runners are, and where it keeps its data. Paths are absolute.
 
-    `schedule_problem` is why the project file's schedule cannot be used, where that is tolerated; `schedule` is then
-    the default. `configurations` are the configuration files of other systems that are part of it. With
-    `searches_runners` suites may have runners of their own, in files of other systems beside them; `file` is the
-    project file, None without one.
+    `schedule_problem` is why a schedule of the project file cannot be used, where that is tolerated; `schedule` is then
+    the default, and a named sweep has none. `configurations` are the configuration files of other systems that are part
+    of it. With `searches_runners` suites may have runners of their own, in files of other systems beside them; `file`
+    is the project file, None without one.
     """
 
     root: Path
@@ -139,6 +152,7 @@ class Project:
     warehouse_memory_mb: int = DEFAULT_MEMORY_MB
     defaults: Defaults = field(default_factory=Defaults)
     schedule: str = DEFAULT_SCHEDULE
+    sweeps: Mapping[str, NamedSweep] = field(default_factory=dict)
     schedule_problem: InputError | None = None
     owners: tuple[str, ...] = DEFAULT_OWNERS
     retention: Retention = field(default_factory=Retention)
@@ -268,6 +282,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         warehouse_memory_mb=content.warehouse_memory_mb,
         defaults=content.defaults,
         schedule=content.schedule,
+        sweeps=content.sweeps,
         schedule_problem=schedule_problem,
         owners=tuple(content.owners),
         retention=content.retention,
@@ -287,14 +302,26 @@ def _runners_of(root: Path, content: ProjectFile) -> Path | None:
 
 
 def _content(raw: Mapping[str, Any], source: Source, any_schedule: bool) -> tuple[ProjectFile, InputError | None]:
-    """The fields of a project file, and what is wrong with its schedule where that is tolerated."""
+    """The fields of a project file, and what is wrong with its schedules where that is tolerated."""
     try:
         return ProjectFile.model_validate(raw), None
     except ValidationError as error:
         problem = _field_errors(error, source)
-        if not any_schedule or {each["loc"][0] for each in error.errors()} != {"schedule"}:
+        places = [each["loc"] for each in error.errors()]
+        if not any_schedule or not all(map(tells_when, places)):
             raise problem from None
-    return ProjectFile.model_validate({name: value for name, value in raw.items() if name != "schedule"}), problem
+    return ProjectFile.model_validate(_without(raw, places)), problem
+
+
+def _without(raw: Mapping[str, Any], places: Sequence[FieldPath]) -> dict[str, Any]:
+    """A mapping without the fields at these places."""
+    copied = deepcopy(dict(raw))
+    for *steps, last in places:
+        holder = copied
+        for step in steps:
+            holder = holder[str(step)]
+        holder.pop(str(last), None)
+    return copied
 
 
 def _absolute(root: Path, name: str) -> Path:
@@ -322,9 +349,12 @@ def _field_error(first: Any, path: tuple[str | int, ...], source: Source) -> Inp
 def _model_at(path: Sequence[str | int]) -> type[BaseModel]:
     """The model of the mapping that a field is in."""
     model: type[BaseModel] = ProjectFile
-    for step in path[:-1]:
+    steps = iter(path[:-1])
+    for step in steps:
         annotation = model.model_fields[str(step)].annotation
         model = next(each for each in (annotation, *get_args(annotation)) if _is_model(each))
+        if get_origin(annotation) is dict:
+            next(steps, None)  # the name of an entry
     return model
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import check_case_ids
+from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair, count_plans
 from eval_pipeline.sweeps.preflight import preflight
@@ -35,6 +36,22 @@ def select_pairs(session: ProjectSession, names: Sequence[PairKey], options: Swe
         _check_cases(usable, options)
     refused = {name: str(error) for name, error in checked.errors.items()}
     return SelectedPairs(usable, unusable | refused, checked.warnings)
+
+
+def pairs_of_sweep(session: ProjectSession, names: Sequence[PairKey], name: str) -> list[PairKey]:
+    """Return those of some pairs that belong to the sweep of the project file with this name. A pair whose suite cannot
+    be read stays: whoever carries it out says why.
+
+    Raises UnknownName for a sweep, and for a suite of it that is not there.
+    """
+    sweep, root = named_sweep(session.project, name), session.project.root
+    session.load_suites()
+    sweep.check_names((ready.suite for ready in session.suites.values()), root)
+    return [
+        pair
+        for pair in names
+        if (ready := session.suites.get(pair.suite)) is None or sweep.covers(ready.suite, pair.runner, root)
+    ]
 
 
 def _check_cases(pairs: Sequence[Pair], options: SweepOptions) -> None:

@@ -107,6 +107,7 @@ class SweepStore:
                 "status": "running",
                 "dagster_run_id": dagster_run_id,
                 "refresh": options.refresh,
+                "name": options.sweep,
                 "selection": _selection(pairs, options),
             }
             if options.abandon_refresh:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eval_pipeline.errors import InputError
+from eval_pipeline.warehouse.selections import existing_columns
 from eval_pipeline.warehouse.store import Connection
 
 RECENT = 10
@@ -54,6 +55,25 @@ def comparable_sweeps(connection: Connection, suites: Sequence[str] = (), runner
     scopes = [(id_, _scope(selection, suites, runners)) for id_, selection in stored]
     whole = next((scope for place, (_, scope) in enumerate(scopes) if not _is_part(place, scopes)), None)
     return [id_ for id_, scope in scopes if scope == whole]
+
+
+def sweeps_named(connection: Connection, name: str) -> list[str]:
+    """Return the ids of finished sweeps of a name of the project file, newest first; none for any other name."""
+    if "name" not in existing_columns(connection, "sweeps"):
+        return []  # results of an older version
+    stored = connection.execute(
+        "SELECT sweep_id FROM sweeps WHERE name = ? AND status = 'finished' ORDER BY sweep_id DESC", [name]
+    ).fetchall()
+    return [id_ for (id_,) in stored]
+
+
+def sweep_of_name(connection: Connection, name: str, place: str) -> str:
+    """Return the id of the `latest` or the `previous` finished sweep of a name. Raises InputError if there is none."""
+    ids = sweeps_named(connection, name)
+    if len(ids) > PLACES[place]:
+        return ids[PLACES[place]]
+    finished = f"{len(ids)} of this name has" if len(ids) == 1 else "none of this name has"
+    raise InputError(f"no {place} sweep '{name}': {finished} finished; run eval-pipeline run --sweep {name}")
 
 
 def comparable_sweep(connection: Connection, name: str, suites: Sequence[str], runners: Sequence[str]) -> str:

@@ -153,6 +153,7 @@ _ADDED_IN_16: Mapping[str, Mapping[str, str]] = {
         "sweep_id": "VARCHAR",
     },
 }
+_ADDED_IN_18: Mapping[str, Mapping[str, str]] = {"sweeps": {"name": "VARCHAR"}}
 _TEXTS_IN_9 = (
     """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
        WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
@@ -229,6 +230,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         "simulated users of cases, baselines",
         (*_added(_ADDED_IN_17), *table_statements([BY_NAME["baselines"]])),
     ),
+    Migration(18, "names of sweeps", tuple(_added(_ADDED_IN_18))),
 )
 
 

@@ -81,6 +81,7 @@ TABLES: tuple[Table, ...] = (
         ("dagster_run_id", "VARCHAR", "Dagster run that executed it"),
         ("refresh", "VARCHAR", "Refresh policy: missing, failed or all"),
         ("selection", "JSON", "Requested suites, runners, cases, tags, repetitions, thresholds"),
+        ("name", "VARCHAR", "The sweep of the project file that it is; NULL: none"),
     ),
     _table(
         "sweep_pairs", "What a sweep did for each pair (suite × runner).", ("sweep_id", "suite", "runner"),

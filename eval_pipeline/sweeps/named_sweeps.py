@@ -1,0 +1,122 @@
+"""Sweeps that the project file names: what each covers, when it starts, and the options it is carried out with.
+
+The command line, the launchpad and a schedule start one by its name; what they set themselves goes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
+
+from eval_pipeline.errors import UnknownName
+from eval_pipeline.parsing.source import FieldPath
+from eval_pipeline.suites.model import Suite
+from eval_pipeline.sweeps.cron import cron_problem
+from eval_pipeline.sweeps.options import CaseStatus, Difficulty, LaunchOptions, SharedOptions, launch_options
+
+if TYPE_CHECKING:
+    from eval_pipeline.sweeps.project import Project
+
+_NARROWING = ("tags", "cases", "difficulties", "statuses")
+
+
+class NamedSweep(SharedOptions):
+    """One entry of `sweeps:` in the project file."""
+
+    model_config = ConfigDict(strict=True)
+
+    cron: str | None = Field(default=None, description="When it starts by itself; without one only by its name")
+    timezone: str = Field(default="UTC", description="The time zone of `cron`, such as Europe/Berlin")
+    suites: list[str] = Field(
+        default=[], description="Its suites, by name or path, each may have wildcards; all when left out"
+    )
+    runners: list[str] = Field(default=[], description="Its runners, of those that the suites request; all of them")
+    tags: list[str] = Field(default=[], description="Only cases with any of these tags")
+    cases: list[str] = Field(default=[], description="Only cases of these ids")
+    difficulties: list[Difficulty] = Field(default=[], description="Only cases of these difficulties")
+    statuses: list[CaseStatus] = Field(default=[], description="Cases of these statuses in place of the active ones")
+    overlap: Literal["skip", "queue"] = Field(
+        default="skip", description="What a tick does while the sweep is queued or under way: nothing, or it waits"
+    )
+    missed: Literal["skip", "latest", "all"] = Field(
+        default="skip", description="Which ticks are made up for that no scheduler was running for"
+    )
+
+    @field_validator("cron")
+    @classmethod
+    def _check_cron(cls, value: str | None) -> str | None:
+        expected = cron_problem(value) if value is not None else None
+        if expected is not None:
+            raise PydanticCustomError("cron", expected)
+        return value
+
+    @field_validator("timezone")
+    @classmethod
+    def _check_timezone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (OSError, ValueError, KeyError):
+            raise PydanticCustomError("timezone", "a time zone such as UTC or Europe/Berlin") from None
+        return value
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What the entry sets of the options of a launch, by field."""
+        names = [name for name in (*SharedOptions.model_fields, *_NARROWING) if name in self.model_fields_set]
+        values = {name: getattr(self, name) for name in names}
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+    def covers(self, suite: Suite, runner: str, root: Path) -> bool:
+        """Return whether a pair belongs to the sweep."""
+        return self.covers_suite(suite, root) and (not self.runners or runner in self.runners)
+
+    def covers_suite(self, suite: Suite, root: Path) -> bool:
+        """Return whether a suite belongs to the sweep."""
+        return not self.suites or any(_matches(pattern, suite, root) for pattern in self.suites)
+
+    def check_names(self, suites: Iterable[Suite], root: Path) -> None:
+        """Raise UnknownName for an entry of `suites` that matches none."""
+        known = list(suites)
+        for pattern in self.suites:
+            if not any(_matches(pattern, suite, root) for suite in known):
+                raise UnknownName("suite", pattern, [suite.name for suite in known])
+
+
+def _matches(pattern: str, suite: Suite, root: Path) -> bool:
+    """Whether a pattern matches a suite's name, or its path from any folder on; without the path's suffixes, too."""
+    path = PurePath(suite.path)
+    if fnmatchcase(suite.name, pattern):
+        return True
+    relative = path.relative_to(root) if path.is_relative_to(root) else path
+    bare = relative.with_name(relative.name.split(".")[0])
+    return relative.match(pattern) or bare.match(pattern)
+
+
+def named_sweep(project: Project, name: str) -> NamedSweep:
+    """Return the sweep of this name. Raises UnknownName."""
+    if name not in project.sweeps:
+        raise UnknownName("sweep", name, project.sweeps)
+    return project.sweeps[name]
+
+
+def with_named(project: Project, launch: LaunchOptions) -> LaunchOptions:
+    """Return the options of a launch over those of the sweep that it names. Raises UnknownName."""
+    if launch.sweep is None:
+        return launch
+    given = {name: getattr(launch, name) for name in launch.model_fields_set}
+    return launch_options({**named_sweep(project, launch.sweep).given, **_set(given)})
+
+
+def _set(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value not in (None, (), False)}
+
+
+def tells_when(place: FieldPath) -> bool:
+    """Return whether a field of the project file tells when a sweep starts."""
+    return place[0] == "schedule" or (place[0] == "sweeps" and place[2:] in (("cron",), ("timezone",)))

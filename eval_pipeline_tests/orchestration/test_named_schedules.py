@@ -1,0 +1,78 @@
+"""The schedules of sweeps that the project file names: what they request, and when they do nothing."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+from dagster._core.test_utils import create_run_for_test
+
+from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START
+from eval_pipeline.orchestration.schedules import SWEEP_TAG
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
+
+
+def due(folder: ProjectFolder, name: str, at: datetime, *runs: str) -> object:
+    """What the schedule of a sweep answers at a time, while runs of these sweeps are under way."""
+    schedule = build_definitions(folder.session()).resolve_schedule_def(name)
+    with dg.DagsterInstance.local_temp() as instance:
+        for sweep in runs:
+            create_run_for_test(instance, "sweep", status=dg.DagsterRunStatus.STARTED, tags={SWEEP_TAG: sweep})
+        return schedule(dg.build_schedule_context(instance=instance, scheduled_execution_time=at))
+
+
+@pytest.fixture
+def named(folder: ProjectFolder) -> ProjectFolder:
+    folder.write_runners(a_runner_entry("echo"), a_runner_entry("zebra"))
+    folder.write_suite(a_test("x"), name="apples")
+    sweeps = {
+        "night-ly": {"cron": "0 2 * * *", "timezone": "Europe/Berlin", "suites": ["sums"], "repeat": 3},
+        "smoke": {"cron": "0 * * * *", "runners": ["zebra"], "missed": "latest", "overlap": "queue"},
+        "by-hand": {"tags": ["a"]},
+    }
+    document = {"suites": ["suites"], "sweeps": sweeps}
+    (folder.root / "eval-pipeline.yaml").write_text(json.dumps(document))
+    return folder
+
+
+def test_a_sweep_with_a_time_has_a_schedule_in_its_zone(named: ProjectFolder) -> None:
+    schedules = {each.name: each for each in build_definitions(named.session()).schedules or ()}
+
+    assert sorted(schedules) == ["nightly_sweep", "sweep_night_ly", "sweep_smoke"]
+    nightly = build_definitions(named.session()).resolve_schedule_def("sweep_night_ly")
+    assert (nightly.cron_schedule, nightly.execution_timezone) == ("0 2 * * *", "Europe/Berlin")
+
+
+def test_a_sweep_starts_one_run_with_its_name_over_its_pairs(named: ProjectFolder) -> None:
+    request = due(named, "sweep_night_ly", datetime.now(UTC), "smoke")
+
+    assert isinstance(request, dg.RunRequest)
+    assert (request.tags[RANGE_START], request.tags[RANGE_END]) == ("sums@echo", "sums@zebra")
+    assert request.tags[SWEEP_TAG] == "night-ly"
+    assert request.run_config["ops"]["evaluate"]["config"] == {"sweep": "night-ly"}
+
+
+def test_a_sweep_that_is_under_way_is_not_started_beside_itself(named: ProjectFolder) -> None:
+    under_way = ("night-ly", "smoke")
+    skipped, queued = (due(named, name, datetime.now(UTC), *under_way) for name in ("sweep_night_ly", "sweep_smoke"))
+
+    assert isinstance(skipped, dg.SkipReason)
+    assert "still queued or under way" in (skipped.skip_message or "")
+    assert isinstance(queued, dg.RunRequest)
+
+
+def test_times_that_no_scheduler_was_there_for_are_left_out_but_the_latest_if_it_is_wanted(
+    named: ProjectFolder,
+) -> None:
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+
+    missed = due(named, "sweep_night_ly", now - timedelta(days=1))
+    older, latest = (due(named, "sweep_smoke", now - timedelta(hours=hours)) for hours in (1, 0))
+
+    assert isinstance(missed, dg.SkipReason)
+    assert "missed: skip" in (missed.skip_message or "")
+    assert isinstance(older, dg.SkipReason)
+    assert isinstance(latest, dg.RunRequest)
