@@ -15,6 +15,7 @@ from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.tables import print_line, print_one_line
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted, percent
+from eval_pipeline.leaderboards.sweep_gates import SweepGate, of_decision
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pass_rates import PassRate
@@ -29,10 +30,12 @@ REASONS_SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRateLimit:
-    """The lowest pass rate of a pair that is no failure, and where it is set; None: every failed case counts. `rates`
-    are those of the pairs; `required` is whether a pair has to be shown not to be below it."""
+    """The lowest pass rate of a pair that is no failure, and where it is set; None: every failed case counts, unless a
+    gate decides (`gated`). `rates` are those of the pairs; `required` is whether a pair has to be shown not to be below
+    it."""
 
     rate: float | None
+    gated: bool = False
     source: str = ""
     rates: Mapping[PairKey, PassRate] = field(default_factory=dict)
     required: bool = False
@@ -49,9 +52,14 @@ class Ending:
 
 
 def ending(
-    outcomes: Sequence[PairOutcome], problems: Sequence[InputError], limit: PassRateLimit, problem: str | None
+    outcomes: Sequence[PairOutcome],
+    problems: Sequence[InputError],
+    limit: PassRateLimit,
+    problem: str | None,
+    gate: SweepGate | None = None,
 ) -> Ending:
-    """Return 0 to 4, as `eval-pipeline run --help` says, with the reasons; the worst of what happened."""
+    """Return 0 to 4, as `eval-pipeline run --help` says, with the reasons; the worst of what happened. `gate` is that
+    of a sweep of the project file, which decides in place of single failed cases."""
     graded = sum(outcome.counts.graded for outcome in outcomes)
     if problems:
         return Ending(EXIT_INVALID, (left_out(problems),))
@@ -60,7 +68,12 @@ def ending(
     reasons = [reason for outcome in outcomes if (reason := _failure(outcome, limit)) is not None]
     if problem is not None:
         reasons.append("the run did not succeed (see the problem above)")
-    undecided = tuple(text for outcome in outcomes if (text := _undecided(outcome, limit)) is not None)
+    lines = gate.lines if gate is not None else ()
+    reasons += [f"gate: {text}" for text in of_decision(lines, "NO-GO")]
+    undecided = (
+        *(text for outcome in outcomes if (text := _undecided(outcome, limit)) is not None),
+        *(f"gate: {text}" for text in of_decision(lines, "INCONCLUSIVE")),
+    )
     if reasons:
         return Ending(1, tuple(reasons), undecided)
     return Ending(EXIT_NOT_SHOWN if undecided and limit.required else 0, undecided if limit.required else (), undecided)
@@ -90,6 +103,8 @@ def _failure(outcome: PairOutcome, limit: PassRateLimit) -> str | None:
     counts, name = outcome.counts, f"{outcome.pair.name.suite} × {outcome.pair.name.runner}"
     if outcome.error is not None:
         return f"{name}: not stored: {outcome.error}"
+    if limit.gated and limit.rate is None:
+        return None
     if limit.rate is None or not counts.planned:
         failed = {"failed": counts.failed, "not graded": counts.errored}
         parts = [f"{number} {what}" for what, number in failed.items() if number]

@@ -30,6 +30,7 @@ COMMANDS = {
     "compare": "Compare runners, sweeps or results files case by case.",
     "baseline": "Set, show or clear the sweeps that later ones are compared with.",
     "trend": "Fit a line through the mean scores of sweeps.",
+    "gate": "Decide whether a sweep of the project file is good enough.",
     "export": "Write results for other tools: AgentV, JUnit, OpenTelemetry, JSON.",
     "sql": "Query the published results in SQL.",
     "import": "Import sessions that coding agents keep on this machine.",

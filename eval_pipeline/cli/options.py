@@ -223,11 +223,8 @@ def select_in(
     ready = [each for each in ready if each.suite.name in {pair.suite for pair in used} or each.errors]
     distinct = {runner.address: runner for runner in used.values()}
     require_environment(distinct.values())
-    options |= {"tags": tuple(tags), "cases": tuple(cases), "any_runner": bool(runners)}
-    options["resume"] = session.store.interrupted_sweep() if resume else None
-    launch = launch_options({_FIELDS.get(name, name): value for name, value in options.items()})
-    if launch.grader is not None:
-        select_runners(session.load_runners(), [launch.grader])  # raises for an unknown one
+    options |= {"tags": tags, "cases": cases, "any_runner": bool(runners)}
+    launch = _launch(session, options, resume=resume)
     resolved = launch.resolve(session.project.defaults)
     read = [*empty, *(each.suite for each in ready)]
     checked = _checked_before_money(session, list(used), resolved)
@@ -242,6 +239,15 @@ def select_in(
         warnings=warnings,
         checked=checked,
     )
+
+
+def _launch(session: ProjectSession, options: Mapping[str, Any], *, resume: bool) -> LaunchOptions:
+    """Return the options of a launch from those of the command. Raises InputError, also for an unknown grader."""
+    given = {**options, "resume": session.store.interrupted_sweep() if resume else None}
+    launch = launch_options({_FIELDS.get(name, name): value for name, value in given.items()})
+    if launch.grader is not None:
+        select_runners(session.load_runners(), [launch.grader])
+    return launch
 
 
 def _over(named: NamedSweep, options: Mapping[str, Any]) -> dict[str, Any]:

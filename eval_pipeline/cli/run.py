@@ -23,6 +23,7 @@ from eval_pipeline.cli.ending import (
     show_ending,
     show_failed_cases,
 )
+from eval_pipeline.cli.gate import show_decision
 from eval_pipeline.cli.missing_warehouse import NEW, RESTORE, settle_missing_warehouse
 from eval_pipeline.cli.options import Selection, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import Progress, choose_progress
@@ -33,6 +34,7 @@ from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
+from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
 from eval_pipeline.sweeps.pass_rates import pass_rate
@@ -43,6 +45,7 @@ from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
 from eval_pipeline.warehouse.stored_pairs import case_results
 
 if TYPE_CHECKING:
+    from eval_pipeline.leaderboards.sweep_gates import SweepGate
     from eval_pipeline.orchestration.run import SweepRun
 
 MOST_PROBLEMS = 20
@@ -77,11 +80,11 @@ def run_command(
 
     What was executed before and is unchanged is reused (--refresh missing). Exit codes: 0 done and nothing failed;
     1 something failed, or a threshold was missed; 2 invalid input; 3 nothing could be graded; 4 with --require-go when
-    the cases do not show that --min-pass-rate is reached; 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
+    neither --min-pass-rate nor the gate of --sweep is shown to hold; 130 interrupted (143 SIGTERM, 129 SIGHUP).
     """
     selection = select(**selected)
-    if require_go and min_pass_rate is None and selection.session.project.defaults.min_pass_rate is None:
-        raise InputError("--require-go needs a least pass rate: --min-pass-rate")
+    if require_go:
+        _check_required(selection, min_pass_rate)
     carry_out(
         selection,
         selected,
@@ -127,8 +130,9 @@ def carry_out(
         result = run_sweep(selection.session, selection.suites, selection.pairs, selection.launch.as_config())
     outcomes = [_by_case(selection, outcome) for outcome in result.outcomes]
     limit = _limit(selection, min_pass_rate, outcomes, require_go)
+    gate = _end_of_named(selection, result, console)
     taken = take_snapshots(selection, result.outcomes, snapshots, update=update_snapshots)
-    end = with_snapshots(ending(outcomes, selection.problems, limit, result.problem), taken)
+    end = with_snapshots(ending(outcomes, selection.problems, limit, result.problem, gate), taken)
     if result.problem == INTERRUPTED or (signals is not None and signals.exit_code is not None):
         end = interrupted_ending(_kept(selection, progress), signals)
     failed = failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
@@ -143,6 +147,8 @@ def carry_out(
         show_failed_cases(console, failed, given_options(given))
         show_snapshots(console, taken, snapshots)
         _show_outcome(console, selection, result.outcomes, result.problem)
+        if gate is not None:
+            show_decision(console, str(selection.options.sweep), gate)
         show_ending(console, end)
     sys.exit(end.code)
 
@@ -171,6 +177,18 @@ def _report_to_github(
     github_report.write_summary(github_report.summary(outcomes, failed, taken))
 
 
+def _check_required(selection: Selection, min_pass_rate: float | None) -> None:
+    """Raise InputError where nothing is set that a run could show."""
+    if not _is_gated(selection) and min_pass_rate is None and selection.options.defaults.min_pass_rate is None:
+        raise InputError("--require-go needs a least pass rate: --min-pass-rate, or a sweep with a gate")
+
+
+def _is_gated(selection: Selection) -> bool:
+    """Return whether it is a sweep of the project file that has a gate."""
+    name = selection.options.sweep
+    return name is not None and named_sweep(selection.session.project, name).gate is not None
+
+
 def _end_in_order(selection: Selection, progress: Progress) -> Signals | None:
     """Let a signal stop the sweep instead of ending the process at once; None where none are handled."""
     signals = click.get_current_context().find_object(Signals)
@@ -187,13 +205,26 @@ def _kept(selection: Selection, progress: Progress) -> str:
     return f"{kept} kept; the same command goes on from there{again}"
 
 
+def _end_of_named(selection: Selection, result: SweepRun, console: Console) -> SweepGate | None:
+    """Tell who wants to know how a sweep of the project file ended; return its gate, None without one."""
+    name = selection.options.sweep
+    if name is None or result.problem == INTERRUPTED:
+        return None
+    from eval_pipeline.sweeps.sweep_ends import gate_of, tell  # noqa: PLC0415 — only a named sweep needs it
+
+    gate = gate_of(selection.session, name)
+    for problem in tell(selection.session, name, gate, result.problem):
+        print_line(console, problem, mark="not told:", style="yellow")
+    return gate
+
+
 def _limit(
     selection: Selection, flag: float | None, outcomes: Sequence[PairOutcome], require_go: bool
 ) -> PassRateLimit:
     """Return the least pass rate with the rates of the pairs."""
     rate = selection.session.project.defaults.min_pass_rate if flag is None else flag
     if rate is None:
-        return PassRateLimit(rate=None)
+        return PassRateLimit(rate=None, gated=_is_gated(selection), required=require_go)
     warehouse, cases = selection.session.warehouse, selection.options.cases
     return PassRateLimit(
         rate=rate,

@@ -15,9 +15,11 @@ from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from eval_pipeline.errors import UnknownName
+from eval_pipeline.leaderboards.gate_rules import GateRules
 from eval_pipeline.parsing.source import FieldPath
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.sweeps.cron import cron_problem
+from eval_pipeline.sweeps.notify_rules import Notify
 from eval_pipeline.sweeps.options import CaseStatus, Difficulty, LaunchOptions, SharedOptions, launch_options
 
 if TYPE_CHECKING:
@@ -47,6 +49,11 @@ class NamedSweep(SharedOptions):
     missed: Literal["skip", "latest", "all"] = Field(
         default="skip", description="Which ticks are made up for that no scheduler was running for"
     )
+
+    gate: GateRules | None = Field(
+        default=None, description="What its results have to reach; failed cases alone are no failure of a run then"
+    )
+    notify: Notify | None = Field(default=None, description="Who is told how it ended")
 
     @field_validator("cron")
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,64 @@ def test_a_plan_of_a_sweep_has_its_pairs_and_its_options(project: CliProject) ->
 )
 def test_a_sweep_that_there_is_not_is_said(project: CliProject, arguments: tuple[str, ...], message: str) -> None:
     answer = project(*arguments)
+
+    assert answer.code == 2
+    assert message in answer.err
+
+
+# Gates
+
+
+GATED = """\
+suites: [suites]
+sweeps:
+  nightly:
+    suites: [greetings]
+    runners: [greeter]
+    refresh: all
+    gate: {max_drop: 0.9, min_coverage: 1}
+    notify: {on: [always], command: [sh, -c, "cat > told.json"]}
+  strict: {suites: [greetings], runners: [greeter], gate: {min_coverage: 1, min_pass_rate: 1}}
+  plain: {suites: [greetings]}
+"""
+
+
+@pytest.fixture
+def gated(tmp_path: Path) -> CliProject:
+    project = make_cli_project(tmp_path)
+    project.write("eval-pipeline.yaml", GATED)
+    return project
+
+
+def test_a_gate_decides_in_place_of_single_failed_cases(gated: CliProject) -> None:
+    first = gated("run", "--sweep", "nightly", "--quiet")
+    required = gated("run", "--sweep", "nightly", "--quiet", "--require-go", "--json")
+    alone = gated("gate", "nightly", "--json")
+
+    assert first.code == 0
+    assert "INCONCLUSIVE" in first.err
+    assert (required.code, alone.code) == (4, 4)  # three cases exclude no drop
+    assert [rule["decision"] for rule in alone.document["rules"]] == ["GO", "INCONCLUSIVE"]
+    told = json.loads((gated.root / "told.json").read_text())
+    assert (told["sweep"], told["decision"]) == ("nightly", "INCONCLUSIVE")
+
+
+def test_a_gate_that_is_missed_ends_with_1_and_says_which_rule(gated: CliProject) -> None:
+    gated.write("greet.sh", "exit 7")
+
+    run = gated("run", "--sweep", "strict", "--quiet")
+    gate = gated("gate", "strict")
+
+    assert (run.code, gate.code) == (3, 1)
+    assert "greetings × greeter: 0.0 % graded, at least 100.0 %" in gate.out
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("plain", "has no gate"), ("nightly", "run a sweep first"), ("nightl", "did you mean 'nightly'")],
+)
+def test_a_gate_that_there_is_not_is_said(gated: CliProject, name: str, message: str) -> None:
+    answer = gated("gate", name)
 
     assert answer.code == 2
     assert message in answer.err

@@ -51,6 +51,7 @@ NEW_IN_16 = {
         "model", "measured", "allowed", "answers", "passed", "reason", "checked_at", "sweep_id",
     ),
 }  # fmt: skip
+NEW_IN_18 = {"sweeps": ("name",)}
 NEW_IN_15 = {"leaderboards": ("board_key",)}
 NEW_IN_17 = {
     "cases": ("difficulty", "status", "persona", "simulated_user", "mocks", "created_at", "updated_at"),
@@ -135,6 +136,7 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
                     NEW_IN_15,
                     NEW_IN_16,
                     NEW_IN_17,
+                    NEW_IN_18,
                     TEXTS_BEFORE_9,
                 )
                 for added in new.get(name, ())

@@ -1,0 +1,56 @@
+"""`eval-pipeline gate`: whether a sweep of the project file is good enough."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from eval_pipeline.cli.ending import EXIT_NOT_SHOWN
+from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.tables import print_line, table_console
+from eval_pipeline.cli.terminal import echo_json
+from eval_pipeline.errors import InputError
+from eval_pipeline.leaderboards.show import counted
+from eval_pipeline.leaderboards.sweep_gates import SweepGate
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.sweep_ends import gate_of
+
+EXIT_CODES = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": EXIT_NOT_SHOWN}
+STYLES = {"GO": "green", "NO-GO": "red", "INCONCLUSIVE": "yellow"}
+
+
+@click.command(name="gate")
+@click.argument("sweep")
+@project_options
+@click.option("--json", "as_json", is_flag=True, help="Print the decision and every rule as JSON on stdout.")
+def gate_command(sweep: str, project: Path | None, data: Path | None, as_json: bool) -> None:
+    """Decide whether the newest finished sweep of this name in the project file reaches what its `gate` says.
+
+    Each rule is NO-GO where the interval shows that it is missed, GO where it shows that it holds, else INCONCLUSIVE.
+    Exit codes: 0 for GO, 1 for NO-GO, 4 for INCONCLUSIVE.
+    """
+    gate = gate_of(ProjectSession(open_project(project, data)), sweep)
+    if gate is None:
+        raise InputError(f"the sweep '{sweep}' has no gate: add one to the project file")
+    if as_json:
+        echo_json({"sweep": sweep, "decision": gate.decision, "rules": [asdict(line) for line in gate.lines]})
+    else:
+        show_gate(table_console(), sweep, gate)
+    sys.exit(EXIT_CODES[gate.decision])
+
+
+def show_gate(console: Console, sweep: str, gate: SweepGate) -> None:
+    """Print what each rule of a gate says, and the decision."""
+    for line in gate.lines:
+        print_line(console, str(line), mark=line.decision, style=STYLES[line.decision])
+    show_decision(console, sweep, gate)
+
+
+def show_decision(console: Console, sweep: str, gate: SweepGate) -> None:
+    """Print the decision of a gate."""
+    count = counted(len(gate.lines), "rule")
+    print_line(console, f"gate of sweep {sweep}, {count}", mark=gate.decision, style=STYLES[gate.decision])

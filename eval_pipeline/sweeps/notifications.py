@@ -1,0 +1,88 @@
+"""Telling people how a sweep ended: a command that reads a document, and a webhook that is posted it.
+
+What cannot be told is said and changes no result. The address of a webhook is a secret: no message has it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+from eval_pipeline.parsing.interpolation import filled_in, unset_names
+from eval_pipeline.parsing.redaction import redact_text
+from eval_pipeline.sweeps.notify_rules import Notify
+
+TRIES = 4
+FIRST_PAUSE_S = 1.0
+TIMEOUT_S = 30.0
+_RETRIED = frozenset({408, 425, 429, *range(500, 600)})
+
+
+def notify(
+    told: Notify,
+    document: Mapping[str, Any],
+    root: Path,
+    environment: Mapping[str, str],
+    pause_s: float = FIRST_PAUSE_S,
+) -> Iterator[str]:
+    """Tell everyone; yield what could not be told and why. `document` is what they are sent, of JSON values."""
+    body = orjson.dumps(document)
+    if told.command is not None:
+        problem = _run(told.command, body, root, environment)
+        if problem is not None:
+            yield f"notify.command: {problem}"
+    if told.webhook is not None:
+        problem = _post(told.webhook, body, environment, pause_s)
+        if problem is not None:
+            yield f"notify.webhook: {problem}"
+
+
+def _run(command: Sequence[str], body: bytes, root: Path, environment: Mapping[str, str]) -> str | None:
+    try:
+        done = subprocess.run(
+            list(command), input=body, cwd=root, env={**os.environ, **environment}, capture_output=True,
+            timeout=TIMEOUT_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"{command[0]} took longer than {TIMEOUT_S:g} s"
+    except OSError as error:
+        return f"{command[0]} cannot be started: {error.strerror or error}"
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return redact_text(f"{command[0]} ended with {done.returncode}{': ' + said[-1] if said else ''}", cut=True)
+    return None
+
+
+def _post(webhook: str, body: bytes, environment: Mapping[str, str], pause_s: float) -> str | None:
+    """Post a body, several times where the failure may pass; return why it was not taken."""
+    unset = unset_names(webhook, environment)
+    if unset:
+        return f"needs the environment variable {', '.join(unset)}"
+    problem: str | None = None
+    for number in range(TRIES):
+        if number:
+            time.sleep(pause_s * 2 ** (number - 1))
+        problem, passing = _try(filled_in(webhook, environment), body)
+        if not passing:
+            break
+    return problem
+
+
+def _try(address: str, body: bytes) -> tuple[str | None, bool]:
+    """Post once; return why it was not taken, and whether another try may help."""
+    try:
+        answer = httpx.post(address, content=body, headers={"content-type": "application/json"}, timeout=TIMEOUT_S)
+    except httpx.InvalidURL:
+        return "is no address", False
+    except httpx.TransportError as error:
+        return f"not reached ({type(error).__name__})", not isinstance(error, httpx.UnsupportedProtocol)
+    if answer.is_success:
+        return None, False
+    return f"answered {answer.status_code}", answer.status_code in _RETRIED

@@ -1,0 +1,40 @@
+"""Who is told how a sweep ended, as the project file says it. Values only: every command reads that file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
+
+Event = Literal["failed-gate", "inconclusive-gate", "error", "always"]
+
+
+class Notify(BaseModel):
+    """Who is told how a sweep ended, and when."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    on: list[Event] = Field(
+        default=["failed-gate", "error"],
+        description="Of which ends: a gate that is NO-GO or INCONCLUSIVE, a sweep that did not succeed, or all",
+    )
+    command: list[str] | None = Field(
+        default=None,
+        description="A program with its arguments, started in the project's folder; it reads JSON on stdin",
+    )
+    webhook: str | None = Field(
+        default=None, description="An address that the same JSON is posted to; `${{ NAME }}` is the environment's"
+    )
+
+    @field_validator("command")
+    @classmethod
+    def _check_command(cls, value: list[str] | None) -> list[str] | None:
+        if value is not None and not value:
+            raise PydanticCustomError("command", "a program and its arguments")
+        return value
+
+    def wants(self, events: Sequence[str]) -> bool:
+        """Return whether anything of what happened is to be told."""
+        return "always" in self.on or any(event in self.on for event in events)

@@ -1,0 +1,78 @@
+"""The end of a sweep that the project file names: its gate, and who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.leaderboards.gate_rules import PREVIOUS, GateRules
+from eval_pipeline.leaderboards.results import Results
+from eval_pipeline.leaderboards.sweep_gates import SweepGate, of_decision, sweep_gate
+from eval_pipeline.sweeps.named_sweeps import named_sweep
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.warehouse.comparable_sweeps import sweeps_named
+from eval_pipeline.warehouse.selections import read_results, select
+from eval_pipeline.warehouse.store import Connection
+
+
+def gate_of(session: ProjectSession, name: str) -> SweepGate | None:
+    """Return the gate of the newest finished sweep of a name; None without rules.
+
+    Raises UnknownName for a name that the project file does not have, InputError when none of it has finished.
+    """
+    rules = named_sweep(session.project, name).gate
+    if rules is None:
+        return None
+    with session.warehouse.published() as connection:
+        ids = sweeps_named(connection, name)
+        if not ids:
+            raise InputError(f"no sweep '{name}' has finished; run it first (eval-pipeline run --sweep {name})")
+        before = _before(connection, ids, rules)
+        results = _results(connection, ids[0], session)
+        return sweep_gate(results, _results(connection, before, session) if before is not None else None, rules)
+
+
+def _before(connection: Connection, ids: Sequence[str], rules: GateRules) -> str | None:
+    """The sweep that drops are measured from; None where there is none yet."""
+    if not rules.compares:
+        return None
+    others = ids[1:] if rules.against == PREVIOUS else sweeps_named(connection, rules.against)
+    return next(iter(others), None)
+
+
+def _results(connection: Connection, sweep_id: str, session: ProjectSession) -> Results:
+    selection = select(connection, f"sweep:{sweep_id}")
+    return read_results(connection, selection, sweep_id, session.project.defaults.cluster_by)
+
+
+def tell(session: ProjectSession, name: str, gate: SweepGate | None, problem: str | None) -> list[str]:
+    """Tell who wants to know how a sweep ended; return what could not be told."""
+    told = named_sweep(session.project, name).notify
+    events = _events(gate, problem)
+    if told is None or not told.wants(events):
+        return []
+    from eval_pipeline.sweeps.notifications import notify  # noqa: PLC0415 — imports an HTTP client
+
+    return list(notify(told, _document(name, gate, problem), session.project.root, session.project.environment))
+
+
+def _events(gate: SweepGate | None, problem: str | None) -> list[str]:
+    of_gate = {"NO-GO": "failed-gate", "INCONCLUSIVE": "inconclusive-gate"}
+    happened = [of_gate[gate.decision]] if gate is not None and gate.decision in of_gate else []
+    return [*happened, *(["error"] if problem is not None else [])]
+
+
+def _document(name: str, gate: SweepGate | None, problem: str | None) -> dict[str, Any]:
+    """What is told; `text` is what a chat shows."""
+    lines = gate.lines if gate is not None else ()
+    decision = gate.decision if gate is not None else None
+    reasons = [*of_decision(lines, "NO-GO"), *of_decision(lines, "INCONCLUSIVE"), *([problem] if problem else [])]
+    ended = decision or ("did not succeed" if problem is not None else "finished")
+    return {
+        "sweep": name,
+        "decision": decision,
+        "problem": problem,
+        "rules": [{"rule": x.rule, "subject": x.subject, "decision": x.decision, "text": x.text} for x in lines],
+        "text": "\n".join([f"eval-pipeline: sweep {name}: {ended}", *reasons]),
+    }
