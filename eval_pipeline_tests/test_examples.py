@@ -27,7 +27,7 @@ STANDINGS = {
     ("gsm8k", "solver-6b-finetuning"): (4, 11, 60, 60),
     ("log-triage", "assistant-v2"): (1, 6, 6, 6),
     ("log-triage", "estimator"): (None, 3, 5, 6),
-    ("log-triage", "assistant-v1"): (2, 1, 6, 6),
+    ("log-triage", "assistant-v1"): (2, 0, 6, 6),
     ("unit-conversion", "assistant-v2"): (1, 20, 22, 22),
     ("unit-conversion", "assistant-v1"): (2, 12, 20, 22),
     ("unit-conversion", "estimator"): (3, 5, 22, 22),

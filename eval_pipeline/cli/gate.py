@@ -50,7 +50,9 @@ def show_gate(console: Console, sweep: str, gate: SweepGate) -> None:
     show_decision(console, sweep, gate)
 
 
-def show_decision(console: Console, sweep: str, gate: SweepGate) -> None:
-    """Print the decision of a gate."""
+def show_decision(console: Console, sweep: str | None, gate: SweepGate | None) -> None:
+    """Print the decision of a gate, where there is one."""
+    if gate is None:
+        return
     count = counted(len(gate.lines), "rule")
     print_line(console, f"gate of sweep {sweep}, {count}", mark=gate.decision, style=STYLES[gate.decision])

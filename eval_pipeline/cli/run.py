@@ -117,9 +117,8 @@ def carry_out(
     `given` are the command's options; the selection of a whole project retires what the project has no more.
     """
     console = message_console()
-    _check_selection(selection, console)
+    _check_selection(selection, console, missing_warehouse)
     snapshots = snapshot_settings(selection)
-    settle_missing_warehouse(selection.session.warehouse, missing_warehouse)
     if is_whole:
         retire_vanished(selection.session)
     from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
@@ -147,17 +146,18 @@ def carry_out(
         show_failed_cases(console, failed, given_options(given))
         show_snapshots(console, taken, snapshots)
         _show_outcome(console, selection, result.outcomes, result.problem)
-        if gate is not None:
-            show_decision(console, str(selection.options.sweep), gate)
+        show_decision(console, selection.options.sweep, gate)
         show_ending(console, end)
     sys.exit(end.code)
 
 
-def _check_selection(selection: Selection, console: Console) -> None:
-    """Show what is wrong with a selection. Raises InputError where nothing can be carried out."""
+def _check_selection(selection: Selection, console: Console, missing_warehouse: str | None) -> None:
+    """Show what is wrong with a selection. Raises InputError where nothing can be carried out, or its warehouse is
+    gone and nobody said what to do."""
     _show_problems(console, selection.problems)
     print_warnings(console, selection.warnings)
     selection.require_cases()
+    settle_missing_warehouse(selection.session.warehouse, missing_warehouse)
 
 
 def _report_to_github(
