@@ -188,7 +188,7 @@ def test_programs_of_a_hidden_folders_file_run_beside_it() -> None:
 
 CODEX = ["codex", "exec", "--json", "--skip-git-repo-check"]
 CLAUDE = ["claude", "-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"]
-COPILOT = ["copilot", "-p", "{PROMPT}", "--output-format", "json", "--allow-all-tools", "--allow-all-paths",
+COPILOT = ["copilot", "-p={PROMPT}", "--output-format", "json", "--allow-all-tools", "--allow-all-paths",
            "--no-auto-update", "--no-ask-user"]  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def test_an_agent_is_a_command_that_asks_nobody(entry: str, words: list[str], fo
     assert (runner.adapter, runner.timeout_s, runner.settings["cwd"]) == ("agent", 60.0, "work")
     command = Agent.equivalent(runner).settings
     assert (command["command"], command["format"], command["cwd"]) == (words, format_, "work")
-    assert command.get("prompt") == (None if "{PROMPT}" in words else "stdin")
+    assert command.get("prompt") == (None if "{PROMPT}" in "".join(words) else "stdin")
 
 
 PI = ["pi", "--mode", "json"]
@@ -222,18 +222,18 @@ PI = ["pi", "--mode", "json"]
 @pytest.mark.parametrize(
     ("entry", "words", "variables"),
     [
-        pytest.param("provider: pi-cli\nmodel: m", [*PI, "--model", "m", "-p", "{PROMPT}"], {}, id="pi-cli"),
+        pytest.param("provider: pi-cli\nmodel: m", [*PI, "--model", "m", "-p"], {}, id="pi-cli"),
         pytest.param(
             "provider: pi-coding-agent\nsubprovider: openrouter\ntools: read,bash\nthinking: high\nargs: [--x]\n"
             "api_key: ${{ KEY }}\nsystem_prompt: Be brief.",
             [*PI, "--append-system-prompt", "Be brief.", "--provider", "openrouter", "--tools", "read,bash",
-             "--thinking", "high", "--x", "-p", "{PROMPT}"],
+             "--thinking", "high", "--x", "-p"],
             {"OPENROUTER_API_KEY": "sk-123456"},
             id="pi as told",
         ),
         pytest.param(
             "provider: pi\nsubprovider: ${{ WHO }}\nbase_url: https://mine.example\napi_key: ${{ KEY }}",
-            [*PI, "--provider", "azure-openai-responses", "-p", "{PROMPT}"],
+            [*PI, "--provider", "azure-openai-responses", "-p"],
             {"AZURE_OPENAI_BASE_URL": "https://mine.example", "AZURE_OPENAI_API_KEY": "sk-123456"},
             id="pi with Azure",
         ),
@@ -281,7 +281,7 @@ echo '{"type": "system", "subtype": "init", "session_id": "s-1", "cwd": "/w", "t
 printf '{"type": "result", "subtype": "success", "is_error": false, "result": "%s", "session_id": "s-1"}\\n' "$(cat)"
 """
 SAYS_LIKE_COPILOT = """
-printf '{"type": "assistant.message", "data": {"content": "%s"}, "id": "1"}\\n' "$2"
+printf '{"type": "assistant.message", "data": {"content": "%s"}, "id": "1"}\\n' "${1#-p=}"
 echo '{"type": "result", "data": {}, "sessionId": "s-1", "exitCode": 0}'
 """
 
