@@ -52,9 +52,8 @@ class Exchange:
     """A turn that took place: what the speaker said, what the target brought back, and its answer in words.
 
     `said` are the target's messages, its tool calls and their results among them. `tokens` and `cost_usd` are those of
-    both sides. `elapsed_ms` is the time of the call
-    as seen from outside, `speech_ms` that of the speaker; `speech` tells of a simulator that made the messages, `ends`
-    whether the conversation ends with them.
+    both sides. `elapsed_ms` is the time of the call as seen from outside, `speech_ms` that of the speaker; `speech`
+    describes a simulator that made the messages, `ends` is whether the conversation ends with them.
     """
 
     messages: tuple[Message, ...]

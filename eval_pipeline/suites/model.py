@@ -98,9 +98,8 @@ class Case:
     `timeout_ms`, `check(report, ctx)` and `classify_failure(result)`; the functions are only where its module is.
     `origin` is the file of `line`, when that is not the suite's. A case with a simulated `user` is a conversation whose
     turns are made up while it is held. `mocks` are canned answers of tools that the target calls, `state` is the
-    document that its tools begin with and change. `status` is where the
-    case is in its life: by default only active cases are carried out. `solution` solves it; only the adapter `oracle`
-    receives it.
+    document that its tools begin with and change. `status` is where the case is in its life: by default only active
+    cases are carried out. `solution` solves it; only the adapter `oracle` receives it.
     """
 
     id: str

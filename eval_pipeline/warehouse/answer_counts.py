@@ -3,8 +3,7 @@
 
 Of a plan that was executed again because it had not passed, the first answer is the one that counts in rates. While
 that one has no grade (its grader failed when evaluators were edited), the plan is not graded: a later answer, which is
-there
-only because the first did not pass, does not take its place.
+there only because the first did not pass, does not take its place.
 """
 
 from __future__ import annotations

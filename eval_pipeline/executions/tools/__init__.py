@@ -59,8 +59,8 @@ class Tool(Protocol):
     """Carries out the calls of one declared tool.
 
     `settings` are the fields of its `implementation` beside `type`. What `answer` raises is an error that the model
-    sees. `content` returns fingerprints of the files that its answers depend on, by name. One
-    with a true `keeps_state` remembers earlier calls: after a kill, its conversation begins anew.
+    sees. `content` returns fingerprints of the files that its answers depend on, by name. One with a true `keeps_state`
+    remembers earlier calls: after a kill, its conversation begins anew.
     """
 
     settings: ClassVar[FieldTable]
