@@ -8,7 +8,7 @@ from datetime import datetime
 
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.warehouse.codec import utc
-from eval_pipeline.warehouse.selections import select
+from eval_pipeline.warehouse.selections import existing_columns, select
 from eval_pipeline.warehouse.store import Connection, Warehouse
 
 _CHOSEN = """
@@ -36,7 +36,9 @@ class Baseline:
 
 
 def baselines(connection: Connection) -> list[Baseline]:
-    """Return the newest baseline of each pair."""
+    """Return the newest baseline of each pair; none in results of an older version."""
+    if not existing_columns(connection, "baselines"):
+        return []
     rows = connection.execute(_NEWEST).fetchall()
     return [
         Baseline(

@@ -213,14 +213,21 @@ def _named(kind: str, requested: str, ids: Sequence[str]) -> str:
 
 
 def _check_names(connection: Connection, selection: Selection, suites: Sequence[str], runners: Sequence[str]) -> None:
-    query = f"SELECT DISTINCT suite, runner FROM ({_PAIRS[selection.kind]})"
-    pairs = connection.execute(query, {"id": selection.id} if selection.id is not None else {}).fetchall()
+    pairs = _pair_names(connection, selection)
     if selection.kind == "baseline" and not pairs:
         raise InputError("no baseline is set; eval-pipeline baseline set SWEEP sets one")
     for kind, names, known in (("suite", suites, {s for s, _ in pairs}), ("runner", runners, {r for _, r in pairs})):
         for name in names:
             if name not in known:
                 raise UnknownName(kind, name, known)
+
+
+def _pair_names(connection: Connection, selection: Selection) -> list[tuple[str, str]]:
+    """Return suite and runner of the selected pairs."""
+    if selection.kind == "baseline" and not existing_columns(connection, "baselines"):
+        return []  # results of an older version
+    query = f"SELECT DISTINCT suite, runner FROM ({selection.pairs})"
+    return connection.execute(query, {"id": selection.id} if selection.id is not None else {}).fetchall()
 
 
 def read_results(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import duckdb
 import pytest
 
 from eval_pipeline_tests.cli.sample_project import GREET, CliProject, make_cli_project
@@ -77,3 +80,16 @@ def test_names_that_do_not_exist_are_errors(project: CliProject, arguments: tupl
 
     assert answer.code == 2
     assert problem in answer.err
+
+
+def test_results_of_an_older_version_have_no_baseline(tmp_path: Path) -> None:
+    project = make_cli_project(tmp_path)
+    project("run", "--quiet", "--runner", "parrot")
+    with duckdb.connect(str(tmp_path / "data" / "results.duckdb")) as results:
+        results.execute("DROP TABLE baselines")
+
+    compared, shown = project("compare", "baseline", "sweep:latest"), project("baseline", "show")
+
+    assert (compared.code, shown.code) == (2, 3)
+    assert "no baseline is set" in compared.err
+    assert "no baseline is set" in shown.err
