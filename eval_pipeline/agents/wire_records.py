@@ -74,7 +74,8 @@ class WireCall:
     def redacted(self, places: Mapping[str, str]) -> WireCall:
         """Return the call without known secrets, with names for the folders of the session, and with whole texts."""
         response = joined(self.response) if EVENTS in self.content_type else self.response
-        return replace(self, request=_cleaned(self.request, places), response=_cleaned(response, places))
+        path = redact_text(self.path)  # Gemini's addresses may have the key as a parameter
+        return replace(self, path=path, request=_cleaned(self.request, places), response=_cleaned(response, places))
 
     def as_json(self) -> dict[str, Any]:
         """Return the call as a line of a recording has it."""

@@ -18,6 +18,7 @@ from eval_pipeline.agents.wired import WiredAgent
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import Execution, RawExecution, Runner, TargetFailure
+from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline.reports.model import ErrorEvent, SessionReport
 from eval_pipeline.reports.normalize import normalize
 from eval_pipeline_tests.builders import a_call, a_case, a_plan, a_runner, an_execution
@@ -120,6 +121,13 @@ def test_neither_keys_nor_folders_of_this_machine_are_in_a_recording(recorded: A
     assert KEY not in kept
     assert str(folder) not in kept
     assert "You work in $WORKSPACE." in kept
+
+
+def test_a_key_in_an_address_is_not_in_a_recording() -> None:
+    KNOWN.add([KEY])
+    call = WireCall(method="POST", path=f"models/m:generateContent?key={KEY}", request="{}", status=200)
+
+    assert call.redacted({}).path == "models/m:generateContent?key=***"
 
 
 def test_a_recording_answers_in_another_folder_without_the_provider(recorded: Any, tmp_path: Path) -> None:
