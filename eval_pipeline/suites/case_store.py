@@ -131,7 +131,7 @@ def stored_cases(paths: Iterable[Path]) -> list[StoredCase]:
 
 def _files_below(folder: Path) -> list[Path]:
     files = (file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-    return sorted(file for file in files if not any(part.startswith(".") for part in file.parts))
+    return sorted(file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts))
 
 
 def _cases_of(path: Path) -> Iterator[StoredCase]:
@@ -220,8 +220,9 @@ def _take(
     if not isinstance(item, Mapping):
         raise InputError(f"expected a test case (an object), got {kind(item)}")
     id_ = item.get("id")
-    known = existing.get(id_) if isinstance(id_, str) else None
-    if (known is not None and on_conflict == "skip") or id_ in added:
+    text = id_ if isinstance(id_, str) else ""  # another kind of id is reported by the check
+    known = existing.get(text)
+    if (known is not None and on_conflict == "skip") or text in added:
         outcome.skipped += 1
         return
     if known is not None:
@@ -247,11 +248,14 @@ def _one_file(
 ) -> list[NewFile]:
     if not changes and not added:
         return []
-    cases = [changes.get(case.id, case.raw) for case in existing] + list(added)
     if not existing:
-        return [new_file(into, cases)]
+        return [new_file(into, list(added))]
     first = existing[0]
     file = first.file
+    cases = [*file.cases]  # entries that are no such cases stay
+    for case in existing:
+        cases[case.index] = changes.get(case.id, case.raw)
+    cases += added
     document = cases if len(file.cases) == 1 < len(cases) and file.document is file.cases[0] else None
     return [new_file(into, document if document is not None else first.format.with_cases(file, cases))]
 

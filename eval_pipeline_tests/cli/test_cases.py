@@ -113,6 +113,40 @@ def test_wrong_items_are_named_and_the_others_imported_each_into_a_file(cases: C
     assert "item 2" in answer.document["errors"][1]
 
 
+@pytest.mark.parametrize("id_", [["a"], {"a": 1}, 5])
+def test_an_item_whose_id_is_no_text_is_wrong(cases: CliProject, id_: Any) -> None:
+    write(cases.root / "new.json", [{"id": id_, "name": "Odd", "persona": None}])
+
+    answer = cases("cases", "import", "new.json", "--into", "suites/billing.json", "--json")
+
+    assert answer.code == 1
+    assert answer.document["errors"][0].startswith("item 0: id: expected a text")
+
+
+def test_an_import_keeps_every_entry_of_its_file(cases: CliProject) -> None:
+    other = {"id": "plain", "input": "a case of another format"}
+    write(cases.root / "suites/billing.json", [REFUND, other, {**REFUND, "name": "The same id"}])
+    write(cases.root / "new.json", [{"name": "Fresh", "persona": None}])
+
+    cases("cases", "import", "new.json", "--into", "suites/billing.json")
+
+    stored = read(cases.root / "suites/billing.json")
+    assert stored[:3] == [REFUND, other, {**REFUND, "name": "The same id"}]
+    assert [case["name"] for case in stored[3:]] == ["Fresh"]
+
+
+def test_cases_below_a_hidden_folder_are_found(tmp_path: Path) -> None:
+    root = tmp_path / ".checkouts" / "project"
+    (root / "suites" / ".drafts").mkdir(parents=True)
+    (root / "eval-pipeline.yaml").write_text("suites: [suites]\n")
+    write(root / "suites" / "billing.json", [REFUND])
+    write(root / "suites" / ".drafts" / "attack.json", [ATTACK])
+
+    listed = CliProject(root)("cases", "list", "--json").document
+
+    assert [case["id"] for case in listed["cases"]] == ["refund"]
+
+
 @pytest.mark.parametrize(("items", "problem"), [([], "the list is empty"), ([REFUND] * 1001, "at most 1000")])
 def test_an_import_of_none_or_too_many_is_refused(cases: CliProject, items: list[Any], problem: str) -> None:
     write(cases.root / "new.json", items)
