@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from eval_pipeline.executions.workspaces.folders import safe_name
 from eval_pipeline.exports import EXPORTS, ExportOptions, FileChunk
 from eval_pipeline.exports.rows import fields_json
 from eval_pipeline.fingerprints import to_json
@@ -34,7 +35,8 @@ _OF_DOING = frozenset({"call_id", "at", "line"})
 
 @EXPORTS.register("atif")
 class Atif:
-    """One JSON file per plan with a session: `<suite>/<runner>/<case>.json`; later repetitions have their number."""
+    """One JSON file per plan with a session: `<suite>/<runner>/<case>.json`; later repetitions have their number after
+    `~`. A name that is not fit for files carries a hash."""
 
     folder: ClassVar[bool] = True
 
@@ -60,8 +62,10 @@ def trajectory(record: ResultRow, report: SessionReport) -> dict[str, Any]:
 
 
 def _path(record: ResultRow) -> str:
-    name = record.case_id if record.repetition == 1 else f"{record.case_id}-{record.repetition}"
-    return "/".join(part.replace("/", "-") for part in (record.suite, record.runner, f"{name}.json"))
+    """Return the file of a plan. No name of a case has a `~`: no two plans have one file."""
+    suite, runner, case = map(safe_name, (record.suite, record.runner, record.case_id))
+    repetition = "" if record.repetition == 1 else f"~{record.repetition}"
+    return f"{suite}/{runner}/{case}{repetition}.json"
 
 
 def _metrics(report: SessionReport, steps: int) -> dict[str, Any]:

@@ -110,10 +110,20 @@ def test_a_step_is_a_call_of_the_model_with_the_results_of_its_tools() -> None:
 
 
 def test_a_plan_is_a_file_of_its_suite_and_runner() -> None:
-    assert list(exported("atif", a_record(), a_record("a/b", repetition=2), a_record("none", report=None))) == [
+    assert list(exported("atif", a_record(), a_record("a.b", repetition=2), a_record("none", report=None))) == [
         "maths/solver/sum.json",
-        "maths/solver/a-b-2.json",
+        "maths/solver/a.b~2.json",
     ]
+
+
+def test_no_two_plans_have_one_file() -> None:
+    names = ["a", "a-2", "a/b", "a-b", "A b", "..", "../a"]
+    records = [a_record(name, repetition=number) for name in names for number in (1, 2)]
+
+    files = exported("atif", *records)
+
+    assert len(files) == len(records)
+    assert not any(".." in file.split("/") for file in files)
 
 
 ODD_EVENTS = {
