@@ -176,7 +176,7 @@ def _implementation(
         return None
     if not isinstance(raw, Mapping) or not isinstance(raw.get("type"), str):
         raise cursor.error("expected a mapping with type (mock, synthetic, http, python, mcp) and its settings")
-    config = _own_form(raw)
+    config = _own_form(raw, cursor)
     if any(key in config for key in _INLINE):
         raise cursor.error(
             "source within a file is not run; put it into a module beside the runners file and name it: "
@@ -191,8 +191,12 @@ def _settings(config: Mapping[str, Any], cursor: FieldCursor) -> Any:
     return TOOLS.get(str(config["type"]), cursor.place("type")).settings
 
 
-def _own_form(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _own_form(raw: Mapping[str, Any], cursor: FieldCursor) -> dict[str, Any]:
     """Return an implementation with our names of its type and its time limit."""
     config = {**raw, "type": _FOREIGN_TYPES.get(raw["type"], raw["type"])}
     limit_ms = config.pop("timeout_ms", None)
-    return config if limit_ms is None else {**config, "timeout_s": limit_ms / 1000}
+    if limit_ms is None:
+        return config
+    if isinstance(limit_ms, bool) or not isinstance(limit_ms, int | float):
+        raise cursor.error(f"expected a number of milliseconds, got {kind(limit_ms)}", "timeout_ms")
+    return {**config, "timeout_s": limit_ms / 1000}

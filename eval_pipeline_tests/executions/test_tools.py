@@ -213,8 +213,13 @@ def test_a_tool_of_an_mcp_server_is_called_and_a_server_that_ends_is_started_aga
         ([tool("a", **by("nothing"))], "tools[0].implementation.function", "nothing"),
         ([tool("a", implementation={"type": "python", "code": "x"})], "tools[0].implementation.code", "into a module"),
         ([tool("a", platform_config={"mode": "live"})], "tools[0].platform_config", "has no implementation"),
+        (
+            [tool("a", implementation={"type": "http_webhook", "url": "http://x", "timeout_ms": "5"})],
+            "tools[0].implementation.timeout_ms",
+            "a number of milliseconds, got a text",
+        ),
     ],
-    ids=["no name", "twice", "unknown", "type", "missing", "address", "field", "function", "inline", "live"],
+    ids=["no name", "twice", "unknown", "type", "missing", "address", "field", "function", "inline", "live", "limit"],
 )
 def test_a_tool_that_cannot_be_used_is_an_error_with_its_place(
     tools: list[Any], field: str, problem: str, tmp_path: Path
