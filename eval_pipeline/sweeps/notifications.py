@@ -54,6 +54,8 @@ def _run(command: Sequence[str], body: bytes, root: Path, environment: Mapping[s
         return f"{command[0]} took longer than {TIMEOUT_S:g} s"
     except OSError as error:
         return f"{command[0]} cannot be started: {error.strerror or error}"
+    except ValueError as error:
+        return f"the command cannot be started: {error}"
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         return redact_text(f"{command[0]} ended with {done.returncode}{': ' + said[-1] if said else ''}", cut=True)
@@ -78,11 +80,13 @@ def _post(webhook: str, body: bytes, environment: Mapping[str, str], pause_s: fl
 def _try(address: str, body: bytes) -> tuple[str | None, bool]:
     """Post once; return why it was not taken, and whether another try may help."""
     try:
-        answer = httpx.post(address, content=body, headers={"content-type": "application/json"}, timeout=TIMEOUT_S)
+        headers = {"content-type": "application/json"}
+        with httpx.stream("POST", address, content=body, headers=headers, timeout=TIMEOUT_S) as answer:
+            status = answer.status_code  # what else it answers is not read
     except httpx.InvalidURL:
         return "is no address", False
     except httpx.TransportError as error:
         return f"not reached ({type(error).__name__})", not isinstance(error, httpx.UnsupportedProtocol)
-    if answer.is_success:
+    if 200 <= status < 300:
         return None, False
-    return f"answered {answer.status_code}", answer.status_code in _RETRIED
+    return f"answered {status}", status in _RETRIED

@@ -36,6 +36,7 @@ def test_a_program_reads_what_happened_in_the_folder_of_the_project(tmp_path: Pa
     [
         (["sh", "-c", "echo no network >&2; exit 3"], "notify.command: sh ended with 3: no network"),
         (["./not-there"], "notify.command: ./not-there cannot be started: No such file or directory"),
+        (["a\0b"], "notify.command: the command cannot be started: embedded null byte"),
     ],
 )
 def test_a_program_that_fails_is_said(tmp_path: Path, command: list[str], problem: str) -> None:
@@ -71,6 +72,13 @@ def test_an_address_that_refuses_is_said_without_its_secret(tmp_path: Path, stat
 
     assert problems == [f"notify.webhook: answered {status}"]
     assert len(received) == tries
+
+
+def test_what_an_address_answers_beside_its_status_is_not_read(tmp_path: Path) -> None:
+    reply = Reply(body=b"no gzip", headers={"content-encoding": "gzip"})
+
+    with serve(lambda request: reply) as server:
+        assert told(Notify(webhook=server.url), tmp_path) == []
 
 
 @pytest.mark.parametrize(
