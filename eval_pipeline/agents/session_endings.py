@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from eval_pipeline.agents.session_entries import CallReader, Entry, EntryReader, with_final_message
-from eval_pipeline.agents.session_events import detected_skills, without_result
+from eval_pipeline.agents.session_events import detected_skills, within, without_result
 from eval_pipeline.failures import (
     AUTHENTICATION,
     BAD_REQUEST,
@@ -24,7 +25,7 @@ from eval_pipeline.failures import (
     FailureClass,
     failure_of_status,
 )
-from eval_pipeline.reports.jsonl_records import JsonMap, count
+from eval_pipeline.reports.jsonl_records import JsonMap, count, parse_json
 from eval_pipeline.reports.model import ErrorEvent, Event, SessionReport, Usage
 from eval_pipeline.reports.moments import milliseconds_between
 from eval_pipeline.reports.normalize import RawSession
@@ -111,9 +112,9 @@ class ReadSession:
 def session_report(material: RawSession, session: ReadSession, readers: Mapping[str, CallReader]) -> SessionReport:
     """The report of a session; a failure that no record is the event of becomes the last event."""
     ending = session.ending
-    folder = session.folder or (str(material.cwd) if material.cwd is not None else None)
+    folder = session.folder or material.folder
     events = with_final_message(EntryReader(readers, folder).events(session.entries), ending.final_output is not None)
-    events = (*events, *_missing_error(events, ending))
+    events = within((*events, *_missing_error(events, ending)), session.folder, material.folder)
     return SessionReport(
         execution_id=material.execution_id,
         final_output=ending.final_output,
@@ -138,6 +139,14 @@ def _missing_error(events: Iterable[Event], ending: Ending) -> list[Event]:
     if ending.error is None or any(isinstance(event, ErrorEvent) and event.terminal for event in events):
         return []
     return [ErrorEvent(message=ending.error, status=ending.status, terminal=True)]
+
+
+def json_or_none(source: str | None) -> Any:
+    """The value of a JSON text; None for no text and for a text that is no JSON."""
+    try:
+        return parse_json(source or "null")
+    except (ValueError, RecursionError):
+        return None
 
 
 def summed(parts: Sequence[JsonMap], *names: str) -> int | None:

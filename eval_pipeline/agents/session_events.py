@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Protocol
 
 from eval_pipeline.reports.jsonl_records import JsonMap, first, text
-from eval_pipeline.reports.model import DetectedSkill, Event, FileReadEvent, SkillEvent, Strength
+from eval_pipeline.reports.model import DetectedSkill, Event, FileReadEvent, FileWriteEvent, SkillEvent, Strength
 
 _SKILL_FILE = "SKILL.md"
 _STRENGTHS: tuple[Strength, ...] = ("explicit", "strong", "medium")
@@ -27,6 +28,19 @@ def resolved(path: str, folder: str | None) -> str:
     if path.startswith(("~", "$")) or PureWindowsPath(path).drive:
         return path
     return posixpath.normpath(posixpath.join(folder or "", path))
+
+
+def within(events: Iterable[Event], *folders: str | None) -> tuple[Event, ...]:
+    """The events with paths below one of the folders relative to it: a workspace's name is no part of a report."""
+    places = [f"{posixpath.normpath(folder)}/" for folder in dict.fromkeys(folders) if folder and folder != "/"]
+    return tuple(
+        replace(event, path=_below(event.path, places)) if isinstance(event, FileReadEvent | FileWriteEvent) else event
+        for event in events
+    )
+
+
+def _below(path: str, places: Iterable[str]) -> str:
+    return next((path.removeprefix(place) for place in places if path.startswith(place)), path)
 
 
 def read_events(

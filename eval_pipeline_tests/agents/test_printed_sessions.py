@@ -34,7 +34,7 @@ AUTHENTICATION = "Incorrect API key provided (stub)."
 
 
 def recorded(cli: str, scenario: str) -> SessionReport:
-    return report_of(cli, stdout=printed(cli, scenario))
+    return report_of(cli, stdout=printed(cli, scenario), cwd=WORKSPACE)
 
 
 def events(report: SessionReport, kind: type[Any]) -> list[Any]:
@@ -46,10 +46,10 @@ def test_files_that_are_read_and_changed_are_reported(cli: str) -> None:
     report = recorded(cli, "files")
 
     assert report.final_output == "Done. STUB-FINAL-ANSWER for scenario files."
-    assert report.file_reads == (f"{WORKSPACE}/notes.txt",)
+    assert report.file_reads == ("notes.txt",)
     assert [(event.path, event.how, event.ok) for event in events(report, FileWriteEvent)] == [
-        (f"{WORKSPACE}/out.txt", "create", True),
-        (f"{WORKSPACE}/notes.txt", "edit", True),
+        ("out.txt", "create", True),
+        ("notes.txt", "edit", True),
     ]
     assert [use.kind for use in report.tool_uses] == ["read", "command", "edit", "edit"]
     assert events(report, MessageEvent)[-1].phase == "final"

@@ -216,7 +216,7 @@ def shell_commands_are_commands(run: Run, report: SessionReport) -> None:
 def reads_are_file_reads(run: Run, report: SessionReport) -> None:
     """Codex has no tool to read with: it reads through the shell."""
     for action in run.actions("read"):
-        assert f"{WORKSPACE}/{action['path']}" in report.file_reads
+        assert action["path"] in report.file_reads
 
 
 def writes_are_file_writes(run: Run, report: SessionReport) -> None:
@@ -227,9 +227,10 @@ def writes_are_file_writes(run: Run, report: SessionReport) -> None:
     if run.cli == "aider":
         return  # it has no tools; the text of its answer is what it applies
     if run.cli != "codex":
-        assert {f"{WORKSPACE}/{action['path']}" for action in run.actions("write", "edit")} == written
+        assert {action["path"] for action in run.actions("write", "edit")} == written
     else:
-        assert {change["path"] for item in _items(run, "file_change") for change in item["changes"]} == written
+        changed = {change["path"] for item in _items(run, "file_change") for change in item["changes"]}
+        assert {path.removeprefix(f"{WORKSPACE}/") for path in changed} == written
 
 
 def _items(run: Run, type_: str) -> Iterator[dict[str, Any]]:

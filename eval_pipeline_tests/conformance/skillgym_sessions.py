@@ -62,6 +62,10 @@ class SessionRow:
     def answer(self) -> dict[str, Any]:
         return dict(json.loads(self.text("expected.json")))
 
+    @property
+    def cwd(self) -> Path:
+        return Path(self.request.get("run_input", self.request.get("explain_input", {}))["cwd"])
+
     def text(self, name: str) -> str:
         """A file of the row with its machine path put in."""
         return (self.folder / name).read_text("utf-8").replace("<tmp>", "/recorded").replace("$TMP", "/recorded")
@@ -78,10 +82,9 @@ class SessionRow:
             (rollout,) = self.folder.glob("artifactsDir/**/*.jsonl")
             texts["session"] = rollout.read_text()
         format_ = AGENTS.get(self.agent).output_format
-        cwd = self.request.get("run_input", self.request.get("explain_input", {}))["cwd"]
         raw = RawExecution(format=format_, payload=texts)
         case = Case(id="recorded", input=())
-        return normalize_raw(RawSession(execution_id="recorded", raw=raw, case=case, cwd=Path(cwd)))
+        return normalize_raw(RawSession(execution_id="recorded", raw=raw, case=case, cwd=self.cwd))
 
 
 def compare(folder: Path) -> str | None:
@@ -94,7 +97,7 @@ def _normalize(row: SessionRow) -> str | None:
     theirs, report = row.answer["full_report_as_produced"], row.report()
     events: list[Mapping[str, Any]] = theirs["events"]
 
-    assert list(report.file_reads) == list(dict.fromkeys(theirs["files"]["observedReads"]))
+    assert [str(row.cwd / path) for path in report.file_reads] == list(dict.fromkeys(theirs["files"]["observedReads"]))
     assert [skill.skill for skill in report.skills] == [skill["skill"] for skill in theirs["detectedSkills"]]
     assert [skill.confidence for skill in report.skills] == [each["confidence"] for each in theirs["detectedSkills"]]
     assert list(report.commands) == [event["command"] for event in events if event["type"] == "command"]

@@ -31,16 +31,15 @@ _RETRY = re.compile(r"^Retrying in (\d+(?:\.\d+)?) seconds\.\.\.$", re.MULTILINE
 class AiderNormalizer:
     """One run of aider by its standard output."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         printed = material.ends("stdout") or ""
         version, model, begin = _VERSION.search(printed), _MODEL.search(printed), _BEGIN.search(printed)
         said = printed[begin.end() :] if begin is not None else ""
         *answers, rest = _TOKENS.split(said)
-        folder = str(material.cwd) if material.cwd is not None else None
         session = ReadSession(
-            entries=tuple(_entries(said, answers, folder)),
+            entries=tuple(_entries(said, answers, material.folder)),
             ending=_ending(answers, rest, printed=bool(said.strip()), stderr=material.ends("stderr")),
             agent_version=version[1] if version is not None else None,
             model=model[1] if model is not None else None,

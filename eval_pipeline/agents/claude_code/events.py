@@ -55,9 +55,8 @@ def session_context(
     records: Sequence[Record], everything: Sequence[Record], end: Ending, material: RawSession
 ) -> SessionContext:
     """The context of `records`, which are converted; `everything` are all records that were printed or kept."""
-    own_folder = str(material.cwd) if material.cwd is not None else None
     return SessionContext(
-        folder=first_text(everything, "cwd") or own_folder,
+        folder=first_text(everything, "cwd") or material.folder,
         end=end,
         results=tool_results(records),
         tools={str(block["id"]): str(block.get("name")) for _, block in message_blocks(records) if "id" in block},

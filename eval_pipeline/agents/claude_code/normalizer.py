@@ -14,7 +14,7 @@ from eval_pipeline.agents.claude_code.ending import ending_of, last_result
 from eval_pipeline.agents.claude_code.events import events_of, session_context
 from eval_pipeline.agents.claude_code.records import SYNTHETIC, first_text, without_repeats
 from eval_pipeline.agents.claude_code.usage import usage_of
-from eval_pipeline.agents.session_events import detected_skills
+from eval_pipeline.agents.session_events import detected_skills, within
 from eval_pipeline.reports.jsonl_records import JsonMap, Record, Records, amount, mapping, text
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import RawSession
@@ -26,7 +26,7 @@ ESSENTIAL = ("result",)
 class ClaudeCodeNormalizer:
     """One run of Claude Code: its standard output and, when it was kept, its transcript (`session`)."""
 
-    version = "2"
+    version = "3"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, transcript = material.records("stdout", ESSENTIAL), material.records("session", ESSENTIAL)
@@ -34,7 +34,7 @@ class ClaudeCodeNormalizer:
         records, everything = (transcript if by_transcript else stdout).rows, (*stdout.rows, *transcript.rows)
         end = ending_of(last_result(everything), records, printed=bool(stdout.rows), stderr=material.ends("stderr"))
         session = session_context(records, everything, end, material)
-        events = tuple(events_of(without_repeats(records), session))
+        events = within(events_of(without_repeats(records), session), session.folder, material.folder)
         return SessionReport(
             execution_id=material.execution_id,
             final_output=end.final_output,

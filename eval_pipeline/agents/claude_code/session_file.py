@@ -33,7 +33,7 @@ _COST_STATE_NAMES = {
 class ClaudeSessionNormalizer:
     """A session of Claude Code by its transcript (`session`): `~/.claude/projects/*/<session>.jsonl`."""
 
-    version = "2"
+    version = "3"
 
     def normalize(self, material: RawSession) -> SessionReport:
         records = material.records("session", (*_MESSAGES_SUMMED, *ESSENTIAL))

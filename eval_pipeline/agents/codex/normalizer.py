@@ -14,7 +14,7 @@ from eval_pipeline.agents.codex.events import events_of
 from eval_pipeline.agents.codex.reading import read_thread
 from eval_pipeline.agents.codex.steps import Step, own_turns, step_of
 from eval_pipeline.agents.codex.usage import usage_of
-from eval_pipeline.agents.session_events import detected_skills
+from eval_pipeline.agents.session_events import detected_skills, within
 from eval_pipeline.reports.jsonl_records import text
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import RawSession
@@ -26,15 +26,16 @@ ESSENTIAL = ("turn.completed", "turn.failed", "token_count", "token_usage_record
 class CodexNormalizer:
     """One run of Codex: its standard output and, when it was kept, its rollout (`session`)."""
 
-    version = "2"
+    version = "3"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, rollout = material.records("stdout", ESSENTIAL), material.records("session", ESSENTIAL)
         printed, kept = [step_of(row) for row in stdout.rows], [step_of(row) for row in rollout.rows]
         current, steps = own_turns(kept, printed), [*printed, *kept]
-        thread = read_thread(current, printed, folder=_folder(steps, material))
+        folder = _folder(steps, material)
+        thread = read_thread(current, printed, folder=folder)
         end = ending_of(thread, usage_of(kept, current, printed), printed=bool(steps), stderr=material.ends("stderr"))
-        events = tuple(events_of(thread, end))
+        events = within(events_of(thread, end), folder, material.folder)
         return SessionReport(
             execution_id=material.execution_id,
             final_output=end.final_output,
@@ -54,8 +55,7 @@ class CodexNormalizer:
 
 
 def _folder(steps: Sequence[Step], material: RawSession) -> str | None:
-    started_in = str(material.cwd) if material.cwd is not None else None
-    return _fact(steps, "turn_context", "cwd") or _fact(steps, "session_meta", "cwd") or started_in
+    return _fact(steps, "turn_context", "cwd") or _fact(steps, "session_meta", "cwd") or material.folder
 
 
 def _fact(steps: Sequence[Step], kind: str, name: str) -> str | None:

@@ -56,7 +56,7 @@ def session_context(
     folder = next((cwd for row in begins if (cwd := text(mapping(data_of(row).get("context")).get("cwd")))), None)
     by_id = [(text(data_of(row).get("toolCallId")), row) for row in records]
     return SessionContext(
-        folder=folder or (str(material.cwd) if material.cwd is not None else None),
+        folder=folder or material.folder,
         end=end,
         results={id_: data_of(row) for id_, row in by_id if id_ and row.type == "tool.execution_complete"},
         tools={id_: tool_name(data_of(row)) for id_, row in by_id if id_ and row.type == "tool.execution_start"},

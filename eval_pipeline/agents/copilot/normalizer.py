@@ -14,7 +14,7 @@ from eval_pipeline.agents.copilot.ending import ending_of
 from eval_pipeline.agents.copilot.events import events_of, session_context
 from eval_pipeline.agents.copilot.records import TURNING_POINTS, data_of, first_text
 from eval_pipeline.agents.copilot.usage import call_usages, telemetry_usage, usage_of
-from eval_pipeline.agents.session_events import detected_skills
+from eval_pipeline.agents.session_events import detected_skills, within
 from eval_pipeline.reports.jsonl_records import Record, Records, amount, mapping, text
 from eval_pipeline.reports.model import SessionReport, Usage
 from eval_pipeline.reports.moments import milliseconds_between, span_of
@@ -27,7 +27,7 @@ ESSENTIAL = ("session.usage_record", "session.shutdown")
 class CopilotNormalizer:
     """One run of Copilot CLI: its standard output and, when it was kept, the log of its session (`session`)."""
 
-    version = "2"
+    version = "3"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, log = material.records("stdout", ESSENTIAL), material.records("session", ESSENTIAL)
@@ -35,7 +35,8 @@ class CopilotNormalizer:
         everything = (*log.rows, *stdout.rows)
         end = ending_of(records, stdout.rows, material.ends("stderr"))
         session = session_context(records, everything, end, material)
-        events, usage = tuple(events_of(records, stdout.rows, session)), usage_of(everything)
+        events = within(events_of(records, stdout.rows, session), session.folder, material.folder)
+        usage = usage_of(everything)
         # The log of a resumed session spans earlier runs, too.
         started_at, ended_at = span_of(() if stdout.rows else log.rows)
         calls = len(call_usages(everything)) or sum(row.type == "assistant.message" for row in records)

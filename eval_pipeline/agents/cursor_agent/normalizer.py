@@ -51,7 +51,7 @@ _QUIET = frozenset({"system", "result", "interaction_query"})
 class CursorAgentNormalizer:
     """One run of Cursor's agent: its standard output, or the same records as the log of its session (`session`)."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         records, unknown = material.records("stdout"), Counter[str]()

@@ -60,7 +60,7 @@ _ERROR_TYPES: Mapping[str, FailureClass] = {"FatalTurnLimitedError": MAX_STEPS}
 class GeminiNormalizer:
     """One run of Gemini CLI by its standard output."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, unknown = material.records("stdout"), Counter[str]()

@@ -19,7 +19,7 @@ _CONTEXT = "<session_context>"
 class GeminiSessionNormalizer:
     """A stored session of Gemini CLI. A message is written anew when its tools have answered: the last one counts."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         rows = [row.value for row in read_records(material.text("session")).rows]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from eval_pipeline.agents.mini_swe_agent.printed import SUBMISSION, read_printed
 from eval_pipeline.agents.session_endings import (
@@ -17,13 +16,14 @@ from eval_pipeline.agents.session_endings import (
     ReadSession,
     cut_short,
     failed,
+    json_or_none,
     session_report,
     summed,
     with_answer,
 )
 from eval_pipeline.agents.session_entries import CallReader, Entry, ToolCall, ToolOutcome, command_call, spoken
 from eval_pipeline.failures import MAX_STEPS, FailureClass
-from eval_pipeline.reports.jsonl_records import JsonMap, amount, count, listing, mapping, parse_json, shown, text
+from eval_pipeline.reports.jsonl_records import JsonMap, amount, count, listing, mapping, shown, text
 from eval_pipeline.reports.model import MessageEvent, SessionReport, Usage
 from eval_pipeline.reports.normalize import RawSession
 from eval_pipeline.reports.tool_kinds import ToolKind
@@ -36,12 +36,12 @@ _STATUSES: Mapping[str, FailureClass] = {"LimitsExceeded": MAX_STEPS}
 class MiniSweAgentNormalizer:
     """One run of mini-swe-agent by its trajectory (`session`), else by what it printed."""
 
-    version = "2"
+    version = "3"
 
     def normalize(self, material: RawSession) -> SessionReport:
         if material.document("session") is None and (printed := material.ends("stdout")):
             return session_report(material, read_printed(printed, material.ends("stderr")), READERS)
-        trajectory, unknown = mapping(_json(material.document("session"))), Counter[str]()
+        trajectory, unknown = mapping(json_or_none(material.document("session"))), Counter[str]()
         info = mapping(trajectory.get("info"))
         messages = [mapping(message) for message in listing(trajectory.get("messages"))]
         config = mapping(mapping(info.get("config")).get("model"))
@@ -61,13 +61,6 @@ class MiniSweAgentNormalizer:
         return session_report(material, session, READERS)
 
 
-def _json(source: str | None) -> Any:
-    try:
-        return parse_json(source or "null")
-    except (ValueError, RecursionError):
-        return None
-
-
 def _entries(message: JsonMap, number: int, unknown: Counter[str]) -> Iterator[Entry]:
     role, content = text(message.get("role")) or "no role", shown(message.get("content"))
     if role == "user" and content:
@@ -77,7 +70,7 @@ def _entries(message: JsonMap, number: int, unknown: Counter[str]) -> Iterator[E
         for call in map(mapping, listing(message.get("tool_calls"))):
             function = mapping(call.get("function"))
             raw = function.get("arguments")
-            arguments = _json(raw) if isinstance(raw, str) else raw
+            arguments = json_or_none(raw) if isinstance(raw, str) else raw
             if SUBMISSION not in str(mapping(arguments).get("command")):
                 name = text(function.get("name")) or ""
                 yield ToolCall(id=text(call.get("id")), tool=name, raw_arguments=arguments, line=number)

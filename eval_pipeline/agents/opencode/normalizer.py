@@ -63,7 +63,7 @@ ESSENTIAL = ("step_finish",)
 class OpenCodeNormalizer:
     """One run of OpenCode: its standard output, else the export of its session (`session`)."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, unknown = material.records("stdout", ESSENTIAL), Counter[str]()

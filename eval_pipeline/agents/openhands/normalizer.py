@@ -1,6 +1,7 @@
 """`openhands`: what OpenHands CLI prints with `--headless --json`: JSON objects between lines of text.
 
-Its exit code is 0 whatever happened. Tokens are not printed. The shell is one for the whole session: a command that
+Its exit code is 0 whatever happened. Tokens are not printed; the file `base_state.json` of its conversation (`session`)
+has them. The shell is one for the whole session: a command that
 ends it (`exit 3`) has no exit code. Sources: recordings of 1.16.0.
 """
 
@@ -11,7 +12,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
-from eval_pipeline.agents.session_endings import Ending, ReadSession, cut_short, failed, session_report, with_answer
+from eval_pipeline.agents.session_endings import (
+    Ending,
+    ReadSession,
+    cut_short,
+    failed,
+    json_or_none,
+    session_report,
+    summed,
+    with_answer,
+)
 from eval_pipeline.agents.session_entries import (
     CallReader,
     Entry,
@@ -27,7 +37,7 @@ from eval_pipeline.agents.session_entries import (
 )
 from eval_pipeline.failures import MAX_STEPS, FailureClass
 from eval_pipeline.reports.jsonl_records import JsonMap, Record, count, mapping, moment, shown, text
-from eval_pipeline.reports.model import ErrorEvent, Event, MessageEvent, SessionReport
+from eval_pipeline.reports.model import ErrorEvent, Event, MessageEvent, SessionReport, Usage
 from eval_pipeline.reports.moments import span_of
 from eval_pipeline.reports.normalize import RawSession
 from eval_pipeline.reports.tool_kinds import ToolKind
@@ -48,13 +58,14 @@ _CODES: Mapping[str, FailureClass] = {"MaxIterationsReached": MAX_STEPS}
 class OpenHandsNormalizer:
     """One run of OpenHands CLI by its standard output."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         printed = material.ends("stdout") or ""
         stdout, unknown = material.records("stdout"), Counter[str]()
         rows, conversation = stdout.rows, _CONVERSATION.search(printed)
         started_at, ended_at = span_of(rows)
+        state = json_or_none(material.document("session"))
         calls = {id_ for row in rows if (id_ := text(row.value.get("llm_response_id")))}
         session = ReadSession(
             entries=tuple(entry for row in rows for entry in _entries(row, unknown, rows[-1])),
@@ -62,6 +73,7 @@ class OpenHandsNormalizer:
             session_id=str(UUID(conversation[1])) if conversation is not None else None,
             started_at=started_at,
             ended_at=ended_at,
+            usage=_usage(mapping(state)),
             model_calls=len(calls),
             unknown=unknown,
             unparsed_lines=stdout.unparsed_lines,
@@ -131,6 +143,19 @@ def _outcome(row: Record, at: str | None) -> ToolOutcome:
         exit_code=exit_code,
         at=at,
         line=row.line,
+    )
+
+
+def _usage(state: JsonMap) -> Usage:
+    """The sum over the models of a conversation, as `base_state.json` keeps it; input and output are gross."""
+    models = [mapping(each) for each in mapping(mapping(state.get("stats")).get("usage_to_metrics")).values()]
+    tokens = [mapping(metrics.get("accumulated_token_usage")) for metrics in models]
+    return Usage(
+        input_tokens=summed(tokens, "prompt_tokens"),
+        cached_input_tokens=summed(tokens, "cache_read_tokens"),
+        cache_write_tokens=summed(tokens, "cache_write_tokens"),
+        output_tokens=summed(tokens, "completion_tokens"),
+        reasoning_tokens=summed(tokens, "reasoning_tokens"),
     )
 
 

@@ -71,7 +71,7 @@ ESSENTIAL = ("message_end",)
 class PiNormalizer:
     """One run of pi: its standard output, else the log of its session (`session`)."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, log = material.records("stdout", ESSENTIAL), material.records("session", ESSENTIAL)

@@ -54,7 +54,7 @@ _QUIET = frozenset({"system", "result", "stream_event"})
 class QwenNormalizer:
     """One run of Qwen Code by its standard output."""
 
-    version = "1"
+    version = "2"
 
     def normalize(self, material: RawSession) -> SessionReport:
         stdout, unknown = material.records("stdout"), Counter[str]()

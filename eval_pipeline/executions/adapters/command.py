@@ -256,12 +256,13 @@ class Command:
                 watch=run.watch,
             )
         except ProgramStopped as stop:
-            raise TargetFailure(stop.failure, str(stop), raw=self._raw(run.folder, None)) from None
+            raise TargetFailure(stop.failure, str(stop), raw=self._raw(run.folder, None, run.cwd)) from None
         except OutputLimitExceeded as error:
-            raise TargetFailure(OUTPUT_LIMIT, f"{error} (max_output_mb)", raw=self._raw(run.folder, None)) from None
+            raw = self._raw(run.folder, None, run.cwd)
+            raise TargetFailure(OUTPUT_LIMIT, f"{error} (max_output_mb)", raw=raw) from None
         except TimeoutError:
-            problem = f"no answer within {run.timeout_s:g} s"
-            raise TargetFailure(TIMEOUT, problem, retryable=self._retry, raw=self._raw(run.folder, None)) from None
+            problem, raw = f"no answer within {run.timeout_s:g} s", self._raw(run.folder, None, run.cwd)
+            raise TargetFailure(TIMEOUT, problem, retryable=self._retry, raw=raw) from None
         except (OSError, ValueError) as error:
             too_long = isinstance(error, OSError) and error.errno == errno.E2BIG
             cure = "; give the prompt by stdin or file" if too_long else ""
@@ -270,12 +271,12 @@ class Command:
         self._check(completed, raw)
         return raw
 
-    def _raw(self, folder: Path, completed: CompletedProcess | None, cwd: Path | None = None) -> RawExecution:
+    def _raw(self, folder: Path, completed: CompletedProcess | None, cwd: Path) -> RawExecution:
         """Return the available output. `elapsed_ms` is the process's own time, without delays of the event loop."""
         roles = ("stdout", "stderr", "output") if "OUTPUT_FILE" in self._line.names else ("stdout", "stderr")
         return RawExecution(
             format=self._format,
-            payload={} if completed is None else {"elapsed_ms": completed.duration_ms, "cwd": str(cwd)},
+            payload={"cwd": str(cwd)} | ({} if completed is None else {"elapsed_ms": completed.duration_ms}),
             files={role: folder / role for role in roles if (folder / role).is_file()},
             exit_code=None if completed is None else completed.exit_code,
         )
