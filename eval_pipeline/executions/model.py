@@ -51,7 +51,8 @@ class Runner:
     answer (None: the default). `place` is the folder of the suite that it answers: the runners that it names are those
     of that suite. With `runs_in_place` its programs run there. `isolation` is where a function of the user is called
     (None: the default). `headers_digest` is a keyed hash of headers that are hidden, but tell one system from another.
-    `simulator` names the runner that plays the user in its conversations.
+    `simulator` names the runner that plays the user in its conversations. `stands_for` names the runner whose cases and
+    hooks it has (None: its own).
     """
 
     name: str
@@ -75,6 +76,7 @@ class Runner:
     isolation: Isolation | None = None
     headers_digest: str | None = None
     simulator: str | None = None
+    stands_for: str | None = None
 
     @property
     def address(self) -> RunnerAddress:

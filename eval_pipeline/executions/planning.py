@@ -119,10 +119,11 @@ def pair_cases(
     """
     selects = case_filter.on(suite) if case_filter else ALL_ACTIVE if traits_of(suite.cases).has_inactive else None
     of_suite = () if any_runner else suite.settings.runners
-    hooks = suite.settings.runner_hooks.get(runner.name)
+    name = runner.stands_for or runner.name
+    hooks = suite.settings.runner_hooks.get(name)
     for case in suite.cases:
         named = case.runners or of_suite
-        if (not named or runner.name in named) and (selects is None or selects(case)):
+        if (not named or name in named) and (selects is None or selects(case)):
             yield case if hooks is None or case.workspace is None else _with_hooks(case, hooks)
 
 

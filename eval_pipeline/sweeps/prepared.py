@@ -50,6 +50,7 @@ class PreparedCase:
             folder=original.folder,
             grader=original.grader,
             place=original.place,
+            stands_for=original.name,
         )
 
 

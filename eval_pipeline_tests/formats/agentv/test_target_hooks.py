@@ -82,6 +82,23 @@ def test_a_hook_of_a_target_that_fails_is_an_error_of_its_cases(tmp_path: Path) 
     assert "target_before_all hook failed" in rows["tuned"]["error"]
 
 
+@pytest.mark.parametrize("restricted", [False, True], ids=["any target", "only this one"])
+def test_work_that_is_graded_gets_the_hooks_and_cases_of_its_target(tmp_path: Path, restricted: bool) -> None:
+    of_test = "{id: t, execution: {targets: [tuned]}," if restricted else "{id: t,"
+    project = a_project(tmp_path, SUITE.replace("{id: t,", of_test))
+    prepared = project("prepare", "evals/s.eval.yaml", "--case", "t", "--runner", "tuned", "--output", "work")
+    assert prepared.code == 0, prepared.text
+    (tmp_path / "work" / "response.md").write_text("target-each:t")
+    (tmp_path / "all.log").unlink()
+
+    graded = project("grade", "work")
+
+    assert graded.code == 0, graded.text
+    names = [line.partition(":")[0] for line in (tmp_path / "all.log").read_text().splitlines()]
+    assert names == ["all", "target-all", "each", "target-each", "target-after-each", "after-each", "target-after-all",
+                     "after-all"]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
