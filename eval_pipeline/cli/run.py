@@ -206,13 +206,14 @@ def _kept(selection: Selection, progress: Progress) -> str:
 
 
 def _end_of_named(selection: Selection, result: SweepRun, console: Console) -> SweepGate | None:
-    """Tell who wants to know how a sweep of the project file ended; return its gate, None without one."""
+    """Tell who wants to know how a sweep of the project file ended; return its gate, None without one, and where it did
+    not finish."""
     name = selection.options.sweep
     if name is None or result.problem == INTERRUPTED:
         return None
-    from eval_pipeline.sweeps.sweep_ends import gate_of, tell  # noqa: PLC0415 — only a named sweep needs it
+    from eval_pipeline.sweeps.sweep_ends import gate_of_run, tell  # noqa: PLC0415 — only a named sweep needs it
 
-    gate = gate_of(selection.session, name)
+    gate = gate_of_run(selection.session, name, result.run_id)
     for problem in tell(selection.session, name, gate, result.problem):
         print_line(console, problem, mark="not told:", style="yellow")
     return gate

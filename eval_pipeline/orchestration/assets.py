@@ -36,7 +36,7 @@ from eval_pipeline.sweeps.deletion import remove_what_was_under_way
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import pairs_of_sweep, select_pairs
-from eval_pipeline.sweeps.sweep_ends import gate_of, tell
+from eval_pipeline.sweeps.sweep_ends import gate_of_run, tell
 from eval_pipeline.warehouse.journal import PairKey
 
 GROUP = "evaluation"
@@ -128,22 +128,22 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
                     run_on_page(context, session, selected.pairs, options, reporter)
                 remove_what_was_under_way(session.store, killed)
         if options.sweep is not None and partitions is pair_partitions:  # the command line ends its own
-            _end_named(context, session, options.sweep)
+            _end_named(context, session, options.sweep, reporter.problem)
         reporter.raise_failure()
         yield from logged_checks(context)
 
     return evaluate
 
 
-def _end_named(context: dg.AssetExecutionContext, session: ProjectSession, name: str) -> None:
+def _end_named(context: dg.AssetExecutionContext, session: ProjectSession, name: str, failure: str | None) -> None:
     """Log the gate of a sweep of the project file, tag the run with its decision, and tell who wants to know."""
-    gate = _or_fail(partial(gate_of, session, name))
+    gate = _or_fail(partial(gate_of_run, session, name, context.run_id))
     if gate is not None:
         context.instance.add_run_tags(context.run_id, {GATE_TAG: gate.decision})
         for line in gate.lines:
             log = context.log.info if line.decision == "GO" else context.log.warning
             log(escape_controls(f"{line.decision} {line}"))
-    for problem in tell(session, name, gate, None):
+    for problem in tell(session, name, gate, failure):
         context.log.warning(escape_controls(f"not told: {problem}"))
 
 

@@ -56,17 +56,18 @@ class PairReporter(ForwardingObserver):
                     self._report(outcome)
         super().pairs_finished(outcomes)
 
-    def raise_failure(self) -> None:
-        """Raise the one failure of a run, if any partition failed: each reason once, with its partitions."""
+    @property
+    def problem(self) -> str | None:
+        """Which partitions failed, each reason once; None where none did."""
         if not self.failed:
-            return
-        raise dg.Failure(
-            escape_controls(
-                f"{len(self.failed)} of {counted(self._total, 'partition')} failed\n{by_reason(self.failed)}"
-            ),
-            metadata={"failed": self.failed},
-            allow_retries=False,
-        )
+            return None
+        return f"{len(self.failed)} of {counted(self._total, 'partition')} failed\n{by_reason(self.failed)}"
+
+    def raise_failure(self) -> None:
+        """Raise the one failure of a run, if any partition failed."""
+        problem = self.problem
+        if problem is not None:
+            raise dg.Failure(escape_controls(problem), metadata={"failed": self.failed}, allow_retries=False)
 
     def _report(self, outcome: PairOutcome) -> None:
         key = partition_key(outcome.pair.name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eval_pipeline.errors import InputError
+from eval_pipeline.errors import InputError, NoResults
 from eval_pipeline.leaderboards.gate_rules import PREVIOUS, GateRules
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.leaderboards.sweep_gates import SweepGate, of_decision, sweep_gate
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.project_session import ProjectSession
-from eval_pipeline.warehouse.comparable_sweeps import sweeps_named
+from eval_pipeline.warehouse.comparable_sweeps import run_of, sweeps_named
 from eval_pipeline.warehouse.selections import read_results, select
 from eval_pipeline.warehouse.store import Connection
 
@@ -31,6 +31,18 @@ def gate_of(session: ProjectSession, name: str) -> SweepGate | None:
         before = _before(connection, ids, rules)
         results = _results(connection, ids[0], session)
         return sweep_gate(results, _results(connection, before, session) if before is not None else None, rules)
+
+
+def gate_of_run(session: ProjectSession, name: str, run_id: str | None) -> SweepGate | None:
+    """Return the gate of the sweep of a name that a Dagster run carried out; None without rules, and where the sweep
+    did not finish: the newest one that did is an earlier one."""
+    try:
+        with session.warehouse.published() as connection:
+            ids = sweeps_named(connection, name)
+            finished = bool(ids) and run_of(connection, ids[0]) == run_id
+    except NoResults:
+        return None
+    return gate_of(session, name) if finished else None
 
 
 def _before(connection: Connection, ids: Sequence[str], rules: GateRules) -> str | None:

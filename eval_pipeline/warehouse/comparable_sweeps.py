@@ -67,6 +67,12 @@ def sweeps_named(connection: Connection, name: str) -> list[str]:
     return [id_ for (id_,) in stored]
 
 
+def run_of(connection: Connection, sweep_id: str) -> str | None:
+    """Return the Dagster run that carried out a sweep; None for an unknown sweep, and without a run."""
+    row = connection.execute("SELECT dagster_run_id FROM sweeps WHERE sweep_id = ?", [sweep_id]).fetchone()
+    return row[0] if row is not None else None
+
+
 def sweep_of_name(connection: Connection, name: str, place: str) -> str:
     """Return the id of the `latest` or the `previous` finished sweep of a name. Raises InputError if there is none."""
     ids = sweeps_named(connection, name)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.sweeps.project import load_project
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.sweep_ends import gate_of_run
 from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 
 PROJECT = """\
@@ -121,3 +124,14 @@ def test_a_gate_that_there_is_not_is_said(gated: CliProject, name: str, message:
 
     assert answer.code == 2
     assert message in answer.err
+
+
+def test_a_run_that_did_not_finish_has_no_gate(gated: CliProject) -> None:
+    session = ProjectSession(load_project(gated.root))
+    nothing_yet = gate_of_run(session, "strict", "a run")
+
+    run = gated("run", "--sweep", "strict", "--quiet", "--json")
+
+    assert nothing_yet is None
+    assert gate_of_run(session, "strict", "a later run") is None
+    assert gate_of_run(session, "strict", run.document["dagster_run_id"]) is not None
