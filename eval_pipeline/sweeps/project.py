@@ -23,6 +23,7 @@ from typing_extensions import TypeIs
 
 from eval_pipeline.errors import InputError, SourceLocation, UnknownName, did_you_mean
 from eval_pipeline.executions.runner_files import default_runner_files
+from eval_pipeline.leaderboards.gate_rules import PREVIOUS
 from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.interpolation import read_environment
 from eval_pipeline.parsing.redaction import KNOWN
@@ -123,6 +124,8 @@ class ProjectFile(BaseModel):
         for name in values:
             if not _SWEEP_NAME.fullmatch(name):
                 raise PydanticCustomError("sweep", "names of letters, digits, '-' and '_'")
+        _check_distinct(values)
+        _check_gates(values)
         return values
 
     @field_validator("schedule")
@@ -132,6 +135,21 @@ class ProjectFile(BaseModel):
         if expected is not None:
             raise PydanticCustomError("cron", expected)
         return value
+
+
+def _check_distinct(sweeps: Mapping[str, NamedSweep]) -> None:
+    """Refuse names that would be one name of a schedule in Dagster."""
+    if len({name.replace("-", "_") for name in sweeps}) < len(sweeps):
+        raise PydanticCustomError("sweep", "names that differ in more than '-' and '_'")
+
+
+def _check_gates(sweeps: Mapping[str, NamedSweep]) -> None:
+    """Refuse gates against a sweep that there is not, or against their own."""
+    for name, sweep in sweeps.items():
+        known = [PREVIOUS, *(each for each in sweeps if each != name)]
+        if sweep.gate is not None and sweep.gate.against not in known:
+            problem = f"gates against one of {', '.join(known)}; that of {name} is against '{sweep.gate.against}'"
+            raise PydanticCustomError("gate", "{problem}", {"problem": problem})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

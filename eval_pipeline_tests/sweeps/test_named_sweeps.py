@@ -103,6 +103,22 @@ def test_a_name_that_dagster_cannot_have_is_refused(tmp_path: Path) -> None:
         load_project(folder.root)
 
 
+def test_names_of_one_schedule_are_refused(tmp_path: Path) -> None:
+    folder = make_project(tmp_path / "project", sweeps={"every-night": {}, "every_night": {}})
+
+    with pytest.raises(InputError, match="names that differ in more than"):
+        load_project(folder.root)
+
+
+@pytest.mark.parametrize("against", ["nightli", "one"])
+def test_a_gate_against_no_other_sweep_is_refused(tmp_path: Path, against: str) -> None:
+    sweeps = {"nightly": {}, "one": {"gate": {"against": against, "max_drop": 0}}}
+    folder = make_project(tmp_path / "project", sweeps=sweeps)
+
+    with pytest.raises(InputError, match=f"one of previous, nightly; that of one is against '{against}'"):
+        load_project(folder.root)
+
+
 def test_a_time_that_cannot_be_used_leaves_the_code_location_its_other_sweeps(tmp_path: Path) -> None:
     folder = make_project(tmp_path / "project", sweeps={"one": {"cron": "never", "tags": ["a"]}})
 
