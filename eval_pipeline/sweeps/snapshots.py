@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
+from eval_pipeline.parsing.file_search import search_roots
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.statistics.student import t_quantile
 from eval_pipeline.suites.model import Suite
@@ -83,6 +84,8 @@ def read_settings(raw: Any, suite: Suite) -> SnapshotSettings | None:
         path = fields.get("path", f"{suite.path.stem}.snapshots.json")
         if not isinstance(path, str) or not path.strip():
             raise _wrong(".path", f"expected a text that is not empty, got {path!r}")
+        if not search_roots(suite.path.parent).holds(suite.path.parent / path):
+            raise _wrong(".path", f"'{path}' lies outside of the suite's folder and those above it in the project")
         return SnapshotSettings(file=suite.path.parent / path, metric=metric, **_tolerance(fields.get("tolerance")))
     except InputError as error:
         raise error.at(SourceLocation(show_path(suite.path), field=error.place.field)) from None
@@ -168,6 +171,7 @@ class BaselineFile:
         if self._changed:
             document = {"version": VERSION, "entries": dict(sorted(self._entries.items()))}
             partial = self.file.with_name(f".{self.file.name}.{os.getpid()}")
+            self.file.parent.mkdir(parents=True, exist_ok=True)
             try:  # under a temporary name first: no reader sees a part of it
                 partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
                 partial.replace(self.file)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline import InputError, Suite
-from eval_pipeline.sweeps.snapshots import BaselineFile, Snapshot, compare, lower_bound, read_settings
+from eval_pipeline.sweeps.snapshots import BaselineFile, Snapshot, SnapshotSettings, compare, lower_bound, read_settings
 from eval_pipeline.warehouse.token_usages import Answer
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -131,3 +131,25 @@ def test_wrong_settings_are_refused_with_their_field(tmp_path: Path, raw: Any, p
 
     with pytest.raises(InputError, match=problem):
         read_settings(raw, suite)
+
+
+def test_a_file_in_a_folder_that_is_not_there_yet_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "baselines" / "s.json"
+    answers = [Answer("c", 1, "passed", "m", 100)]
+    settings = SnapshotSettings(file=file, absolute=10)
+
+    baselines = BaselineFile(file)
+    list(compare(settings, answers, baselines, "s", "r", update=False, now=NOW))
+    baselines.write()
+
+    assert json.loads(file.read_text())["entries"]["c::r"]["value"] == 100
+
+
+@pytest.mark.parametrize("path", ["../../s.json", "/etc/s.json"])
+def test_a_file_outside_of_the_project_is_refused(tmp_path: Path, path: str) -> None:
+    (tmp_path / "project" / "suites").mkdir(parents=True)
+    (tmp_path / "project" / "eval-pipeline.yaml").touch()
+    suite = Suite(name="s", path=tmp_path / "project" / "suites" / "s.py", format="x", revision="r", cases=())
+
+    with pytest.raises(InputError, match=r"snapshots.path: '.*' lies outside"):
+        read_settings({"path": path, "tolerance": {"absolute": 1}}, suite)
