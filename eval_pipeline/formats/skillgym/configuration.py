@@ -47,7 +47,8 @@ def _any_text(value: Any, path: str) -> Any:
 
 def _whole(least: int, words: str) -> Check:
     def check(value: Any, path: str) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < least:
+        whole = value.is_integer() if isinstance(value, float) else type(value) is int
+        if not whole or value < least:
             raise _wrong(path, words)
         return value
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.formats.skillgym.configuration import CONFIGURATION, find_config, parse_config
+from eval_pipeline.formats.skillgym.configuration import CONFIGURATION, find_config, parse_config, read_config
 
 AGENT = {"agent": {"type": "codex", "model": "gpt-5"}}
 
@@ -59,6 +59,15 @@ def test_every_key_has_its_place_or_is_reported(tmp_path: Path) -> None:
 def test_a_wrong_configuration_names_file_field_and_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"skillgym.config.json: run.maxParalel: unknown key.*maxParallel"):
         converted(tmp_path, {"run": {"maxParalel": 1}, "runners": {"r": AGENT}})
+
+
+@pytest.mark.parametrize("number", ["1e999", "NaN", "1.5", "true"])
+def test_a_number_that_is_not_whole_is_wrong(tmp_path: Path, number: str) -> None:
+    file = tmp_path / "skillgym.config.json"
+    file.write_text(json.dumps({"run": {"repeat": "N"}, "runners": {"a": AGENT}}).replace('"N"', number))
+
+    with pytest.raises(InputError, match=r"skillgym.config.json: run.repeat: expected integer >= 1"):
+        read_config(file)
 
 
 def test_a_time_limit_of_one_millisecond_is_accepted() -> None:
