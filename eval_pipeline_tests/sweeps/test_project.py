@@ -77,7 +77,7 @@ def test_an_empty_project_file_means_the_defaults(tmp_path: Path) -> None:
     project = load_project(write(tmp_path))
 
     assert project.suites == ("suites",)
-    assert project.runners == tmp_path / "runners.yaml"
+    assert project.runners is None  # there is no file of a default name
     assert project.data == tmp_path / "data"
     assert project.defaults == Defaults()
     assert project.schedule == "0 2 * * *"
