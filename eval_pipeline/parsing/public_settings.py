@@ -1,7 +1,8 @@
 """Settings without their secrets, and the secrets in them: by name, by shape, and by where they are.
 
 Places are headers (any but the harmless ones), the user and the fields of an address, options of a command
-(`--api-key VALUE`), assignments in a line (`API_KEY=… program`), and everything below a secret name.
+(`--api-key VALUE`), assignments in a line (`API_KEY=… program`), fields of a text that is JSON, and everything below a
+secret name.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, unquote_plus
+
+import orjson
 
 from eval_pipeline.parsing.interpolation import names_in
 from eval_pipeline.parsing.redaction import REDACTED
@@ -55,7 +58,16 @@ class _Search:
             return value
         if self._is_secret(name, value, within):
             return self._hidden(str(value))
-        return self.text(value) if isinstance(value, str) else value
+        return self._text_or_json(value) if isinstance(value, str) else value
+
+    def _text_or_json(self, text: str) -> str:
+        """Return a text without secrets; one that is a JSON document is searched field by field."""
+        document = _document(text)
+        if document is None:
+            return self.text(text)
+        before = len(self.found)
+        cleaned = self.value(document)
+        return orjson.dumps(cleaned).decode() if len(self.found) > before else text
 
     def text(self, text: str) -> str:
         """Return a text without the secrets of addresses and assignments in it."""
@@ -120,6 +132,16 @@ class _Search:
             return match[0]  # prose: "the secret: never tell"
         self.found.append(value)
         return match[0].removesuffix(value) + REDACTED
+
+
+def _document(text: str) -> Any:
+    """Return the mapping or list that a text is in JSON; None for any other text."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return None
 
 
 def _cookie_parts(value: str) -> list[tuple[str, str, str]]:
