@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_pipeline.executions.workspaces.beneath import LinkInTheWay, copy_folder
 from eval_pipeline.failures import WORKSPACE
 from eval_pipeline.suites.workspace import Hook, WorkspaceFile, WorkspaceSpec
 from eval_pipeline_tests.executions.sample_workspaces import (
@@ -182,3 +183,33 @@ def test_a_static_workspace_is_the_folder_that_is_named_and_no_other(
     assert (real / "repo" / "number").read_text() == "1\n"
     assert content_of(home) == {".bashrc": "mine\n"}
     assert "'out' in the workspace is a link" in str(failure)
+
+
+def test_a_clone_is_copied_with_its_links_and_the_git_files_of_its_submodules(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "below").mkdir(parents=True)
+    (source / "below" / ".git").write_text("gitdir: ../.git/modules/below\n")
+    (source / "run.sh").write_text("true\n")
+    (source / "run.sh").chmod(0o755)
+    (source / "link").symlink_to("run.sh")
+    os.mkfifo(source / "pipe")
+
+    copy_folder(source, tmp_path / "new" / "copy")
+
+    copy = tmp_path / "new" / "copy"
+    assert sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*")) == [
+        "below", "below/.git", "link", "run.sh",
+    ]  # fmt: skip
+    assert ((copy / "run.sh").stat().st_mode & 0o777, str((copy / "link").readlink())) == (0o755, "run.sh")
+
+
+def test_a_clone_is_copied_through_no_link(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "source" / "below").mkdir(parents=True)
+    (tmp_path / "source" / "below" / ".bashrc").write_text("theirs\n")
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "below").symlink_to(home)
+
+    with pytest.raises(LinkInTheWay, match="below"):
+        copy_folder(tmp_path / "source", tmp_path / "copy")
+
+    assert (home / ".bashrc").read_text() == "mine\n"

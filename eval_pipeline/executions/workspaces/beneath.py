@@ -16,6 +16,8 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BLOCK = 1 << 20
 _PERMISSIONS = 0o777
 _WHILE_COPYING = 0o700
+_REPOSITORY_ELSEWHERE = ".git"
+"""A file of this name refers to a repository elsewhere."""
 
 
 class LinkInTheWay(OSError):
@@ -58,7 +60,14 @@ def copy_template(template: Path, top: Path) -> None:
     Symbolic links are copied as links; pipes, sockets and links to a git repository elsewhere are skipped.
     """
     with _opened(top, ()) as folder:
-        _copy_content(template, folder, ())
+        _copy_content(template, folder, (), skipped=_REPOSITORY_ELSEWHERE)
+
+
+def copy_folder(source: Path, top: Path) -> None:
+    """Copy everything in a folder but pipes and sockets; the new folder is made. Raises LinkInTheWay, OSError."""
+    top.mkdir(parents=True, exist_ok=True)
+    with _opened(top, ()) as folder:
+        _copy_content(source, folder, ())
 
 
 @contextlib.contextmanager
@@ -99,24 +108,24 @@ def _link(parts: Sequence[str], target: str) -> LinkInTheWay:
     return LinkInTheWay(f"'{'/'.join(parts)}' in the workspace is a link (to {target}); nothing is written through it")
 
 
-def _copy_content(source: Path, folder: int, parts: tuple[str, ...]) -> None:
+def _copy_content(source: Path, folder: int, parts: tuple[str, ...], skipped: str | None = None) -> None:
     with os.scandir(source) as entries:
         for entry in entries:
             if entry.is_symlink():
                 _discard(entry.name, folder)
                 os.symlink(Path(entry.path).readlink(), entry.name, dir_fd=folder)
             elif entry.is_dir():
-                _copy_folder(Path(entry.path), folder, (*parts, entry.name))
-            elif entry.is_file() and entry.name != ".git":  # such a file refers to a repository elsewhere
+                _copy_folder(Path(entry.path), folder, (*parts, entry.name), skipped)
+            elif entry.is_file() and entry.name != skipped:
                 _copy(Path(entry.path), entry.name, folder)
 
 
-def _copy_folder(source: Path, parent: int, parts: tuple[str, ...]) -> None:
+def _copy_folder(source: Path, parent: int, parts: tuple[str, ...], skipped: str | None) -> None:
     with contextlib.suppress(FileExistsError):
         os.mkdir(parts[-1], _WHILE_COPYING, dir_fd=parent)
     folder = _open_folder(parts[-1], parent, parts)
     try:
-        _copy_content(source, folder, parts)
+        _copy_content(source, folder, parts, skipped)
         _copy_status(source.stat(), folder)
     finally:
         os.close(folder)

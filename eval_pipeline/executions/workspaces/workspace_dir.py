@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import itertools
 import logging
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -18,7 +17,7 @@ from eval_pipeline.errors import error_text
 from eval_pipeline.executions.removal import remove
 from eval_pipeline.executions.session_folders import lasting_folder
 from eval_pipeline.executions.threads import in_thread
-from eval_pipeline.executions.workspaces.beneath import folder_beneath
+from eval_pipeline.executions.workspaces.beneath import copy_folder, folder_beneath
 from eval_pipeline.executions.workspaces.folders import POOL, SweepFolder
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.hooks import HookFailure, HookPayload, run_hook
@@ -68,7 +67,7 @@ class WorkspaceManager:
             self._clones[key] = asyncio.create_task(self.check_out(repository, self._clone_folder()))
         # Shielded, because other cases wait for the same clone when this one is cancelled.
         cloned = await asyncio.shield(self._clones[key])
-        await in_thread(shutil.copytree, cloned.folder, folder, symlinks=True, dirs_exist_ok=True)
+        await in_thread(copy_folder, cloned.folder, folder)
         return replace(cloned, folder=folder)
 
     def folder_lock(self, folder: Path) -> asyncio.Lock:
