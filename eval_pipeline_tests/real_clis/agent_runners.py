@@ -27,7 +27,7 @@ class RealCli:
     def runner(self, url: str, clis: Path, model: str = "scripted", **further: Any) -> dict[str, Any]:
         """Return an entry of a runners file."""
         given = self.settings(url)
-        usual = {"name": self.name, "adapter": "agent", "agent": self.name, "model": model, "timeout_s": 90,
+        usual = {"name": self.name, "adapter": "agent", "agent": self.name, "model": model, "timeout_s": 240,
                  "executable": str(program_of(self.name, clis)), "retries": 0}  # fmt: skip
         return {**usual, **given, **further, "model": given.get("model", "{}").format(model)}
 

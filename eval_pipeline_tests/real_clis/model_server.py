@@ -97,6 +97,13 @@ class ScriptedModel:
         return json_reply(_plain_body(wire, answer))
 
 
+def turns_of(request: Received) -> list[Turn]:
+    """Return the conversation that a request to the model holds; empty for any other request."""
+    path = request.path.partition("?")[0].rstrip("/")
+    wire = GEMINI if _GEMINI_PATH.search(path) else next((wire for end, wire in _PATHS if path.endswith(end)), None)
+    return list(wire.turns(orjson.loads(request.body))) if wire is not None else []
+
+
 def _scene(turns: Sequence[Turn]) -> tuple[str, int]:
     """Return the scenario of a conversation and the step in it: the number of tool results after its mark."""
     marks = [

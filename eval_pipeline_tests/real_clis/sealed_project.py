@@ -70,6 +70,7 @@ def sealed_project(folder: Path, url: str, clis: Path, names: Iterable[str]) -> 
         _write(root / "templates" / cli.name / cli.skills / "demo-skill" / "SKILL.md", SKILL)
         _write(root / "templates" / cli.name / "notes.txt", "line one\nline two\nline three\n")
         _write(root / "suites" / f"{cli.name}.json", _suite(cli.name, _CASES))
+        _write(root / "suites" / f"{cli.name}-talk.json", _talk(cli.name))
         for scenario in ("badmodel", "auth401", "err429", "tool_hang"):
             cases = {f"{scenario}-{number}": f"Please go on. [[script:{scenario}]]" for number in (1, 2)}
             _write(root / "suites" / f"{cli.name}-{scenario}.json", _suite(cli.name, cases))
@@ -78,6 +79,16 @@ def sealed_project(folder: Path, url: str, clis: Path, names: Iterable[str]) -> 
                    "SECRET_TOKEN": f"{CANARY}-environment", "EVAL_PIPELINE_SESSIONS": str(sessions)}  # fmt: skip
     sessions.mkdir()
     return SealedProject(CliProject(root), home, environment)
+
+
+def _talk(cli: str) -> str:
+    """Return a suite with a conversation of two turns."""
+    turns = [{"input": f"Please answer. [[script:{name}]]",
+              "assertions": [{"name": name, "type": "contains", "value": f"scenario {name} ended"}]}
+             for name in ("plain", "second")]  # fmt: skip
+    workspace = {"template": f"../templates/{cli}", "isolation": "per_test"}
+    test = {"id": "talk", "mode": "conversation", "input": "We talk.", "criteria": CANARY, "turns": turns}
+    return json.dumps({"workspace": workspace, "tests": [test]})
 
 
 def _suite(cli: str, cases: Mapping[str, str]) -> str:
