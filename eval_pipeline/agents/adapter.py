@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from eval_pipeline.agents.agent_talks import AgentTalk, AgentTalks
+from eval_pipeline.agents.capacity import sessions_at_once
 from eval_pipeline.agents.session_environment import SessionEnvironment
 from eval_pipeline.agents.session_store import SessionLog, find_log, newest_log
 from eval_pipeline.agents.session_watch import GrowingFile, SessionWatch
@@ -75,6 +76,11 @@ class Agent:
         self._max_cost_usd = settings.amount(runner.settings, "max_cost_usd")
         self._talks = AgentTalks(self._session_environment)
         self._version: str | None = None
+
+    @property
+    def usual_concurrency(self) -> int:
+        """How many sessions run at the same time where nothing is set: two for each processor, one for each GiB."""
+        return sessions_at_once()
 
     @staticmethod
     def equivalent(runner: Runner) -> Runner:

@@ -18,6 +18,7 @@ Isolation = Literal["process", "in-process"]
 ISOLATIONS: tuple[Isolation, ...] = get_args(Isolation)
 RunnerAddress = tuple[str, Path, Path | None]
 DEFAULT_CONCURRENCY = 10
+"""Attempts of a runner at the same time where nothing is set, and its adapter has no `usual_concurrency`."""
 """The default number of concurrent attempts of a runner."""
 
 

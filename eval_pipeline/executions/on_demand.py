@@ -21,7 +21,8 @@ class OnDemand:
     ) -> None:
         self.runner = runner
         clock = clock or Clock.real()
-        limit = AdaptiveLimit(runner.concurrency or DEFAULT_CONCURRENCY, clock.monotonic)
+        usual = getattr(adapter, "usual_concurrency", DEFAULT_CONCURRENCY)
+        limit = AdaptiveLimit(runner.concurrency or usual, clock.monotonic)
         self._attempts = Attempts(runner, adapter, limit, clock, environment)
 
     async def execute(self, plan: Plan) -> Execution:

@@ -275,11 +275,16 @@ def no_memory_text(memory_bytes: int) -> str:
 
 def usual_memory_bytes() -> int:
     """Return the limit of memory of a worker where none is set: half of what the machine or the container has."""
+    return memory_bytes() // 2
+
+
+def memory_bytes() -> int:
+    """Return how much memory the machine has, or the container."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for name in _CONTAINER_LIMITS:
         with contextlib.suppress(OSError, ValueError):
             total = min(total, int(Path(name).read_text()))
-    return total // 2
+    return total
 
 
 def exit_text(code: int) -> str:

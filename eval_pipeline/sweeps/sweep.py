@@ -287,7 +287,9 @@ class _Sweep:
     def _lane(self, executions: list[PairExecution]) -> Lane:
         runner = executions[0].pair.runner
         adapter = _adapter(runner)
-        usual = self._options.concurrency or self._options.defaults.concurrency or DEFAULT_CONCURRENCY
+        own = getattr(adapter, "usual_concurrency", DEFAULT_CONCURRENCY)
+        set_for_all = self._options.concurrency or self._options.defaults.concurrency
+        usual = runner.concurrency or set_for_all or own
         by_suite = [execution.pair.ready.suite.settings.concurrency or usual for execution in executions]
         if not getattr(adapter, "batches", False):  # a batch is one call of the target
             for execution, most in zip(executions, by_suite, strict=True):
