@@ -17,9 +17,11 @@ KEY = "sk-scripted-0123456789abcdef"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealCli:
     """A CLI that runs here: where its skills are in a workspace, settings of its runner by the model server's address,
-    and files of the user's home by the same."""
+    and files of the user's home by the same. `calls_of_an_answer` is how many calls of the model an answer
+    without tools costs, by its own count."""
 
     name: str
+    calls_of_an_answer: int = 1
     skills: str = ".agents/skills"
     settings: Callable[[str], Mapping[str, Any]]
     home: Callable[[str], Mapping[str, str]] = field(default=lambda url: {})
@@ -121,6 +123,6 @@ CLIS: Mapping[str, RealCli] = {
         RealCli(name="gemini", settings=_gemini, home=_gemini_home),
         RealCli(name="opencode", settings=_opencode),
         RealCli(name="pi", settings=_pi, home=_pi_home),
-        RealCli(name="qwen", settings=_qwen),
+        RealCli(name="qwen", calls_of_an_answer=2, settings=_qwen),
     )
 }

@@ -24,7 +24,8 @@ def test_the_second_turn_goes_on_with_the_session_of_the_first(tmp_path: Path, n
                            env=sealed.environment)  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sealed.project.ask("SELECT input_tokens, output_tokens FROM session_reports") == [(2000, 100)]
+    calls = 2 * CLIS[name].calls_of_an_answer
+    assert sealed.project.ask("SELECT input_tokens, output_tokens FROM session_reports") == [(1000 * calls, 50 * calls)]
     talks = [[(turn.role, turn.text) for turn in turns_of(request)] for request in server.requests]
     asked = [talk for talk in talks if any("[[script:second]]" in text for _, text in talk)]
     assert asked
