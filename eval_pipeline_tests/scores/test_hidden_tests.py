@@ -70,6 +70,17 @@ def hidden_score(folder: Path, app: str = "fixed", **given: Any) -> Score:
     return graded(spec, a_report("done"), folder=folder, workspace=workspace)
 
 
+def test_results_that_the_target_wrote_are_not_read(tmp_path: Path) -> None:
+    forged = tmp_path / "workspace" / "results.xml"
+    forged.parent.mkdir()
+    forged.write_text(JUNIT.replace("{failure}", ""))
+
+    score = hidden_score(tmp_path, command=["sh", "-c", "exit 1"])
+
+    assert score.value is None
+    assert "the tests wrote no 'results.xml'" in score.reason
+
+
 def test_the_share_of_tests_that_pass_is_the_score(tmp_path: Path) -> None:
     fixed, idle = hidden_score(tmp_path), hidden_score(tmp_path, "broken")
 
@@ -99,7 +110,7 @@ def test_without_a_junit_file_the_exit_code_decides(tmp_path: Path, app: str, va
     ("given", "reason"),
     [
         ({"junit": "other.xml"}, "wrote no 'other.xml'"),
-        ({"junit": "app.txt"}, "cannot be read: it is no XML"),
+        ({"command": "cp app.txt results.xml"}, "cannot be read: it is no XML"),
         ({"command": ["sleep", "9"], "timeout_s": 0.1}, "took longer than 0.1 s"),
         ({"command": ["no-such-program"]}, "cannot be started"),
         ({"command": "echo '<testsuite/>' > results.xml"}, "has no test that ran"),

@@ -95,6 +95,8 @@ class Tests:
         copy_template(subject.workspace, copy)
         for file in overlay_files(self.files, subject.folder) if self.files is not None else ():
             copy_file(file.origin, copy, file.path)
+        if self.junit is not None:
+            _remove(copy, self.junit)  # else a target could write the results of the tests itself
 
     def _read(self, result: CommandResult, copy: Path) -> Outcome:
         if self.junit is None:
@@ -117,6 +119,13 @@ class Tests:
             yield from ((group, result) for result in named(results, names or ()))
         if not any(groups.values()):
             yield from (("", result) for result in results if result.result != "skipped")
+
+
+def _remove(copy: Path, name: str) -> None:
+    """Remove a file of the copy; what a link of the target leads to stays."""
+    path = copy / name
+    if path.parent.resolve().is_relative_to(copy.resolve()):
+        path.unlink(missing_ok=True)
 
 
 def _by_share(counted: Sequence[tuple[str, TestResult]]) -> Outcome:
