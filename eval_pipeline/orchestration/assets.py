@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
-from eval_pipeline.errors import EvalPipelineError
+from eval_pipeline.errors import EvalPipelineError, error_text
 from eval_pipeline.orchestration.checks import check_target, logged_checks, pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.config import SweepConfig, form_of
 from eval_pipeline.orchestration.instance import end_killed_runs
@@ -121,14 +121,19 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         report_inputs(context.instance, session, selected.pairs, options)
         unusable = _still_requested(context, session, selected.unusable)
         reporter = PairReporter(context, session, keys, unusable, options.cases)
+        named = options.sweep if partitions is pair_partitions else None  # the command line ends its own
         if selected.pairs:
-            with _ends_when_stopped(), session.store.exclusive(_waiting(context, session), session.stop) as killed:
+            with (
+                _ends_when_stopped(),
+                _tells_of_faults(context, session, named),
+                session.store.exclusive(_waiting(context, session), session.stop) as killed,
+            ):
                 end_killed_runs(context.instance, killed)
                 with redacted_step():
                     run_on_page(context, session, selected.pairs, options, reporter)
                 remove_what_was_under_way(session.store, killed)
-        if options.sweep is not None and partitions is pair_partitions:  # the command line ends its own
-            _end_named(context, session, options.sweep, reporter.problem)
+        if named is not None:
+            _end_named(context, session, named, reporter.problem)
         reporter.raise_failure()
         yield from logged_checks(context)
 
@@ -137,14 +142,25 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
 
 def _end_named(context: dg.AssetExecutionContext, session: ProjectSession, name: str, failure: str | None) -> None:
     """Log the gate of a sweep of the project file, tag the run with its decision, and tell who wants to know."""
-    gate = _or_fail(partial(gate_of_run, session, name, context.run_id))
+    gate = _or_fail(partial(gate_of_run, session, name, context.run.run_id))
     if gate is not None:
-        context.instance.add_run_tags(context.run_id, {GATE_TAG: gate.decision})
+        context.instance.add_run_tags(context.run.run_id, {GATE_TAG: gate.decision})
         for line in gate.lines:
             log = context.log.info if line.decision == "GO" else context.log.warning
             log(escape_controls(f"{line.decision} {line}"))
     for problem in tell(session, name, gate, failure):
         context.log.warning(escape_controls(f"not told: {problem}"))
+
+
+@contextmanager
+def _tells_of_faults(context: dg.AssetExecutionContext, session: ProjectSession, name: str | None) -> Iterator[None]:
+    """Tell who wants to know that a sweep of the project file broke off; the fault goes on."""
+    try:
+        yield
+    except Exception as error:
+        if name is not None:
+            _end_named(context, session, name, error_text(error))
+        raise
 
 
 @contextmanager

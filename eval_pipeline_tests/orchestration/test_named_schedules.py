@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -12,6 +13,7 @@ from dagster._core.test_utils import create_run_for_test
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START
 from eval_pipeline.orchestration.schedules import SWEEP_TAG
+from eval_pipeline_tests.orchestration.test_dagster_runs import run_job
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
 
 
@@ -76,3 +78,39 @@ def test_times_that_no_scheduler_was_there_for_are_left_out_but_the_latest_if_it
     assert "missed: skip" in (missed.skip_message or "")
     assert isinstance(older, dg.SkipReason)
     assert isinstance(latest, dg.RunRequest)
+
+
+# Ends
+
+
+@pytest.fixture
+def telling(folder: ProjectFolder) -> ProjectFolder:
+    """A sweep that tells of errors only."""
+    notify = {"on": ["error"], "command": ["sh", "-c", "cat > told.json"]}
+    document = {"suites": ["suites"], "sweeps": {"nightly": {"gate": {"min_coverage": 1}, "notify": notify}}}
+    (folder.root / "eval-pipeline.yaml").write_text(json.dumps(document))
+    return folder
+
+
+def told(folder: ProjectFolder) -> Any:
+    file = folder.root / "told.json"
+    return json.loads(file.read_text()) if file.exists() else None
+
+
+def test_a_run_that_breaks_off_is_told_without_the_gate_of_an_earlier_one(
+    telling: ProjectFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"sweep": "nightly"}
+    assert run_job(telling, "sweep", config=config).success
+    silent = told(telling)
+
+    def broken(*_: object) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("eval_pipeline.orchestration.assets.run_on_page", broken)
+    run = run_job(telling, "sweep", config=config)
+
+    assert not run.success
+    assert silent is None
+    assert "the disk is gone" in told(telling)["problem"]
+    assert told(telling)["decision"] is None
