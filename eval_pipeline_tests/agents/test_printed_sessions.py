@@ -37,6 +37,21 @@ def recorded(cli: str, scenario: str) -> SessionReport:
     return report_of(cli, stdout=printed(cli, scenario), cwd=WORKSPACE)
 
 
+def test_a_tool_result_of_gemini_without_a_status_is_of_unknown_success() -> None:
+    rows = [
+        {"type": "tool_use", "tool_id": status, "tool_name": "read_file", "parameters": {"path": "a"}}
+        for status in ("unknown", "success", "error")
+    ]
+    results = [
+        {"type": "tool_result", "tool_id": "unknown"},
+        *({"type": "tool_result", "tool_id": status, "status": status} for status in ("success", "error")),
+    ]
+
+    report = report_of("gemini", stdout=lines(*rows, *results))
+
+    assert [use.result.is_error for use in report.tool_uses if use.result] == [None, False, True]
+
+
 def events(report: SessionReport, kind: type[Any]) -> list[Any]:
     return [event for event in report.events if isinstance(event, kind)]
 

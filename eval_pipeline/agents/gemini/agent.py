@@ -62,7 +62,7 @@ GEMINI = AgentCli(
         subfolder=".gemini",
         default_folder=".gemini",
         patterns=("tmp/*/chats/session-*.jsonl",),
-        session_id=(RecordField(("sessionId",)), RecordField(("session_id",))),
+        session_id=(RecordField(("sessionId",), type=""), RecordField(("session_id",), type="")),
     ),
     printed_session_id=(RecordField(("session_id",), type="init"),),
     keys=("GEMINI_[!C]*", "GOOGLE_*", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"),
