@@ -207,7 +207,7 @@ class Agent:
             stdout=GrowingFile(call.folder / "stdout"),
             find_log=lambda: newest_log(store, home, environment, begin) if isolated else None,
             prices=self._runner.prices,
-            max_steps=self._max_steps,
+            max_steps=call.plan.case.max_steps or self._max_steps,
             max_cost_usd=self._max_cost_usd,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,19 @@ def test_a_session_that_ended_with_more_steps_than_allowed_failed_as_well(tmp_pa
 
     assert failure is not None
     assert failure.failure.id == "max-steps"
+
+
+def test_the_limit_of_a_case_replaces_that_of_its_runner(tmp_path: Path) -> None:
+    line = '{"type": "step_finish", "part": {"reason": "stop"}}'
+    runner = an_agent(
+        tmp_path, agent="opencode", executable=program(tmp_path, f"#!/bin/sh\nprintf '{line}\\n{line}'"), max_steps=9
+    )
+    case = replace(a_case(text="say 4"), max_steps=1)
+
+    with pytest.raises(TargetFailure, match="more than 1 steps") as stopped:
+        asyncio.run(Agent(runner).execute(a_call(tmp_path / "files", a_plan(case, runner))))
+
+    assert stopped.value.failure.id == "max-steps"
 
 
 def test_a_running_session_is_shown_with_its_steps_action_tokens_and_cost(tmp_path: Path) -> None:
