@@ -18,6 +18,8 @@ from eval_pipeline_tests.conformance import (
     peers_repetitions,
     skillgym_checks,
     skillgym_settings,
+    skillgym_watching,
+    skillgym_words,
 )
 from eval_pipeline_tests.conformance.agentv_tests import is_stop
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
@@ -46,16 +48,18 @@ EVALUATIONS = Method(agentv_evaluations.observe, agentv_evaluations.check)
 COMMANDS = Method(peers_commands.observe, peers_commands.check)
 REPETITIONS = Method(peers_repetitions.observe, peers_repetitions.check)
 JUDGES = Method(peers_judges.observe, peers_judges.check)
-SETTINGS = Method(skillgym_settings.observe, skillgym_settings.check)
-CHECKS = Method(skillgym_checks.observe, skillgym_checks.check)
+SKILLGYM = (
+    (skillgym_checks.is_check, Method(skillgym_checks.observe, skillgym_checks.check)),
+    (skillgym_settings.is_setting, Method(skillgym_settings.observe, skillgym_settings.check)),
+    (skillgym_watching.is_watched, Method(skillgym_watching.observe, skillgym_watching.check)),
+    (skillgym_words.is_word, Method(skillgym_words.observe, skillgym_words.check)),
+)
 
 
 def method_of(row: Row) -> Method | None:
     """Return how rows of this family and kind are carried out; None for those that nothing offers."""
-    if skillgym_checks.is_check(row):
-        return CHECKS
-    if skillgym_settings.is_setting(row):
-        return SETTINGS
+    if row.family == "skillgym":
+        return next((method for is_one, method in SKILLGYM if is_one(row)), None)
     if row.family == "peers" and row.file != "stats_cases":
         return JUDGES if (row.file, row.kind) in peers_judges.KINDS else None
     if row.family == "peers" and row.kind in peers_repetitions.KINDS:

@@ -17,11 +17,9 @@ from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Differ
 from eval_pipeline_tests.conformance.differences.table import DIFFERENCES, difference_of
 from eval_pipeline_tests.conformance.judging import method_of
 from eval_pipeline_tests.conformance.recorded_facts import Row, conformance_folder, rows_of
-from eval_pipeline_tests.conformance.skillgym_checks import is_check
-from eval_pipeline_tests.conformance.skillgym_settings import is_setting
 from eval_pipeline_tests.conformance.synthetic_rows import SYNTHETIC_ROWS
 
-_OF_SUITES = [row for row in rows_of("skillgym") if is_check(row) or is_setting(row)]
+_OF_SUITES = [row for row in rows_of("skillgym") if row.file != "adapters"]
 ROWS = (*rows_of("agentv"), *rows_of("peers"), *_OF_SUITES, *SYNTHETIC_ROWS)
 pytestmark = pytest.mark.skipif(not conformance_folder().is_dir(), reason="no recorded facts")
 

@@ -9,15 +9,16 @@ from eval_pipeline_tests.conformance.differences.evaluations import EVALUATIONS
 from eval_pipeline_tests.conformance.differences.loading import LOADING
 from eval_pipeline_tests.conformance.differences.model import Difference
 from eval_pipeline_tests.conformance.differences.protocols import PROTOCOLS
+from eval_pipeline_tests.conformance.differences.sessions import SESSIONS
 from eval_pipeline_tests.conformance.differences.statistics import STATISTICS
 from eval_pipeline_tests.conformance.differences.stops import STOPS
 from eval_pipeline_tests.conformance.differences.suites import SUITES
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
-DIFFERENCES: tuple[Difference, ...] = (*STATISTICS, *EVALUATIONS, *STOPS, *PROTOCOLS, *LOADING, *SUITES)
+DIFFERENCES: tuple[Difference, ...] = (*STATISTICS, *EVALUATIONS, *STOPS, *PROTOCOLS, *LOADING, *SUITES, *SESSIONS)
 
 
 def difference_of(row: Row) -> Difference | None:
     """Return the difference that a row falls under."""
-    known = SUITES if row.family == "skillgym" else DIFFERENCES
+    known = (*SUITES, *SESSIONS) if row.family == "skillgym" else DIFFERENCES
     return next((difference for difference in known if difference.concerns(row)), None)
