@@ -17,6 +17,7 @@ from eval_pipeline_tests.conformance import (
     peers_judges,
     peers_repetitions,
     skillgym_checks,
+    skillgym_runs,
     skillgym_settings,
     skillgym_watching,
     skillgym_words,
@@ -52,6 +53,7 @@ SKILLGYM = (
     (skillgym_checks.is_check, Method(skillgym_checks.observe, skillgym_checks.check)),
     (skillgym_settings.is_setting, Method(skillgym_settings.observe, skillgym_settings.check)),
     (skillgym_watching.is_watched, Method(skillgym_watching.observe, skillgym_watching.check)),
+    (skillgym_runs.is_run, Method(skillgym_runs.observe, skillgym_runs.check)),
     (skillgym_words.is_word, Method(skillgym_words.observe, skillgym_words.check)),
 )
 

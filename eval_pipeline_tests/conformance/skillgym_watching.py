@@ -27,6 +27,7 @@ from eval_pipeline_tests.conformance.recorded_facts import Row, rows_of
 
 REPORTS, STEPS, LIMITS = "oracle_normalize", "oracle_step_counting", "max_steps"
 REJECTED, PROCESSES = "model_rejection", "process"
+_FOLDER = "/proj"
 _SESSION_ROLES = {"codex": "session", "opencode": "session"}
 
 
@@ -47,7 +48,7 @@ def check(row: Row, seen: Observation) -> None:
 def report_of(agent: str, texts: Mapping[str, str]) -> SessionReport:
     """Return our report of what a session printed and wrote."""
     raw = RawExecution(format=AGENTS.get(agent).output_format, payload=dict(texts))
-    return normalize_raw(RawSession(execution_id="row", raw=raw, case=Case(id="row", input=()), cwd=Path("/proj")))
+    return normalize_raw(RawSession(execution_id="row", raw=raw, case=Case(id="row", input=()), cwd=Path(_FOLDER)))
 
 
 # Reports
@@ -58,7 +59,7 @@ def _report(data: Mapping[str, Any]) -> dict[str, Any]:
     usage = report.usage
     return {
         "output": report.final_output,
-        "reads": list(report.file_reads),
+        "reads": [str(Path(_folder(data)) / path) for path in report.file_reads],
         "commands": list(report.commands),
         "skills": [(skill.skill, skill.confidence) for skill in report.skills],
         "tools": [call.tool for call in report.tool_calls],
@@ -68,6 +69,13 @@ def _report(data: Mapping[str, Any]) -> dict[str, Any]:
         "cached": usage.cached_input_tokens,
         "failure": report.failure_class,
     }
+
+
+def _folder(data: Mapping[str, Any]) -> str:
+    """The folder that a session names, or was started in: our paths are relative to it."""
+    records = data["raw"] if isinstance(data["raw"], list) else []
+    named = (record["cwd"] for record in records if isinstance(record, dict) and "cwd" in record)
+    return str(next(named, _FOLDER))
 
 
 def _texts(data: Mapping[str, Any]) -> dict[str, str]:
