@@ -12,7 +12,7 @@ from eval_pipeline.leaderboards.sweep_gates import SweepGate, of_decision, sweep
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.comparable_sweeps import run_of, sweeps_named
-from eval_pipeline.warehouse.selections import read_results, select
+from eval_pipeline.warehouse.selections import read_results, select, sweep_ids
 from eval_pipeline.warehouse.store import Connection
 
 
@@ -35,11 +35,12 @@ def gate_of(session: ProjectSession, name: str) -> SweepGate | None:
 
 def gate_of_run(session: ProjectSession, name: str, run_id: str | None) -> SweepGate | None:
     """Return the gate of the sweep of a name that a Dagster run carried out; None without rules, and where the sweep
-    did not finish: the newest one that did is an earlier one."""
+    did not finish or stored nothing: the newest one that did is an earlier one."""
     try:
         with session.warehouse.published() as connection:
             ids = sweeps_named(connection, name)
-            finished = bool(ids) and run_of(connection, ids[0]) == run_id
+            stored = ids[:1] and ids[0] in sweep_ids(connection)
+            finished = stored and run_of(connection, ids[0]) == run_id
     except NoResults:
         return None
     return gate_of(session, name) if finished else None

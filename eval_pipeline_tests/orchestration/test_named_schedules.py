@@ -14,7 +14,7 @@ from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START
 from eval_pipeline.orchestration.schedules import SWEEP_TAG
 from eval_pipeline_tests.orchestration.test_dagster_runs import run_job
-from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains
 
 
 def due(folder: ProjectFolder, name: str, at: datetime, *runs: str) -> object:
@@ -114,3 +114,16 @@ def test_a_run_that_breaks_off_is_told_without_the_gate_of_an_earlier_one(
     assert silent is None
     assert "the disk is gone" in told(telling)["problem"]
     assert told(telling)["decision"] is None
+
+
+def test_failed_partitions_are_told(telling: ProjectFolder) -> None:
+    telling.write_answers(b="y" * 200_000)
+    config = {"sweep": "nightly"}
+    assert run_job(telling, "sweep", config=config).success
+    (payload,) = telling.data.rglob("payload.json")
+    payload.write_bytes(b"cut off")
+    telling.write_suite(a_test("a", contains("apples")), a_test("b", contains("y")))
+
+    run_job(telling, "sweep", config=config)
+
+    assert told(telling)["problem"].startswith("1 of 1 partition failed\nsums@echo: ")
