@@ -106,7 +106,7 @@ def test_an_http_status_has_a_failure_class(status: int, expected: FailureClass)
 def test_only_a_wrong_answer_counts_as_graded() -> None:
     graded = {found.id for found in FAILURE_CLASSES.values() if found.graded}
 
-    assert graded == {"assertion", "gate", "unexpected-passed", "dependency"}
+    assert graded == {"assertion", "gate", "snapshot", "unexpected-passed", "dependency"}
     assert not CONNECTION.graded
 
 

@@ -27,8 +27,9 @@ README = (EXAMPLE / "README.md").read_text(encoding="utf-8")
 HERE = ("--project", "examples/agentv")
 SERVICES = "examples/agentv/evals-with-services"
 NEED_A_SERVICE = {"webhook", "similar", "javascript"}
-OF_SIMULATED_USERS = {"judge", "expected-calls"}
-OF_AGENTS = {"tests"}  # examples/agents
+OF_SIMULATED_USERS = {"judge", "expected-calls", "tool-state"}
+OF_AGENTS = {"tests", "file-changes"}  # examples/agents
+OF_SKILLS = {"skills", "commands", "file-reads", "tool-calls", "output", "python-check"}  # examples/skills
 PASSED, FAILED, EXPECTED = "passed", "failed", "expected-failed"
 
 VERDICTS: dict[str, dict[str, float | tuple[str, float]]] = {
@@ -149,7 +150,8 @@ def test_the_readme_names_every_suite() -> None:
 def test_every_evaluator_that_needs_no_service_scored_a_case(cli_project: CliProject, answers: list[Answer]) -> None:
     rows = ask(cli_project, "SELECT DISTINCT type FROM current_scores WHERE value IS NOT NULL")
 
-    assert {row["type"] for row in rows} == set(EVALUATORS.names()) - NEED_A_SERVICE - OF_SIMULATED_USERS - OF_AGENTS
+    others = NEED_A_SERVICE | OF_SIMULATED_USERS | OF_AGENTS | OF_SKILLS
+    assert {row["type"] for row in rows} == set(EVALUATORS.names()) - others
 
 
 @pytest.mark.parametrize("pair", VERDICTS)

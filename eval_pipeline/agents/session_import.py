@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
 from eval_pipeline.agents.agent_cli import all_agents
@@ -87,11 +88,16 @@ def _read(agent: SessionOwner, log: SessionLog, content: str) -> Session:
         prompt=next(_user_words(report), None),
         session_id=session_id,
         agent_version=report.agent_version or facts.agent_version,
-        started_at=started_at or report.started_at,
-        ended_at=ended_at or report.ended_at,
-        duration_ms=milliseconds_between(started_at, ended_at) or report.duration_ms,
+        started_at=started_at or _told(report.started_at, log),
+        ended_at=ended_at or _told(report.ended_at, log),
+        duration_ms=milliseconds_between(started_at, ended_at) or report.duration_ms or None,  # 0: nobody timed it
     )
     return Session(agent=agent.name, session_id=session_id, report=report, cwd=facts.cwd, git_branch=facts.git_branch)
+
+
+def _told(at: datetime | None, log: SessionLog) -> datetime | None:
+    """Return a time that the log tells; None for the one that stands in for it where it tells none."""
+    return at if at != log.changed_at else None
 
 
 def _report(agent: SessionOwner, log: SessionLog, session_id: str, content: str) -> SessionReport:

@@ -33,8 +33,8 @@ _SETTINGS = FieldTable(
     "agent",
     (
         *Agent.settings.fields,
-        Field("record", one_of(ROLE), "`wire`: keeps every call of the model's provider, by a proxy on this machine."),
-        Field("replay", one_of(ROLE), "`wire`: answers the agent's calls from `recording`, in its provider's place."),
+        Field("record", one_of(ROLE), "With `wire` a proxy on this machine keeps every call of the model's provider."),
+        Field("replay", one_of(ROLE), "With `wire` a proxy answers the agent's calls from `recording`."),
         Field(
             "recording", TEXT, "The folder of recorded calls, one file a case: written by `record`, read by `replay`."
         ),

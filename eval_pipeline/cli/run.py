@@ -30,7 +30,7 @@ from eval_pipeline.cli.progress import Progress, choose_progress
 from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.snapshots import show_snapshots, snapshot_settings, take_snapshots, with_snapshots
 from eval_pipeline.cli.tables import message_console, print_boards, print_line, print_warnings, table_console
-from eval_pipeline.cli.terminal import echo_json
+from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
@@ -173,7 +173,7 @@ def _report_to_github(
     failed = failed_cases(warehouse, by_plan, cases, most=github_report.MOST_ANNOTATIONS)
     root = github_report.repository_root(selection.session.project.root)
     for line in github_report.annotation_lines(failed, taken, github_report.places_of(outcomes, root)):
-        click.echo(line, err=to_stderr)
+        echo(line, err=to_stderr)
     github_report.write_summary(github_report.summary(outcomes, failed, taken))
 
 

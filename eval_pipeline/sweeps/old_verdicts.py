@@ -15,6 +15,7 @@ from eval_pipeline.sweeps.decisions import (
     decide_plan,
     decides_anew,
     execution_reason,
+    is_ungraded,
     pair_rules,
 )
 from eval_pipeline.sweeps.history import StoredHistory
@@ -27,7 +28,9 @@ from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored
 def first_decision(stored: StoredExecution, plan: Plan, rules: PairRules) -> Decision | None:
     """Return how the verdict of a plan is brought up to date before it tells whether the plan is executed; None: it
     need not be."""
-    if not _asks_for_failed(rules.options) or execution_reason(stored, plan, rules) not in (None, Reason.FAILED):
+    if not _asks_for_failed(rules.options) or is_ungraded(stored, plan.case, rules):
+        return None
+    if execution_reason(stored, plan, rules) not in (None, Reason.FAILED):
         return None
     before = replace(rules, options=_verdicts_only(rules.options))
     decision = decide_plan(stored, plan, before)

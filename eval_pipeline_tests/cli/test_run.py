@@ -130,12 +130,12 @@ def test_an_edited_program_is_asked_everything_again(story: Mapping[str, Step]) 
     assert sorted(story["program edited"].calls) == ["Ann", "Robert", "nobody"]
 
 
-def test_refresh_failed_executes_only_what_did_not_pass(story: Mapping[str, Step]) -> None:
+def test_refresh_failed_executes_only_what_does_not_pass_by_the_threshold_of_today(story: Mapping[str, Step]) -> None:
     failed_before = [cell for cell, status in story["program edited"].verdicts.items() if status == "failed"]
 
     again = story["failed again"].counts["executed"]
 
-    assert 0 < again == len(failed_before) < 6
+    assert 0 < again < len(failed_before) < 6
 
 
 def test_a_lower_threshold_lets_more_pass(story: Mapping[str, Step]) -> None:

@@ -19,6 +19,9 @@ from eval_pipeline_tests.watched_keys import WatchedKeys
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "agent": {"agent": "codex", "executable": sys.executable},
+    "nop": {},
+    "oracle": {},
+    "prepared": {"folder": "."},
     "chat": {"model": "m"},
     "command": {"command": [sys.executable, "-c", "pass"]},
     "copilot-log": {"session_dir": "events.jsonl"},
@@ -46,7 +49,8 @@ def folder(tmp_path: Path) -> Path:
 def test_an_adapter_looks_for_the_settings_of_its_table_and_no_others(adapter: str, folder: Path) -> None:
     table = ADAPTERS.get(adapter).settings
     settings = WatchedKeys(EXAMPLES[adapter])
-    ADAPTERS.get(adapter)(replace(a_runner(adapter=adapter, folder=folder), settings=settings))
+    runner = a_runner(adapter=adapter, folder=folder)
+    ADAPTERS.get(adapter)(replace(runner, settings=settings, public_settings=dict(settings)))
 
     handed_on = {"agent": set(table), "copilot-log": {"session_id", "session_state_dir"}}  # by copies; where chosen
     assert sorted(settings.keys_read - table.names) == []

@@ -300,7 +300,7 @@ def test_every_bad_entry_is_named_at_once() -> None:
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(InputError, match=r"nowhere\.yaml: cannot be read"):
+    with pytest.raises(InputError, match=r"nowhere\.yaml: there is no such runners file"):
         load_runners(Path("nowhere.yaml"), {})
 
 

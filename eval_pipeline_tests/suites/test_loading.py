@@ -168,7 +168,7 @@ def test_a_file_of_an_unknown_kind_says_which_are_known(write: Write) -> None:
     write("suite.toml", SUITE)
 
     assert errors_of("suite.toml") == [
-        "suite.toml: no suite format for '.toml' files; there are: .json, .jsonl, .yaml, .yml"
+        "suite.toml: no suite format for '.toml' files; there are: .json, .jsonl, .py, .yaml, .yml"
     ]
 
 

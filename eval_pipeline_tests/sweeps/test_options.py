@@ -29,9 +29,13 @@ VALUES: dict[str, Any] = {
     "budget_tokens": 900, "grader": "judge", "simulator": "player",
     "any_runner": True,
     "keep_fallbacks": True, "abandon_refresh": True, "resume": "20260101T000000", "tags": ("t",), "cases": ("a", "b"),
-    "difficulties": ("hard",), "statuses": ("archived", "draft"),
+    "difficulties": ("hard",), "statuses": ("archived", "draft"), "sweep": "nightly", "all_tags": ("t", "u"),
+    "names": ("one",), "sample": 5, "mix": {"normal": 0.75, "hard": 0.25}, "seed": 7,
 }  # fmt: skip
 """A value of every option that is none of its defaults."""
+NEEDS = {"mix": {"sample": 5}, "seed": {"sample": 5}}
+"""What an option cannot be set without."""
+SWEEPS = "sweeps: {nightly: {}}\n"
 
 
 def flags(command: click.Command) -> dict[str, click.Parameter]:
@@ -74,10 +78,13 @@ def test_an_option_with_a_flag_is_an_option_of_the_commands_with_its_bounds(comm
 def test_an_option_is_a_field_of_the_launchpad_and_arrives_in_the_sweep(tmp_path: Path, name: str) -> None:
     value = list(VALUES[name]) if isinstance(VALUES[name], tuple) else VALUES[name]
 
-    options = SweepConfig(**{name: value}).options(load_project(tmp_path), ("evaluator_scores",))
+    (tmp_path / "eval-pipeline.yaml").write_text(SWEEPS)
+    given = NEEDS.get(name, {}) | {name: value}
+    options = SweepConfig(**given).options(load_project(tmp_path), ("evaluator_scores",))
 
     assert SweepConfig.model_fields[name].description == LaunchOptions.model_fields[name].description
-    assert options == LaunchOptions(**{name: VALUES[name]}).resolve(Defaults(), ("evaluator_scores",))
+    expected = LaunchOptions(**(NEEDS.get(name, {}) | {name: VALUES[name]}))
+    assert options == expected.resolve(Defaults(), ("evaluator_scores",))
     if name in RunOptions.model_fields:
         assert getattr(options, name) == VALUES[name]
 
@@ -87,6 +94,7 @@ def test_what_is_launched_survives_the_launchpad(tmp_path: Path) -> None:
 
     config = SweepConfig(**launch.as_config())
 
+    (tmp_path / "eval-pipeline.yaml").write_text(SWEEPS)
     project = load_project(tmp_path)
     assert config.options(project, ()) == launch.resolve(project.defaults, ())
 

@@ -43,7 +43,7 @@ def reply(prompt: str, mark: float) -> str:
         return f"Judged by its words.\nGRADE: {'C' if overall(prompt, answer) >= mark else 'I'}"
     key = re.search(r'"key": "(\w+)"', prompt)
     said: dict[str, object] = {"key": key[1]} if key else {}
-    criteria = re.findall(r"^- ([\w.-]+)(?:, [^:]*)?: (.+)$", prompt, re.MULTILINE)
+    criteria = re.findall(r"^- \[([\w.-]+)\](?:, [^:]*)?: (.+)$", prompt, re.MULTILINE)
     if '"satisfied"' in prompt:
         met = {id_: share(text, answer) >= mark for id_, text in criteria}
         said["checks"] = [{"id": id_, "satisfied": ok, "reasoning": "by its words"} for id_, ok in met.items()]
