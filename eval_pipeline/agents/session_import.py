@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Protocol
 
 from eval_pipeline.agents.agent_cli import all_agents
@@ -16,7 +15,7 @@ from eval_pipeline.agents.session_store import FileSessions, SessionLog, Session
 from eval_pipeline.executions.model import Execution, RawExecution, Runner
 from eval_pipeline.reports.jsonl_records import read_records
 from eval_pipeline.reports.model import MessageEvent, SessionReport
-from eval_pipeline.reports.moments import milliseconds_between, span_of
+from eval_pipeline.reports.moments import milliseconds_between, parse_time, span_of
 from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.suites.model import Case
 
@@ -95,9 +94,9 @@ def _read(agent: SessionOwner, log: SessionLog, content: str) -> Session:
     return Session(agent=agent.name, session_id=session_id, report=report, cwd=facts.cwd, git_branch=facts.git_branch)
 
 
-def _told(at: datetime | None, log: SessionLog) -> datetime | None:
+def _told(at: str | None, log: SessionLog) -> str | None:
     """Return a time that the log tells; None for the one that stands in for it where it tells none."""
-    return at if at != log.changed_at else None
+    return at if at is not None and parse_time(at) != log.changed_at else None
 
 
 def _report(agent: SessionOwner, log: SessionLog, session_id: str, content: str) -> SessionReport:
