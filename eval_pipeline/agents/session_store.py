@@ -22,20 +22,14 @@ _COPIED_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """The position of a text in a record: a path of keys, the type of the record (None: any), and a key that stands
-    beside it (None: any may)."""
+    """The position of a text in a record: a path of keys, and the type of the record (None: any)."""
 
     keys: tuple[str, ...]
     type: str | None = None
-    beside: str | None = None
 
     def value(self, rows: Sequence[Record]) -> str | None:
         """The first text at this place; None without one."""
-        texts = (
-            _text_at(row.value, self.keys)
-            for row in rows
-            if self.type in (None, row.type) and (self.beside is None or self.beside in row.value)
-        )
+        texts = (_text_at(row.value, self.keys) for row in rows if self.type in (None, row.type))
         return next((value for value in texts if value is not None), None)
 
 
