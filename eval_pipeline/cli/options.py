@@ -205,9 +205,8 @@ def select_in(
 
     `options` are those of `LaunchOptions` by their keywords. Raises InputError and InputErrors.
     """
-    named = named_sweep(session.project, options["sweep"]) if options.get("sweep") else NamedSweep()
+    named, options = _over_named(session, options, narrowed=bool(suites or runners or runner_tags or cases or tags))
     cases, tags = tuple(cases) or tuple(named.cases), tuple(tags) or tuple(named.tags)
-    options = _over(named, options)
     ready = _covered(session.load_suites(list(suites) or None), session, NamedSweep() if suites else named)
     check_case_ids([each.suite for each in ready], cases)
     chosen = {r.name for r in select_runners(session.load_runners(), runners or named.runners, runner_tags)}
@@ -250,11 +249,17 @@ def _launch(session: ProjectSession, options: Mapping[str, Any], *, resume: bool
     return launch
 
 
-def _over(named: NamedSweep, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options, by their keywords, over those of a named sweep."""
+def _over_named(
+    session: ProjectSession, options: Mapping[str, Any], *, narrowed: bool
+) -> tuple[NamedSweep, dict[str, Any]]:
+    """Return the sweep that the options name, and the options, by their keywords, over its own. A selection that is
+    `narrowed`, or another one, is stored without the name."""
+    named = named_sweep(session.project, options["sweep"]) if options.get("sweep") else NamedSweep()
+    if narrowed or any(options.get(name) for name in NARROWING):
+        options = {**options, "sweep": None}
     keywords = {field: keyword for keyword, field in _FIELDS.items()}
     of_sweep = {keywords.get(field, field): value for field, value in named.given.items()}
-    return of_sweep | {name: value for name, value in options.items() if value not in (None, (), False)}
+    return named, of_sweep | {name: value for name, value in options.items() if value not in (None, (), False)}
 
 
 def _covered(ready: list[ValidatedSuite], session: ProjectSession, named: NamedSweep) -> list[ValidatedSuite]:

@@ -47,9 +47,14 @@ class SweepGate:
         return worst([line.decision for line in self.lines])
 
 
+NO_RESULTS = GateLine("results", "the sweep", "INCONCLUSIVE", "it has no results")
+
+
 def sweep_gate(results: Results, before: Results | None, rules: GateRules) -> SweepGate:
     """Return the gate of a sweep's results against those of an earlier one; None: there is none yet, and no drop is
     shown or excluded."""
+    if results.frame.is_empty():
+        return SweepGate((NO_RESULTS,))
     lines = [*_of_pairs(results, rules)]
     if rules.compares:
         lines += _of_drops(results, before, rules)

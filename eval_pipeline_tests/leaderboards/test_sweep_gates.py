@@ -62,6 +62,10 @@ def test_the_first_night_shows_no_drop_and_excludes_none() -> None:
     assert "nothing to compare with yet" in str(gate.lines[-1])
 
 
+def test_a_sweep_without_results_shows_nothing() -> None:
+    assert sweep_gate(results("now", {}), None, GateRules(min_coverage=0.9)).decision == "INCONCLUSIVE"
+
+
 def test_a_gate_without_rules_is_go() -> None:
     assert sweep_gate(results("now", scores(0.0)), None, GateRules()) == SweepGate(())
     assert SweepGate(()).decision == "GO"

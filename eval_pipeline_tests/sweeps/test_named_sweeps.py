@@ -64,6 +64,7 @@ def test_what_the_command_line_sets_goes_before_the_sweep(tmp_path: Path) -> Non
     assert {pair.runner for pair in selection.pairs} == {"y"}
     assert (selection.options.repetitions, selection.options.refresh) == (3, "missing")
     assert selection.options.cases.tags == {"other", "smoke"}
+    assert selection.options.sweep is None, "a narrowed run is no night to compare with"
 
 
 def test_the_launchpad_takes_the_options_of_a_sweep_and_its_pairs_only(tmp_path: Path) -> None:
