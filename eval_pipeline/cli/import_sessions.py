@@ -228,6 +228,8 @@ def _session(agent: SessionOwner, log: SessionLog, console: Console) -> Session 
 def _why_nothing(agent: SessionOwner, log: SessionLog, session: Session) -> str:
     if session.report.failure_class == NORMALIZATION.id:
         return f"cannot be understood: {session.report.error}"
+    if agent.name in SESSION_FORMATS:  # the ids of a trajectory look like those of any CLI
+        return "holds no words of a user"
     owners = agents_of(agent, log)
     if owners and agent.name not in owners:
         return f"is a log of {owners[0]}: eval-pipeline import {owners[0]} reads it"

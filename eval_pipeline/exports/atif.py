@@ -49,7 +49,7 @@ class Atif:
 def trajectory(record: ResultRow, report: SessionReport) -> dict[str, Any]:
     """Return the trajectory of a session."""
     agent = {"name": record.runner, "version": report.agent_version or "unknown", "model_name": report.model}
-    steps = _Steps(report)
+    steps = _Steps(report, report.prompt or _asked(record))
     return {
         "schema_version": VERSION,
         "session_id": report.session_id or record.execution_id,
@@ -59,6 +59,12 @@ def trajectory(record: ResultRow, report: SessionReport) -> dict[str, Any]:
         **known({"final_metrics": _metrics(report, len(steps.steps)) or None}),
         "extra": known({"eval_pipeline": known(_about(record, report)), "events": steps.others or None}),
     }
+
+
+def _asked(record: ResultRow) -> str | None:
+    """Return what the case asks, of a session that does not show it; None where that is more than one text."""
+    users = [message.get("content") for message in record.input if message.get("role") == "user"]
+    return users[0] if len(users) == 1 and isinstance(users[0], str) else None
 
 
 def _path(record: ResultRow) -> str:
@@ -125,14 +131,14 @@ class _Step:
 class _Steps:
     """The events of a session as steps; `others` are those that no step has a place for."""
 
-    def __init__(self, report: SessionReport) -> None:
+    def __init__(self, report: SessionReport, prompt: str | None) -> None:
         self.steps: list[dict[str, Any]] = []
         self.others: list[dict[str, Any]] = []
         self._step: _Step | None = None
         self._ids: dict[str, dict[str, Any]] = {}
         self._count = 0
-        if report.prompt and not any(isinstance(each, MessageEvent) and each.role == "user" for each in report.events):
-            self._add({"source": "user", "message": report.prompt})
+        if prompt and not any(isinstance(each, MessageEvent) and each.role == "user" for each in report.events):
+            self._add({"source": "user", "message": prompt})
         for event in report.events:
             self._take(event)
         self._end_step()

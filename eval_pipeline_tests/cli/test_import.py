@@ -182,6 +182,17 @@ def test_what_cannot_be_imported_is_reported_and_the_rest_is_imported(
     assert f"not imported: odd.jsonl {why}" in answer.err
 
 
+def test_a_trajectory_without_words_of_a_user_is_a_trajectory_all_the_same(cli_project: CliProject) -> None:
+    step = {"step_id": 1, "source": "agent", "message": "done"}
+    document = {"schema_version": "ATIF-v1.7", "session_id": "s", "agent": {"name": "a", "version": "1"}}
+    cli_project.write("odd.json", json.dumps({**document, "steps": [step]}))
+
+    answer = cli_project("import", "atif", "odd.json")
+
+    assert answer.code == 2
+    assert answer.err.startswith("not imported: odd.json holds no words of a user\n")
+
+
 def test_when_nothing_can_be_imported_nothing_is_written(cli_project: CliProject) -> None:
     cli_project.write("odd.jsonl", "")
 

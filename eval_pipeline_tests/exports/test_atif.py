@@ -99,7 +99,7 @@ def test_a_recorded_session_is_the_same_after_export_and_import(cli: str, scenar
 def test_a_step_is_a_call_of_the_model_with_the_results_of_its_tools() -> None:
     document = trajectory_of(a_report())
 
-    look, answer = document["steps"]
+    _, look, answer = document["steps"]
     assert look["message"] == "let me look"
     assert look["tool_calls"][0]["arguments"] == {"path": "a.txt"}
     assert look["observation"]["results"] == [{"source_call_id": "1", "content": "four",
@@ -124,6 +124,13 @@ def test_no_two_plans_have_one_file() -> None:
 
     assert len(files) == len(records)
     assert not any(".." in file.split("/") for file in files)
+
+
+def test_a_session_that_does_not_show_its_prompt_begins_with_what_the_case_asks() -> None:
+    document = trajectory_of(a_report(prompt=None))
+
+    assert document["steps"][0] == {"step_id": 1, "source": "user", "message": "What is 2 + 2?"}
+    assert report_of("atif", session=json.dumps(document)).prompt == "What is 2 + 2?"
 
 
 ODD_EVENTS = {
