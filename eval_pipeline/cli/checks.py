@@ -45,6 +45,7 @@ from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.sweeps.project import NO_SUITES, PROJECT_FILE, Project, load_project, unknown_defaults
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.runner_registry import with_aliases
+from eval_pipeline.sweeps.snapshots import settings_problems
 from eval_pipeline.sweeps.solution_checks import check_solutions
 
 Kind = Literal["suite", "runners", "project"]
@@ -107,6 +108,7 @@ def check_files(session: ProjectSession, names: Sequence[str], folder: Path) -> 
         unused = set(_check_runners(project.runners, project.environment, {}, runners.keys() - suites.named))
         findings = [replace(each, severity="warning") if each in unused else each for each in findings]
     findings += _no_runners(session, suites.loaded)
+    findings += chain.from_iterable(map(findings_of, settings_problems(suites.loaded, project)))
     with suppress(EvalPipelineError):  # reported above
         findings += _before_money(session, suites.loaded)
     return Checked(findings=list(dict.fromkeys([*suites.findings, *findings])), suites=suites.counts)

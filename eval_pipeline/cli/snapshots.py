@@ -18,6 +18,7 @@ from eval_pipeline.sweeps.snapshots import (
     Snapshot,
     SnapshotSettings,
     compare,
+    raw_settings,
     read_settings,
     snapshot_row,
 )
@@ -30,8 +31,7 @@ def snapshot_settings(selection: Selection) -> dict[str, tuple[SnapshotSettings,
     """Return settings and baselines of the suites that have any, by suite. Raises InputError before anything runs."""
     settings: dict[str, tuple[SnapshotSettings, BaselineFile]] = {}
     for ready in selection.suites:
-        raw = ready.suite.metadata.get("snapshots", selection.session.project.snapshots)
-        read = read_settings(raw, ready.suite)
+        read = read_settings(raw_settings(ready.suite, selection.session.project), ready.suite)
         if read is not None:
             settings[ready.suite.name] = read, BaselineFile(read.file)
     return settings

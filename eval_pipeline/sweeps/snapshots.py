@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -22,6 +22,7 @@ from eval_pipeline.parsing.file_search import search_roots
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.statistics.student import t_quantile
 from eval_pipeline.suites.model import Suite
+from eval_pipeline.sweeps.project import Project
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.token_usages import METRICS, Answer
 
@@ -72,6 +73,11 @@ class Snapshot:
     model: str | None = None
 
 
+def raw_settings(suite: Suite, project: Project) -> Any:
+    """Return the settings of a suite as they are written: its own, else the project's; None without any."""
+    return suite.metadata.get("snapshots", project.snapshots)
+
+
 def read_settings(raw: Any, suite: Suite) -> SnapshotSettings | None:
     """Return the settings of a suite: `metric`, `tolerance` (`absolute`, `percent`), `path`. Raises InputError."""
     if raw is None:
@@ -89,6 +95,15 @@ def read_settings(raw: Any, suite: Suite) -> SnapshotSettings | None:
         return SnapshotSettings(file=suite.path.parent / path, metric=metric, **_tolerance(fields.get("tolerance")))
     except InputError as error:
         raise error.at(SourceLocation(show_path(suite.path), field=error.place.field)) from None
+
+
+def settings_problems(suites: Iterable[Suite], project: Project) -> Iterator[InputError]:
+    """Yield what is wrong with the settings of some suites."""
+    for suite in suites:
+        try:
+            read_settings(raw_settings(suite, project), suite)
+        except InputError as error:
+            yield error
 
 
 def _tolerance(raw: Any) -> dict[str, float]:

@@ -138,3 +138,15 @@ def test_a_warehouse_that_is_no_database_is_said(cli_project: CliProject) -> Non
     assert answer.code == 2
     assert "warehouse.duckdb cannot be opened" in answer.err
     assert "Traceback" not in answer.text
+
+
+def test_validate_refuses_the_settings_of_token_baselines_that_a_run_refuses(cli_project: CliProject) -> None:
+    file = cli_project.root / "eval-pipeline.yaml"
+    file.write_text(file.read_text() + "snapshots: {tolerance: {percnt: 10}}\n")
+
+    found, refused = cli_project("validate"), cli_project(*RUN)
+
+    problem = "snapshots.tolerance.percnt: unknown field; there are: absolute, percent; did you mean 'percent'?"
+    assert (found.code, refused.code) == (2, 2)
+    assert problem in found.out
+    assert problem in refused.err
