@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +56,10 @@ class Seen:
     def failures(self, suite: str) -> list[str | None]:
         query = f"SELECT failure_class FROM current_verdicts WHERE suite = '{self.name}{suite}' ORDER BY case_id"
         return [row[0] for row in self.sealed.project.ask(query)]
+
+
+ALL_AROUND = b"cat ../../*/*.yaml"
+"""What the scenario `env` has an agent run, to see what is there."""
 
 
 @pytest.fixture(scope="module", params=list(CLIS))
@@ -136,10 +139,8 @@ def test_neither_canaries_nor_keys_reach_the_disk(seen: Seen) -> None:
 
 
 def test_a_session_saw_its_own_folder_and_no_project(seen: Seen) -> None:
-    (text,) = seen.sealed.project.ask(
-        "SELECT string_agg(e.text, ' ') FROM session_events e JOIN session_reports r USING (execution_id) "
-        f"WHERE r.suite = '{seen.name}' AND r.case_id = 'env' AND e.kind IN ('tool_result', 'command')"
-    )[0]
+    """By what the model was sent: Codex does not always print a command that ends at once."""
+    told = b"".join(request.body for request in seen.requests if ALL_AROUND in request.body)
 
-    assert "notes.txt" in text
-    assert str(Path(seen.sealed.project.root)) not in text
+    assert b"notes.txt" in told
+    assert str(seen.sealed.project.root).encode() not in told
