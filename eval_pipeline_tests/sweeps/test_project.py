@@ -74,7 +74,6 @@ def test_a_project_that_is_named_and_is_not_there_is_an_error(tmp_path: Path) ->
 
 
 def test_an_empty_project_file_means_the_defaults(tmp_path: Path) -> None:
-    (tmp_path / "runners.yaml").touch()
     project = load_project(write(tmp_path))
 
     assert project.suites == ("suites",)
