@@ -18,12 +18,14 @@ from typing import Any, ClassVar
 from eval_pipeline.agents.agent_talks import AgentTalk, AgentTalks
 from eval_pipeline.agents.capacity import sessions_at_once
 from eval_pipeline.agents.session_environment import SessionEnvironment
+from eval_pipeline.agents.session_questions import ask_session
 from eval_pipeline.agents.session_store import SessionLog, find_log, newest_log
 from eval_pipeline.agents.session_watch import GrowingFile, SessionWatch
 from eval_pipeline.agents.settings import HOMES, SETTINGS, cli_of, command_settings
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.adapters.command import Command
+from eval_pipeline.executions.kept_sessions import SESSION_FILE, KeptSession
 from eval_pipeline.executions.live_sessions import LIVE_SESSIONS, LiveSession
 from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.program_versions import installed, program_version
@@ -104,6 +106,11 @@ class Agent:
                 talk.note(raw, self._cli)
             return raw
 
+    async def ask(self, session: KeptSession, call: Call) -> RawExecution:
+        """Return the answer of a session that ended; it may only read. Raises TargetFailure, InputError, OSError."""
+        self._check_start()
+        return await ask_session(self._runner, self._session_environment, session, call)
+
     async def end_talk(self, key: str) -> None:
         """Release what the conversation of a plan holds: its home."""
         await self._talks.end(key)
@@ -169,14 +176,13 @@ class Agent:
         raw = replace(raw, payload={**raw.payload, **more}) if more else raw
         if not self._keeps_session and talk is None:
             return raw
-        log = await in_thread(self._kept_log, raw, call, begin, talk)
-        return raw if log is None else replace(raw, files={**raw.files, "session": log})
+        return await in_thread(self._with_log, raw, call, begin, talk)
 
-    def _kept_log(self, raw: RawExecution, call: Call, begin: float, talk: AgentTalk | None) -> Path | None:
-        """Copy the session's log beside the output, because the CLI may append to the original."""
+    def _with_log(self, raw: RawExecution, call: Call, begin: float, talk: AgentTalk | None) -> RawExecution:
+        """Return the execution with a copy of the session's log, because the CLI may append to the original."""
         log = self._log_of(raw, call, begin)
         if log is None:
-            return None
+            return raw
         size, read = log.path.stat().st_size, talk.log_bytes if talk is not None else 0
         if size - read > self._max_bytes:
             problem = f"the session's log exceeds the limit of {self._max_bytes / 1e6:g} MB (max_output_mb)"
@@ -185,7 +191,9 @@ class Agent:
         self._cli.sessions.copy(log, copy, read if read <= size else 0)
         if talk is not None:
             talk.log_bytes = size
-        return copy
+        environment, home = self._places(call)
+        name = os.path.relpath(log.path, self._cli.sessions.folder(home, environment))
+        return replace(raw, files={**raw.files, "session": copy}, payload={**raw.payload, SESSION_FILE: name})
 
     def _log_of(self, raw: RawExecution, call: Call, begin: float) -> SessionLog | None:
         session_id = self._cli.printed_session(raw.files.get("stdout"))

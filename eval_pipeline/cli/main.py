@@ -26,6 +26,7 @@ COMMANDS = {
     "grade": "Grade the work on a prepared case.",
     "validate": "Check suites and runners without carrying anything out.",
     "show": "Show a case: input, answer, tool calls, scores with reasons; or list the cases that did not pass.",
+    "explain": "Ask kept sessions of coding agents why checks failed.",
     "leaderboard": "Show the newest standings, or past ones.",
     "compare": "Compare runners, sweeps or results files case by case.",
     "baseline": "Set, show or clear the sweeps that later ones are compared with.",

@@ -62,7 +62,7 @@ def show_command(
     opened = open_project(project, data)
     warehouse = opened.open_warehouse()
     with warehouse.published() as connection:
-        suite, case_id = _find(name, stored_case_names(connection)) if name is not None else (None, None)
+        suite, case_id = find_case(name, stored_case_names(connection)) if name is not None else (None, None)
         selection = select(connection, selector_of(sweep, board), suites=[suite] if suite else (), runners=runners)
         if suite is None or case_id is None:
             _list(_summaries(connection, selection, repetition, failed), as_json)
@@ -76,7 +76,7 @@ def show_command(
         show_case(table_console(), details, warehouse.storage.artifacts, full=full)
 
 
-def _find(name: str, stored: Mapping[str, Sequence[str]]) -> tuple[str, str | None]:
+def find_case(name: str, stored: Mapping[str, Sequence[str]]) -> tuple[str, str | None]:
     """Return the suite and the case (None: all) of SUITE or SUITE/CASE; the id of a case may hold a slash."""
     suite, _, case_id = name.partition("/")
     if suite not in stored:

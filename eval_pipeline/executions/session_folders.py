@@ -55,6 +55,11 @@ def release_folder(folder: Path) -> None:
     folder.with_suffix(_OWNER).unlink(missing_ok=True)
 
 
+def of_sessions(folder: Path) -> bool:
+    """Return whether a path is that of a folder in a session's folder."""
+    return folder.is_absolute() and folder.parent.parent == _path() and ".." not in folder.parts
+
+
 def lasting_folder(owner: Path) -> Path:
     """Return the path of a folder that outlives processes, for what belongs to `owner`, a folder of a project."""
     digits = hashlib.sha256(os.fsencode(owner.resolve())).hexdigest()[:_DIGITS]
