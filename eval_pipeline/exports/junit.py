@@ -104,6 +104,7 @@ def _properties(record: ResultRow) -> Iterator[tuple[str, Any]]:
             ("score", verdict.score),
             ("threshold", verdict.threshold),
             ("failure_class", verdict.failure_class),
+            ("incomplete", verdict.incomplete),
             ("repetition", record.repetition),
             ("model", record.model),
             ("tags", ",".join(record.tags) or None),

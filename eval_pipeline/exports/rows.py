@@ -36,6 +36,7 @@ def _verdict(record: ResultRow) -> dict[str, Any]:
         "threshold": verdict.threshold,
         "failure_class": verdict.failure_class,
         "reason": verdict.reason,
+        "incomplete": verdict.incomplete,
     }
     return {"status": verdict.status.value, "score": verdict.score, **known(details)}
 

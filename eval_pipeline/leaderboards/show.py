@@ -131,6 +131,11 @@ def board_remarks(standings: pl.DataFrame) -> list[str]:
     lines: list[str] = []
     if len(ranked) == 1 < len(rows):
         lines.append(f"only {ranked[0]['runner']} is ranked: there is nobody to compare it with")
+    lines += [
+        f"{row['runner']}: of {row['graded']} graded, {row['incomplete']} had not ended by itself: a time or step limit"
+        for row in rows
+        if row.get("incomplete")
+    ]
     lines += [f"not ranked: {names}: {reason}" for reason, names in _grouped(rows, "apart").items()]
     return lines + [
         f"{names}: {note}; the last complete standing is shown" for note, names in _grouped(rows, "note").items()

@@ -40,12 +40,12 @@ _COUNTED = ("planned", "graded", "answers", "passed")
 _COPIED = (
     "suite", "runner", "suite_revision", "runner_revision", "panel_revision", "cases_revision", "statistics_id",
     "sweep_id", "errored", "expected_failed", "unexpected_passed", "latency_p50_ms", "latency_p95_ms", "input_tokens",
-    "output_tokens", "cost_usd", "cost_known", "grading_cost_usd", "oldest_answer_at", "newest_answer_at",
+    "output_tokens", "cost_usd", "cost_known", "grading_cost_usd", "oldest_answer_at", "newest_answer_at", "incomplete",
 )  # fmt: skip
 _SUMMED = (
     "planned", "graded", "answers", "passed", "failed", "expected_failed", "unexpected_passed", "errored", "cost_known",
 )  # fmt: skip
-_SUMMED_WHERE_KNOWN = ("input_tokens", "output_tokens", "cost_usd", "grading_cost_usd")
+_SUMMED_WHERE_KNOWN = ("input_tokens", "output_tokens", "cost_usd", "grading_cost_usd", "incomplete")
 STANDING_COLUMNS: dict[str, Any] = {
     "scope": pl.String, "suite": pl.String, "runner": pl.String, "suite_revision": pl.String,
     "runner_revision": pl.String, "suites": pl.Int64, "rank": pl.Int32, "tied_with_best": pl.Boolean,
@@ -57,7 +57,7 @@ STANDING_COLUMNS: dict[str, Any] = {
     "cost_usd": pl.Float64, "cost_known": pl.Int64, "sweep_id": pl.String, "oldest_answer_at": pl.Datetime,
     "newest_answer_at": pl.Datetime, "panel_revision": pl.String, "cases_revision": pl.String,
     "statistics_id": pl.String, "answers": pl.Int64, "apart": pl.String, "note": pl.String, "rank_best": pl.Int32,
-    "rank_worst": pl.Int32, "grading_cost_usd": pl.Float64,
+    "rank_worst": pl.Int32, "grading_cost_usd": pl.Float64, "incomplete": pl.Int64,
 }  # fmt: skip
 DIFFERENCE_COLUMNS: dict[str, Any] = {
     "suite": pl.String, "runner": pl.String, "other_runner": pl.String, "cases": pl.Int64, "shared": pl.Int64,

@@ -19,27 +19,52 @@ from eval_pipeline.failures import (
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.reports.model import SessionReport, ToolResultEvent
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD, Score, Status, Verdict, at_least
-from eval_pipeline.suites.model import Case
+from eval_pipeline.suites.incomplete import LIMITS
+from eval_pipeline.suites.model import Case, Incomplete
 
 DECISIVE = frozenset({"judge"})
 """Types of evaluators whose own decision is that of the case."""
 _SHOWN_CALLS, _SHOWN_ARGUMENTS = 5, 200
 
 
-def decide(case: Case, report: SessionReport, scores: Sequence[Score], threshold: float = DEFAULT_THRESHOLD) -> Verdict:
+def decide(
+    case: Case,
+    report: SessionReport,
+    scores: Sequence[Score],
+    threshold: float = DEFAULT_THRESHOLD,
+    incomplete: Incomplete = "error",
+) -> Verdict:
     """Return the verdict of an execution. The case's own threshold takes precedence over `threshold`.
 
     A session that did not complete, or a score without a value, leaves the execution ungraded (`error`), never 0. The
     exception is a failed gate: no other score can change its result. A judge decides by itself whether the case
     passes; beside it the mean of the other scores has to reach the threshold. The reason names the calls of tools for
-    which there was no canned answer.
+    which there was no canned answer. `incomplete` is what becomes of a session that a time or step limit ended.
     """
-    verdict = _decided(case, report, scores, threshold)
+    limit = report.failure_class if report.failure_class in LIMITS and incomplete != "error" else None
+    if limit is None:
+        verdict = _decided(case, report, scores, threshold)
+    else:
+        verdict = _decided_at_limit(case, report, scores, threshold, incomplete)
     unmatched = _unmatched_calls(report)
     if not unmatched:
         return verdict
     note = f"no canned answer matches {', '.join(unmatched)}"
     return replace(verdict, reason=f"{verdict.reason}; {note}")
+
+
+def _decided_at_limit(
+    case: Case, report: SessionReport, scores: Sequence[Score], threshold: float, incomplete: Incomplete
+) -> Verdict:
+    """Return the verdict of a session that a limit ended: by the scores of what it left, or failed."""
+    known = failure_class(report.failure_class or "")
+    why = f"the session did not end by itself: {report.error or known.label}"
+    if incomplete == "fail":
+        verdict = _counts_as_failed(report, known, case.threshold if case.threshold is not None else threshold)
+        return replace(verdict, incomplete=known.id)
+    verdict = _decided(case, replace(report, failure_class=None), scores, threshold)
+    limit = known.id if verdict.status.graded else None
+    return replace(verdict, reason=f"{verdict.reason}; {why}", incomplete=limit)
 
 
 def _unmatched_calls(report: SessionReport) -> list[str]:
@@ -57,7 +82,7 @@ def _decided(case: Case, report: SessionReport, scores: Sequence[Score], thresho
     """Return the verdict without notes."""
     limit = case.threshold if case.threshold is not None else threshold
     if report.failure_class == DEPENDENCY.id:
-        return _failed_dependency(report, limit)
+        return _counts_as_failed(report, DEPENDENCY, limit)
     if report.failure_class is not None:
         return _ungraded(report.failure_class, report.error or failure_class(report.failure_class).label, limit)
     if not scores:
@@ -122,12 +147,11 @@ def _class_of(score: Score, usual: FailureClass) -> dict[str, str]:
     return {"failure_class": class_id, "failure_label": label, "failure_origin": Origin.QUALITY.value}
 
 
-def _failed_dependency(report: SessionReport, limit: float) -> Verdict:
-    """Return the verdict of a case that was not executed but counts as failed, as its suite configures it."""
+def _counts_as_failed(report: SessionReport, class_: FailureClass, limit: float) -> Verdict:
+    """Return the verdict of a case without scores that counts as failed, as its suite configures it."""
     return Verdict(
-        status=Status.FAILED, score=0.0, ungated_score=None, threshold=limit, failure_class=report.failure_class,
-        reason=report.error or DEPENDENCY.label, failure_label=DEPENDENCY.label,
-        failure_origin=DEPENDENCY.origin.value,
+        status=Status.FAILED, score=0.0, ungated_score=None, threshold=limit, failure_class=class_.id,
+        reason=report.error or class_.label, failure_label=class_.label, failure_origin=Origin.QUALITY.value,
     )  # fmt: skip
 
 

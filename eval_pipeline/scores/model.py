@@ -157,6 +157,7 @@ class Verdict:
     `score` is the weighted mean of its scores in [0, 1], 0 after a failed gate, None when ungraded. `ungated_score` is
     the mean before gates. `failure_class` is None only for `passed`. `failure_label` is the class in words,
     `failure_origin` who has to act on it: a class that a suite gives changes the label, never the origin.
+    `incomplete` is the limit that ended the session, where it was graded all the same.
     """
 
     status: Status
@@ -167,6 +168,7 @@ class Verdict:
     reason: str
     failure_label: str | None = None
     failure_origin: str | None = None
+    incomplete: str | None = None
 
 
 def at_least(value: float, minimum: float) -> bool:

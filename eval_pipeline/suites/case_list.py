@@ -31,7 +31,8 @@ class CaseTraits:
     `evaluator_types` are the types of all evaluators, `runners` the names of runners that cases restrict themselves to.
     `has_dependencies`: a case depends on another. `sets_repetitions`: a case has a number of repetitions of its own.
     `ends_repetitions`: a case may need fewer repetitions than planned. `has_budgets`: a case has a budget of its own.
-    `has_users`: a case has a simulated user. `has_inactive`: a case is a draft, or archived.
+    `has_users`: a case has a simulated user. `has_inactive`: a case is a draft, or archived. `sets_incomplete`: a case
+    sets what becomes of a session that a limit ended.
     """
 
     evaluator_types: frozenset[str] = frozenset()
@@ -42,6 +43,7 @@ class CaseTraits:
     has_budgets: bool = False
     has_users: bool = False
     has_inactive: bool = False
+    sets_incomplete: bool = False
 
     def joined(self, cases: Sequence[Case]) -> CaseTraits:
         """Return the traits of these cases and of those that this value describes."""
@@ -54,6 +56,7 @@ class CaseTraits:
             self.has_budgets or any(case.budget_usd is not None for case in cases),
             self.has_users or any(case.user is not None for case in cases),
             self.has_inactive or any(case.status != "active" for case in cases),
+            self.sets_incomplete or any(case.incomplete is not None for case in cases),
         )
 
 

@@ -24,6 +24,7 @@ from eval_pipeline.parsing.tables import (
     mapping_of,
     one_of,
 )
+from eval_pipeline.suites.model import INCOMPLETE
 from eval_pipeline.suites.simulation_fields import DIFFICULTIES, MOCK, STATUSES, USER
 from eval_pipeline.suites.solutions import SOLUTION
 from eval_pipeline.suites.workspace import HISTORIES
@@ -261,6 +262,8 @@ CASE = FieldTable(
         Field("repeat", _REPEAT, "How often the case is carried out."),
         Field("timeout_s", POSITIVE, "The time limit of one attempt, in seconds."),
         Field("expected_fail", FLAG, "Marks a case that is known to fail: passing it is reported.", default=False),
+        Field("incomplete", one_of(*INCOMPLETE),
+              "Whether a session that a time or step limit ended is an error, graded by what it left, or failed."),
         Field("workspace", _WORKSPACE, "The workspace of this case."),
         Field("vars", MAPPING, "Values for `{{ name }}` in the texts of the case."),
         Field("depends_on", TEXTS, "Ids of cases of the suite that are carried out first."),
@@ -307,6 +310,9 @@ SUITE = FieldTable(
         Field("target", TEXT, "The runner to use; a shorter form of `execution.target`."),
         Field("evaluator", TEXT, "The grader of cases that list no evaluators.", "llm-grader"),
         Field("repeat", _REPEAT, "How often each case is carried out."),
+        Field("incomplete", one_of(*INCOMPLETE),
+              "Whether a session that a time or step limit ended is an error, graded by what it left, or failed.",
+              "error"),
         Field("workspace", _WORKSPACE, "The workspace of the cases."),
         Field("vars", MAPPING, "Values for `{{ name }}` in the texts of all cases."),
         Field("preprocessors", list_of(PREPROCESSOR), "Programs that print the text of files for graders."),

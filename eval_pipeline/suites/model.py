@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.fingerprints import canonical_json, fingerprint, to_json
@@ -18,6 +18,8 @@ from eval_pipeline.suites.workspace import Hook, WorkspaceSpec
 
 JsonMap = Mapping[str, Any]
 Strategy = Literal["pass_at_k", "pass_all", "mean", "confidence_interval"]
+Incomplete = Literal["error", "grade", "fail"]
+INCOMPLETE: tuple[Incomplete, ...] = get_args(Incomplete)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,8 @@ class Case:
     `origin` is the file of `line`, when that is not the suite's. A case with a simulated `user` is a conversation whose
     turns are made up while it is held. `mocks` are canned answers of tools that the target calls, `state` is the
     document that its tools begin with and change. `status` is where the case is in its life: by default only active
-    cases are carried out. `solution` solves it; only the adapter `oracle` receives it.
+    cases are carried out. `solution` solves it; only the adapter `oracle` receives it. `incomplete` overrides the
+    suite's.
     """
 
     id: str
@@ -131,6 +134,7 @@ class Case:
     state: JsonMap | None = None
     solution: Solution | None = None
     max_steps: int | None = None
+    incomplete: Incomplete | None = None
     should_trigger: Mapping[str, bool] = field(default_factory=dict)
     check: Callable[..., Any] | None = field(default=None, compare=False)
     classify_failure: Callable[..., Any] | None = field(default=None, compare=False)
@@ -205,6 +209,7 @@ class SuiteSettings:
     `repeat_budget_usd` when its repetitions cost that much. `stop_on_error` starts no execution after the first
     one that could not be graded. `cache` is False to reuse nothing. `runner_hooks` are hooks of a runner in the
     workspaces of the suite, by its name and theirs; `runner_aliases` are names that the suite gives to runners.
+    `incomplete` is what becomes of a session that a time or step limit ended: an error, graded by what it left, failed.
     """
 
     runners: tuple[str, ...] = ()
@@ -217,6 +222,7 @@ class SuiteSettings:
     budget_usd: float | None = None
     stop_on_error: bool = False
     cache: bool | None = None
+    incomplete: Incomplete = "error"
     runner_hooks: Mapping[str, Mapping[str, Hook]] = field(default_factory=dict)
     runner_aliases: Mapping[str, str] = field(default_factory=dict)
 

@@ -18,7 +18,8 @@ from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.reports.normalize import normalizer_version, prices_key
 from eval_pipeline.scores.evaluate import BoundEvaluator, EvaluatorSet
 from eval_pipeline.scores.model import Status
-from eval_pipeline.suites.model import Case
+from eval_pipeline.suites.incomplete import incomplete_of
+from eval_pipeline.suites.model import Case, Incomplete
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
 from eval_pipeline.sweeps.pairs import (
@@ -77,7 +78,12 @@ class PairRules:
     def decision_key_of(self, case: Case) -> str:
         """Return the identity of everything that a case's verdict is decided from today, beside the report."""
         played_by = self.played_by(case.user) if case.user is not None else None
-        return decision_key(case, self.evaluators.keys(case), self.threshold, played_by)
+        keys = self.evaluators.keys(case)
+        return decision_key(case, keys, self.threshold, played_by, incomplete=self.incomplete_of(case))
+
+    def incomplete_of(self, case: Case) -> Incomplete:
+        """Return what becomes of a session of a case that a time or step limit ended."""
+        return incomplete_of(self.pair.ready.suite, case)
 
     @cached_property
     def played_by(self) -> PlayedBy:
@@ -208,12 +214,20 @@ def is_settled(pair: Pair, case: Case, outcomes: Collection[PlanOutcome]) -> boo
     return (limit is not None and spent >= limit) or (ends_early(pair, case) and passed)
 
 
-def decision_key(case: Case, spec_keys: Sequence[str], threshold: float, played_by: object = None) -> str:
+def decision_key(
+    case: Case,
+    spec_keys: Sequence[str],
+    threshold: float,
+    played_by: object = None,
+    *,
+    incomplete: Incomplete = "error",
+) -> str:
     """Return the identity of everything that a case's verdict is decided from, beside the report: who played its user
     is part of it."""
     limit = case.threshold if case.threshold is not None else threshold
     simulator = [] if played_by is None else [played_by]
-    return fingerprint([spec_keys, limit, case.expected_fail, *simulator])[:32]
+    ending = [] if incomplete == "error" else [["incomplete", incomplete]]
+    return fingerprint([spec_keys, limit, case.expected_fail, *simulator, *ending])[:32]
 
 
 def execution_reason(stored: StoredExecution, plan: Plan, rules: PairRules) -> Reason | None:

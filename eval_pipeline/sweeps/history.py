@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from eval_pipeline.suites.incomplete import NONE_COUNTS, IncompleteRule
 from eval_pipeline.sweeps.order import OrderClock
-from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.sweeps.pairs import Pair, incomplete_rules
 from eval_pipeline.warehouse.journal import PairKey, recover
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, pending_executions, stored_executions
@@ -29,7 +30,9 @@ class StoredHistory:
         self._warehouse = warehouse
         self._sweep_id = sweep_id
         self._clock = clock
+        pairs = list(pairs)
         self._ahead = {pair.name: len(pair.ready.suite.cases) for pair in pairs}
+        self._pairs = {pair.name: pair for pair in pairs}
         self._read: dict[PairKey, dict[str, StoredExecution] | Exception] = {}
 
     def take(self, pair: PairKey) -> dict[str, StoredExecution]:
@@ -55,16 +58,23 @@ class StoredHistory:
             return
         sweep_id = self._sweep_id
         self._read.update({pair: error for pair in chosen if (error := self._recover(pair, sweep_id)) is not None})
-        self._read.update(stored_executions(self._warehouse, [pair for pair in chosen if pair not in self._read]))
+        self._read.update(self._stored([pair for pair in chosen if pair not in self._read]))
 
     def _looked_at(self, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
         """What is stored of pairs together with what journals hold of them.
 
         Journals are read first: one that is ingested meanwhile is in the warehouse then.
         """
-        pending = {pair: pending_executions(self._warehouse, pair) for pair in pairs}
-        stored = stored_executions(self._warehouse, pairs)
+        rules = self._rules(pairs)
+        pending = {pair: pending_executions(self._warehouse, pair, rules.get(pair, NONE_COUNTS)) for pair in pairs}
+        stored = stored_executions(self._warehouse, pairs, rules)
         return {pair: _merged(stored[pair], pending[pair]) for pair in pairs}
+
+    def _stored(self, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
+        return stored_executions(self._warehouse, pairs, self._rules(pairs))
+
+    def _rules(self, pairs: Sequence[PairKey]) -> dict[PairKey, IncompleteRule]:
+        return incomplete_rules(self._pairs[pair] for pair in pairs if pair in self._pairs)
 
     def _recover(self, pair: PairKey, sweep_id: str) -> Exception | None:
         try:

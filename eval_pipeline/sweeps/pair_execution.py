@@ -16,6 +16,7 @@ from eval_pipeline.failures import BUDGET_EXCEEDED, DEPENDENCY, DEPENDENCY_FAILE
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.suites.case_list import traits_of
+from eval_pipeline.suites.incomplete import LIMITS
 from eval_pipeline.suites.model import Case, Conversation
 from eval_pipeline.sweeps import costs
 from eval_pipeline.sweeps.budget import Spending
@@ -210,7 +211,8 @@ class PairExecution:
     def _settle(
         self, plan: Plan, execution: Execution, report: SessionReport | None, status: Status | None, spent: Spending
     ) -> None:
-        completed = execution.completed and (report is None or report.failure_class is None)
+        ending = execution.failure_class or (report.failure_class if report is not None else None)
+        completed = ending is None or (ending in LIMITS and self.rules.incomplete_of(plan.case) != "error")
         if self._queue is not None:
             self._queue.settle(plan, PlanOutcome(completed, status is not None and status.as_expected, spent.usd))
         self._context.budget.settle(plan, spent, completed=completed)

@@ -16,6 +16,7 @@ from eval_pipeline.executions.workspaces.contents import WorkspaceContents
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD
 from eval_pipeline.suites.case_list import case_list, traits_of
+from eval_pipeline.suites.incomplete import IncompleteRule, incomplete_rule
 from eval_pipeline.suites.model import Case, Strategy, Suite, SuiteSettings
 from eval_pipeline.suites.simulation import SimulatedUser
 from eval_pipeline.sweeps.options import EVALUATE, EXECUTE, NORMALIZE, SweepOptions
@@ -72,6 +73,11 @@ class Pair:
     def content_of(self) -> ContentOf | None:
         """The function that returns the content of a workspace beside its spec."""
         return self.contents.of if self.contents is not None else None
+
+
+def incomplete_rules(pairs: Iterable[Pair]) -> dict[PairKey, IncompleteRule]:
+    """Return, for each pair, of which cases a session that a limit ended counts as an answer."""
+    return {pair.name: incomplete_rule(pair.ready.suite) for pair in pairs}
 
 
 def repetitions_of(pair: Pair, options: SweepOptions) -> int:

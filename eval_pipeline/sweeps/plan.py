@@ -24,7 +24,7 @@ from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.old_verdicts import first_decision
 from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepCounts
-from eval_pipeline.sweeps.pairs import Pair, executes, pair_plans
+from eval_pipeline.sweeps.pairs import Pair, executes, incomplete_rules, pair_plans
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
 from eval_pipeline.sweeps.preflight import Preflight
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -130,7 +130,7 @@ class _Retried:
         """Return how many answers get a new verdict that count beside a later one to the same plan."""
         if not self.plans or EVALUATE not in rules.options.stages:
             return 0
-        answers = retried_answers(warehouse, [rules.pair.name], list(self.plans))[rules.pair.name]
+        answers = retried_answers(warehouse, incomplete_rules([rules.pair]), list(self.plans))[rules.pair.name]
         return sum(1 for _ in earlier_to_score(answers, self.current, self.plans, rules))
 
 

@@ -18,6 +18,7 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import normalizer_version
 from eval_pipeline.scores.evaluate import BoundEvaluator
 from eval_pipeline.scores.model import Finding, Score, Verdict
+from eval_pipeline.suites.incomplete import incomplete_of
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import decision_key, scores_key
@@ -108,7 +109,13 @@ class PairRecorder:
             suite_revision=self._pair.ready.suite.revision,
             runner_revision=self._pair.revision,
             tags=case.tags,
-            decision_key=decision_key(case, [bound.key for bound in evaluators], threshold, self._played_by(case)),
+            decision_key=decision_key(
+                case,
+                [bound.key for bound in evaluators],
+                threshold,
+                self._played_by(case),
+                incomplete=incomplete_of(self._pair.ready.suite, case),
+            ),
             scores_key=scores_key(evaluators),
             normalizer=normalizer_of(execution),
             scores=scores,

@@ -26,6 +26,7 @@ from eval_pipeline.scores.evaluate import (
     suite_folder,
 )
 from eval_pipeline.scores.model import Score, Status, Subject, Verdict
+from eval_pipeline.suites.incomplete import LIMITS
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.budget import NO_SPENDING, Spending
 from eval_pipeline.sweeps.context import SweepContext
@@ -128,18 +129,23 @@ class PairScorer:
         """The scores that hold under another name, weight or gate than they were stored with."""
         by_value = {score.score_key: score for score in item.scores.values() if score.value is not None}
         by_value.pop(None, None)
-        if not by_value or item.report.failure_class is not None:
+        if not by_value or not self._gradable(item):
             return []
         renamed = [bound for bound in self._rules.evaluators.of(item.case) if bound.key not in item.scores]
         return [_as_now(by_value[key], bound) for bound in renamed if (key := bound.score_key) in by_value]
 
     def _missing(self, item: ScoringInput, kept: Sequence[Score]) -> list[BoundEvaluator]:
         """The evaluators that have not scored the report yet, and those whose grader gave no score; none for a session
-        that did not complete."""
-        if item.report.failure_class is not None:
+        that is not graded."""
+        if not self._gradable(item):
             return []
         scores = {**item.scores, **{score.spec_key: score for score in kept}}
         return [bound for bound in self._rules.evaluators.of(item.case) if _is_missing(bound, scores)]
+
+    def _gradable(self, item: ScoringInput) -> bool:
+        """Return whether evaluators score a session: it completed, or what it left at its limit is to be graded."""
+        ending = item.report.failure_class
+        return ending is None or (ending in LIMITS and self._rules.incomplete_of(item.case) == "grade")
 
     def _decide(self, item: ScoringInput, scores: Sequence[Score]) -> Status:
         """Store the new scores and the verdict that all scores give."""
@@ -147,16 +153,17 @@ class PairScorer:
         by_key = {**item.scores, **{score.spec_key: score for score in scores}}
         evaluators = self._rules.evaluators.of(case)
         keys = [bound.key for bound in evaluators]
-        used = _in_order(keys, by_key) if report.failure_class is None else []
-        verdict = self._reclassified(item, decide(case, report, used, self._rules.threshold), evaluators)
+        used = _in_order(keys, by_key) if self._gradable(item) else []
+        decided = decide(case, report, used, self._rules.threshold, self._rules.incomplete_of(case))
+        verdict = self._reclassified(item, decided, evaluators)
         self._recorder.record_specs(evaluators)
         self._recorder.record_scores(scores, item.execution)
         self._recorder.record_verdict(verdict, case, item.execution, report, evaluators, used, self._rules.threshold)
         return verdict.status
 
     def _reclassified(self, item: ScoringInput, verdict: Verdict, evaluators: Sequence[BoundEvaluator]) -> Verdict:
-        """Return the verdict of a session that did not complete with the class that the suite's author gives it."""
-        if item.report.failure_class is None:
+        """Return the verdict of a session that is not graded with the class that the suite's author gives it."""
+        if self._gradable(item):
             return verdict
         for bound in evaluators:
             reclassify = getattr(bound.evaluator, "reclassify", None)

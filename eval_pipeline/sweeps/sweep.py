@@ -37,7 +37,7 @@ from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepObserver
 from eval_pipeline.sweeps.pair_execution import PairExecution
-from eval_pipeline.sweeps.pairs import Pair, executes
+from eval_pipeline.sweeps.pairs import Pair, executes, incomplete_rules
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.rescoring import StoredSessions
 from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pairs
@@ -351,7 +351,8 @@ class _Sweep:
             return
         firsts = [first for execution in retried for first in execution.retried]
         try:
-            answers = retried_answers(self._context.warehouse, [execution.pair.name for execution in retried], firsts)
+            rules = incomplete_rules(execution.pair for execution in retried)
+            answers = retried_answers(self._context.warehouse, rules, firsts)
             for execution in retried:
                 execution.rescore_earlier(answers[execution.pair.name])
         except Exception as error:  # noqa: BLE001 — the rest of the sweep is stored all the same

@@ -12,7 +12,8 @@ from eval_pipeline.failures import BUDGET_EXCEEDED, STOPPED
 from eval_pipeline.warehouse.tables import BY_NAME
 
 _MEASURES = (
-    "status, failure_class, score, duration_ms, input_tokens, output_tokens, cost_usd, grading_cost_usd, executed_at"
+    "status, failure_class, score, duration_ms, input_tokens, output_tokens, cost_usd, grading_cost_usd, executed_at, "
+    "incomplete"
 )
 _NEWEST = "ORDER BY v.decided_at DESC, v.verdict_id DESC"
 STATISTICS = f"""
@@ -27,7 +28,8 @@ STATISTICS = f"""
     earlier AS (
         SELECT k.statistics_id, k.position, k.repetition, o.execution_id, coalesce(v.status, 'error') AS status,
                v.failure_class, v.score, v.duration_ms, v.input_tokens, v.output_tokens, v.cost_usd, v.grading_cost_usd,
-               v.executed_at, o.execution_id = k.retry_of AND coalesce(v.status, 'error') = 'error' AS unknown
+               v.executed_at, v.incomplete,
+               o.execution_id = k.retry_of AND coalesce(v.status, 'error') = 'error' AS unknown
         FROM known k
         JOIN target_executions o ON coalesce(o.retry_of, o.execution_id) = k.retry_of
                                 AND o.execution_id <> k.execution_id
@@ -78,6 +80,7 @@ STATISTICS = f"""
         SELECT statistics_id,
                count(*) FILTER (first AND status = 'expected-failed') AS expected_failed,
                count(*) FILTER (first AND status = 'unexpected-passed') AS unexpected_passed,
+               count(*) FILTER (first AND incomplete IS NOT NULL) AS incomplete,
                quantile_cont(duration_ms, 0.5) FILTER (status <> 'error') AS latency_p50_ms,
                quantile_cont(duration_ms, 0.95) FILTER (status <> 'error') AS latency_p95_ms,
                sum(input_tokens)::BIGINT AS input_tokens, sum(output_tokens)::BIGINT AS output_tokens,
@@ -86,9 +89,9 @@ STATISTICS = f"""
                min(executed_at) AS oldest_answer_at, max(executed_at) AS newest_answer_at
         FROM answers GROUP BY statistics_id)
     SELECT p.*, l.* EXCLUDE (statistics_id),
-           t.* EXCLUDE (statistics_id, expected_failed, unexpected_passed, cost_known),
+           t.* EXCLUDE (statistics_id, expected_failed, unexpected_passed, incomplete, cost_known),
            coalesce(t.expected_failed, 0) AS expected_failed, coalesce(t.unexpected_passed, 0) AS unexpected_passed,
-           coalesce(t.cost_known, 0) AS cost_known
+           coalesce(t.incomplete, 0) AS incomplete, coalesce(t.cost_known, 0) AS cost_known
     FROM planned_pairs p JOIN lists l USING (statistics_id) LEFT JOIN totals t USING (statistics_id)"""
 REFUSED = (BUDGET_EXCEEDED.id, STOPPED.id)
 """Failure classes of plans whose target was never called: they are still to be carried out."""

@@ -98,7 +98,7 @@ _LATER_TABLES = (
 _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
     "sweep_pairs": {"statistics_id": "VARCHAR"},
     "target_executions": {"retry_of": "VARCHAR"},
-    "verdicts": {"grading_cost_usd": "DOUBLE"},  # read when answers are counted
+    "verdicts": {"grading_cost_usd": "DOUBLE", "incomplete": "VARCHAR"},  # read when answers are counted
     "leaderboards": {
         "panel_revision": "VARCHAR",
         "cases_revision": "VARCHAR",
@@ -154,6 +154,12 @@ _ADDED_IN_16: Mapping[str, Mapping[str, str]] = {
     },
 }
 _ADDED_IN_18: Mapping[str, Mapping[str, str]] = {"sweeps": {"name": "VARCHAR"}}
+_ADDED_IN_19: Mapping[str, Mapping[str, str]] = {
+    "cases": {"incomplete": "VARCHAR"},
+    "verdicts": {"incomplete": "VARCHAR"},
+    "pair_statistics": {"incomplete": "BIGINT"},
+    "leaderboards": {"incomplete": "BIGINT"},
+}
 _TEXTS_IN_9 = (
     """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
        WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
@@ -231,6 +237,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         (*_added(_ADDED_IN_17), *table_statements([BY_NAME["baselines"]])),
     ),
     Migration(18, "names of sweeps", tuple(_added(_ADDED_IN_18))),
+    Migration(19, "sessions that a limit ended, and that are graded", tuple(_added(_ADDED_IN_19))),
 )
 
 

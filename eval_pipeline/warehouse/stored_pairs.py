@@ -14,6 +14,7 @@ from eval_pipeline.executions.model import Execution, Plan, RawExecution
 from eval_pipeline.failures import NORMALIZATION
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Score
+from eval_pipeline.suites.incomplete import LIMITS, NONE_COUNTS, IncompleteRule
 from eval_pipeline.suites.model import Case
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.codec import decoder
@@ -26,20 +27,28 @@ BATCH = 2_000
 Item = TypeVar("Item")
 
 _STORED = """
-WITH pairs AS (SELECT unnest($suites::VARCHAR[]) AS suite, unnest($runners::VARCHAR[]) AS runner),
+WITH pairs AS (
+    SELECT unnest($suites::VARCHAR[]) AS suite, unnest($runners::VARCHAR[]) AS runner,
+           unnest($limits_count::BOOLEAN[]) AS limits_count),
+exceptions AS (
+    SELECT DISTINCT unnest($excepted_suites::VARCHAR[]) AS suite, unnest($excepted_cases::VARCHAR[]) AS case_id,
+           true AS excepted),
 e AS (
     SELECT e.suite, e.runner, e.key, e.execution_id, e.format, e.sweep_id, r.normalizer AS report_normalizer,
            r.cost_usd, e.answered_by, e.started_at,
            e.retry_of, e.identity ->> 'fallback' AS fallback_revision, e.identity IS NOT NULL AS identified,
            if(r.cost_source = 'reported', 'reported', r.prices) AS prices,
-           e.completed AND coalesce(r.failure_class, $normalization) = $normalization AS valid,
+           (e.completed AND coalesce(r.failure_class, $normalization) = $normalization) OR (
+               coalesce(e.failure_class, r.failure_class, '') IN $limits
+               AND p.limits_count <> coalesce(x.excepted, false)) AS valid,
            max(if(valid, NULL, row(e.sweep_id, e.started_at))) OVER (PARTITION BY e.suite, e.runner, e.key) AS last_try,
            arg_max(if(valid, NULL, coalesce(e.retry_of, '')), if(valid, NULL, e.started_at))
                OVER (PARTITION BY e.suite, e.runner, e.key) AS last_retry_of,
            row_number() OVER (PARTITION BY e.suite, e.runner, e.key ORDER BY valid DESC, e.selected_at DESC) AS newest,
            e.selected_at < max(e.selected_at) OVER (PARTITION BY e.suite, e.runner, e.case_id, e.repetition)
                AS deselected
-    FROM target_executions e SEMI JOIN pairs USING (suite, runner) LEFT JOIN session_reports r USING (execution_id)),
+    FROM target_executions e JOIN pairs p USING (suite, runner) LEFT JOIN session_reports r USING (execution_id)
+    LEFT JOIN exceptions x ON x.suite = e.suite AND x.case_id = e.case_id),
 v AS (
     SELECT execution_id, decision_key, normalizer, status, suite_revision, runner_revision, failure_class, scores_key,
            array_to_string(tags, chr(31)) AS tags,
@@ -61,13 +70,14 @@ _OF_RETRIES = _STORED.format(chosen="valid AND coalesce(retry_of, execution_id) 
 class StoredExecution(NamedTuple):
     """The stored execution of a plan key: the newest valid one, else the newest.
 
-    `valid` is whether the target finished and the session completed; `cost_usd` is the cost of the session, None when
-    unknown, and `prices` the identity of the prices that it was computed with (`reported`: of none). `answered_by` is
-    the fallback that answered, `fallback_revision` its revision. `superseded` is whether the plan was tried again later
-    and did not complete; `identified` whether this version or a later one stored it. `retry_of` is the first answer
-    beside which it counts, `last_retry_of` that of the last try that did not complete. `deselected` is whether another
-    execution of its case and repetition was selected later, `displaced` whether another one has the newest verdict at
-    the revisions of its own. The other fields come from its newest verdict; None without one; `tags` as `joined_tags`.
+    `valid` is whether the target finished and the session completed, or ended at a limit and counts; `cost_usd` is the
+    cost of the session, None when unknown, and `prices` the identity of the prices that it was computed with
+    (`reported`: of none). `answered_by` is the fallback that answered, `fallback_revision` its revision. `superseded`
+    is whether the plan was tried again later and did not complete; `identified` whether this version or a later one
+    stored it. `retry_of` is the first answer beside which it counts, `last_retry_of` that of the last try that did not
+    complete. `deselected` is whether another execution of its case and repetition was selected later, `displaced`
+    whether another one has the newest verdict at the revisions of its own. The other fields come from its newest
+    verdict; None without one; `tags` as `joined_tags`.
     """
 
     key: str
@@ -116,20 +126,22 @@ def has_other_tags(stored: StoredExecution, case: Case) -> bool:
     return stored.status is not None and stored.tags != joined_tags(case.tags)
 
 
-def stored_executions(warehouse: Warehouse, pairs: Sequence[PairKey]) -> dict[PairKey, dict[str, StoredExecution]]:
-    """Return the stored executions of these pairs, by plan key."""
+def stored_executions(
+    warehouse: Warehouse, pairs: Sequence[PairKey], rules: Mapping[PairKey, IncompleteRule] | None = None
+) -> dict[PairKey, dict[str, StoredExecution]]:
+    """Return the stored executions of these pairs, by plan key; `rules` are those of sessions that a limit ended."""
     known: dict[PairKey, dict[str, StoredExecution]] = {pair: {} for pair in pairs}
     if pairs and warehouse.exists():
-        for pair, stored in _stored(warehouse, _OF_PLANS, pairs):
+        for pair, stored in _stored(warehouse, _OF_PLANS, dict.fromkeys(pairs, NONE_COUNTS) | dict(rules or {})):
             known[pair][stored.key] = stored
     return known
 
 
 def retried_answers(
-    warehouse: Warehouse, pairs: Sequence[PairKey], firsts: Sequence[str]
+    warehouse: Warehouse, pairs: Mapping[PairKey, IncompleteRule], firsts: Sequence[str]
 ) -> dict[PairKey, list[StoredExecution]]:
     """Return the valid answers to plans that were executed again because they did not pass: each of `firsts`, and
-    those that count beside it."""
+    those that count beside it. `pairs` have their rules of sessions that a limit ended."""
     answers: dict[PairKey, list[StoredExecution]] = {pair: [] for pair in pairs}
     for pair, stored in _stored(warehouse, _OF_RETRIES, pairs, firsts=list(firsts)):
         answers[pair].append(stored)
@@ -137,11 +149,15 @@ def retried_answers(
 
 
 def _stored(
-    warehouse: Warehouse, query: str, pairs: Sequence[PairKey], **more: Any
+    warehouse: Warehouse, query: str, pairs: Mapping[PairKey, IncompleteRule], **more: Any
 ) -> Iterator[tuple[PairKey, StoredExecution]]:
     values = {
         "suites": [pair.suite for pair in pairs],
         "runners": [pair.runner for pair in pairs],
+        "limits_count": [rule.counts for rule in pairs.values()],
+        "excepted_suites": [pair.suite for pair, rule in pairs.items() for _ in rule.exceptions],
+        "excepted_cases": [case_id for rule in pairs.values() for case_id in rule.exceptions],
+        "limits": list(LIMITS),
         "normalization": NORMALIZATION.id,
         **more,
     }
@@ -156,7 +172,9 @@ def _stored(
                 yield by_name[suite, runner], StoredExecution._make(fields)
 
 
-def pending_executions(warehouse: Warehouse, pair: PairKey) -> dict[str, StoredExecution]:
+def pending_executions(
+    warehouse: Warehouse, pair: PairKey, rule: IncompleteRule = NONE_COUNTS
+) -> dict[str, StoredExecution]:
     """Return the newest valid execution of each plan key that is only in a journal so far, else the newest.
 
     Nothing derived from it is stored: its report and its verdict are still to be made.
@@ -165,16 +183,17 @@ def pending_executions(warehouse: Warehouse, pair: PairKey) -> dict[str, StoredE
     for row in journaled_executions(warehouse.storage, pair):
         key = row.get("key")
         known = pending.get(key) if isinstance(key, str) else None
-        if isinstance(key, str) and (known is None or row.get("completed") or not known.valid):
-            pending[key] = _only_executed(key, row)
+        valid = row.get("completed") is True or rule.covers(row.get("case_id") or "", row.get("failure_class"))
+        if isinstance(key, str) and (known is None or valid or not known.valid):
+            pending[key] = _only_executed(key, row, valid=valid)
     return pending
 
 
-def _only_executed(key: str, row: Row) -> StoredExecution:
+def _only_executed(key: str, row: Row, *, valid: bool) -> StoredExecution:
     return StoredExecution(
         key=key,
         execution_id=row["execution_id"],
-        valid=row.get("completed") is True,
+        valid=valid,
         format=row.get("format"),
         sweep_id=row.get("sweep_id") or "",
         answered_by=row.get("answered_by"),

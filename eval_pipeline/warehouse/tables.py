@@ -7,7 +7,7 @@ DDL, comments, the encoding and the decoding of rows all derive from here. No pr
 from __future__ import annotations
 
 from eval_pipeline.warehouse.columns import Column, Table
-from eval_pipeline.warehouse.user_tables import BASELINES, USER_COLUMNS
+from eval_pipeline.warehouse.user_tables import BASELINES, COMPARISONS, USER_COLUMNS
 
 
 def _table(name: str, comment: str, key: tuple[str, ...], *columns: tuple[str, str, str]) -> Table:
@@ -60,6 +60,7 @@ TABLES: tuple[Table, ...] = (
         ("strategy", "VARCHAR", "How its repetitions become one result, when the case sets it"),
         ("should_trigger", "JSON", "Skills that the case should trigger (true) or should not (false)"),
         *USER_COLUMNS,
+        ("incomplete", "VARCHAR", "What becomes of a session that a limit ended, when the case sets it"),
     ),
     BASELINES,
     _table(
@@ -260,6 +261,7 @@ TABLES: tuple[Table, ...] = (
         ("grading_cost_usd", "DOUBLE", "Money of the grader calls of its scores; NULL: unknown"),
         ("failure_label", "VARCHAR", "The failure class for people"),
         ("failure_origin", "VARCHAR", "Who has to act: quality, target, infrastructure, harness, grader, simulator"),
+        ("incomplete", "VARCHAR", "Limit that ended the session, which was graded all the same; NULL: none"),
     ),
     _table(
         "verdict_changes", "One row whenever the verdict of a plan became another one; verdict_causes names the cause.",
@@ -306,6 +308,7 @@ TABLES: tuple[Table, ...] = (
         ("oldest_answer_at", "TIMESTAMPTZ", "When the oldest answer was given"),
         ("newest_answer_at", "TIMESTAMPTZ", "When the newest answer was given"),
         ("grading_cost_usd", "DOUBLE", "Money of graders for these answers, where it is known; NULL: of none"),
+        ("incomplete", "BIGINT", "Graded plans whose session a time or step limit ended"),
         ("plans", "BIGINT", "All plans: those of the cases, and broken ones"),
         ("case_count", "BIGINT", "Number of cases"),
         ("texts_id", "VARCHAR", "Hash of the lists of texts: cases, clusters, decision_keys"),
@@ -374,6 +377,7 @@ TABLES: tuple[Table, ...] = (
         ("rank_best", "INTEGER", "Best rank that paired tests of all pairs leave open"),
         ("rank_worst", "INTEGER", "Worst rank that they leave open"),
         ("grading_cost_usd", "DOUBLE", "Money of graders, beside cost_usd; sum over plans whose is known; NULL: none"),
+        ("incomplete", "BIGINT", "Part of graded: plans whose session a time or step limit ended"),
         ("board_key", "VARCHAR", "Identity of all that the suite's standings were computed from; NULL: overall"),
     ),
     _table(
@@ -401,15 +405,7 @@ TABLES: tuple[Table, ...] = (
         _SUITE, _RUNNER,
         ("retired_at", "TIMESTAMPTZ", "When that was noticed; a later sweep makes the pair current again"),
     ),
-    _table(
-        "comparisons", "Two runners or two sweeps, paired by case.", ("comparison_id",),
-        ("comparison_id", "VARCHAR", "Id of the comparison"),
-        _SUITE,
-        ("baseline", "VARCHAR", "Side that is compared with"),
-        ("candidate", "VARCHAR", "Side that is compared"),
-        ("details", "JSON", "Numbers of the comparison"),
-        ("computed_at", "TIMESTAMPTZ", "When"),
-    ),
+    COMPARISONS,
     _table(
         "token_snapshots", "Token baselines, and how the newest answers compare.", ("suite", "case_id", "runner"),
         _SUITE, _CASE, _RUNNER,

@@ -1,4 +1,4 @@
-"""What the tables have of simulated users and of baselines: columns and a table, as data for `tables.py`."""
+"""Columns and tables of simulated users, baselines and comparisons, as data for `tables.py`."""
 
 from __future__ import annotations
 
@@ -25,5 +25,18 @@ BASELINES = Table(
         Column("sweep_id", "VARCHAR", "Sweep whose results are the baseline"),
         Column("set_at", "TIMESTAMPTZ", "When it became the baseline; the newest one of a runner counts"),
         Column("note", "VARCHAR", "Why; NULL: nothing was noted"),
+    ),
+)
+COMPARISONS = Table(
+    "comparisons",
+    "Two runners or two sweeps, paired by case.",
+    ("comparison_id",),
+    (
+        Column("comparison_id", "VARCHAR", "Id of the comparison"),
+        Column("suite", "VARCHAR", "Name of the suite"),
+        Column("baseline", "VARCHAR", "Side that is compared with"),
+        Column("candidate", "VARCHAR", "Side that is compared"),
+        Column("details", "JSON", "Numbers of the comparison"),
+        Column("computed_at", "TIMESTAMPTZ", "When"),
     ),
 )

@@ -98,7 +98,7 @@ VIEWS: tuple[View, ...] = (
            latency_p50_ms, latency_p95_ms, input_tokens, output_tokens, cost_usd, expected_failed, unexpected_passed,
            suite_revision, runner_revision, computed_at, board_id, oldest_answer_at, newest_answer_at, sweep_id,
            panel_revision, cases_revision, answers, apart, note, rank_best, rank_worst,
-           grading_cost_usd
+           grading_cost_usd, incomplete
     FROM leaderboards WHERE scope = 'suite' AND board_id = (SELECT max(board_id) FROM leaderboards)
     ORDER BY suite, rank, runner""",
     ),

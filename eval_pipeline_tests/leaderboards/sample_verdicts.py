@@ -59,6 +59,7 @@ def statistics(*verdicts: Verdict, **fields: Any) -> dict[str, Any]:
         "latency_p95_ms": float(np.quantile(durations, 0.95)) if durations else None,
         **{name: _known_sum(verdicts, name) for name in ("input_tokens", "output_tokens", "cost_usd")},
         "grading_cost_usd": None,
+        "incomplete": 0,
         "cost_known": sum(row["cost_usd"] is not None for row in verdicts),
         "oldest_answer_at": min(times, default=None), "newest_answer_at": max(times, default=None),
         **fields,

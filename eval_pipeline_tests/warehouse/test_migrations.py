@@ -52,6 +52,7 @@ NEW_IN_16 = {
     ),
 }  # fmt: skip
 NEW_IN_18 = {"sweeps": ("name",)}
+NEW_IN_19 = dict.fromkeys(("cases", "verdicts", "leaderboards"), ("incomplete",))
 NEW_IN_15 = {"leaderboards": ("board_key",)}
 NEW_IN_17 = {
     "cases": ("difficulty", "status", "persona", "simulated_user", "mocks", "created_at", "updated_at"),
@@ -137,6 +138,7 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
                     NEW_IN_16,
                     NEW_IN_17,
                     NEW_IN_18,
+                    NEW_IN_19,
                     TEXTS_BEFORE_9,
                 )
                 for added in new.get(name, ())

@@ -27,6 +27,7 @@ from eval_pipeline.parsing.diagnostics import first_of_each
 from eval_pipeline.parsing.fields import NOTHING, FieldCursor, Map, kind
 from eval_pipeline.suites.case_formats import claiming
 from eval_pipeline.suites.fields import CASE
+from eval_pipeline.suites.incomplete import read_incomplete
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 from eval_pipeline.suites.simulation_fields import read_difficulty, read_mocks, read_state, read_status, read_user
 from eval_pipeline.suites.solutions import read_solution
@@ -328,6 +329,7 @@ _WHEN_GIVEN: Mapping[str, Callable[[Test], dict[str, Any]]] = {
     "repeat": lambda test: {**settings.repeat_of(test.raw, test.cursor, ("repeat",))},
     "timeout_s": lambda test: {"timeout_s": fields.positive(test.raw, "timeout_s", test.cursor)},
     "expected_fail": lambda test: {"expected_fail": fields.flag(test.raw, "expected_fail", test.cursor) or False},
+    "incomplete": lambda test: {"incomplete": read_incomplete(test.raw, test.cursor)},
     "mode": _conversation,
     "turns": _conversation,
     "depends_on": _depends_on,

@@ -12,6 +12,7 @@ from eval_pipeline.formats.agentv.workspace import read_runner_hooks
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.suites.fields import CASE_EXECUTION, REPEAT, RUNNER_CHOICE, SUITE_EXECUTION
+from eval_pipeline.suites.incomplete import read_incomplete
 from eval_pipeline.suites.model import Strategy, SuiteSettings
 from eval_pipeline.suites.workspace import Hook
 
@@ -58,6 +59,7 @@ def suite_settings(document: Map, cursor: FieldCursor, context: LoadContext) -> 
         budget_usd=budget_of(execution, at),
         stop_on_error=fields.flag(execution, "fail_on_error", at) or False,
         cache=fields.flag(execution, "cache", at),
+        incomplete=read_incomplete(document, cursor) or "error",
         runner_hooks=_hooks_of_targets(document, targets, context),
         runner_aliases=_used_targets(targets),
     )

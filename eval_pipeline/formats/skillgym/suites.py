@@ -31,7 +31,7 @@ _OURS = "eval_pipeline"
 _UNKNOWN_ARGUMENT = re.compile(r"Case\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 _ARGUMENTS = ("id", "prompt", "tags", "timeout_ms", "max_steps", "expected_fail", "classify_failure",
               "check", "metadata", "runners", "repetitions", "criteria", "should_trigger", "evaluators",
-              "threshold")  # fmt: skip
+              "threshold", "incomplete")  # fmt: skip
 
 
 @FORMATS.register("skillgym")
@@ -179,6 +179,7 @@ def _case(fields: Mapping[str, Any], path: Path, shared: dict[bool, EvaluatorSpe
         repetitions=fields["repetitions"],
         max_steps=fields["max_steps"],
         should_trigger=fields["should_trigger"],
+        incomplete=fields["incomplete"],
         line=fields["line"],
     )
 

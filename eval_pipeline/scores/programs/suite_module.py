@@ -31,7 +31,7 @@ from eval_pipeline.scores.assertions.failed_checks import (
     source_of,
     traceback_line,
 )
-from eval_pipeline.suites.model import Case
+from eval_pipeline.suites.model import INCOMPLETE, Case
 
 Json = dict[str, Any]
 SUITE = "suite"
@@ -133,16 +133,23 @@ def _wrong_fields(case: Any) -> Iterator[tuple[str, str]]:
         yield "prompt", f"expected a text that is not empty, got {case.input[0].content!r:.60}"
     if not isinstance(case.tags, tuple) or not all(isinstance(tag, str) and tag.strip() for tag in case.tags):
         yield "tags", f"expected a list of texts that are not empty, got {case.tags!r:.60}"
+    yield from _wrong_endings(case)
     if not isinstance(case.expected_fail, bool):
         yield "expected_fail", f"expected true or false, got {case.expected_fail!r:.60}"
-    if case.max_steps is not None and (type(case.max_steps) is not int or case.max_steps < 1):
-        yield "max_steps", f"expected a whole number of at least 1, got {case.max_steps!r:.60}"
     if case.check is None and not case.evaluators:
         yield "check", "required: a function of the report and the context"
     for name in ("check", "classify_failure"):
         value = getattr(case, name)
         if value is not None and not callable(value):
             yield name, f"expected a function, got {type(value).__name__}"
+
+
+def _wrong_endings(case: Any) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the limits of a case."""
+    if case.max_steps is not None and (type(case.max_steps) is not int or case.max_steps < 1):
+        yield "max_steps", f"expected a whole number of at least 1, got {case.max_steps!r:.60}"
+    if case.incomplete not in (None, *INCOMPLETE):
+        yield "incomplete", f"expected one of {', '.join(INCOMPLETE)}, got {case.incomplete!r:.60}"
 
 
 def _case_fields(case: Case) -> Json:
@@ -160,6 +167,7 @@ def _case_fields(case: Case) -> Json:
         "runners": None if case.runners is None else list(case.runners),
         "repetitions": case.repetitions,
         "should_trigger": dict(case.should_trigger),
+        "incomplete": case.incomplete,
         "line": case.line,
         "checks": case.check is not None,
         "classifies": case.classify_failure is not None,
