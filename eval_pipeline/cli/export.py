@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import click
@@ -21,11 +22,11 @@ from eval_pipeline.errors import InputError
 from eval_pipeline.exports import EXPORTS, ExportFormat, ExportOptions, FileChunk
 from eval_pipeline.exports.files import write_file, write_folder
 from eval_pipeline.exports.otel import OpenTelemetry
-from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.reports.moments import iso
 from eval_pipeline.sweeps.project import Project
+from eval_pipeline.warehouse.plan_texts import has_every_column, read_plan_texts
 from eval_pipeline.warehouse.records import read_records
 from eval_pipeline.warehouse.selections import select
 
@@ -82,7 +83,9 @@ def export_command(
         selection = select(connection, selector, suites=suites, runners=runners)
         at = selection.at or datetime.now(UTC)
         options = ExportOptions(name=selection.name, at=at, content=content, experiment=experiment)
-        records = _Counted(read_records(connection, selection))
+        is_text = bool(getattr(chosen, "joins_texts", False)) and has_every_column(connection)
+        plans: Iterator[Any] = (read_plan_texts if is_text else read_records)(connection, selection)
+        records = _Counted(plans)
         if records.is_empty:
             echo(f"nothing to export: no execution of {selection.name} is selected", err=True)
             sys.exit(NOTHING)
@@ -90,29 +93,29 @@ def export_command(
             _send(chosen.requests(records, content=content), _traces_url(endpoint), _headers(opened.environment))
             where = endpoint
         else:
-            where = _write(chosen, records, options, output, opened)
+            pieces = getattr(chosen, "text_pieces" if is_text else "pieces")
+            where = _write(chosen, pieces(records, options), options, output, opened)
     echo(f"exported {counted(records.count, 'execution')} of {selection.name} to {where}", err=True)
 
 
 class _Counted:
     """Rows that are counted while they are read, once."""
 
-    def __init__(self, rows: Iterator[ResultRow]) -> None:
+    def __init__(self, rows: Iterator[Any]) -> None:
         self.count = 0
         first = list(islice(rows, 1))
         self.is_empty = not first
         self._rows = chain(first, rows)
 
-    def __iter__(self) -> Iterator[ResultRow]:
+    def __iter__(self) -> Iterator[Any]:
         for row in self._rows:
             self.count += 1
             yield row
 
 
 def _write(
-    chosen: ExportFormat, records: Iterable[ResultRow], options: ExportOptions, output: Path | None, project: Project
+    chosen: ExportFormat, chunks: Iterable[FileChunk], options: ExportOptions, output: Path | None, project: Project
 ) -> str:
-    chunks = chosen.pieces(records, options)
     if chosen.folder:
         path = output or project.root / _default_folder(chosen, options) / _folder_name(options.at)
         write_folder(chunks, path)

@@ -39,7 +39,7 @@ class ExportFormat(Protocol):
     """Result rows → chunks of one file, or of a folder when `folder`. Rows are grouped by suite and runner.
 
     A format that writes folders may have a `default_folder`: where in the project a new one goes without `--output`,
-    below a folder of the experiment with `has_experiments`.
+    below a folder of the experiment with `has_experiments`. `json` and `jsonl` write what the warehouse wrote as JSON.
     """
 
     folder: ClassVar[bool]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any
@@ -23,7 +23,7 @@ def row_json(record: ResultRow) -> dict[str, Any]:
         "repetition": record.repetition,
         **_verdict(record),
         **known(_execution(record)),
-        **known(_case(record)),
+        **_case(record),
         "scores": [_score(score, record.verdict.threshold) for score in record.scores],
         **(known(_session(record.report)) if record.report is not None else {}),
     }
@@ -60,16 +60,36 @@ def _execution(record: ResultRow) -> dict[str, Any]:
 
 
 def _case(record: ResultRow) -> dict[str, Any]:
-    return {
-        "suite_path": record.suite_path,
-        "input": [_without_empty(message) for message in record.input],
-        "expected_output": [_without_empty(message) for message in record.expected_output] or None,
-        "criteria": record.criteria,
-        "tags": list(record.tags),
-        "metadata": dict(record.metadata) or None,
-        "group": record.group,
-        "conversation_id": record.conversation_id,
+    task, label = case_json(
+        record.suite_path,
+        record.input,
+        record.expected_output,
+        record.criteria,
+        record.metadata,
+        record.group,
+        record.conversation_id,
+    )
+    return {**task, "tags": list(record.tags), **label}
+
+
+def case_json(
+    suite_path: str | None,
+    input: Sequence[Mapping[str, Any]] | None,
+    expected_output: Sequence[Mapping[str, Any]] | None,
+    criteria: str | None,
+    metadata: Mapping[str, Any] | None,
+    group: str | None,
+    conversation_id: str | None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is known of a case: its task, and what it is called; the tags of a plan stand between them."""
+    task = {
+        "suite_path": suite_path,
+        "input": [_without_empty(message) for message in input or ()],
+        "expected_output": [_without_empty(message) for message in expected_output or ()] or None,
+        "criteria": criteria,
     }
+    label = {"metadata": dict(metadata or {}) or None, "group": group, "conversation_id": conversation_id}
+    return known(task), known(label)
 
 
 def _without_empty(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +105,7 @@ def _session(report: SessionReport) -> dict[str, Any]:
         "duration_ms": report.duration_ms,
         "ttft_ms": report.ttft_ms,
         "model_calls": report.model_calls,
-        "turns": [_turn(turn) for turn in report.turns] or None,
+        "turns": [turn_json(turn) for turn in report.turns] or None,
         "skills": [fields_json(skill) for skill in report.skills] or None,
         "commands": list(report.commands) or None,
         "file_reads": list(report.file_reads) or None,
@@ -93,7 +113,8 @@ def _session(report: SessionReport) -> dict[str, Any]:
     }
 
 
-def _turn(turn: Turn) -> dict[str, Any]:
+def turn_json(turn: Turn) -> dict[str, Any]:
+    """Return the known values of a turn."""
     parts = {
         "usage": fields_json(turn.usage) or None,
         "messages": [fields_json(message) for message in turn.messages] or None,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import heappush, heapreplace
 
 from eval_pipeline.scores.model import at_least
 from eval_pipeline.statistics.summaries import mean, quantile, variance
@@ -34,10 +36,40 @@ class Distribution:
     bottom: tuple[str, ...]
 
 
-def distribution(scores: Sequence[tuple[str, float]], mark: float) -> Distribution:
+class NamedScores:
+    """Scores with their names, of which it keeps those of the highest and the lowest."""
+
+    def __init__(self, scores: Iterable[tuple[str, float]] = ()) -> None:
+        self.values = array("d")
+        self._top: list[tuple[float, int, str]] = []
+        self._bottom: list[tuple[float, int, str]] = []
+        for name, value in scores:
+            self.add(name, value)
+
+    def add(self, name: str, value: float) -> None:
+        """Take one more score; of equal ones the first are the higher."""
+        place = len(self.values)
+        self.values.append(value)
+        for ends, ranked in ((self._top, (value, -place, name)), (self._bottom, (-value, place, name))):
+            if len(ends) < ENDS:
+                heappush(ends, ranked)
+            elif ranked > ends[0]:
+                heapreplace(ends, ranked)
+
+    @property
+    def top(self) -> tuple[str, ...]:
+        """The names of the highest, highest first."""
+        return tuple(name for *_, name in sorted(self._top, reverse=True))
+
+    @property
+    def bottom(self) -> tuple[str, ...]:
+        """The names of the lowest, highest first."""
+        return tuple(name for *_, name in sorted(self._bottom))
+
+
+def distribution(scores: NamedScores, mark: float) -> Distribution:
     """Return the distribution of named scores, and how many reach the mark."""
-    values = sorted(value for _, value in scores)
-    ranked = [name for name, _ in sorted(scores, key=lambda score: -score[1])]
+    values = sorted(scores.values)
     spread = variance(values)
     placed = [max(0, math.ceil(value * BUCKETS - 1e-9) - 1) for value in values]
     return Distribution(
@@ -49,8 +81,8 @@ def distribution(scores: Sequence[tuple[str, float]], mark: float) -> Distributi
         most=values[-1] if values else None,
         deviation=None if spread is None else math.sqrt(spread),
         buckets=tuple(placed.count(bucket) for bucket in range(BUCKETS)),
-        top=tuple(ranked[:ENDS]),
-        bottom=tuple(ranked[-ENDS:]),
+        top=scores.top,
+        bottom=scores.bottom,
     )
 
 

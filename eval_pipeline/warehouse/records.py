@@ -17,6 +17,7 @@ from eval_pipeline.scores.model import Score, SubScore, Verdict
 from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.codec import decoder, value_of
 from eval_pipeline.warehouse.columns import Row
+from eval_pipeline.warehouse.rows import LONG_TEXT
 from eval_pipeline.warehouse.selections import Selection, existing_columns
 from eval_pipeline.warehouse.store import Connection
 from eval_pipeline.warehouse.stored_pairs import grouped
@@ -43,25 +44,34 @@ _READ: Mapping[str, frozenset[str]] = {
     "suites": frozenset({"category"}),
     "target_executions": frozenset({*_EXECUTION_FIELDS, "execution_id", "attempt_count", "workspace"}),
     "session_reports": _names(SessionReport, Usage) | {"reported_times", "turns"},
-    "session_events": frozenset({"execution_id", "event"}),
+    "session_events": frozenset({"execution_id", "event", "text"}),
     "evaluator_scores": frozenset({*Score._fields, "execution_id"}),
     "member_scores": frozenset({*SubScore._fields, "execution_id", "spec_key", "member"}),
 }
 """The columns of each table that are part of a ResultRow."""
 Layout = Mapping[str, Sequence[tuple[str, str]]]
 """The columns of each table that are read, with their types: those of _READ that exist."""
+TEXT_BESIDE = f"CASE WHEN strlen(t.text) > {LONG_TEXT} THEN t.text END"
+"""The text of an event where it may be stored beside it only."""
 _ORDER = {"session_events": "execution_id, position", "member_scores": "execution_id, spec_key, position"}
 
 
 def read_records(connection: Connection, selection: Selection) -> Iterator[ResultRow]:
     """Yield everything about the selected plans, by suite and runner, cases in their order; fetched in batches."""
+    layout = {table: _existing(connection, table, names) for table, names in _READ.items()}
+    for group in selected_groups(connection, selection):
+        yield from _records_of(connection, group, layout)
+
+
+def selected_groups(connection: Connection, selection: Selection, memory_mb: int = _MEMORY_MB) -> Iterator[Selection]:
+    """Yield the selection a few pairs at a time, sorted. While it is read, DuckDB takes `memory_mb`, and what plans
+    take beyond that."""
     counts = _plans_by_pair(connection, selection)
     most = max((plans for *_, plans in counts), default=0)
-    connection.execute(f"SET memory_limit = '{int(_MEMORY_MB + max(_AT_ONCE, most) * _PLAN_MB)}MB'")
-    layout = {table: _existing(connection, table, names) for table, names in _READ.items()}
+    connection.execute(f"SET memory_limit = '{int(memory_mb + max(_AT_ONCE, most) * _PLAN_MB)}MB'")
     try:
         for suite, runners in _groups(counts):
-            yield from _records_of(connection, replace(selection, suites=(suite,), runners=tuple(runners)), layout)
+            yield replace(selection, suites=(suite,), runners=tuple(runners))
     finally:
         with suppress(duckdb.Error):  # the connection may be closed before the last row is read
             connection.execute("RESET memory_limit")
@@ -113,6 +123,8 @@ def _existing(connection: Connection, table: str, names: frozenset[str]) -> list
 
 def _chosen(table: str, name: str, type_: str) -> str:
     """Return a column of a query; a time is converted by DuckDB, which takes a tenth of what Python takes."""
+    if (name, type_) == ("text", "VARCHAR"):
+        return f"{TEXT_BESIDE} AS text"
     return f'{table}."{name}"::TIMESTAMP AS "{name}"' if type_ == _ZONED else f'{table}."{name}"'
 
 

@@ -268,7 +268,8 @@ def report_row(
     )
 
 
-_LONG_TEXT = 4_000
+LONG_TEXT = 4_000
+"""Characters beyond which the text of an event is stored only in its own column."""
 _EVENT_TEXT = ("text", "command", "path", "output", "skill", "message")
 
 
@@ -293,7 +294,7 @@ def event_rows(report: SessionReport, execution: Execution) -> Iterator[Row]:
 
 def _stored_event(event: Event, text: Any) -> Any:
     """Return what is stored of an event: a very long text is only in its own column."""
-    if not isinstance(text, str) or len(text) <= _LONG_TEXT:
+    if not isinstance(text, str) or len(text) <= LONG_TEXT:
         return event
     left_out = _text_field(type(event))
     return {name: getattr(event, name) for name in event.__dataclass_fields__ if name != left_out} | {
@@ -301,11 +302,10 @@ def _stored_event(event: Event, text: Any) -> Any:
     }
 
 
-def _whole_event(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a stored event."""
-    event: Mapping[str, Any] = row["event"]
-    name = _text_field(EVENT_KINDS[event["kind"]]) if event.get("kind") in EVENT_KINDS else None
-    return event if name is None or name in event or row["text"] is None else {**event, name: row["text"]}
+def with_text(event: Mapping[str, Any], text: str | None) -> Mapping[str, Any]:
+    """Return the fields of a stored event, with the text that is stored beside it."""
+    name = _text_field(EVENT_KINDS[event["kind"]]) if text is not None and event.get("kind") in EVENT_KINDS else None
+    return event if name is None or name in event else {**event, name: text}
 
 
 def _text_field(cls: type) -> str | None:
@@ -355,7 +355,7 @@ def stored_report(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -
         started_at=started_at,
         ended_at=ended_at,
         turn_starts=tuple(map(turn_start_from_json, row["turns"] or ())),
-        events=tuple(event_from_json(_whole_event(event)) for event in events),
+        events=tuple(event_from_json(with_text(event["event"], event["text"])) for event in events),
         skills=tuple(
             value_of(DetectedSkill, skill, evidence=tuple(skill["evidence"])) for skill in row["skills"] or ()
         ),

@@ -174,7 +174,7 @@ TABLES: tuple[Table, ...] = (
         ("text", "VARCHAR", "Text, command, path or output of the event"),
         ("tool", "VARCHAR", "Tool of a call or result"),
         ("ok", "BOOLEAN", "Whether it succeeded; NULL: unknown"),
-        ("event", "JSON", "The whole event; a text of more than a million characters is only in `text`"),
+        ("event", "JSON", "The whole event; a text of more than 4,000 characters is only in `text`"),
         ("turn", "INTEGER", "Turn of the session, from 1; NULL: stored by an older version"),
     ),
     _table(
