@@ -42,9 +42,8 @@ EVAL_FILE = re.compile(r"(.*\.)?eval\.ya?ml\Z|evals\.json\Z", re.IGNORECASE)
 ID = re.compile(r"^\s*-?\s*id:\s*[\"']?([\w.-]+)", re.MULTILINE)
 SHOWN = re.compile(r"\[([a-z][\w.-]*)\]")
 TARGET = re.compile(r"\b\"?target\"?:\s*[\"']?([A-Za-z][\w.-]*)")
-SHIPPED = "suites: []\n"
-PROJECT = f"{SHIPPED}defaults: {{on_error: fail, on_missing: fail}}\n"
-"""Project files: with our defaults as shipped, and with AgentV's zeros for what was not measured."""
+PROJECT = "suites: []\n"
+"""Our project file: the defaults as shipped."""
 _SKIPPED = frozenset({"node_modules", ".git", "dist"})
 _VARIABLES = {
     "AGENT_TARGET": ANSWERS,
@@ -151,18 +150,18 @@ def _grades(prompt: str, ids: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def offline_examples(checkout: Path, folder: Path, project: str = PROJECT) -> Iterator[Examples]:
+def offline_examples(checkout: Path, folder: Path) -> Iterator[Examples]:
     """Copy the examples of a checkout into a new repository, with a server for their targets and graders."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Models)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield copy_examples(checkout, folder, f"http://127.0.0.1:{server.server_port}/v1", project)
+        yield copy_examples(checkout, folder, f"http://127.0.0.1:{server.server_port}/v1")
     finally:
         server.shutdown()
         server.server_close()
 
 
-def copy_examples(checkout: Path, folder: Path, address: str, project: str = PROJECT) -> Examples:
+def copy_examples(checkout: Path, folder: Path, address: str) -> Examples:
     """Copy the examples of a checkout into a new repository and make their targets offline."""
     root = folder / "repository"
     for name in ("examples", ".agentv"):
@@ -171,7 +170,7 @@ def copy_examples(checkout: Path, folder: Path, address: str, project: str = PRO
         (root / name).symlink_to(checkout / name)
     shutil.copy(checkout / "package.json", root)
     (root / ".gitignore").write_text("node_modules\n.stubs\n/packages\n/apps\n")
-    (root / "eval-pipeline.yaml").write_text(project)
+    (root / "eval-pipeline.yaml").write_text(PROJECT)
     (root / ".stubs").mkdir()
     (root / ".stubs" / "uv").write_text(UV)
     (root / ".stubs" / "uv").chmod(0o755)
@@ -353,12 +352,11 @@ def main() -> None:
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--folder", type=Path, help="keep everything here, and AgentV's rows for the next call")
     parser.add_argument("--only", default="", help="eval files whose path contains this")
-    parser.add_argument("--shipped", action="store_true", help="with our defaults as shipped: no zeros for unknowns")
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp())
     shutil.rmtree(folder / "repository", ignore_errors=True)
     agreed = total = 0
-    with offline_examples(options.checkout, folder, SHIPPED if options.shipped else PROJECT) as examples:
+    with offline_examples(options.checkout, folder) as examples:
         eval_files = [name for name in examples.eval_files if options.only in name]
         for comparison in compare(examples, eval_files, folder, keep=True):
             total += 1

@@ -92,7 +92,7 @@ def test_what_was_not_measured_is_unknown_unless_missing_means_failing(
     result = score(spec, a_session("Read", **fields))
 
     assert result.value == (failing if on_missing == "fail" else None)
-    assert result.reason == reason
+    assert result.reason == (f"unknown: {reason}" if on_missing == "fail" else reason)
 
 
 def test_each_limit_is_a_finding_that_names_amount_limit_and_unit() -> None:

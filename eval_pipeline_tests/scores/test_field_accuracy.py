@@ -151,7 +151,8 @@ def test_without_expected_data_the_score_is_unknown(expected: object, on_missing
     result = compare('{"a": 1}', expected, B, on_missing=on_missing)
 
     assert result.value == value
-    assert result.reason == "the expected output of the case is no JSON object"
+    reason = "the expected output of the case is no JSON object"
+    assert result.reason == (f"unknown: {reason}" if on_missing == "fail" else reason)
 
 
 def test_the_last_object_of_the_assistant_is_expected_even_as_text() -> None:

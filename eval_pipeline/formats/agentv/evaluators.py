@@ -165,12 +165,16 @@ def _with_members(entry: Any, cursor: FieldCursor, context: LoadContext) -> Any:
 
 
 def _member(entry: Any, cursor: FieldCursor, context: LoadContext) -> Any:
-    """Return a member of a composite with the arguments that its evaluator has."""
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str) or _is_group(entry):
+    """Return a member of a composite with the arguments that its evaluator has, and the project's."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str):
         return entry
+    if _is_group(entry):
+        return _with_members(entry, cursor, context)
+    type_ = todays_evaluator_name(canonical_name(entry["type"]))
     own = {key: value for key, value in entry.items() if key not in EVALUATOR.names}
-    known = _known_arguments(own, todays_evaluator_name(canonical_name(entry["type"])), cursor, context)
-    return {key: known.get(key, value) for key, value in entry.items() if key in known or key in EVALUATOR.names}
+    known = _known_arguments(own, type_, cursor, context)
+    common = {key: value for key, value in entry.items() if key in EVALUATOR.names}
+    return {**common, **(_defaults(type_, context) if context.load_options.arguments else {}), **known}
 
 
 def _is_group(entry: Any) -> bool:

@@ -6,14 +6,14 @@ import base64
 import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, SourceLocation, did_you_mean
 from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.formats.agentv.grader_versions import SYSTEM, GraderVersions
-from eval_pipeline.formats.agentv.project_file import nearest_project_file, warnings_for_suite
+from eval_pipeline.formats.agentv.project_file import is_agentv_project, nearest_project_file, warnings_for_suite
 from eval_pipeline.formats.agentv.variables import Interpolator
 from eval_pipeline.formats.agentv.workspace_fields import WorkspaceLoading
 from eval_pipeline.parsing.diagnostics import Diagnostics
@@ -200,9 +200,19 @@ def _outside(key: str, known: Collection[str]) -> str:
     return "; it belongs under 'execution'" if "execution" in known and key in inside else ""
 
 
+AGENTV_ARGUMENTS = {"on_error": "fail", "on_missing": "fail"}
+"""Arguments of evaluators in AgentV's own projects: what broke or was not measured counts as 0, as it does there."""
+
+
 def open_context(path: Path, load_options: LoadOptions) -> LoadContext:
-    """A context to read the suite at `path`; the nearest `.agentv/config.yaml` applies to it."""
-    context = LoadContext(path, load_options, search_roots(path.parent))
+    """A context to read the suite at `path`; the nearest `.agentv/config.yaml` applies to it.
+
+    In a project of AgentV, evaluators have its defaults where the project file has none.
+    """
+    roots = search_roots(path.parent)
+    if load_options.evaluators and is_agentv_project(roots.roots):
+        load_options = replace(load_options, arguments={**AGENTV_ARGUMENTS, **load_options.arguments})
+    context = LoadContext(path, load_options, roots)
     nearest = nearest_project_file(context.roots.roots, load_options.environment)
     of_project_file = nearest[1].settings.get("required_version") if nearest is not None else None
     context.grader_versions = GraderVersions(

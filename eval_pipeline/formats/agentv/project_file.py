@@ -27,6 +27,7 @@ from eval_pipeline.suites.configurations import Configuration, ProjectSettings
 
 MAX_POOL_SLOTS = 50
 FILE_NAMES = ("config.yaml", "config.yml")
+_MARKS = (".agentv", "targets.yaml", "targets.yml")
 RUN_SETTINGS = frozenset({"keep_workspaces", "pool_slots"})
 _NO_TRACES = "a run exports no traces; run 'eval-pipeline export --format agentv-otel' after it"
 _ONLY_AGENTV = "is for AgentV's own web page and has no effect here"
@@ -100,6 +101,11 @@ def nearest_project_file(folders: Iterable[Path], environment: Mapping[str, str]
             continue
         return path, replace(project_file, problems=(*skipped, *project_file.problems))
     return None
+
+
+def is_agentv_project(folders: Iterable[Path]) -> bool:
+    """Return whether one of these folders has targets or settings of AgentV: its suites are written for AgentV."""
+    return any((folder / name).exists() for folder in folders for name in _MARKS)
 
 
 def warnings_for_suite(path: Path, file: ProjectFile, applied: Collection[Path]) -> Iterator[Diagnostic]:

@@ -20,6 +20,11 @@ from eval_pipeline.scores.model import Finding, Outcome, Subject
 OnMissing = Literal["unscored", "fail"]
 
 
+def missing(on_missing: OnMissing, reason: str, value: float = 0.0) -> Outcome:
+    """Return the outcome of a session that lacks the facts: no value, or `value` where the policy is `fail`."""
+    return Outcome(value, f"unknown: {reason}") if on_missing == "fail" else Outcome(None, reason)
+
+
 @EVALUATORS.register("latency")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
@@ -91,7 +96,7 @@ class TokenUsage:
 
 def _within(amount: float | None, limit: float, what: str, unit: str, on_missing: OnMissing) -> Outcome:
     if amount is None:
-        return Outcome(0.0 if on_missing == "fail" else None, f"{what} was not measured")
+        return missing(on_missing, f"{what} was not measured")
     compared = f"{what} {amount:.12g} {unit}".rstrip(), f"{limit:.12g} {unit}".rstrip()
     if amount <= limit:
         return Outcome(1.0, f"{compared[0]} is within {compared[1]}")

@@ -56,6 +56,7 @@ class ExecutionMetrics:
         measured = tuple(finding for finding in checks.values() if finding is not None)
         if missing and self.on_missing == "unscored":
             return Outcome(None, "; ".join(missing), measured)
+        missing = [f"unknown: {text}" for text in missing]
         if self._needs_session and not shows_session(report):
             return Outcome(0.0, "; ".join(missing), tuple(Finding(text, False) for text in missing))
         findings = (*measured, *(Finding(text, False) for text in missing))

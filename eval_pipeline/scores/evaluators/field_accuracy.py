@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, Strict
 
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS, Limit, Text, Texts
-from eval_pipeline.scores.evaluators.budgets import OnMissing
+from eval_pipeline.scores.evaluators.budgets import OnMissing, missing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.suites.arguments import same_value
 from eval_pipeline.suites.model import Case
@@ -69,9 +69,7 @@ class FieldAccuracy:
     def evaluate(self, subject: Subject) -> Outcome:
         expected = _expected_data(subject.case)
         if expected is None:
-            return Outcome(
-                0.0 if self.on_missing == "fail" else None, "the expected output of the case is no JSON object"
-            )
+            return missing(self.on_missing, "the expected output of the case is no JSON object")
         actual = _object_in(subject.output)
         if actual is None:
             return Outcome(0.0, "the answer holds no JSON object", (Finding("the answer holds a JSON object", False),))

@@ -13,7 +13,7 @@ from eval_pipeline.reports.unified_diff import ChangedFile, changed_files
 from eval_pipeline.scores.assertions.checks import listed
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Texts
-from eval_pipeline.scores.evaluators.budgets import OnMissing
+from eval_pipeline.scores.evaluators.budgets import OnMissing, missing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 
 Number = Annotated[int, Field(strict=True, ge=0)]
@@ -49,8 +49,7 @@ class FileChanges:
     def evaluate(self, subject: Subject) -> Outcome:
         diff = subject.report.file_changes
         if diff is None:
-            value = 0.0 if self.on_missing == "fail" else None
-            return Outcome(value, "the report has no file changes: the session had no workspace")
+            return missing(self.on_missing, "the report has no file changes: the session had no workspace")
         files = changed_files(diff)
         findings = (*self._patterns(files), *self._bounds(files))
         reason = "; ".join(finding.text for finding in findings if not finding.passed)

@@ -27,7 +27,7 @@ from eval_pipeline.scores.assertions.matching import (
 )
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL
-from eval_pipeline.scores.evaluators.budgets import OnMissing
+from eval_pipeline.scores.evaluators.budgets import OnMissing, missing
 from eval_pipeline.scores.javascript_regex import JavaScriptPattern, PatternError, compile_javascript
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import shows_session
@@ -230,7 +230,7 @@ class _SessionChecks:
     def evaluate(self, subject: Subject) -> Outcome:
         if self._needs_session and not shows_session(subject.report):
             reason = "the report shows no session: what the agent did is unknown"
-            return Outcome(0.0 if self.on_missing == "fail" else None, reason)
+            return missing(self.on_missing, reason)
         try:
             results = [run(subject.report) for run in self.prepared]
         except TimeoutError:

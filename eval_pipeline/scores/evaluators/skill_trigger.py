@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Text
-from eval_pipeline.scores.evaluators.budgets import OnMissing
+from eval_pipeline.scores.evaluators.budgets import OnMissing, missing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import shows_session, skill_evidence
 
@@ -30,8 +30,8 @@ class SkillTrigger:
         report = subject.report
         evidence = next(skill_evidence(report, self.skill), None)
         if evidence is None and not shows_session(report):
-            value = float(not self.should_trigger) if self.on_missing == "fail" else None
-            return Outcome(value, "the report shows no session: whether a skill was used is unknown")
+            reason = "the report shows no session: whether a skill was used is unknown"
+            return missing(self.on_missing, reason, value=float(not self.should_trigger))
         used = f"skill {self.skill} was used" if evidence is not None else f"skill {self.skill} was not used"
         passed = (evidence is not None) == self.should_trigger
         reason = used + (f": {evidence}" if evidence else "")

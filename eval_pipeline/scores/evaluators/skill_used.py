@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS
-from eval_pipeline.scores.evaluators.budgets import OnMissing
+from eval_pipeline.scores.evaluators.budgets import OnMissing, missing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import is_skill, shows_session, skill_counts, skill_names
 from eval_pipeline.scores.steps import Count, globs, read_count
@@ -67,8 +67,7 @@ class SkillUsed:
 
     def unknown(self) -> Outcome:
         """Return the outcome of a report that shows no session."""
-        value = 0.0 if self.on_missing == "fail" else None
-        return Outcome(value, "the report shows no session: skills are unknown")
+        return missing(self.on_missing, "the report shows no session: skills are unknown")
 
     def outcome(self, passed: bool, counts: list[tuple[str, Count, int]]) -> Outcome:
         """Return the outcome with the counts as its reason."""

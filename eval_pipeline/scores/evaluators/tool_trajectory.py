@@ -17,7 +17,7 @@ from eval_pipeline.reports.model import ToolUse
 from eval_pipeline.reports.tool_kinds import ToolKind
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import SNAKE_OR_CAMEL, Limit, Text
-from eval_pipeline.scores.evaluators.budgets import OnMissing
+from eval_pipeline.scores.evaluators.budgets import OnMissing, missing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import shows_session
 from eval_pipeline.suites.arguments import same_value, within
@@ -92,7 +92,7 @@ class ToolTrajectory:
 
     def evaluate(self, subject: Subject) -> Outcome:
         if not shows_session(subject.report):
-            return Outcome(0.0 if self.on_missing == "fail" else None, "the report shows no session: calls are unknown")
+            return missing(self.on_missing, "the report shows no session: calls are unknown")
         findings = tuple(_FINDINGS[self.mode](self, subject.report.tool_uses))
         failed = [finding.text for finding in findings if not finding.passed]
         value = 1.0 - len(failed) / len(findings) if findings else 1.0

@@ -15,7 +15,7 @@ from pydantic import ConfigDict
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS
-from eval_pipeline.scores.evaluators.budgets import OnMissing
+from eval_pipeline.scores.evaluators.budgets import OnMissing, missing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
 from eval_pipeline.scores.session_facts import Step, shows_session, steps_of
 from eval_pipeline.scores.steps import Count, Matcher, globs, read_count, read_matcher
@@ -45,7 +45,7 @@ class _OverSteps:
 
     def evaluate(self, subject: Subject) -> Outcome:
         if not shows_session(subject.report):
-            return Outcome(0.0 if self.on_missing == "fail" else None, "the report shows no session: steps are unknown")
+            return missing(self.on_missing, "the report shows no session: steps are unknown")
         passed, reason = self.look(list(steps_of(subject.report)))
         return Outcome(float(passed), reason, (Finding(reason, passed),))
 

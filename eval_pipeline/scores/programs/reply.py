@@ -60,7 +60,7 @@ def apply_error_policy(outcome: Outcome, on_error: OnError) -> Outcome:
     """Return the outcome, with 0 for a missing value if the policy is `fail`."""
     if outcome.value is not None or on_error == "unscored":
         return outcome
-    return outcome._replace(value=0.0, passes=False)
+    return outcome._replace(value=0.0, passes=False, reason=f"unknown: {outcome.reason}")
 
 
 async def with_error_policy(outcome: Awaitable[Outcome], on_error: OnError) -> Outcome:

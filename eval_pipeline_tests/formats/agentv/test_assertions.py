@@ -241,7 +241,7 @@ def test_a_script_of_the_authors_is_a_type_of_its_own_wherever_the_suite_lies(sc
         type="code-grader",
         name="word-count",
         weight=2.0,
-        config={"command": command, "config": {"min": 3}},
+        config={"command": command, "config": {"min": 3}, "on_error": "fail"},
     )
 
 

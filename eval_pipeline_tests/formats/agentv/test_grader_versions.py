@@ -10,6 +10,8 @@ import pytest
 
 from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.model import EvaluatorSpec
+from eval_pipeline_tests.builders import make_repository
+from eval_pipeline_tests.cli.sample_project import CliProject
 from eval_pipeline_tests.formats.agentv.agentv_project import an_agentv_project, index_rows
 
 SUITE = """\
@@ -127,7 +129,7 @@ def test_a_grader_of_each_version_reads_its_input(tmp_path: Path) -> None:
     [
         ("print('fine')", "ok", 1.0),
         ("print('one is missing'); raise SystemExit(1)", "quality_failure", 0.0),
-        ("raise ImportError('no such module')", "execution_error", 0),
+        ("raise ImportError('no such module')", "quality_failure", 0),
     ],
     ids=["a plain answer", "an exit code", "a broken program"],
 )
@@ -147,13 +149,13 @@ def test_a_later_graders_plain_text_and_exit_code_are_its_answer(
 @pytest.mark.parametrize(
     ("defaults", "statuses"),
     [
-        ("{}", {"broken": "execution_error", "unused": "execution_error", "own": "execution_error"}),
+        ("{}", {"broken": "quality_failure", "unused": "ok", "own": "execution_error"}),
         (
-            "{on_error: fail, on_missing: fail}",
-            {"broken": "quality_failure", "unused": "ok", "own": "execution_error"},
+            "{on_error: unscored, on_missing: unscored}",
+            {"broken": "execution_error", "unused": "execution_error", "own": "execution_error"},
         ),
     ],
-    ids=["no value", "AgentV's zero"],
+    ids=["AgentV's zero", "no value"],
 )
 def test_a_project_decides_what_becomes_of_scores_without_a_value(
     tmp_path: Path, defaults: str, statuses: dict[str, str]
@@ -168,4 +170,19 @@ def test_a_project_decides_what_becomes_of_scores_without_a_value(
 
     project("run", "s.yaml")
 
-    assert {row["test_id"]: row["execution_status"] for row in index_rows(project)} == statuses
+    rows = index_rows(project)
+    assert {row["test_id"]: row["execution_status"] for row in rows} == statuses
+    counted = [row for row in rows if row["execution_status"] != "execution_error"]
+    assert all(row["scores"][0]["reasoning"].startswith("unknown: ") for row in counted)
+
+
+def test_what_was_not_measured_has_no_value_outside_of_agentvs_projects(tmp_path: Path) -> None:
+    make_repository(tmp_path)
+    project = CliProject(tmp_path)
+    project.write("runners.yaml", "runners: [{name: echo, adapter: mock, response: a}]\n")
+    project.write("s.yaml", "tests: [{id: a, input: a, assertions: [{type: cost, budget: 1}]}]\n")
+
+    project("run", "s.yaml")
+
+    (row,) = index_rows(project)
+    assert row["execution_status"] == "execution_error"

@@ -6,14 +6,12 @@ follows from it in the score and the verdict of the test; a difference of the te
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 Row = Mapping[str, Any]
 MARK = 0.8
-_UNMEASURED = re.compile(r"not measured|is no JSON object|shows no session|no exploration|no tool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +46,6 @@ def _with_members(entry: Row) -> Iterator[Row]:
         yield from _with_members(member)
 
 
-def _unmeasured(answers: Answers) -> bool:
-    ours = answers.ours
-    missing = ours["verdict"] == "skip" or "left out" in ours.get("reasoning", "")
-    return missing and _UNMEASURED.search(str(ours)) is not None
-
-
 def _negated_member(answers: Answers) -> bool:
     members = [member for group in answers.entries("composite") for member in group["assertions"]]
     return any(member.get("negate") for member in members)
@@ -70,7 +62,8 @@ def _incomplete(answers: Answers) -> bool:
 
 
 def _no_object(answers: Answers) -> bool:
-    return any(answers.entries("field-accuracy")) and "holds no JSON object" in str(answers.ours)
+    reasons = ("holds no JSON object", "expected output of the case is no JSON object")
+    return any(answers.entries("field-accuracy")) and any(reason in str(answers.ours) for reason in reasons)
 
 
 def _trajectory(answers: Answers) -> bool:
@@ -78,7 +71,6 @@ def _trajectory(answers: Answers) -> bool:
 
 
 OF_EVALUATORS: Mapping[str, Difference] = {
-    "unmeasured": Difference(_unmeasured, "what nobody measured scores nothing, not 0"),
     "negated member": Difference(_negated_member, "`negate` of a composite's member counts, as documented"),
     "pass mark": Difference(_other_mark, "a composite counts members as passed from the test's threshold on, not 0.8"),
     "incomplete checklist": Difference(_incomplete, "a reply that leaves out a required criterion is no grade"),

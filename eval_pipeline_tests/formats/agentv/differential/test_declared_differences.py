@@ -38,7 +38,6 @@ HALF = {"type": "code-grader", "command": ["sh", "grade.sh", '{"score": 0.5}']}
 REPLY = json.dumps({"checks": [{"id": "a", "satisfied": True, "reasoning": "r"}], "overall_reasoning": "r"})
 CHECKLIST = [{"id": "a", "outcome": f"good REPLY<{REPLY.encode().hex()}>"}, {"id": "b", "outcome": "brief"}]
 EXAMPLES: dict[str, Test] = {
-    "unmeasured": {"input": an_answer("red"), "assertions": [{"type": "cost", "budget": 1}]},
     "negated member": {
         "input": an_answer("red"),
         "assertions": [a_composite({"type": "weighted_average"}, {**RED, "negate": True})],
