@@ -265,7 +265,7 @@ def _over_named(
 def _covered(ready: list[ValidatedSuite], session: ProjectSession, named: NamedSweep) -> list[ValidatedSuite]:
     """Return the suites that belong to a named sweep. Raises UnknownName for one that is not there."""
     root = session.project.root
-    named.check_names((each.suite for each in ready), root)
+    named.check_names((each.suite for each in ready), root, session.broken)
     return [each for each in ready if named.covers_suite(each.suite, root)]
 
 

@@ -216,7 +216,19 @@ def _end_of_named(selection: Selection, result: SweepRun, console: Console) -> S
     gate = gate_of_run(selection.session, name, result.run_id)
     for problem in tell(selection.session, name, gate, result.problem):
         print_line(console, problem, mark="not told:", style="yellow")
+    _forget_old(selection, name, console)
     return gate
+
+
+def _forget_old(selection: Selection, name: str, console: Console) -> None:
+    """Delete what a sweep of the project file does not keep, with its Dagster runs."""
+    from eval_pipeline.orchestration.deletion import forget_in_dagster  # noqa: PLC0415 — imports Dagster
+    from eval_pipeline.sweeps.kept_sweeps import forget_old  # noqa: PLC0415 — only a named sweep needs it
+
+    project, forgotten = selection.session.project, forget_old(selection.session, name)
+    if forgotten:
+        forget_in_dagster(project.data, project.root, runs=forgotten.dagster_runs)
+        print_line(console, f"deleted, see sweeps.{name}.keep of the project file: {forgotten}", style="dim")
 
 
 def _limit(

@@ -6,8 +6,9 @@ INCONCLUSIVE.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import polars as pl
 
@@ -47,15 +48,21 @@ class SweepGate:
         return worst([line.decision for line in self.lines])
 
 
+NOTHING_MISSING: Mapping[str, str] = MappingProxyType({})
 NO_RESULTS = GateLine("results", "the sweep", "INCONCLUSIVE", "it has no results")
 
 
-def sweep_gate(results: Results, before: Results | None, rules: GateRules) -> SweepGate:
+def sweep_gate(
+    results: Results, before: Results | None, rules: GateRules, missing: Mapping[str, str] = NOTHING_MISSING
+) -> SweepGate:
     """Return the gate of a sweep's results against those of an earlier one; None: there is none yet, and no drop is
-    shown or excluded."""
+    shown or excluded. `missing` is what the sweep was to cover and has no results of, with the reason: it has no
+    coverage, and without a rule about that it leaves the decision open."""
+    decision: Decision = "INCONCLUSIVE" if rules.min_coverage is None else "NO-GO"
+    absent = [GateLine("results", subject, decision, reason) for subject, reason in missing.items()]
     if results.frame.is_empty():
-        return SweepGate((NO_RESULTS,))
-    lines = [*_of_pairs(results, rules)]
+        return SweepGate((*absent, NO_RESULTS))
+    lines = [*absent, *_of_pairs(results, rules)]
     if rules.compares:
         lines += _of_drops(results, before, rules)
     return SweepGate(tuple(lines))

@@ -23,6 +23,7 @@ from eval_pipeline.orchestration.partitions import (
     run_partitions,
     suite_partitions,
 )
+from eval_pipeline.orchestration.pruning import delete_runs
 from eval_pipeline.orchestration.redacted_step import redacted_step
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
 from eval_pipeline.orchestration.run_page import run_on_page
@@ -33,6 +34,7 @@ from eval_pipeline.parsing.redaction import redact_text
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.stopping import Stopped
 from eval_pipeline.sweeps.deletion import remove_what_was_under_way
+from eval_pipeline.sweeps.kept_sweeps import forget_old
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import pairs_of_sweep, select_pairs
@@ -150,6 +152,10 @@ def _end_named(context: dg.AssetExecutionContext, session: ProjectSession, name:
             log(escape_controls(f"{line.decision} {line}"))
     for problem in tell(session, name, gate, failure):
         context.log.warning(escape_controls(f"not told: {problem}"))
+    forgotten = _or_fail(partial(forget_old, session, name))
+    delete_runs(context.instance, [run for run in forgotten.dagster_runs if context.instance.has_run(run)])
+    if forgotten:
+        context.log.info(f"deleted, see sweeps.{name}.keep of the project file: {forgotten}")
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from eval_pipeline.orchestration.partitions import (
     partition_requests,
     range_tags,
 )
+from eval_pipeline.sweeps.month_budgets import month_budget
 from eval_pipeline.sweeps.named_sweeps import NamedSweep
 from eval_pipeline.sweeps.project import DEFAULT_SCHEDULE, PROJECT_FILE
 from eval_pipeline.sweeps.project_contents import read_project
@@ -69,8 +70,13 @@ def _named_schedule(
     """One run over the pairs of a sweep at its times, with its options."""
 
     def start(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        reason = _why_not(context, name, sweep)
-        return dg.SkipReason(reason) if reason is not None else _request(context, session, {"sweep": name}, name)
+        reason = _why_not(context, session, name, sweep)
+        if reason is not None:
+            return dg.SkipReason(reason)
+        request = _request(context, session, {"sweep": name}, name)
+        if sweep.overlap == "latest" and isinstance(request, dg.RunRequest):
+            _cancel_waiting(context.instance, name)
+        return request
 
     return dg.schedule(
         name=f"sweep_{name.replace('-', '_')}",
@@ -82,12 +88,18 @@ def _named_schedule(
     )(start)
 
 
-def _why_not(context: dg.ScheduleEvaluationContext, name: str, sweep: NamedSweep) -> str | None:
-    """Why a tick starts nothing: the sweep is under way, or its time was missed; None when it starts."""
+def _why_not(
+    context: dg.ScheduleEvaluationContext, session: ProjectSession, name: str, sweep: NamedSweep
+) -> str | None:
+    """Why a tick starts nothing: the sweep is under way, its month's money is spent, or its time was missed; None when
+    it starts."""
     if sweep.overlap == "skip":
         unfinished = dg.RunsFilter(statuses=UNFINISHED, tags={SWEEP_TAG: name})
         if context.instance.get_runs_count(unfinished):
             return f"the sweep {name} is still queued or under way (overlap: skip)"
+    month = month_budget(session.project, session.warehouse, name)
+    if month is not None and month.problem is not None:
+        return month.problem
     planned = context.scheduled_execution_time
     now = datetime.now(UTC)
     if sweep.missed == "skip" and now - planned > LATE:
@@ -96,6 +108,12 @@ def _why_not(context: dg.ScheduleEvaluationContext, name: str, sweep: NamedSweep
     if sweep.missed == "latest" and following <= now:
         return f"a later tick is due as well ({following.isoformat()}; missed: latest)"
     return None
+
+
+def _cancel_waiting(instance: dg.DagsterInstance, name: str) -> None:
+    """Take the runs of a sweep that wait out of the queue; one under way goes on."""
+    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED], tags={SWEEP_TAG: name})):
+        instance.report_run_canceled(run, message=f"a later tick of the sweep {name} takes its place (overlap: latest)")
 
 
 def _request(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eval_pipeline.executions.model import Plan
+from eval_pipeline.sweeps.month_budgets import MonthBudget
 from eval_pipeline.warehouse.journal import PairKey
 
 
@@ -75,6 +76,12 @@ class _Account:
         return ((measure, limit) for measure, limit in zip(MEASURES, self.limits, strict=True) if limit is not None)
 
 
+def _account_of_month(month: MonthBudget) -> _Account:
+    account = _Account(month.title, Limits(usd=month.limit_usd))
+    account.add(Spending(usd=month.spent_usd))
+    return account
+
+
 def _amount(measure: str, limit: float) -> str:
     return f"{limit:g} USD" if measure == "usd" else f"{limit:,.0f} {measure}"
 
@@ -101,7 +108,7 @@ class _Mean:
 
 
 class Budget:
-    """The budgets of a sweep: `limits` of all of it, and those that suites and cases have.
+    """The budgets of a sweep: `limits` of all of it, those that suites and cases have, and that of the month.
 
     `suite_limit` returns a suite's limit in USD, `earlier` what an execution of a pair cost on average in earlier
     sweeps (USD; None: unknown). `is_limited` is False where nothing has a limit.
@@ -113,10 +120,12 @@ class Budget:
         suite_limit: Callable[[str], float | None] = lambda suite: None,
         earlier: Callable[[PairKey], float | None] = lambda pair: None,
         *,
+        month: MonthBudget | None = None,
         is_limited: bool = True,
     ) -> None:
         self.is_limited = is_limited
         self._sweep = _Account("the run", limits)
+        self._month = _account_of_month(month) if month is not None else None
         self._suite_limit = suite_limit
         self._earlier = earlier
         self._suites: dict[str, _Account] = {}
@@ -193,7 +202,8 @@ class Budget:
     def _of_suite(self, suite: str) -> list[_Account]:
         if suite not in self._suites:
             self._suites[suite] = _Account(f"suite '{suite}'", Limits(usd=self._suite_limit(suite)))
-        return [account for account in (self._sweep, self._suites[suite]) if any(account.limits)]
+        limited = [account for account in (self._sweep, self._suites[suite]) if any(account.limits)]
+        return limited if self._month is None else [*limited, self._month]
 
     def _means_of(self, runner: str) -> dict[str, _Mean]:
         return self._means.setdefault(runner, {"usd": _Mean(), "tokens": _Mean()})

@@ -7,7 +7,7 @@ new standings; then files. A process that is killed in between leaves files with
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -122,6 +122,12 @@ def old_artifacts(storage: Storage, stored: StoredFolders, age: Age, sweeps: Seq
         for folder, finished in folders.items()
         if folder.name not in kept and folder.name not in waiting and _is_old(finished, age)
     ]
+
+
+def delete_artifacts(store: SweepStore, sweeps: Collection[str], before: datetime) -> FileCount:
+    """Delete the artifacts of what these sweeps executed before a time (UTC); the caller holds the lock of sweeps."""
+    found = old_artifacts(store.warehouse.storage, stored_folders(store.warehouse), Age(before=before), ())
+    return _remove([folder for folder in found if folder.name in sweeps])
 
 
 def old_workspaces(storage: Storage, stored: StoredFolders, age: Age, sweeps: Sequence[str]) -> list[Path]:

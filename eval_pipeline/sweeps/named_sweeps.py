@@ -14,11 +14,13 @@ from zoneinfo import ZoneInfo
 from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from eval_pipeline.errors import UnknownName
+from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.leaderboards.gate_rules import GateRules
 from eval_pipeline.parsing.source import FieldPath
 from eval_pipeline.suites.model import Suite
+from eval_pipeline.suites.names import default_name
 from eval_pipeline.sweeps.cron import cron_problem
+from eval_pipeline.sweeps.keep_rules import Keep
 from eval_pipeline.sweeps.notify_rules import Notify
 from eval_pipeline.sweeps.options import CaseStatus, Difficulty, LaunchOptions, SharedOptions, launch_options
 
@@ -43,8 +45,10 @@ class NamedSweep(SharedOptions):
     cases: list[str] = Field(default=[], description="Only cases of these ids")
     difficulties: list[Difficulty] = Field(default=[], description="Only cases of these difficulties")
     statuses: list[CaseStatus] = Field(default=[], description="Cases of these statuses in place of the active ones")
-    overlap: Literal["skip", "queue"] = Field(
-        default="skip", description="What a tick does while the sweep is queued or under way: nothing, or it waits"
+    overlap: Literal["skip", "queue", "latest"] = Field(
+        default="skip",
+        description="What a tick does while the sweep is queued or under way: nothing, or it waits; with `latest` it"
+        " takes the place of those that wait",
     )
     missed: Literal["skip", "latest", "all"] = Field(
         default="skip", description="Which ticks are made up for that no scheduler was running for"
@@ -54,6 +58,12 @@ class NamedSweep(SharedOptions):
         default=None, description="What its results have to reach; failed cases alone are no failure of a run then"
     )
     notify: Notify | None = Field(default=None, description="Who is told how it ended")
+    month_budget_usd: float | None = Field(
+        default=None,
+        gt=0,
+        description="The most (USD) that its runs of one calendar month spend together, by `timezone`",
+    )
+    keep: Keep | None = Field(default=None, description="How much of its earlier runs stays stored when one has ended")
 
     @field_validator("cron")
     @classmethod
@@ -85,20 +95,29 @@ class NamedSweep(SharedOptions):
 
     def covers_suite(self, suite: Suite, root: Path) -> bool:
         """Return whether a suite belongs to the sweep."""
-        return not self.suites or any(_matches(pattern, suite, root) for pattern in self.suites)
+        return self.covers_file(suite.path, suite.name, root)
 
-    def check_names(self, suites: Iterable[Suite], root: Path) -> None:
-        """Raise UnknownName for an entry of `suites` that matches none."""
-        known = list(suites)
+    def covers_file(self, path: Path, name: str, root: Path) -> bool:
+        """Return whether the suite of a file belongs to the sweep, by this name."""
+        return not self.suites or any(_matches(pattern, path, name, root) for pattern in self.suites)
+
+    def check_names(self, suites: Iterable[Suite], root: Path, broken: Iterable[InputError] = ()) -> None:
+        """Raise UnknownName for an entry of `suites` that matches none, nor a file that cannot be read as one."""
+        known = [(suite.path, suite.name) for suite in suites]
+        files = [*known, *((path, default_name(path)) for error in broken if (path := file_of(error)) is not None)]
         for pattern in self.suites:
-            if not any(_matches(pattern, suite, root) for suite in known):
-                raise UnknownName("suite", pattern, [suite.name for suite in known])
+            if not any(_matches(pattern, path, name, root) for path, name in files):
+                raise UnknownName("suite", pattern, [name for _, name in known])
 
 
-def _matches(pattern: str, suite: Suite, root: Path) -> bool:
+def file_of(error: InputError) -> Path | None:
+    """Return the file that an error is about."""
+    return Path(error.place.file).absolute() if error.place.file is not None else None
+
+
+def _matches(pattern: str, path: PurePath, name: str, root: Path) -> bool:
     """Whether a pattern matches a suite's name, or its path from any folder on; without the path's suffixes, too."""
-    path = PurePath(suite.path)
-    if fnmatchcase(suite.name, pattern):
+    if fnmatchcase(name, pattern):
         return True
     relative = path.relative_to(root) if path.is_relative_to(root) else path
     bare = relative.with_name(relative.name.split(".")[0])

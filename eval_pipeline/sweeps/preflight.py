@@ -21,6 +21,7 @@ from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.budget import unknown_cost
 from eval_pipeline.sweeps.costs import limits_of, reports_cost
 from eval_pipeline.sweeps.grading import Graders, graded_part
+from eval_pipeline.sweeps.month_budgets import month_limit
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair, ValidatedSuite, reviewer_of, simulator_of
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -169,7 +170,10 @@ def _budget_error(
     limits = limits_of(options)
     if limits.calls is not None or limits.tokens is not None:
         return None
+    of_month = month_limit(session.project, options)
     budget = next(_usd_budgets(pair, limits.usd, options.cases.statuses), None)
+    if budget is None and of_month is not None:
+        budget = f"the budget of each month of sweep '{options.sweep}' ({of_month:g} USD)"
     if budget is None:
         return None
     for runner in (pair.runner, *graders):

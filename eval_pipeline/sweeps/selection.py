@@ -46,7 +46,7 @@ def pairs_of_sweep(session: ProjectSession, names: Sequence[PairKey], name: str)
     """
     sweep, root = named_sweep(session.project, name), session.project.root
     session.load_suites()
-    sweep.check_names((ready.suite for ready in session.suites.values()), root)
+    sweep.check_names((ready.suite for ready in session.suites.values()), root, session.broken)
     return [
         pair
         for pair in names

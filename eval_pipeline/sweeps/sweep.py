@@ -27,11 +27,13 @@ from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.reports.session_ends import session_end
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.background_loop import BackgroundLoop
+from eval_pipeline.sweeps.budget import Budget
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.costs import open_budget
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.lane_plans import LanePlans
+from eval_pipeline.sweeps.month_budgets import MonthBudget, month_budget
 from eval_pipeline.sweeps.old_verdicts import deciding, pairs_to_decide
 from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
 from eval_pipeline.sweeps.order import OrderClock
@@ -62,12 +64,13 @@ def carry_out(
     runner_named: RunnerNamed | None = None,
     clock: OrderClock | None = None,
     stop: StopRequest | None = None,
+    month: MonthBudget | None = None,
 ) -> list[PairOutcome]:
     """Carry out pairs and return what became of them, in the order they finished. Raises Stopped after `stop`.
 
     The sweep runs in a thread of its own: what the caller does with finished pairs delays no call. A target that fails
     is a row. A pair that we fail to store has an outcome with `error`; the others go on. `runner_named` finds graders
-    and fallbacks; `clock` orders what is stored.
+    and fallbacks; `clock` orders what is stored; `month` is the budget of the sweep's month.
     """
     observer = observer or SweepObserver()
     stop = stop or StopRequest()
@@ -75,7 +78,8 @@ def carry_out(
         clock = OrderClock()
         clock.follow(warehouse)
     stop.check()
-    context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock)
+    budget = open_budget(pairs, options, partial(mean_cost, warehouse), month)
+    context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock, budget)
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
     running = BackgroundLoop(lambda: _run(pairs, context, finished.put), lambda: finished.put(None))
     outcomes: list[PairOutcome] = []
@@ -100,6 +104,7 @@ def run_recorded(
     observer: SweepObserver,
 ) -> list[PairOutcome]:
     """Carry out pairs as a sweep that is recorded from begin to end; what it stored is published at its end."""
+    month = month_budget(session.project, session.warehouse, options.sweep) if options.sweep is not None else None
     with session.store.recorded(pairs, options, dagster_run_id) as sweep_id:
         observer.sweep_started(sweep_id)
         return carry_out(
@@ -111,6 +116,7 @@ def run_recorded(
             runner_named=session.runner,
             clock=session.clock,
             stop=session.stop,
+            month=month,
         )
 
 
@@ -122,6 +128,7 @@ def _open_context(
     observer: SweepObserver,
     runner_named: RunnerNamed | None,
     clock: OrderClock,
+    budget: Budget,
 ) -> SweepContext:
     by_name = {pair.runner.name: pair.runner for pair in pairs}
     find = runner_named or (lambda name, place: _among(by_name, name))
@@ -133,7 +140,7 @@ def _open_context(
         graders=make_graders(options, warehouse, find),
         runner_named=find,
         unfinished=unfinished_refreshes(warehouse, options, sweep_id),
-        budget=open_budget(pairs, options, partial(mean_cost, warehouse)),
+        budget=budget,
         clock=clock,
     )
     _report_unfinished(context, pairs)

@@ -9,9 +9,11 @@ from eval_pipeline.errors import InputError, NoResults
 from eval_pipeline.leaderboards.gate_rules import PREVIOUS, GateRules
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.leaderboards.sweep_gates import SweepGate, of_decision, sweep_gate
+from eval_pipeline.sweeps.named_pairs import expected_pairs, unreadable_suites
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.comparable_sweeps import run_of, sweeps_named
+from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.selections import read_results, select, sweep_ids
 from eval_pipeline.warehouse.store import Connection
 
@@ -30,7 +32,20 @@ def gate_of(session: ProjectSession, name: str) -> SweepGate | None:
             raise InputError(f"no sweep '{name}' has finished; run it first (eval-pipeline run --sweep {name})")
         before = _before(connection, ids, rules)
         results = _results(connection, ids[0], session)
-        return sweep_gate(results, _results(connection, before, session) if before is not None else None, rules)
+        earlier = _results(connection, before, session) if before is not None else None
+    return sweep_gate(results, earlier, rules, _missing(session, name, results))
+
+
+def _missing(session: ProjectSession, name: str, results: Results) -> dict[str, str]:
+    """What a sweep is to cover and has no results of, with the reason: pairs, and files that are no suites."""
+    if not session.suites:
+        session.load_suites()
+    stored = {PairKey(suite, runner) for suite, runner in results.frame.select("suite", "runner").unique().iter_rows()}
+    pairs = [pair for pair in expected_pairs(session, name) if pair not in stored]
+    missing = {f"{pair.suite} × {pair.runner}": "nothing of it is stored" for pair in pairs}
+    return missing | {
+        error.place.file or "a suite": f"cannot be read: {error.problem}" for error in unreadable_suites(session, name)
+    }
 
 
 def gate_of_run(session: ProjectSession, name: str, run_id: str | None) -> SweepGate | None:

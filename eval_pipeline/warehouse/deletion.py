@@ -117,20 +117,29 @@ def stored_summaries(warehouse: Warehouse, owner: Owner) -> list[StoredSummary]:
     return [StoredSummary(name=name, executions=executions, at=at) for name, executions, at in rows]
 
 
-def expired_sweeps(warehouse: Warehouse, before: datetime | None, keep_last: int | None) -> list[str]:
+def expired_sweeps(
+    warehouse: Warehouse, before: datetime | None, keep_last: int | None, name: str | None = None
+) -> list[str]:
     """Return the sweeps that started before a time (UTC) and are not among the newest `keep_last`; each None: no limit.
 
-    Sweeps whose results are current are left out: nothing newer replaces them.
+    With a name only sweeps of that name count. Those whose results are current are left out: nothing newer replaces
+    them.
     """
     frame = warehouse.frame(
-        """SELECT sweep_id FROM sweeps
+        """WITH named AS (FROM sweeps WHERE $3::VARCHAR IS NULL OR name = $3::VARCHAR)
+           SELECT sweep_id FROM named
            WHERE ($1::TIMESTAMPTZ IS NULL OR started_at < $1::TIMESTAMPTZ)
-             AND sweep_id NOT IN (SELECT sweep_id FROM sweeps ORDER BY sweep_id DESC LIMIT coalesce($2::BIGINT, 0))
+             AND sweep_id NOT IN (SELECT sweep_id FROM named ORDER BY sweep_id DESC LIMIT coalesce($2::BIGINT, 0))
              AND sweep_id NOT IN (SELECT sweep_id FROM current_pairs)
            ORDER BY sweep_id""",
-        [before, keep_last],
+        [before, keep_last, name],
     )
     return frame["sweep_id"].to_list()
+
+
+def all_sweeps_named(warehouse: Warehouse, name: str) -> frozenset[str]:
+    """Return the ids of the sweeps of a name of the project file, however they ended."""
+    return frozenset(warehouse.frame("SELECT sweep_id FROM sweeps WHERE name = $1", [name])["sweep_id"].to_list())
 
 
 def full_names(warehouse: Warehouse, owner: Owner, names: Sequence[str]) -> list[str]:

@@ -8,7 +8,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._core.test_utils import create_run_for_test
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START
@@ -24,6 +26,17 @@ def due(folder: ProjectFolder, name: str, at: datetime, *runs: str) -> object:
         for sweep in runs:
             create_run_for_test(instance, "sweep", status=dg.DagsterRunStatus.STARTED, tags={SWEEP_TAG: sweep})
         return schedule(dg.build_schedule_context(instance=instance, scheduled_execution_time=at))
+
+
+def waiting_run(instance: dg.DagsterInstance, status: dg.DagsterRunStatus, sweep: str) -> dg.DagsterRun:
+    """A run of a sweep in this state; queued ones have an origin."""
+    loadable = LoadableTargetOrigin(module_name="eval_pipeline.orchestration.definitions")
+    location = InProcessCodeLocationOrigin(loadable, location_name="here")
+    origin = RemoteJobOrigin(RemoteRepositoryOrigin(location, "__repository__"), "sweep")
+    run: dg.DagsterRun = create_run_for_test(
+        instance, "sweep", status=status, tags={SWEEP_TAG: sweep}, remote_job_origin=origin
+    )
+    return run
 
 
 @pytest.fixture
@@ -78,6 +91,35 @@ def test_times_that_no_scheduler_was_there_for_are_left_out_but_the_latest_if_it
     assert "missed: skip" in (missed.skip_message or "")
     assert isinstance(older, dg.SkipReason)
     assert isinstance(latest, dg.RunRequest)
+
+
+def test_a_tick_takes_the_place_of_those_that_wait_and_of_none_under_way(named: ProjectFolder) -> None:
+    document = json.loads((named.root / "eval-pipeline.yaml").read_text())
+    document["sweeps"]["smoke"]["overlap"] = "latest"
+    (named.root / "eval-pipeline.yaml").write_text(json.dumps(document))
+    schedule = build_definitions(named.session()).resolve_schedule_def("sweep_smoke")
+    states = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.QUEUED]
+
+    with dg.DagsterInstance.local_temp() as instance:
+        runs = [waiting_run(instance, each, "smoke") for each in states]
+        other = waiting_run(instance, states[1], "night-ly")
+        request = schedule(dg.build_schedule_context(instance=instance, scheduled_execution_time=datetime.now(UTC)))
+        ended = [instance.get_run_by_id(run.run_id) for run in (*runs, other)]
+
+    assert isinstance(request, dg.RunRequest)
+    assert [run.status.value for run in ended if run is not None] == ["STARTED", "CANCELED", "CANCELED", "QUEUED"]
+
+
+def test_a_month_whose_money_is_spent_starts_nothing(named: ProjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = json.loads((named.root / "eval-pipeline.yaml").read_text())
+    document["sweeps"]["smoke"]["month_budget_usd"] = 2
+    (named.root / "eval-pipeline.yaml").write_text(json.dumps(document))
+    monkeypatch.setattr("eval_pipeline.sweeps.month_budgets.spent_since", lambda *_: 2.5)
+
+    skipped = due(named, "sweep_smoke", datetime.now(UTC))
+
+    assert isinstance(skipped, dg.SkipReason)
+    assert skipped.skip_message == "the budget of this month of sweep 'smoke' is spent (2.5 of 2 USD)"
 
 
 # Ends

@@ -1,0 +1,33 @@
+"""What a sweep of the project file is to cover, as the project is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eval_pipeline.errors import InputError
+from eval_pipeline.suites.names import default_name
+from eval_pipeline.sweeps.named_sweeps import file_of, named_sweep, with_named
+from eval_pipeline.sweeps.options import LaunchOptions
+from eval_pipeline.sweeps.pairs import requested_pairs
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.warehouse.journal import PairKey
+
+
+def expected_pairs(session: ProjectSession, name: str) -> Iterator[PairKey]:
+    """Yield the pairs of a sweep with a case to carry out; the suites of the session are loaded."""
+    sweep, root = named_sweep(session.project, name), session.project.root
+    selected = with_named(session.project, LaunchOptions(sweep=name)).case_filter
+    for ready in session.suites.values():
+        if sweep.covers_suite(ready.suite, root):
+            runners = session.runners_of(ready.suite).values()
+            chosen = [runner for runner in runners if not sweep.runners or runner.name in sweep.runners]
+            yield from requested_pairs(ready, chosen, selected)
+
+
+def unreadable_suites(session: ProjectSession, name: str) -> Iterator[InputError]:
+    """Yield why files of a sweep are no suites."""
+    sweep, root = named_sweep(session.project, name), session.project.root
+    for error in session.broken:
+        path = file_of(error)
+        if path is None or sweep.covers_file(path, default_name(path), root):
+            yield error
