@@ -23,6 +23,7 @@ from eval_pipeline.sweeps.deletion import (
     delete_files,
     delete_stored,
     old_artifacts,
+    old_conversations,
     old_replies,
     old_workspaces,
     stored_sizes,
@@ -44,8 +45,10 @@ _FILES: dict[str, FileFinder] = {
     "artifacts": old_artifacts,
     "workspaces": old_workspaces,
     "grader-replies": old_replies,
+    "conversations": old_conversations,
 }
 _RUNS = "dagster-runs"
+_OF_NO_SWEEP = ("grader-replies", "conversations", _RUNS)
 _SHOWN = 10
 
 
@@ -103,9 +106,9 @@ def delete_command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete what is stored of sweeps, suites or runners by NAMES, or files: artifacts, workspaces, grader-replies, or
-    runs that Dagster shows: dagster-runs. Without KIND, list what is stored; with --retention, delete what is old by
-    the project file. Nothing is deleted without --yes.
+    """Delete what is stored of sweeps, suites or runners by NAMES, or files: artifacts, workspaces, grader-replies,
+    conversations that a killed process left, or runs that Dagster shows: dagster-runs. Without KIND, list what is
+    stored; with --retention, delete what is old by the project file. Nothing is deleted without --yes.
 
     With --older-than or --keep-last, sweeps need no names; those that hold current results stay. A sweep takes along
     its boards and what no other sweep or board uses. Exit codes: 0; 2 for bad input.
@@ -143,7 +146,7 @@ def _delete(
         return _delete_rows(project, store, owner, _chosen(store, owner, names, age), dry_run=dry_run)
     if names:
         raise InputError(f"{kind} have no names; narrow them down with --older-than or --keep-last")
-    if kind in ("grader-replies", _RUNS) and age.keep_last is not None:
+    if kind in _OF_NO_SWEEP and age.keep_last is not None:
         raise InputError(f"{kind} belong to no sweep: --older-than chooses them, --keep-last does not")
     if kind == _RUNS:
         return _delete_runs(project, store, age, dry_run=dry_run)

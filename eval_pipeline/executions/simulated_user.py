@@ -288,16 +288,26 @@ class SimulatedSpeaker:
 
 
 def _together(replies: Sequence[Mapping[str, Any]], discarded: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Return the facts of a line for which a simulator was asked several times: what it used is that of all replies."""
-    if len(replies) <= 1:
-        return {**(replies[0] if replies else {}), **({"discarded": list(discarded)} if discarded else {})}
-    usages = [mapping(facts.get("usage")) for facts in replies]
-    usage = {name: known_sum([used.get(name) for used in usages]) for name in usages[-1] if name in _ADDED}
-    summed = {
-        "usage": {**usages[-1], **usage},
-        "duration_ms": known_sum([facts.get("duration_ms") for facts in replies]),
+    """Return the facts of a line: what the simulator used, and its reviewer, is the sum over all replies."""
+    facts = _summed(replies)
+    reviews = [reply["review"] for reply in replies if "review" in reply]
+    return {
+        **facts,
+        **({"review": _summed(reviews)} if reviews else {}),
+        **({"discarded": list(discarded)} if discarded else {}),
     }
-    return {**replies[-1], **{name: value for name, value in summed.items() if value}, "discarded": list(discarded)}
+
+
+def _summed(replies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the facts of the last reply with tokens, money and time of all; unknown where those of one are."""
+    if len(replies) <= 1:
+        return dict(replies[0]) if replies else {}
+    usages = [mapping(facts.get("usage")) for facts in replies]
+    names = dict.fromkeys(name for usage in usages for name in usage if name in _ADDED)
+    summed = {name: known_sum([usage.get(name) for usage in usages]) for name in names}
+    times = [facts.get("duration_ms") for facts in replies]
+    total = {"usage": {**usages[-1], **summed}, "duration_ms": known_sum(times)}
+    return {**replies[-1], **{name: total[name] for name in total if any(name in facts for facts in replies)}}
 
 
 _ADDED = (

@@ -143,7 +143,16 @@ def old_workspaces(storage: Storage, stored: StoredFolders, age: Age, sweeps: Se
 def old_replies(storage: Storage, stored: StoredFolders, age: Age, sweeps: Sequence[str]) -> list[Path]:
     """Return the cached replies of graders that were written before a time, and the files that graders wrote."""
     files = (path for root in (storage.grader_replies, storage.grading) for path in _files([root]))
-    return [path for path in files if _is_old(datetime.fromtimestamp(path.stat().st_mtime, UTC), age)]
+    return [path for path in files if _is_old(_written(path), age)]
+
+
+def old_conversations(storage: Storage, stored: StoredFolders, age: Age, sweeps: Sequence[str]) -> list[Path]:
+    """Return the files of conversations that a killed process left, and that nobody went on with."""
+    return [path for path in _files([storage.conversations]) if _is_old(_written(path), age)]
+
+
+def _written(path: Path) -> datetime:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
 
 
 FileFinder = Callable[[Storage, StoredFolders, Age, Sequence[str]], list[Path]]
@@ -156,13 +165,14 @@ def delete_files(store: SweepStore, find: FileFinder, age: Age, sweeps: Sequence
 
 
 def stored_sizes(storage: Storage) -> dict[str, FileCount]:
-    """Return the files of each kind: artifacts, workspaces, grader-replies."""
+    """Return the files of each kind: artifacts, workspaces, grader-replies, conversations."""
     grading = _count([storage.grading])
     artifacts = _count([storage.artifacts])
     return {
         "artifacts": FileCount(artifacts.files - grading.files, artifacts.bytes - grading.bytes),
         "workspaces": _count(_subfolders(storage.workspaces, 1)),
         "grader-replies": _count([storage.grader_replies]) + grading,
+        "conversations": _count([storage.conversations]),
     }
 
 

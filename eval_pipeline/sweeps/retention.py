@@ -75,6 +75,9 @@ class Retention(BaseModel):
     artifacts: SweepLimit | None = Field(default=None, description="Raw output of executions; rows and reports stay")
     workspaces: SweepLimit | None = Field(default=None, description="Kept folders of cases")
     grader_replies: AgeLimit | None = Field(default=None, description="Stored replies of graders; scores stay")
+    conversations: AgeLimit | None = Field(
+        default=None, description="Conversations that a killed process left and nobody went on with"
+    )
     dagster_runs: AgeLimit | None = Field(
         default=None, description="Runs that Dagster shows, without those that have a partition's newest events"
     )

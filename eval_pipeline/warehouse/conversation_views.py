@@ -53,8 +53,8 @@ CONVERSATION_VIEWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "conversation_spending",
-        "What conversations spent, by suite, runner and role: agent, simulator, judge, and other graders.",
-        """
+        "What conversations spent, by suite, runner and role: agent, simulator, reviewer, judge, and other graders.",
+        f"""
     SELECT suite, runner, role, count(*) AS lines, sum(input_tokens)::BIGINT AS input_tokens,
            sum(output_tokens)::BIGINT AS output_tokens, sum(cost_usd) AS cost_usd,
            count(*) - count(cost_usd) AS unknown_costs
@@ -63,7 +63,12 @@ CONVERSATION_VIEWS: tuple[tuple[str, str, str], ...] = (
                input_tokens, output_tokens, cost_usd
         FROM conversation_turns WHERE speaker = 'agent' OR simulator IS NOT NULL
         UNION ALL BY NAME
+        SELECT suite, runner, 'reviewer' AS role, {_measures("$.speech.review.usage", "$.speech.review.")}
+        FROM ({_TURNS}) WHERE (start ->> '$.speech.review.reviewer') IS NOT NULL
+        UNION ALL BY NAME
         SELECT s.suite, s.runner, CASE WHEN s.type = 'judge' THEN 'judge' ELSE 'grader' END AS role,
+               TRY_CAST(s.details ->> '$.usage.input_tokens' AS BIGINT) AS input_tokens,
+               TRY_CAST(s.details ->> '$.usage.output_tokens' AS BIGINT) AS output_tokens,
                s.grading_cost_usd AS cost_usd
         FROM evaluator_scores s SEMI JOIN conversation_turns t USING (execution_id)
         WHERE s.grading_cost_usd IS NULL OR s.grading_cost_usd > 0 OR s.type = 'judge')

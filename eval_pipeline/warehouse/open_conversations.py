@@ -15,6 +15,7 @@ import orjson
 
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.parsing.redaction import redact
+from eval_pipeline.processes import parse_mark, this_process
 
 _HOLDER = "held_by"
 
@@ -45,7 +46,7 @@ class OpenConversation:
         if not self._begun:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._begun = True
-            self._write({_HOLDER: os.getpid()})
+            self._write({_HOLDER: str(this_process())})
         self._write(redact(entry, secrets) if (secrets := self._secrets()) else entry)
 
     def begin_anew(self) -> None:
@@ -70,14 +71,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return entry if isinstance(entry, dict) else None
 
 
-def _is_held(process: object) -> bool:
-    """Return whether another process that is alive holds a conversation."""
-    if not isinstance(process, int) or process == os.getpid():
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+def _is_held(holder: object) -> bool:
+    """Return whether another process that may be alive holds a conversation."""
+    mark = parse_mark(holder) if isinstance(holder, str) else None
+    return mark is not None and mark != this_process() and not mark.is_gone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 import time
@@ -260,6 +261,22 @@ def test_without_a_kind_what_is_stored_is_listed(project: CliProject) -> None:
     assert stored["files"]["artifacts"]["files"] > 0
 
 
+def test_conversations_that_nobody_went_on_with_are_deleted_by_age(project: CliProject) -> None:
+    folder = project.root / "data" / "conversations"
+    folder.mkdir()
+    for name, age_s in (("old", 3 * 86_400), ("new", 60)):
+        (folder / f"{name}.jsonl").write_text(SECRET)
+        os.utime(folder / f"{name}.jsonl", (time.time() - age_s,) * 2)
+
+    listed = project("delete", "--json").document["files"]["conversations"]
+    shown = project("delete", "conversations", "--older-than", "1d")
+    project("delete", "conversations", "--older-than", "1d", "--yes")
+
+    assert listed == {"files": 2, "bytes": 2 * len(SECRET)}
+    assert "would delete conversations" in shown.out
+    assert [path.name for path in folder.iterdir()] == ["new.jsonl"]
+
+
 RETENTION = """\
 suites: [suites]
 retention:
@@ -325,6 +342,7 @@ def test_an_age_before_the_calendar_deletes_nothing(project: CliProject) -> None
     ("arguments", "message"),
     [
         (["grader-replies", "--keep-last", "5"], "grader-replies belong to no sweep: --older-than chooses them"),
+        (["conversations", "--keep-last", "5"], "conversations belong to no sweep: --older-than chooses them"),
         (["suites", "greeting"], "did you mean 'greetings'?"),
         (["suites"], "name suites to delete; eval-pipeline delete lists what is stored"),
         (["sweeps"], "name sweeps to delete, --older-than or --keep-last"),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.executions.adapters import Call
-from eval_pipeline.executions.conversations import Answer, Conversations, converse
+from eval_pipeline.executions.conversations import Answer, Conversations, Speech, converse
 from eval_pipeline.executions.model import RawExecution, TargetFailure
 from eval_pipeline.executions.raw_turns import turns_of
 from eval_pipeline.executions.simulated_user import (
@@ -156,6 +156,20 @@ def test_an_unusable_line_is_asked_anew_and_stays_on_record() -> None:
             {"text": "<think>hm</think> hi", "fault": "it has reasoning in it"},
         ],
     }
+
+
+def test_what_one_of_several_replies_used_unknown_makes_their_sum_unknown() -> None:
+    facts = iter([{"usage": {"input_tokens": 7}, "duration_ms": None}, {"usage": {"cost_usd": 1.0}, "duration_ms": 5}])
+
+    async def ask(request: SimulatorRequest) -> SimulatorReply:
+        return SimulatorReply(text="" if not request.attempt else "Hello.", facts=next(facts))
+
+    speech = asyncio.run(SimulatedSpeaker(SimulatedUser(persona="p"), ask).next(()))
+
+    assert isinstance(speech, Speech)
+    assert speech.made_by is not None
+    assert speech.made_by["usage"] == {"input_tokens": None, "cost_usd": None}
+    assert speech.made_by["duration_ms"] is None
 
 
 def test_a_simulator_that_says_nothing_usable_three_times_is_a_fault_of_its_own() -> None:

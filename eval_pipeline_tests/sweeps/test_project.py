@@ -193,7 +193,7 @@ def test_a_schedule_that_is_no_cron_expression_names_its_line(tmp_path: Path, sc
         ("{sweeps: {}}", "retention.sweeps: expected older_than or keep_last, got {}"),
         ("{artifacts: {older_than: null}}", "retention.artifacts: expected older_than or keep_last"),
         ("{artifacts: {keep_last: -1}}", "retention.artifacts.keep_last: expected greater than or equal to 0, got -1"),
-        ("{sweep: {keep_last: 1}}", "there are: sweeps, artifacts, workspaces, grader_replies, dagster_runs; did"),
+        ("{sweep: {keep_last: 1}}", "workspaces, grader_replies, conversations, dagster_runs; did"),
         ("{sweeps: {keep_lst: 1}}", "there are: older_than, keep_last; did you mean 'keep_last'"),
         ("{grader_replies: {keep_last: 1}}", "grader_replies.keep_last: unknown field; there are: older_than"),
         ("90d", "retention: expected a mapping, got '90d'"),

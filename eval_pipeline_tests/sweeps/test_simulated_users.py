@@ -57,7 +57,8 @@ def think(messages):
 
 
 def strict(messages):
-    return json.dumps({"fault": "invented-fact", "why": "No parcel was named."})
+    said = {"fault": "invented-fact", "why": "No parcel was named."}
+    return {"output": json.dumps(said), "usage": {"input_tokens": 9, "output_tokens": 2}, "cost_usd": 0.25}
 
 
 def note(by, state):
@@ -282,6 +283,11 @@ def test_a_reviewer_discards_lines_with_facts_that_are_made_up(folder: ProjectFo
     ((error,),) = folder.ask("SELECT error FROM target_executions")
     assert "it makes facts up: No parcel was named." in error
     assert folder.ask("SELECT discarded_lines FROM simulator_faults") == [(3,)]
+    columns = "role, lines, input_tokens, cost_usd, unknown_costs"
+    assert folder.ask(f"SELECT {columns} FROM conversation_spending WHERE role <> 'agent'") == [
+        ("reviewer", 1, 27, 0.75, 0),
+        ("simulator", 1, 21, 1.5, 0),
+    ]
 
 
 def test_both_sides_have_tools_on_the_same_state(folder: ProjectFolder) -> None:
