@@ -7,20 +7,23 @@ concurrency, and the final output of its session report is the reply. Equal requ
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError, UnknownName
-from eval_pipeline.executions.adapters import ADAPTERS
+from eval_pipeline.executions.adapters import ADAPTERS, Adapter
 from eval_pipeline.executions.attempts import AttemptEnvironment
 from eval_pipeline.executions.identity import runner_revision
 from eval_pipeline.executions.model import Plan, Runner, RunnerAddress, RunnerNamed
 from eval_pipeline.executions.on_demand import OnDemand
 from eval_pipeline.executions.planning import CaseFilter, pair_cases
 from eval_pipeline.executions.redaction import without_secrets
+from eval_pipeline.failures import BAD_REQUEST
 from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.llm.reading import mapping
 from eval_pipeline.reports.model import SessionReport, ToolResultEvent, Usage
 from eval_pipeline.reports.normalize import normalize
 from eval_pipeline.scores.evaluate import EVALUATORS, AnyEvaluator, BoundEvaluator, build, evaluate_with
@@ -33,10 +36,16 @@ from eval_pipeline.sweeps.costs import of_reply, together
 from eval_pipeline.sweeps.grader_settings import accepted_settings
 from eval_pipeline.warehouse.replies import Replies
 
+_LOG = logging.getLogger(__name__)
 GRADING = "(grading)"
+RESPONSE_FORMAT = "response_format"
 _KEPT = 1_000
 SELF_GRADING = frozenset({"chat"})
 """Adapters whose runner grades its own answers where no grader is named; an agent never does."""
+
+
+class SchemaRefused(Exception):
+    """A grader's model, or its wire, has no schema of replies. The message is its reason."""
 
 
 @dataclass(slots=True)
@@ -57,6 +66,7 @@ class Graders:
     _revisions: dict[RunnerAddress, str] = field(default_factory=dict)
     _members: dict[int, tuple[EvaluatorSpec, AnyEvaluator]] = field(default_factory=dict)
     _under_way: dict[str, asyncio.Task[GraderReply]] = field(default_factory=dict)
+    _without_schema: set[RunnerAddress] = field(default_factory=set)
 
     def choose(self, runner: Runner, requested: str | None) -> Runner:
         """Return the runner that grades answers of `runner`: forced, requested, the runner's own, the default, itself.
@@ -167,17 +177,47 @@ class Graders:
 
         Raises GraderFailure.
         """
+        try:
+            return await self._ask(runner, messages, self._used(runner, settings), name, repetition, seed, state)
+        except SchemaRefused as refused:
+            plain = {key: value for key, value in settings.items() if key != RESPONSE_FORMAT}
+            reply = await self._ask(runner, messages, self._used(runner, plain), name, repetition, seed, state)
+            if runner.address not in self._without_schema:
+                self._without_schema.add(runner.address)
+                _LOG.warning("grader '%s' holds to no schema of its replies: %s", runner.name, refused)
+            return reply
+
+    def _used(self, runner: Runner, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what a runner takes of the settings; a format of replies that is its own goes before a schema."""
         used = accepted_settings(runner, settings).used if settings else NOTHING
+        if RESPONSE_FORMAT not in used:
+            return used
+        plain = RESPONSE_FORMAT in runner.settings or runner.address in self._without_schema
+        return {key: value for key, value in used.items() if key != RESPONSE_FORMAT} if plain else used
+
+    async def _ask(
+        self,
+        runner: Runner,
+        messages: Sequence[Message],
+        used: Mapping[str, Any],
+        name: str,
+        repetition: int,
+        seed: int | None,
+        state: Mapping[str, Any] | None,
+    ) -> GraderReply:
+        """Return the reply to a request. Raises GraderFailure, and SchemaRefused for a schema that is refused."""
         called = replace(runner, settings={**runner.settings, **used}) if used else runner
         case = Case(id=name, input=tuple(messages), state=state)
-        key = fingerprint([name, [_identity(message) for message in messages], settings, repetition])
+        key = fingerprint([name, [_identity(message) for message in messages], used, repetition])
         plan = Plan(suite=GRADING, case=case, runner=called, repetition=repetition, key=key, seed=seed)
         report = await self._carry_out(plan, used)
+        if RESPONSE_FORMAT in used and report.failure_class == BAD_REQUEST.id:
+            raise SchemaRefused(report.error or BAD_REQUEST.id)
         return GraderReply(
             text=_text_of(report, runner),
             grader=runner.name,
             model=report.model,
-            settings={**runner.public_settings, **used},
+            settings={**runner.public_settings, **_shown(used)},
             usage=report.usage,
             duration_ms=report.duration_ms,
             state=_state_of(report),
@@ -186,7 +226,7 @@ class Graders:
     async def _carry_out(self, plan: Plan, used: Mapping[str, Any]) -> SessionReport:
         name = f"{plan.runner.address} {fingerprint(used)[:12]}"
         if name not in self._open:
-            adapter = ADAPTERS.get(plan.runner.adapter)(plan.runner)
+            adapter = _adapter(plan.runner, used)
             self._open[name] = OnDemand(plan.runner, adapter, AttemptEnvironment(folder_of=self._folder_of))
         execution = await self._open[name].execute(plan)
         execution = without_secrets(execution, tuple(self.secrets), lambda: self._folder_of(plan))
@@ -237,6 +277,25 @@ def graded_part(
     if not any(hasattr(EVALUATORS.find(kind), "grade") for kind in traits_of(suite.cases).evaluator_types):
         return None
     return replace(suite, cases=case_list(pair_cases(suite, runner, selected, any_runner=any_runner)))
+
+
+def _adapter(runner: Runner, used: Mapping[str, Any]) -> Adapter:
+    """Return the adapter of a grader. Raises SchemaRefused where only the schema of replies stands against it."""
+    try:
+        return ADAPTERS.get(runner.adapter)(runner)
+    except InputError as error:
+        if RESPONSE_FORMAT in used and error.place.field == RESPONSE_FORMAT:
+            raise SchemaRefused(error.problem) from None
+        raise
+
+
+def _shown(used: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they are stored with a score: of a schema its name, which says that it was sent."""
+    if RESPONSE_FORMAT not in used:
+        return dict(used)
+    format_ = used[RESPONSE_FORMAT]
+    schema = mapping(format_.get("json_schema"))
+    return {**used, RESPONSE_FORMAT: {"type": format_.get("type"), "name": schema.get("name")} if schema else format_}
 
 
 def _text_of(report: SessionReport, grader: Runner) -> str:

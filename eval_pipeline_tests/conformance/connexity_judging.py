@@ -59,6 +59,20 @@ def check_verdict(data: Mapping[str, Any], record: Record) -> None:
         _VALUES[name](score, expected[name])
 
 
+def check_schema(data: Mapping[str, Any], record: Record) -> None:
+    """Check the row about the schema that a judge's reply is held to."""
+    expected = data["expected"]
+    record("difference", "a reply repeats the key of its question, so that an object quoted in it is no judgement")
+    reply = json.dumps({name: {**POINTS, "score": 5, "passed": True} for name in data["input"]["metrics"]})
+    metrics = [{"metric": name, "weight": 1} for name in data["input"]["metrics"]]
+    format_ = judged(reply, metrics=metrics).details["settings"]["response_format"]
+    assert format_["type"] == expected["type"]
+    assert (
+        sorted({*format_["json_schema"]["schema"]["properties"]} - {"key"})
+        == expected["json_schema.schema.properties.keys"]
+    )
+
+
 def check_metrics(data: Mapping[str, Any]) -> None:
     """Check a row about which metrics a judge has, and their weights."""
     given, expected = data["input"], data["expected"]

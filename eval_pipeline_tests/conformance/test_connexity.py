@@ -49,6 +49,7 @@ CHECKS: Mapping[str, Check] = {
     "set.deletion": storage.check_deletion,
     "case.pass_rule": lambda data, folder, record: judging.check_pass_rule(data, record),
     "judge.metric_registry": lambda data, folder, record: judging.check_metrics(data),
+    "judge.response_schema": lambda data, folder, record: judging.check_schema(data, record),
     "judge.scoring": lambda data, folder, record: judging.check_verdict(data, record),
     "judge.score_coercion": lambda data, folder, record: judging.check_verdict(data, record),
     "judge.threshold": lambda data, folder, record: judging.check_verdict(data, record),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,9 @@ def test_an_unusable_line_is_asked_anew_and_stays_on_record() -> None:
 
 
 def test_what_one_of_several_replies_used_unknown_makes_their_sum_unknown() -> None:
-    facts = iter([{"usage": {"input_tokens": 7}, "duration_ms": None}, {"usage": {"cost_usd": 1.0}, "duration_ms": 5}])
+    facts: Iterator[dict[str, Any]] = iter(
+        [{"usage": {"input_tokens": 7}, "duration_ms": None}, {"usage": {"cost_usd": 1.0}, "duration_ms": 5}]
+    )
 
     async def ask(request: SimulatorRequest) -> SimulatorReply:
         return SimulatorReply(text="" if not request.attempt else "Hello.", facts=next(facts))

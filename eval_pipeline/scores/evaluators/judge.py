@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -65,7 +65,7 @@ class Judge(GraderArguments):
         turns = subject.report.turns
         if not turns:
             return Outcome(None, "there is no conversation to judge")
-        texts = {"transcript": "\n".join(_lines(turns))}
+        texts = {"transcript": "\n".join(_lines(_opening(subject), turns))}
         material = GraderContext(subject, texts, fences_for(texts.values()))
         form = JudgeForm(self._resolved(), self._expected(), self._decides_by != "score")
         asked = build_question(material, form, "\n\n".join(self._sections(material)))
@@ -118,12 +118,19 @@ def _has_words(raw: Any) -> bool:
     return isinstance(raw, str) and bool(raw.strip())
 
 
-def _lines(turns: Sequence[Turn]) -> Iterator[str]:
-    """Yield the conversation: what was said in each turn, with tool calls and their results.
+def _opening(subject: Subject) -> Iterator[str]:
+    """Yield the messages of a case that is one question: no turn of its report has them."""
+    if subject.case.is_conversation or subject.report.turns[0].messages:
+        return
+    yield from (f"Turn 1 [{message.role}]: {message.text}" for message in subject.case.input)
+
+
+def _lines(opening: Iterable[str], turns: Sequence[Turn]) -> Iterator[str]:
+    """Yield the conversation: its opening, and what was said in each turn, with tool calls and their results.
 
     Further lines of a text are indented: an answer that imitates turns stays within its own.
     """
-    return (_INDENT.join(entry.splitlines()) for entry in _entries(turns))
+    return (_INDENT.join(entry.splitlines()) for entry in (*opening, *_entries(turns)))
 
 
 def _entries(turns: Sequence[Turn]) -> Iterator[str]:

@@ -67,7 +67,7 @@ class GraderArguments:
         calls = [(grader, vote) for grader in self.graders for vote in range(self.votes)]
         if len(calls) == 1:
             (grader, vote) = calls[0]
-            call = await call_grader(client, question, grader=grader, settings=self._settings(), vote=vote)
+            call = await call_grader(client, question, grader=grader, settings=self._sent(question), vote=vote)
             return self._apply_threshold(single_outcome(call, self._recorded()))
         answers = await asyncio.gather(*(self._answer(question, client, *grader_vote) for grader_vote in calls))
         named = [(_name(grader, vote, answer), answer) for (grader, vote), answer in zip(calls, answers, strict=True)]
@@ -76,7 +76,7 @@ class GraderArguments:
 
     async def _answer(self, question: Question, client: GraderClient, grader: str | None, vote: int) -> Answer:
         try:
-            return await call_grader(client, question, grader=grader, settings=self._settings(), vote=vote)
+            return await call_grader(client, question, grader=grader, settings=self._sent(question), vote=vote)
         except GraderFailure as failure:
             return failure
 
@@ -88,6 +88,11 @@ class GraderArguments:
     def _settings(self) -> Mapping[str, Any]:
         values = {"model": self.model, "temperature": self.temperature, "max_steps": self.max_steps}
         return {name: value for name, value in values.items() if value is not None}
+
+    def _sent(self, question: Question) -> Mapping[str, Any]:
+        """Return the settings of a call: with the schema of the reply, where its format has one."""
+        schema = getattr(question.reply_format, "response_format", None)
+        return {**self._settings(), "response_format": schema} if schema is not None else self._settings()
 
     def _recorded(self) -> dict[str, Any]:
         """Return the settings of the graders that the suite sets, stored with the score."""

@@ -61,6 +61,20 @@ class JudgeForm:
             f'"{KEY}" must be repeated exactly as it stands here.'
         )
 
+    @property
+    def response_format(self) -> dict[str, Any]:
+        """The reply as a strict JSON schema, for providers that hold a model to one.
+
+        It depends on the metrics only, so that all conversations of a suite are judged through one client. The bounds
+        of a score are words: not every provider knows bounds of numbers in a schema.
+        """
+        metrics = {metric.id: _PASS_SCHEMA if metric.binary else _SCORE_SCHEMA for metric in self.metrics}
+        properties: dict[str, Any] = {KEY: _TEXT, **metrics}
+        if self.outcomes:
+            properties[OUTCOMES] = {"type": "array", "items": _OUTCOME_SCHEMA}
+        schema = {"name": "judgement", "strict": True, "schema": _object(**properties)}
+        return {"type": "json_schema", "json_schema": schema}
+
     def read(self, reply: str, fences: Fences, judged: Sequence[str]) -> GraderVerdict:
         return read_object(reply, fences, judged, self._verdict)
 
@@ -110,6 +124,27 @@ class JudgeForm:
         }
 
 
+def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_TEXT: Mapping[str, Any] = {"type": "string"}
+_EXPLAINED: Mapping[str, Mapping[str, Any]] = {
+    "justification": _TEXT,
+    "failure_code": {"anyOf": [_TEXT, {"type": "null"}]},
+    "turns": {"type": "array", "items": {"type": "integer"}},
+}
+_SCORE_SCHEMA = _object(
+    score={"type": "integer", "description": f"A whole number from 0 to {MOST_POINTS}"}, **_EXPLAINED
+)
+_PASS_SCHEMA = _object(passed={"type": "boolean"}, **_EXPLAINED)
+_OUTCOME_SCHEMA = _object(statement=_TEXT, passed={"type": "boolean"}, justification=_TEXT)
 _SCORED = (
     f'{{"score": <whole number from 0 to {MOST_POINTS}>, "justification": "<why, with turns>", '
     '"failure_code": <"snake_case_reason" for 2 points or fewer, else null>, "turns": [<turn numbers>]}'
