@@ -21,7 +21,7 @@ HOUSE = Path(eval_pipeline.__file__).parent
 GROUND_FLOOR = ("errors", "failures", "fingerprints", "exhaustion", "plugins", "processes", "stopping")
 ROOMS = (
     "parsing", "llm", "suites", "executions", "reports", "agents", "scores", "statistics", "leaderboards", "warehouse",
-    "exports", "sweeps", "formats", "orchestration", "cli",
+    "exports", "pages", "sweeps", "formats", "orchestration", "cli",
 )  # fmt: skip
 MAY_NAME_AGENTV = {"formats/agent_skills/suites.py": "AgentV's import of evals.json defines how an eval becomes a test"}
 LEVELS = {**dict.fromkeys(GROUND_FLOOR, 0), **{room: level for level, room in enumerate(ROOMS, start=1)}}

@@ -51,11 +51,11 @@ def run_webserver(arguments: Sequence[str]) -> None:
 
 
 def _guarded(create: Callable[..., Any]) -> Callable[..., Any]:
-    from eval_pipeline.cli.request_guard import RequestGuard, allow_hosts  # noqa: PLC0415 — imports graphql
+    from eval_pipeline.cli.request_guard import guarded  # noqa: PLC0415 — imports graphql
 
-    named = filter(None, os.environ.get(ALLOWED_HOSTS_VARIABLE, "").split(","))
-    hosts = allow_hosts(os.environ.get(HOST_VARIABLE, "127.0.0.1"), named)
-    return lambda *args, **options: RequestGuard(create(*args, **options), hosts)
+    named = [name for name in os.environ.get(ALLOWED_HOSTS_VARIABLE, "").split(",") if name]
+    listening = os.environ.get(HOST_VARIABLE, "127.0.0.1")
+    return lambda *args, **options: guarded(create(*args, **options), listening, named)
 
 
 def main() -> None:

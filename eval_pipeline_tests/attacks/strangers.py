@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from eval_pipeline.cli.request_guard import Message, Receive, RequestGuard, Scope, Send, allow_hosts
+from eval_pipeline.cli.request_guard import guarded
+from eval_pipeline.pages.request_guard import Message, Receive, Scope, Send
 from eval_pipeline.suites.workspace import WorkspaceFile
 from eval_pipeline_tests.attacks.findings import Attack, Findings, carry_out
 from eval_pipeline_tests.executions.sample_workspaces import (
@@ -57,7 +58,7 @@ def _passes(request: Mapping[str, Any]) -> bool:
         "type": "http", "method": "POST", "path": "/graphql", "query_string": b"", "server": ("127.0.0.1", 3000),
         **request, "headers": [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()],
     }  # fmt: skip
-    asyncio.run(RequestGuard(application, allow_hosts("127.0.0.1", [PROXY]))(scope, receive, send))
+    asyncio.run(guarded(application, "127.0.0.1", [PROXY])(scope, receive, send))
     return bool(passed)
 
 
