@@ -254,6 +254,13 @@ class DuckDBWarehouse:
         finally:
             connection.close()
 
+    def published_version(self) -> str | None:
+        try:
+            status = self.results.stat()
+        except FileNotFoundError:
+            return None
+        return f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
+
     @contextmanager
     def _joined(self, table: str, paths: Sequence[Path]) -> Iterator[Path]:
         """Yield one file with the lines of several: DuckDB allocates buffers for each file that it reads."""

@@ -112,6 +112,10 @@ class Warehouse(Protocol):
         """Yield a read-only connection to the newest published results. Raises WarehouseError when nothing was."""
         ...
 
+    def published_version(self) -> str | None:
+        """Return a text that differs from that of results published before or after; None when nothing was."""
+        ...
+
 
 WAREHOUSES: Registry[type[Warehouse]] = Registry("warehouse", folder=None, entry_point_group="eval_pipeline.warehouses")
 

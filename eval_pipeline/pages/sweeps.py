@@ -1,0 +1,42 @@
+"""Published results → the documents of the pages *Sweeps* and *Compare*."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eval_pipeline.leaderboards.comparisons import compare, details
+from eval_pipeline.leaderboards.results import Results
+from eval_pipeline.warehouse.page_queries import sweep_rows
+from eval_pipeline.warehouse.selections import read_results, runner_names, select
+from eval_pipeline.warehouse.store import Connection
+
+MOST_SWEEPS = 200
+MOST_CASES = 500
+"""Cases of a comparison that the page lists, those with the largest change first."""
+_SETS = ("current", "baseline", "sweep", "board")
+
+
+def sweeps_document(connection: Connection) -> dict[str, Any]:
+    """Return the newest sweeps with what they did and what they cost, and the names of runners."""
+    return {"sweeps": sweep_rows(connection, MOST_SWEEPS), "runners": runner_names(connection)}
+
+
+def comparison_document(
+    connection: Connection, baseline: str, candidate: str, cluster_by: str | None = None
+) -> dict[str, Any]:
+    """Return what `eval-pipeline compare BASELINE CANDIDATE --json` has, with the largest changes of cases.
+
+    A side is a runner, `current`, `baseline`, `sweep:ID` or `board:ID`.
+    """
+    first, second = (_results(connection, name, cluster_by) for name in (baseline, candidate))
+    comparison = compare(first, second)
+    return {**details(comparison), "cases": comparison.changes(MOST_CASES).to_dicts()}
+
+
+def _results(connection: Connection, name: str, cluster_by: str | None) -> Results:
+    selector, _, runner = name.partition("@")
+    if selector.partition(":")[0] in _SETS:
+        selection = select(connection, selector, runners=[runner] if runner else [])
+    else:
+        selection = select(connection, "current", runners=[name])
+    return read_results(connection, selection, name, cluster_by)
