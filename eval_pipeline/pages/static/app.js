@@ -1,0 +1,80 @@
+// The frame of the page: which part is shown, its navigation, keys and colours.
+import { go, href, place } from "./address.js";
+import { showBoard } from "./board.js";
+import { showCase } from "./case.js";
+import { fill, h } from "./dom.js";
+import { clearKeys, listenToKeys } from "./keys.js";
+import { showSuite } from "./suite.js";
+
+const PAGES = { board: showBoard, suite: showSuite, case: showCase };
+const LINKS = { board: "Board" };
+const KEYS = { b: "board" };
+const HELP = [
+  ["b", "board"], ["j k", "next and previous row or case"], ["Enter", "open the row"],
+  ["u", "from a case to its suite"], ["/", "find a text"], ["t", "light or dark"], ["?", "these keys"],
+];
+
+const main = h("main", { tabindex: -1 });
+const nav = h("nav", { "aria-label": "pages" });
+const help = h("dialog", { "aria-label": "keys" }, h("h2", {}, "Keys"),
+  h("dl", {}, HELP.map(([keys, act]) => [h("dt", {}, keys), h("dd", {}, act)])),
+  h("button", { onclick: () => help.close() }, "close"));
+let shown = 0;
+
+async function show() {
+  const { page } = place();
+  const number = (shown += 1);
+  clearKeys();
+  drawNavigation(page);
+  const content = h("div");
+  try {
+    await (PAGES[page] ?? PAGES.board)(content);
+  } catch (error) {
+    fill(content, h("p.problem", { role: "alert" }, error.message));
+  }
+  if (number !== shown) return;  // another page was asked for meanwhile
+  fill(main, content);
+  window.scrollTo(0, 0);
+  window.dispatchEvent(new Event("resize"));
+  document.title = [place().query.get("case") ?? place().query.get("suite") ?? LINKS[page] ?? "", "eval-pipeline"].filter(Boolean).join(" · ");
+}
+
+function drawNavigation(page) {
+  const link = (name) => h("a", { href: href(name), "aria-current": name === page ? "page" : null }, LINKS[name]);
+  fill(nav, h("a.brand", { href: href("board") }, "eval-pipeline"), Object.keys(LINKS).map(link), h("span.room"),
+    h("button", { title: "light or dark (t)", "aria-label": "light or dark", onclick: switchColours }, "◐"),
+    h("button", { title: "keys (?)", "aria-label": "keys", onclick: () => help.showModal() }, "?"));
+}
+
+function isDark() {
+  return document.documentElement.dataset.theme
+    ? document.documentElement.dataset.theme === "dark"
+    : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function switchColours() {
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  remember("theme", document.documentElement.dataset.theme);
+  show();
+}
+
+/** Pages of files may have no storage. */
+function remember(name, value) {
+  try { localStorage.setItem(`eval-pipeline-${name}`, value); } catch { /* nothing is remembered */ }
+}
+
+function remembered(name) {
+  try { return localStorage.getItem(`eval-pipeline-${name}`); } catch { return null; }
+}
+
+function begin() {
+  const theme = remembered("theme");
+  if (theme) document.documentElement.dataset.theme = theme;
+  document.body.replaceChildren(nav, main, help);
+  const pages = Object.fromEntries(Object.entries(KEYS).map(([key, page]) => [key, () => go(page)]));
+  listenToKeys({ ...pages, t: switchColours, "?": () => help.showModal() });
+  window.addEventListener("hashchange", show);
+  show();
+}
+
+begin();
