@@ -35,6 +35,8 @@ TOGETHER = {
     "conformance/test_peers.py": _ROWS,
     "docs/test_tutorial.py": _EXAMPLES,
     "orchestration/test_request_guard.py": "orchestration/test_ui.py",
+    "pages/test_server.py": "pages/test_documents.py",
+    "pages/test_in_chromium.py": "pages/test_documents.py",
 }
 """Files that one worker takes with another file: both look at what was carried out once for a process."""
 SLOW_FILES = (
@@ -58,6 +60,7 @@ SLOW_FILES = (
     "cli/test_compare_and_trend.py",
     "cli/test_show.py",
     "docs/test_site.py",
+    "pages/test_in_chromium.py",
     "formats/agentv/test_agentv_projects.py",
     "orchestration/test_sqlite_storage.py",
     "orchestration/test_instance.py",

@@ -32,7 +32,7 @@ _SUPERSEDED = "ignore:Function `dev_command` is superseded"
     "allowed_hosts",
     multiple=True,
     metavar="NAME[:PORT]",
-    callback=lambda context, option, names: _host_names(names),
+    callback=lambda context, option, names: host_names(names),
     help="Host of a proxy through which browsers reach the UI; repeatable. Requests for other hosts are refused.",
 )
 def dev_command(project: Path | None, data: Path | None, host: str, port: int, allowed_hosts: tuple[str, ...]) -> None:
@@ -63,7 +63,7 @@ def dev_command(project: Path | None, data: Path | None, host: str, port: int, a
     os.execve(sys.executable, [sys.executable, "-m", dev_supervisor.MODULE, *dagster], environment)
 
 
-def _host_names(names: tuple[str, ...]) -> tuple[str, ...]:
+def host_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the hosts of `--allowed-host`. Raises click.BadParameter for an address or a pattern."""
     for name in names:
         if not name or set(name) & set("/,*@ "):

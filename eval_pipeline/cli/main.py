@@ -28,6 +28,7 @@ COMMANDS = {
     "show": "Show a case: input, answer, tool calls, scores with reasons; or list the cases that did not pass.",
     "explain": "Ask kept sessions of coding agents why checks failed.",
     "leaderboard": "Show the newest standings, or past ones.",
+    "view": "Show the results as pages in a browser.",
     "compare": "Compare runners, sweeps or results files case by case.",
     "baseline": "Set, show or clear the sweeps that later ones are compared with.",
     "trend": "Fit a line through the mean scores of sweeps.",

@@ -54,12 +54,32 @@ class Sent:
 
 
 Action = Click | See | Sent
+PROBLEMS = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
+"""What a page reports while it is looked at: ours has nothing to say."""
 CLICK = """(() => {
     const all = [...document.querySelectorAll("button, a, label, [role=tab], [role=radio]")];
     const found = all.filter(e => e.offsetParent !== null && !e.disabled && e.innerText.trim().startsWith(TEXT)).pop();
     if (found) found.click();
     return Boolean(found);
 })()"""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How a page is looked at: its size in pixels, and whether the user prefers dark colours."""
+
+    width: int = 1400
+    height: int = 1000
+    dark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a page showed, what its scripts returned, and what it reported: errors, warnings, refused content."""
+
+    text: str
+    values: list[Any]
+    problems: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +98,31 @@ class Browser:
         Raises AssertionError with what the page shows when an action cannot be carried out.
         """
         return asyncio.run(self._drive(url, actions, picture))
+
+    def look(self, url: str, *actions: Action | str, window: Window | None = None, picture: Path | None = None) -> Seen:
+        """Open a page, carry out actions and scripts (texts) one after the other, and return what there was to see."""
+        return asyncio.run(self._look(url, actions, window or Window(), picture))
+
+    async def _look(self, url: str, actions: tuple[Action | str, ...], window: Window, picture: Path | None) -> Seen:
+        async with aiohttp.ClientSession() as session:
+            async with session.put(f"{self.address}/json/new?about:blank") as answer:
+                target = await answer.json()
+            async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                page = _Page(socket)
+                await page.prepare(window)
+                await page.ask("Page.navigate", url=url)
+                values: list[Any] = []
+                try:
+                    for action in actions:
+                        if isinstance(action, str):
+                            values.append(await page.run(action))
+                        else:
+                            await page.carry_out(action)
+                finally:
+                    if picture is not None:
+                        shot = await page.ask("Page.captureScreenshot", format="png")
+                        picture.write_bytes(base64.b64decode(shot["data"]))
+                return Seen(await page.text_with(()), values, page.problems)
 
     async def _drive(self, url: str, actions: tuple[Action, ...], picture: Path | None) -> list[dict[str, Any]]:
         async with aiohttp.ClientSession() as session:
@@ -118,6 +163,22 @@ class _Page:
         self._socket = socket
         self._numbers = itertools.count(1)
         self.mutations: list[dict[str, Any]] = []
+        self.problems: list[str] = []
+
+    async def prepare(self, window: Window) -> None:
+        """Set the size and colours, and have problems reported."""
+        for domain in ("Runtime", "Log"):
+            await self.ask(f"{domain}.enable")
+        size = {"width": window.width, "height": window.height, "deviceScaleFactor": 1, "mobile": window.width < 600}
+        await self.ask("Emulation.setDeviceMetricsOverride", **size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if window.dark else "light"}
+        await self.ask("Emulation.setEmulatedMedia", features=[scheme])
+
+    async def run(self, script: str) -> Any:
+        """Return the value of a script, which may be a promise. Raises AssertionError with what it threw."""
+        answer = await self.ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     async def ask(self, method: str, **params: Any) -> dict[str, Any]:
         number = next(self._numbers)
@@ -126,6 +187,8 @@ class _Page:
             answer = await self._socket.receive_json(timeout=PATIENCE_S)
             if answer.get("method") == "Network.requestWillBeSent":
                 self._note(answer["params"]["request"].get("postData", ""))
+            if answer.get("method") in PROBLEMS:
+                self.problems.append(json.dumps(answer["params"]))
             if answer.get("id") == number:
                 result: dict[str, Any] = answer["result"]
                 return result
