@@ -102,7 +102,7 @@ def option_of(model: type[BaseModel], name: str) -> Callable[[Command], Command]
     elif get_origin(field.annotation) is Literal:
         settings["type"] = click.Choice(get_args(field.annotation))
     elif get_origin(field.annotation) is dict:
-        settings |= {"callback": shares, "metavar": "NAME=SHARE,…"}
+        settings |= {"callback": shares, "metavar": "NAME=NUMBER,…"}
     elif get_origin(field.annotation) is tuple:
         settings |= {"multiple": True, "callback": comma_separated, "help": f"{field.description} ({_COMMA})."}
     elif kinds[0] in _RANGES:
@@ -259,7 +259,7 @@ def _over_named(
         options = {**options, "sweep": None}
     keywords = {field: keyword for keyword, field in _FIELDS.items()}
     of_sweep = {keywords.get(field, field): value for field, value in named.given.items()}
-    return named, of_sweep | {name: value for name, value in options.items() if value not in (None, (), False)}
+    return named, of_sweep | {name: value for name, value in options.items() if value not in (None, (), {}, False)}
 
 
 def _covered(ready: list[ValidatedSuite], session: ProjectSession, named: NamedSweep) -> list[ValidatedSuite]:

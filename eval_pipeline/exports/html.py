@@ -6,7 +6,7 @@ Every text of a suite or a target is escaped, its control characters are visible
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from itertools import groupby
 from typing import ClassVar
@@ -19,7 +19,6 @@ from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.reports.model import Event, MessageEvent, ToolCallEvent, ToolResultEvent
 from eval_pipeline.scores.model import Score, Status
 from eval_pipeline.statistics.clusters import case_sums, rate_interval
-from eval_pipeline.statistics.summaries import mean
 from eval_pipeline.suites.model import content_text
 
 _STYLE = """
@@ -48,12 +47,15 @@ class Html:
         for (suite, runner), group in groupby(records, key=lambda record: (record.suite, record.runner)):
             yield _piece(f"<h2>{_escaped(suite)} · {_escaped(runner)}</h2>\n")
             statuses: dict[str, Counter[Status]] = defaultdict(Counter)
+            weights: dict[str, float] = {}
             again = 0
             for record in group:
                 statuses[record.case_id][record.verdict.status] += 1
+                if record.weight is not None:
+                    weights[record.case_id] = record.weight
                 again += record.retry_of is not None
                 yield _piece(_plan(record))
-            yield _piece(f"<p>{_escaped(_counted(list(statuses.values()), again))}</p>\n")
+            yield _piece(f"<p>{_escaped(_counted(statuses, weights, again))}</p>\n")
         yield _piece("</html>\n")
 
 
@@ -66,15 +68,20 @@ def _piece(text: str) -> FileChunk:
     return FileChunk("", text.encode("utf-8", "replace"))
 
 
-def _counted(cases: Sequence[Counter[Status]], again: int) -> str:
-    """Return the rate, the mean over cases, with its interval; `again` plans were tried again because they failed."""
+def _counted(statuses: Mapping[str, Counter[Status]], weights: Mapping[str, float], again: int) -> str:
+    """Return the rate, the (weighted) mean over cases, with its interval; `again` plans were tried again because they
+    failed."""
+    cases = statuses.values()
     counts = [(_number(case, "as_expected"), _number(case, "graded")) for case in cases]
     passed, graded = (sum(column) for column in zip(*counts, strict=True))
     rates = [passes / plans for passes, plans in counts if plans]
-    low, high = rate_interval(case_sums(rates, [plans for _, plans in counts if plans])) or (None, None)
+    graded_cases = (name for name, (_, plans) in zip(statuses, counts, strict=True) if plans)
+    shares = [weights.get(name, 1.0) for name in graded_cases] if weights else None
+    sums = case_sums(rates, [plans for _, plans in counts if plans], weights=shares)
+    low, high = rate_interval(sums) or (None, None)
     retried = f"; {again} tried again because they failed: the rate of first answers, on the board, is lower"
     return (
-        f"{passed} of {graded} graded plans passed: {percent(mean(rates))} (95 %: {interval(low, high)}); "
+        f"{passed} of {graded} graded plans passed: {percent(sums.mean)} (95 %: {interval(low, high)}); "
         f"{sum(case.total() for case in cases) - graded} could not be graded{retried if again else ''}"
     )
 

@@ -66,16 +66,23 @@ class PairStatistics:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """A pair on the board of its suite. `places` are those of the cases that its numbers are of in its lists, in the
-    order of the board; None: all of them, as they are. `apart` is why it is not ranked."""
+    order of the board; None: all of them, as they are. `apart` is why it is not ranked. `board` is the pair whose cases
+    and weights the board has, None where the pair's numbers are of its own."""
 
     pair: PairStatistics
     places: list[int] | None = None
     apart: str | None = None
+    board: PairStatistics | None = None
 
     def values(self, name: str) -> Any:
         """Return a list of the pair for the cases that its numbers are of."""
         values = self.pair.row[name]
         return values if self.places is None else values[self.places]
+
+    @property
+    def weights(self) -> Any:
+        """How much each of these cases counts; None where all count the same. A board has one weight of each case."""
+        return (self.board or self.pair).row.get("weights")
 
     @property
     def clusters(self) -> list[str] | None:
@@ -131,7 +138,7 @@ def _listed(pair: PairStatistics, reference: PairStatistics | None, floor: float
 
 def _with_cases(pair: PairStatistics, reference: PairStatistics, places: list[int] | None, floor: float) -> Listed:
     """Return a pair that has all cases of the board, at these places."""
-    listed = Listed(pair=pair, places=places)
+    listed = Listed(pair=pair, places=places, board=reference)
     if not _are_equal(listed.values("decision_keys"), reference.row["decision_keys"]):
         return Listed(pair=pair, apart="other evaluators, graders, thresholds or simulators")
     return replace(listed, apart=_too_little(listed, floor))
@@ -166,7 +173,7 @@ def missing_suites(suites: Sequence[str], own: Sequence[str]) -> str:
     return f"no rank on {shown}"
 
 
-_NUMBERS = ("planned", "graded", "answers", "passed", "score_sums")
+_NUMBERS = ("planned", "graded", "answers", "passed", "score_sums", "weights")
 _TEXTS = ("cases", "clusters", "decision_keys")
 
 
@@ -181,7 +188,7 @@ def pairs_of(frame: pl.DataFrame) -> Iterator[tuple[str, list[PairStatistics]]]:
     rows = list(frame.drop(*lists).iter_rows(named=True))
     texts = {name: _texts(rows, name, lists) for name in _TEXTS}
     for place, row in enumerate(rows):
-        numbers = {name: lists[name][place].to_numpy() for name in _NUMBERS}
+        numbers = {name: _array(lists[name][place]) for name in _NUMBERS if name in lists}
         own = {name: texts[name][place] for name in _TEXTS}
         by_suite.setdefault(row["suite"], []).append(PairStatistics({**row, **numbers, **own}))
     yield from by_suite.items()
@@ -193,6 +200,10 @@ def _texts(rows: Sequence[Mapping[str, Any]], name: str, lists: Mapping[str, pl.
     stored = (lists[name][place] for place in range(len(rows)))
     known = {key: texts for key, texts in zip(keys, stored, strict=True) if texts is not None}
     return [known[key] for key in keys]
+
+
+def _array(values: pl.Series | None) -> Any:
+    return None if values is None else values.to_numpy()
 
 
 def _are_equal(first: pl.Series, second: pl.Series) -> bool:

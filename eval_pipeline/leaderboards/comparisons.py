@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case, clusters_of
+from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, WEIGHT, Results, by_case, clusters_of, weights_of
 from eval_pipeline.statistics.clusters import clustered_error, clustered_interval
 from eval_pipeline.statistics.gates import difference_interval, reach_of
 from eval_pipeline.statistics.intervals import Interval
@@ -33,11 +33,12 @@ Evidence = Literal["regressed", "none"]
 class Summary:
     """The numbers of a comparison, over all suites (`suite` None) or one.
 
-    Means, `mean_delta` (candidate - baseline), its standard error and its 95 % interval (as the gate's, for one
-    candidate) are over the `paired` cases; `student_interval` is Student's, which few cases make too narrow: other
-    tools report it. `p_value` is the sign-flip test of the mean change, None without pairs.
-    `passes` is the exact sign test of the cases' pass rates: with one repetition, McNemar's. The answers of several
-    runners to a case, and cases of one cluster, are one unit of the error, the interval and `p_value`.
+    Means, which have the weights of the candidate's cases, `mean_delta` (candidate - baseline), its standard error and
+    its 95 % interval (as the gate's, for one candidate) are over the `paired` cases; `student_interval` is Student's,
+    which few cases make too narrow: other tools report it. `p_value` is the sign-flip test of the mean change, None
+    without pairs. `passes` is the exact sign test of the cases' pass rates, weights or not: with one repetition,
+    McNemar's. The answers of several runners to a case, and cases of one cluster, are one unit of the error, the
+    interval and `p_value`.
     """
 
     suite: str | None
@@ -65,10 +66,10 @@ class Summary:
 class Comparison:
     """A candidate against a baseline.
 
-    `cases` has one row per case of either side: suite, case_id (and runner, where a side has several; cluster, where a
-    case has one), score_baseline, score_candidate, pass_rate_baseline, pass_rate_candidate, delta, outcome. The outcome
-    is win, loss, tie, or why the case is not paired: ungraded (on a side), changed (another content), only-baseline,
-    only-candidate.
+    `cases` has one row per case of either side: suite, case_id (and runner, where a side has several; cluster and
+    weight, where cases have them), score_baseline, score_candidate, pass_rate_baseline, pass_rate_candidate, delta,
+    outcome. The outcome is win, loss, tie, or why the case is not paired: ungraded (on a side), changed (another
+    content), only-baseline, only-candidate.
     """
 
     baseline: str
@@ -133,9 +134,11 @@ def _paired(
     )  # fmt: skip
     clusters = pl.coalesce("cluster_candidate", "cluster").alias("cluster")
     has_clusters = bool(joined.select(clusters.is_not_null().any()).item())
+    weights = [name for name in (f"{WEIGHT}_candidate", WEIGHT) if name in joined.columns]
     return joined.with_columns(outcome=outcome).select(
         *keys,
         *([clusters] if has_clusters else []),
+        *([pl.coalesce(*weights).alias(WEIGHT)] if weights else []),
         pl.col("score").alias("score_baseline"),
         "score_candidate",
         pl.col("pass_rate").alias("pass_rate_baseline"),
@@ -149,6 +152,7 @@ def _summary(cases: pl.DataFrame, suite: str | None) -> Summary:
     counts = dict(cases["outcome"].value_counts().iter_rows())
     paired = cases.filter(pl.col("delta").is_not_null())
     deltas, clusters = paired["delta"].to_list(), clusters_of(paired)
+    weights = weights_of(paired)
     passes = (paired["pass_rate_candidate"] - paired["pass_rate_baseline"]).to_list()
     return Summary(
         suite=suite,
@@ -156,15 +160,15 @@ def _summary(cases: pl.DataFrame, suite: str | None) -> Summary:
         wins=counts.get("win", 0),
         losses=counts.get("loss", 0),
         ties=counts.get("tie", 0),
-        mean_baseline=mean(paired["score_baseline"].to_list()),
-        mean_candidate=mean(paired["score_candidate"].to_list()),
-        mean_delta=mean(deltas),
-        standard_error=clustered_error(deltas, clusters),
+        mean_baseline=mean(paired["score_baseline"].to_list(), weights),
+        mean_candidate=mean(paired["score_candidate"].to_list(), weights),
+        mean_delta=mean(deltas, weights),
+        standard_error=clustered_error(deltas, clusters, weights),
         interval=_possible(change_interval(paired)),
-        student_interval=_possible(clustered_interval(deltas, clusters)),
-        p_value=sign_flip_test(deltas, clusters),
-        pass_rate_baseline=mean(paired["pass_rate_baseline"].to_list()),
-        pass_rate_candidate=mean(paired["pass_rate_candidate"].to_list()),
+        student_interval=_possible(clustered_interval(deltas, clusters, weights=weights)),
+        p_value=sign_flip_test(deltas, clusters, weights),
+        pass_rate_baseline=mean(paired["pass_rate_baseline"].to_list(), weights),
+        pass_rate_candidate=mean(paired["pass_rate_candidate"].to_list(), weights),
         passes=sign_test(passes),
         ungraded=counts.get("ungraded", 0),
         changed=counts.get("changed", 0),
@@ -178,7 +182,7 @@ def change_interval(paired: pl.DataFrame, lost: float = 0.0, level: float = 0.95
     cases."""
     before, after = paired["score_baseline"].to_list(), paired["score_candidate"].to_list()
     more = [new - (1 - lost) * old for old, new in zip(before, after, strict=True)]
-    return difference_interval(more, reach_of([*before, *after]), clusters_of(paired), level)
+    return difference_interval(more, reach_of([*before, *after]), clusters_of(paired), level, weights_of(paired))
 
 
 def _possible(interval: Interval | None) -> Interval | None:

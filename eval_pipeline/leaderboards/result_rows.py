@@ -20,7 +20,8 @@ class ResultRow:
     `report` is None when the target never ran. `input` and `expected_output` are messages
     as the suite specifies them; `hooks` is the output of the workspace's hooks, by name; `workspace_path` is the
     folder of its workspace if that still exists. `retry_of` is the first answer to the plan where that did not pass and
-    the target was called again. Times are UTC; unknown is None.
+    the target was called again. `weight` is how much the case counts in rates and means; None: as much as every other.
+    Times are UTC; unknown is None.
     """
 
     suite: str
@@ -50,6 +51,7 @@ class ResultRow:
     metadata: JsonMap = field(default_factory=dict)
     conversation_id: str | None = None
     group: str | None = None
+    weight: float | None = None
     report: SessionReport | None = None
     hooks: JsonMap = field(default_factory=dict)
     workspace_path: str | None = None

@@ -22,6 +22,9 @@ ATTEMPT = "attempt"
 EVALUATOR = "evaluator"
 """Column of results that have a row for each evaluator that scored an answer."""
 
+WEIGHT = "weight"
+"""Column of results whose cases count differently in rates and means; null: as much as an average one."""
+
 CASE = ("suite", "case_id")
 RUNNER_CASE = ("suite", "runner", "case_id")
 
@@ -43,8 +46,8 @@ class Results:
 def by_case(results: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
     """Return one row per case (and runner, with the runner among `keys`) over its graded repetitions.
 
-    Columns: keys, score (mean), pass_rate, graded, repetitions, content, cluster. Score and rate are null where nothing
-    was graded: unknown, never 0.
+    Columns: keys, score (mean), pass_rate, graded, repetitions, content, cluster, and weight where there are. Score and
+    rate are null where nothing was graded: unknown, never 0.
     """
     graded = pl.col("status") != "error"
     passed = pl.col("status").is_in(["passed", "expected-failed"])
@@ -56,7 +59,16 @@ def by_case(results: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
         repetitions=pl.len().cast(pl.Int64),
         content=pl.col("content").last(),
         cluster=pl.col("cluster").last(),
+        **({WEIGHT: pl.col(WEIGHT).last()} if WEIGHT in results.columns else {}),
     )
+
+
+def weights_of(cases: pl.DataFrame) -> list[float] | None:
+    """Return how much each row counts; None where all count the same."""
+    if WEIGHT not in cases.columns or cases[WEIGHT].n_unique() < 2:
+        return None
+    weights: list[float] = cases[WEIGHT].fill_null(1.0).to_list()
+    return weights
 
 
 def clusters_of(cases: pl.DataFrame) -> list[tuple[Any, ...]] | None:

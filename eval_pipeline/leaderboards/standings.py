@@ -2,7 +2,7 @@
 
 A rate is the mean over cases of the share of each case's plans whose first graded answer passed: a case counts once
 however often it was repeated, and what was tried again because it failed is no better for it. Coverage and the bounds
-of the rate account for what is not graded.
+of the rate account for what is not graded. Cases may have weights: those of the board, for all of its runners.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from eval_pipeline.leaderboards.boards import (
     pairs_of,
 )
 from eval_pipeline.leaderboards.show import counted
-from eval_pipeline.statistics.case_arrays import array_sums
-from eval_pipeline.statistics.clusters import rate_interval, score_interval
+from eval_pipeline.statistics.case_arrays import array_sums, relative_weights
+from eval_pipeline.statistics.clusters import effective_number, rate_interval, score_interval
 from eval_pipeline.statistics.pair_sums import Array, PairSums, cluster_codes, pair_sums
 from eval_pipeline.statistics.ranks import rank_intervals, tests_of_sums
 from eval_pipeline.statistics.summaries import mean
@@ -57,7 +57,7 @@ STANDING_COLUMNS: dict[str, Any] = {
     "cost_usd": pl.Float64, "cost_known": pl.Int64, "sweep_id": pl.String, "oldest_answer_at": pl.Datetime,
     "newest_answer_at": pl.Datetime, "panel_revision": pl.String, "cases_revision": pl.String,
     "statistics_id": pl.String, "answers": pl.Int64, "apart": pl.String, "note": pl.String, "rank_best": pl.Int32,
-    "rank_worst": pl.Int32, "grading_cost_usd": pl.Float64, "incomplete": pl.Int64,
+    "rank_worst": pl.Int32, "grading_cost_usd": pl.Float64, "incomplete": pl.Int64, "effective_cases": pl.Float64,
 }  # fmt: skip
 DIFFERENCE_COLUMNS: dict[str, Any] = {
     "suite": pl.String, "runner": pl.String, "other_runner": pl.String, "cases": pl.Int64, "shared": pl.Int64,
@@ -114,7 +114,7 @@ def _suite_board(
     standings = {row.pair.runner: _standing(row) for row in listed}
     ranked = [row for row in listed if row.apart is None and standings[row.pair.runner]["pass_rate"] is not None]
     rates = np.array([_case_rates(row) for row in ranked], dtype=np.float64)
-    sums = list(pair_sums(rates, ranked[0].clusters if ranked else None))
+    sums = list(pair_sums(rates, *((ranked[0].clusters, ranked[0].weights) if ranked else ())))
     _rank([standings[row.pair.runner] for row in ranked], sums)
     names, cases = [row.pair.runner for row in ranked], rates.shape[-1]
     return _in_order(standings.values()), [(names[first], names[second], cases, each) for first, second, each in sums]
@@ -156,13 +156,16 @@ def _rates(listed: Listed) -> Standing:
     rates, scores = listed.values("passed")[there] / counts, listed.values("score_sums")[there] / counts
     codes = cluster_codes(listed.clusters)
     codes = codes if codes is None else codes[there]
-    rate_ends = rate_interval(array_sums(rates, counts, codes)) or _UNKNOWN
-    score_ends = score_interval(array_sums(scores, counts, codes)) or _UNKNOWN
+    weights = None if listed.weights is None else listed.weights[there]
+    rate_ends = rate_interval(array_sums(rates, counts, codes, weights)) or _UNKNOWN
+    score_ends = score_interval(array_sums(scores, counts, codes, weights)) or _UNKNOWN
     worst, best = _bounds(listed)
+    shares = None if weights is None else weights.tolist()
     return {
-        "pass_rate": mean(rates.tolist()), "pass_rate_low": rate_ends[0], "pass_rate_high": rate_ends[1],
+        "pass_rate": mean(rates.tolist(), shares), "pass_rate_low": rate_ends[0], "pass_rate_high": rate_ends[1],
         "pass_rate_worst": worst, "pass_rate_best": best,
-        "mean_score": mean(scores.tolist()), "mean_score_low": score_ends[0], "mean_score_high": score_ends[1],
+        "mean_score": mean(scores.tolist(), shares), "mean_score_low": score_ends[0], "mean_score_high": score_ends[1],
+        "effective_cases": effective_number(shares) if shares else None,
     }  # fmt: skip
 
 
@@ -175,8 +178,10 @@ def _bounds(listed: Listed) -> tuple[float | None, float | None]:
         return _UNKNOWN
     broken = listed.pair.row["broken"] * len(planned) / plans
     total = len(planned) + broken
-    passed = float((listed.values("passed") / planned).sum())
-    unknown = float((1 - listed.values("graded") / planned).sum()) + broken
+    weights = relative_weights(listed.weights)
+    shares = 1.0 if weights is None else weights
+    passed = float((shares * listed.values("passed") / planned).sum())
+    unknown = float((shares * (1 - listed.values("graded") / planned)).sum()) + broken
     return passed / total, (passed + unknown) / total
 
 

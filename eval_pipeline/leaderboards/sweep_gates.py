@@ -15,7 +15,7 @@ import polars as pl
 from eval_pipeline.leaderboards.comparisons import compare, one_per_runner
 from eval_pipeline.leaderboards.gate_rules import GateRules
 from eval_pipeline.leaderboards.gates import Gate, Policy, gates, worst
-from eval_pipeline.leaderboards.results import RUNNER_CASE, Results, by_case
+from eval_pipeline.leaderboards.results import RUNNER_CASE, Results, by_case, weights_of
 from eval_pipeline.leaderboards.show import interval, percent
 from eval_pipeline.statistics.clusters import case_sums, rate_interval
 from eval_pipeline.statistics.gates import Decision, decide
@@ -90,7 +90,10 @@ def _pass_rate(subject: str, frame: pl.DataFrame, least: float) -> GateLine:
     cases = by_case(frame, RUNNER_CASE).filter(pl.col("graded") > 0)
     clusters = pl.coalesce("cluster", "case_id")
     sums = case_sums(
-        cases["pass_rate"].to_list(), cases["graded"].to_list(), cases.select(clusters).to_series().to_list()
+        cases["pass_rate"].to_list(),
+        cases["graded"].to_list(),
+        cases.select(clusters).to_series().to_list(),
+        weights_of(cases),
     )
     found = rate_interval(sums)
     decision = decide((found[0] - least, found[1] - least), _ROUNDING) if found is not None else "INCONCLUSIVE"

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case
+from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case, weights_of
 from eval_pipeline.statistics.summaries import mean, quantile, upper_quantile
 
 MEASURES = {
@@ -99,14 +99,19 @@ def totals(measured: Measured) -> Totals:
         passed=frame.filter(GRADED & PASSED).height,
         failed=frame.filter(GRADED & ~PASSED).height,
         errored=frame.filter(~GRADED).height,
-        pass_rate=mean(_known(cases["pass_rate"])),
-        mean_score=mean(_known(cases["score"])),
+        pass_rate=_weighted(cases, "pass_rate"),
+        mean_score=_weighted(cases, "score"),
         latency_mean_ms=mean(times),
         latency_p50_ms=quantile(times, 0.5) if times else None,
         latency_p95_ms=upper_quantile(times, 0.95) if times else None,
         latency_max_ms=times[-1] if times else None,
         **{name: _sum(frame[name]) for name in MEASURES if name != "latency_ms"},
     )
+
+
+def _weighted(cases: pl.DataFrame, name: str) -> float | None:
+    known = cases.drop_nulls(name)
+    return mean(known[name].to_list(), weights_of(known))
 
 
 def _known(values: pl.Series) -> Sequence[float]:

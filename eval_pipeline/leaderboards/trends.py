@@ -12,7 +12,7 @@ from typing import Literal
 import polars as pl
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, Results, by_case, clusters_of
+from eval_pipeline.leaderboards.results import CASE, RUNNER_CASE, WEIGHT, Results, by_case, clusters_of, weights_of
 from eval_pipeline.statistics.gates import Decision, decide, difference_interval, reach_of
 from eval_pipeline.statistics.intervals import Interval
 from eval_pipeline.statistics.lines import Line, fit_line
@@ -78,7 +78,7 @@ def trend(sweeps: Sequence[Results], *, slope_threshold: float = SLOPE_THRESHOLD
     if len(sweeps) < 2:
         raise InputError(f"a trend needs at least two sweeps, got {len(sweeps)}")
     graded = [_graded(results, _content_known(sweeps)) for results in sweeps]
-    common = graded[-1].select("plan", *CASE, "cluster")
+    common = graded[-1].select("plan", *CASE, "cluster", *_weight(graded[-1]))
     for number, frame in enumerate(graded):
         common = common.join(frame.select("plan", pl.col("score").alias(f"score_{number}")), on="plan")
     chosen = graded if allow_missing else [frame.join(common, on="plan", how="semi") for frame in graded]
@@ -100,7 +100,7 @@ def _interval(common: pl.DataFrame, sweeps: int) -> Interval | None:
     scores = [common[f"score_{place}"].to_list() for place in range(sweeps)]
     slopes = [sum(map(mul, weights, row)) for row in zip(*scores, strict=True)]
     steepest = reach_of(chain.from_iterable(scores)) * sum(map(abs, weights)) / 2
-    return difference_interval(slopes, steepest, clusters_of(common))
+    return difference_interval(slopes, steepest, clusters_of(common), weights=weights_of(common))
 
 
 def _content_known(sweeps: Sequence[Results]) -> bool:
@@ -110,11 +110,18 @@ def _content_known(sweeps: Sequence[Results]) -> bool:
 def _graded(results: Results, by_content: bool) -> pl.DataFrame:
     frame = by_case(results.frame, RUNNER_CASE).filter(pl.col("score").is_not_null())
     names = [*RUNNER_CASE, "content"] if by_content else list(RUNNER_CASE)
-    return frame.with_columns(plan=pl.struct(names)).select("plan", *CASE, "cluster", "score", "pass_rate")
+    return frame.with_columns(plan=pl.struct(names)).select(
+        "plan", *CASE, "cluster", *_weight(frame), "score", "pass_rate"
+    )
+
+
+def _weight(frame: pl.DataFrame) -> list[str]:
+    return [WEIGHT] if WEIGHT in frame.columns else []
 
 
 def _point(results: Results, graded: pl.DataFrame, kept: pl.DataFrame) -> Point:
-    score, rate = mean(kept["score"].to_list()), mean(kept["pass_rate"].to_list())
+    weights = weights_of(kept)
+    score, rate = mean(kept["score"].to_list(), weights), mean(kept["pass_rate"].to_list(), weights)
     if score is None or rate is None:
         why = "graded nothing" if graded.is_empty() else "has no case that every sweep graded; see --allow-missing"
         raise InputError(f"{results.name} {why}")

@@ -33,7 +33,7 @@ def _form_type(name: str, annotation: Any) -> Any:
         annotation = next(each for each in get_args(annotation) if each is not type(None))
     if get_origin(annotation) is Literal:
         return choice_of(get_args(annotation))
-    return list[str] if get_origin(annotation) is tuple else annotation
+    return {tuple: list[str], dict: dict[str, float]}.get(get_origin(annotation), annotation)
 
 
 def _form_fields() -> dict[str, Any]:

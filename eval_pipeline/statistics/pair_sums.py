@@ -13,7 +13,7 @@ from itertools import combinations, repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from eval_pipeline.statistics.case_arrays import sums_of_clusters
+from eval_pipeline.statistics.case_arrays import relative_weights, sums_of_clusters
 from eval_pipeline.statistics.paired_tests import signs
 from eval_pipeline.statistics.sign_flips import GRID, LARGEST, flip_tail
 from eval_pipeline.statistics.student import t_tail
@@ -53,15 +53,19 @@ class PairSums:
 
 
 def pair_sums(
-    sides: Sequence[Sequence[float | None]] | Array, clusters: Sequence[Hashable] | None = None
+    sides: Sequence[Sequence[float | None]] | Array,
+    clusters: Sequence[Hashable] | None = None,
+    weights: Array | None = None,
 ) -> Iterator[tuple[int, int, PairSums]]:
     """Yield all pairs of sides, first before second, with their sums.
 
     Args:
         sides: for each side its mean of each case, None (NaN) where it has none; cases in the same order.
         clusters: the cluster of each case; by default each is its own.
+        weights: of cases, above 0; the sums are of values times weights that are 1 on average.
     """
-    values = np.asarray(sides, dtype=np.float64)
+    values, shares = np.asarray(sides, dtype=np.float64), relative_weights(weights)
+    values = values if shares is None or not values.size else values * shares
     if not values.size:
         values = values.reshape(len(sides), 0)
     known = ~np.isnan(values)

@@ -16,16 +16,24 @@ LARGEST = 1e8
 """Greatest number of bits that the exact test goes through: some milliseconds."""
 
 
-def sign_flip_test(differences: Sequence[float], clusters: Sequence[Hashable] | None = None) -> float | None:
+def sign_flip_test(
+    differences: Sequence[float], clusters: Sequence[Hashable] | None = None, weights: Sequence[float] | None = None
+) -> float | None:
     """Return the two-sided p-value of differences whose mean is 0 by the null hypothesis; None without any.
 
     If both sides of a pair are alike, every difference (sum of differences, of a cluster) is as likely as its
     negative: the p-value is the share of all choices of signs with as great a sum (Fisher 1935, The Design of
     Experiments, section 21). It is exact for up to some hundred changes, on a grid of 1 / 2520; beyond that, by
-    Student's t with the cluster-robust error. With one repetition of passed or failed it is McNemar's exact test.
+    Student's t with the cluster-robust error. With one repetition of passed or failed it is McNemar's exact test. With
+    weights (above 0) it is the test of the weighted sum.
     """
     if not differences:
         return None
+    if weights is not None:
+        least = min(weights)
+        return sign_flip_test(
+            [value * weight / least for value, weight in zip(differences, weights, strict=True)], clusters
+        )
     sums = [round(total * GRID) for _, total in clustered(differences, clusters)]
     changes = [abs(value) for value in sums if value]
     if not changes:

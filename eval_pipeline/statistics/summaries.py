@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import mul
 
 
-def mean(values: Sequence[float]) -> float | None:
-    """Return the arithmetic mean; None without values."""
-    return math.fsum(values) / len(values) if values else None
+def mean(values: Sequence[float], weights: Sequence[float] | None = None) -> float | None:
+    """Return the arithmetic mean, with `weights` (above 0) the weighted one; None without values."""
+    if weights is None or not values:
+        return math.fsum(values) / len(values) if values else None
+    return math.fsum(map(mul, values, weights)) / math.fsum(weights)
 
 
 def variance(values: Sequence[float]) -> float | None:

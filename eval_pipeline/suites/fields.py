@@ -25,7 +25,7 @@ from eval_pipeline.parsing.tables import (
     one_of,
 )
 from eval_pipeline.suites.model import INCOMPLETE
-from eval_pipeline.suites.simulation_fields import DIFFICULTIES, MOCK, STATUSES, USER
+from eval_pipeline.suites.simulation_fields import DIFFICULTIES, MOCK, STATUSES, USER, WEIGHTS
 from eval_pipeline.suites.solutions import SOLUTION
 from eval_pipeline.suites.workspace import HISTORIES
 
@@ -313,6 +313,7 @@ SUITE = FieldTable(
         Field("incomplete", one_of(*INCOMPLETE),
               "Whether a session that a time or step limit ended is an error, graded by what it left, or failed.",
               "error"),
+        Field("weights", mapping_of(WEIGHTS), "How much cases count in rates and means, by difficulty: `{hard: 2}`."),
         Field("workspace", _WORKSPACE, "The workspace of the cases."),
         Field("vars", MAPPING, "Values for `{{ name }}` in the texts of all cases."),
         Field("preprocessors", list_of(PREPROCESSOR), "Programs that print the text of files for graders."),

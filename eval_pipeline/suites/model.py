@@ -210,6 +210,7 @@ class SuiteSettings:
     one that could not be graded. `cache` is False to reuse nothing. `runner_hooks` are hooks of a runner in the
     workspaces of the suite, by its name and theirs; `runner_aliases` are names that the suite gives to runners.
     `incomplete` is what becomes of a session that a time or step limit ended: an error, graded by what it left, failed.
+    `weights` are how much cases of a difficulty count in rates and means (1 where none is given).
     """
 
     runners: tuple[str, ...] = ()
@@ -225,6 +226,7 @@ class SuiteSettings:
     incomplete: Incomplete = "error"
     runner_hooks: Mapping[str, Mapping[str, Hook]] = field(default_factory=dict)
     runner_aliases: Mapping[str, str] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

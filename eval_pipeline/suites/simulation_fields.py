@@ -29,6 +29,14 @@ FILE_PREFIX = "file://"
 DIFFICULTIES = ("normal", "hard")
 DEFAULT_DIFFICULTY = "normal"
 STATUSES = ("draft", "active", "archived")
+WEIGHTS = FieldTable(
+    "weights",
+    (
+        Field("normal", POSITIVE, "The weight of normal cases, and of those without a difficulty.", 1),
+        Field("hard", POSITIVE, "The weight of hard cases.", 1),
+    ),
+    "How much a case counts in rates, means and their intervals, by its difficulty.",
+)
 
 LIMITS = FieldTable(
     "limits",
@@ -76,6 +84,17 @@ MOCK = FieldTable(
     ),
     "One canned answer of a tool; the answers of one tool are given in order, each once.",
 )
+
+
+def read_weights(raw: Map, cursor: FieldCursor) -> dict[str, float]:
+    """Return how much cases of each difficulty count, as the field `weights` has it; empty: all the same. Raises
+    InputError."""
+    weights, at = fields.mapping(raw, "weights", cursor), cursor.at("weights")
+    for name in weights:
+        if name not in WEIGHTS:
+            hint = did_you_mean(str(name), DIFFICULTIES)
+            raise at.error(f"unknown difficulty; there are: {', '.join(DIFFICULTIES)}{hint}", name)
+    return {name: value for name, value in WEIGHTS.read_values(weights, at).items() if value is not None}
 
 
 def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser | None:

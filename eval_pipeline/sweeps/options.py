@@ -30,6 +30,7 @@ EXECUTE, NORMALIZE, EVALUATE = STAGES
 Refresh = Literal["missing", "failed", "all"]
 Difficulty = Literal["normal", "hard"]
 CaseStatus = Literal["draft", "active", "archived"]
+Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ class SharedOptions(BaseModel):
     simulator: Annotated[str | None, Flag("--simulator")] = Field(
         default=None,
         description="The runner that plays simulated users: on the command line all, as a default the rest",
+    )
+    weights: Annotated[dict[Difficulty, Weight], Flag("--weights")] = Field(
+        default={},
+        description="How much cases of a difficulty count in rates, means and their intervals, such as hard=2; 1 when"
+        " not set",
     )
 
 
@@ -269,6 +275,7 @@ _CHOICES = {
     "refresh": ("refresh policy", get_args(Refresh)),
     "difficulties": ("difficulty", DIFFICULTIES),
     "statuses": ("status of cases", STATUSES),
+    "weights": ("difficulty", DIFFICULTIES),
 }
 _EXPECTED = {
     "greater_than_equal": "a number of at least {ge:g}",
@@ -279,7 +286,7 @@ _EXPECTED = {
 
 def _input_error(error: ValidationError) -> InputError:
     first: Any = error.errors(include_url=False)[0]
-    field = ".".join(str(step) for step in first["loc"])
+    field = ".".join(str(step) for step in first["loc"] if step != "[key]")
     if first["type"] == "literal_error":
         kind, names = _CHOICES[str(first["loc"][0])]
         return UnknownName(kind, str(first["input"]), names)

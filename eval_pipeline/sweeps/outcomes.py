@@ -24,7 +24,8 @@ class SweepCounts:
     repetitions left out because an earlier one settled their case; they are not `planned`. `moved` are verdicts
     bound to a new revision of their suite; `updated` are those that got new tags or a new cost, without any call.
     `earlier` are answers with a new verdict that count beside a later one to the same plan, which is the one counted.
-    `recovered` is 1 when a sweep that was killed stored verdicts of the pair: they are summarized and ranked now.
+    `recovered` is 1 when a sweep that was killed stored verdicts of the pair, or its answers are counted anew: they are
+    summarized and ranked now.
     """
 
     planned: int = 0

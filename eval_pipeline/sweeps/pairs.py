@@ -3,7 +3,7 @@ defaults together make of a setting. Values only; what happens to each plan is d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -94,6 +94,12 @@ def threshold_of(pair: Pair, options: SweepOptions) -> float:
     """Return the least score that passes where a case sets none: by the options, the suite, the project, else 0.8."""
     settings = (options.threshold, pair.ready.suite.settings.threshold, options.defaults.threshold, DEFAULT_THRESHOLD)
     return next(threshold for threshold in settings if threshold is not None)
+
+
+def weights_of(pair: Pair, options: SweepOptions) -> Mapping[str, float]:
+    """Return how much cases of a difficulty count: by the options, the suite, the project; empty: all the same."""
+    given = (options.weights, pair.ready.suite.settings.weights, options.defaults.weights)
+    return next(({str(name): weight for name, weight in each.items()} for each in given if each), {})
 
 
 def strategy_of(pair: Pair) -> Strategy:

@@ -58,4 +58,5 @@ def _of_cases(warehouse: Warehouse, pair: Pair, selected: CaseFilter | None) -> 
         [each.passed / each.graded for each in graded],
         [each.graded for each in graded],
         [each.cluster for each in graded],
+        None if any(each.weight is None for each in graded) else [each.weight or 1.0 for each in graded],
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from eval_pipeline.executions.planning import CaseFilter, pair_cases
+from eval_pipeline.executions.sampling import difficulty_of
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.decisions import PairRules
-from eval_pipeline.sweeps.pairs import ends_early, repeat_budget_of, repetitions_of, repetitions_of_case
+from eval_pipeline.sweeps.pairs import ends_early, repeat_budget_of, repetitions_of, repetitions_of_case, weights_of
 from eval_pipeline.warehouse.pair_statistics import PlannedCase, PlannedPair
 
 
@@ -38,6 +39,7 @@ def _planned_case(case: Case, rules: PairRules, chosen: CaseFilter) -> PlannedCa
         least=1 if early else planned,
         decision_key=rules.decision_key_of(case),
         cluster=_cluster(case, options.defaults.cluster_by),
+        weight=weights.get(difficulty_of(case), 1.0) if (weights := weights_of(pair, options)) else None,
     )
 
 

@@ -153,6 +153,9 @@ def _count_answers(warehouse: Warehouse, sweep_id: str, group: Sequence[Finished
     settled = [plans[pair.name] for pair in group if not pair.ledger.counts.changed and pair.name not in unranked]
     known = unchanged_statistics(warehouse, settled)
     store_pair_statistics(warehouse, [plan for name, plan in plans.items() if name not in known])
+    recounted = [plan.pair for plan in settled if plan.pair not in known]
+    if recounted:  # by other weights or clusters: a board of theirs is another one
+        queries.mark_unranked(warehouse, recounted)
     return {name: plan.statistics_id for name, plan in plans.items()} | known
 
 

@@ -60,7 +60,8 @@ STATISTICS = f"""
                sum(score * score ORDER BY repetition) FILTER (first) AS score_squares
         FROM answers GROUP BY statistics_id, position),
     plans AS (
-        SELECT c.statistics_id, c.position, c.case_id, coalesce(c.cluster, c.case_id) AS cluster, c.decision_key,
+        SELECT c.statistics_id, c.position, c.case_id, coalesce(c.cluster, c.case_id) AS cluster, c.weight,
+               c.decision_key,
                greatest(if(c.least < c.planned, c.least, c.planned), coalesce(b.executed, 0)) AS planned,
                greatest(c.least - coalesce(b.carried_out, 0), 0) AS missing,
                coalesce(b.executed, 0) - coalesce(b.graded, 0) AS errored,
@@ -74,7 +75,8 @@ STATISTICS = f"""
                list(left(decision_key, 16) ORDER BY position) AS decision_keys,
                list(planned::INTEGER ORDER BY position) AS planned, list(graded::INTEGER ORDER BY position) AS graded,
                list(answers::INTEGER ORDER BY position) AS answers, list(passed::INTEGER ORDER BY position) AS passed,
-               list(score_sum ORDER BY position) AS score_sums, list(score_squares ORDER BY position) AS score_squares
+               list(score_sum ORDER BY position) AS score_sums, list(score_squares ORDER BY position) AS score_squares,
+               CASE WHEN count(weight) > 0 THEN list(coalesce(weight, 1) ORDER BY position) END AS weights
         FROM plans GROUP BY statistics_id),
     totals AS (
         SELECT statistics_id,
@@ -103,7 +105,7 @@ _COUNTED = [name for name in BY_NAME["pair_statistics"].column_names if name not
 _SOURCES = {
     "plans": "(list_sum(planned) + broken)::BIGINT",
     "case_count": "len(cases)::BIGINT",
-    "texts_id": f"md5(row({', '.join(_TEXTS)})::VARCHAR)",
+    "texts_id": f"md5(row({', '.join(_TEXTS)})::VARCHAR || coalesce(weights::VARCHAR, ''))",
     "counts_id": f"md5(row({', '.join(_COUNTED)})::VARCHAR)",
 }
 """Columns that follow from the other ones, so that a board reads no list of a pair that did not change."""

@@ -40,7 +40,7 @@ _CASES = """
         SELECT statistics_id, case_id, decision_key FROM decided UNION ALL SELECT * FROM missing)
     SELECT l.statistics_id, row_number() OVER (PARTITION BY l.statistics_id ORDER BY c.position, l.case_id) AS position,
            l.case_id, coalesce(p.repetitions, 1)::BIGINT AS planned, 1::BIGINT AS least, l.decision_key,
-           NULL::VARCHAR AS cluster
+           NULL::VARCHAR AS cluster, NULL::DOUBLE AS weight
     FROM listed l JOIN planned_pairs p USING (statistics_id)
     LEFT JOIN cases c ON c.suite = p.suite AND c.suite_revision = p.suite_revision AND c.case_id = l.case_id"""
 _REVISIONS = """

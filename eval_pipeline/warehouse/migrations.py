@@ -153,6 +153,10 @@ _ADDED_IN_16: Mapping[str, Mapping[str, str]] = {
         "sweep_id": "VARCHAR",
     },
 }
+_ADDED_IN_20: Mapping[str, Mapping[str, str]] = {
+    "pair_statistics": {"weights": "DOUBLE[]"},
+    "leaderboards": {"effective_cases": "DOUBLE"},
+}
 _ADDED_IN_18: Mapping[str, Mapping[str, str]] = {"sweeps": {"name": "VARCHAR"}}
 _ADDED_IN_19: Mapping[str, Mapping[str, str]] = {
     "cases": {"incomplete": "VARCHAR"},
@@ -238,6 +242,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     Migration(18, "names of sweeps", tuple(_added(_ADDED_IN_18))),
     Migration(19, "sessions that a limit ended, and that are graded", tuple(_added(_ADDED_IN_19))),
+    Migration(20, "weights of cases", tuple(_added(_ADDED_IN_20))),
 )
 
 

@@ -19,13 +19,20 @@ from eval_pipeline.warehouse.store import Connection, Warehouse
 
 class PlannedCase(NamedTuple):
     """A case that a pair has planned: how many repetitions, how many of them at least, and what its verdicts are
-    decided by. Cases of one `cluster` have something in common that makes answers alike; None: nothing."""
+    decided by. Cases of one `cluster` have something in common that makes answers alike; None: nothing. `weight` is how
+    much the case counts in rates and means; None: as much as every other."""
 
     case_id: str
     planned: int
     least: int
     decision_key: str
     cluster: str | None = None
+    weight: float | None = None
+
+    @property
+    def content(self) -> list[object]:
+        """What of it identifies the plan; a weight only where there is one."""
+        return list(self if self.weight is not None else self[:-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +55,7 @@ class PlannedPair:
     @property
     def plan_revision(self) -> str:
         """The identity of what is planned, and of what decides the verdicts."""
-        cases = [list(case) for case in self.cases]
+        cases = [case.content for case in self.cases]
         return fingerprint([self.suite_revision, self.runner_revision, self.broken, cases])
 
     @property
@@ -75,7 +82,7 @@ _CASES = """
     SELECT unnest($ids::VARCHAR[]) AS statistics_id, unnest($positions::BIGINT[]) AS position,
            unnest($cases::VARCHAR[]) AS case_id, unnest($planned::BIGINT[]) AS planned,
            unnest($least::BIGINT[]) AS least, unnest($keys::VARCHAR[]) AS decision_key,
-           unnest($clusters::VARCHAR[]) AS cluster"""
+           unnest($clusters::VARCHAR[]) AS cluster, unnest($weights::DOUBLE[]) AS weight"""
 
 
 def store_pair_statistics(warehouse: Warehouse, pairs: Sequence[PlannedPair]) -> None:
@@ -117,6 +124,7 @@ def _list_planned(connection: Connection, pairs: Sequence[PlannedPair]) -> None:
             "least": [case.least for *_, case in cases],
             "keys": [case.decision_key for *_, case in cases],
             "clusters": [case.cluster for *_, case in cases],
+            "weights": [case.weight for *_, case in cases],
         },
     )
 

@@ -280,18 +280,20 @@ def mark_unranked(warehouse: Warehouse, pairs: Sequence[PairKey]) -> None:
 
 
 class CaseCounts(NamedTuple):
-    """A case of a pair: what it clusters with, its graded plans, and how many of these passed at their first answer."""
+    """A case of a pair: what it clusters with, its graded plans, how many of these passed at their first answer, and
+    its weight (None: all count the same)."""
 
     case_id: str
     cluster: str
     graded: int
     passed: int
+    weight: float | None
 
 
 def case_counts(warehouse: Warehouse, pair: PairKey) -> list[CaseCounts]:
     """Return the cases of a current pair with their counts."""
     frame = warehouse.frame(
-        """SELECT unnest(s.cases), unnest(s.clusters), unnest(s.graded), unnest(s.passed)
+        """SELECT unnest(s.cases), unnest(s.clusters), unnest(s.graded), unnest(s.passed), unnest(s.weights)
            FROM current_pairs c JOIN pair_statistics s USING (statistics_id) WHERE c.suite = $1 AND c.runner = $2""",
         [pair.suite, pair.runner],
     )

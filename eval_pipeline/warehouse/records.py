@@ -18,7 +18,7 @@ from eval_pipeline.warehouse import rows
 from eval_pipeline.warehouse.codec import decoder, value_of
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.rows import LONG_TEXT
-from eval_pipeline.warehouse.selections import Selection, existing_columns
+from eval_pipeline.warehouse.selections import Selection, existing_columns, read_weights
 from eval_pipeline.warehouse.store import Connection
 from eval_pipeline.warehouse.stored_pairs import grouped
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -112,8 +112,12 @@ def _records_of(connection: Connection, selection: Selection, layout: Layout) ->
     chosen.execute(selection.query(", ".join(columns), joins, order), selection.values)
     names = [column[0] for column in chosen.description or ()]
     decode = decoder(names, *(BY_NAME[table] for table in ("verdicts", "cases", "runners", "suites")))
+    weights = read_weights(connection, selection)
     while batch := chosen.fetchmany(BATCH):
-        yield from _records(connection, selection, layout, [decode(row) for row in batch])
+        verdicts = [decode(row) for row in batch]
+        for row in verdicts if weights else ():
+            row["weight"] = weights.get((row["suite"], row["runner"], row["case_id"]))
+        yield from _records(connection, selection, layout, verdicts)
     chosen.close()
 
 

@@ -14,7 +14,7 @@ import orjson
 import polars as pl
 
 from eval_pipeline.errors import InputError, UnknownName
-from eval_pipeline.leaderboards.results import ATTEMPT, EVALUATOR, RESULT_COLUMNS, Results
+from eval_pipeline.leaderboards.results import ATTEMPT, EVALUATOR, RESULT_COLUMNS, RUNNER_CASE, WEIGHT, Results
 from eval_pipeline.warehouse.codec import decoder, utc
 from eval_pipeline.warehouse.store import Connection
 from eval_pipeline.warehouse.tables import BY_NAME
@@ -39,6 +39,16 @@ _PAIRS = {
         SELECT suite, runner, suite_revision, runner_revision, computed_at AS until, NULL::INTEGER AS repetitions
         FROM leaderboards WHERE board_id = $id AND scope = 'suite'""",
 }
+_STATISTICS = {
+    "current": "SELECT statistics_id FROM current_pairs",
+    "sweep": "SELECT statistics_id FROM sweep_pairs WHERE sweep_id = $id",
+    "baseline": """
+        SELECT p.statistics_id FROM sweep_pairs p JOIN (
+            SELECT suite, runner, arg_max(sweep_id, set_at) AS sweep_id FROM baselines GROUP BY suite, runner) b
+            ON b.suite = p.suite AND b.runner = p.runner AND b.sweep_id = p.sweep_id""",
+    "board": "SELECT statistics_id FROM leaderboards WHERE board_id = $id AND scope = 'suite'",
+}
+"""The counts by case of the selected pairs."""
 _CHOSEN = """
     WITH pairs AS ({pairs})
     SELECT v.* FROM verdicts v JOIN pairs c USING (suite, runner, suite_revision, runner_revision)
@@ -250,7 +260,28 @@ def read_attempts(
     values = selection.values | {"cluster_by": None if cluster_by is None else f"$.{orjson.dumps(cluster_by).decode()}"}
     answers = connection.execute(f"SELECT {columns} FROM ({query}) v {joins}", values).fetchall()
     frame = pl.DataFrame(answers, schema={**RESULT_COLUMNS, ATTEMPT: pl.Int32}, orient="row")
-    return Results(name or selection.name, frame, selection.at)
+    return Results(name or selection.name, _with_weights(connection, selection, frame), selection.at)
+
+
+def read_weights(connection: Connection, selection: Selection) -> dict[tuple[str, str, str], float]:
+    """Return how much cases count in rates and means, by suite, runner and case; nothing where all count the same."""
+    if "weights" not in existing_columns(connection, "pair_statistics"):
+        return {}  # results of an older version
+    query = f"""SELECT suite, runner, unnest(cases), unnest(weights) FROM pair_statistics s
+                WHERE weights IS NOT NULL AND {selection.within("s")}
+                  AND statistics_id IN ({_STATISTICS[selection.kind]})"""
+    values = selection.names | ({"id": selection.id} if selection.id is not None else {})
+    rows = connection.execute(query, values).fetchall()
+    return {(suite, runner, case_id): weight for suite, runner, case_id, weight in rows}
+
+
+def _with_weights(connection: Connection, selection: Selection, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return results with the column WEIGHT; as they are where all cases count the same."""
+    weights = read_weights(connection, selection)
+    if not weights:
+        return frame
+    keys = frame.select(RUNNER_CASE).iter_rows()
+    return frame.with_columns(pl.Series(WEIGHT, [weights.get(key) for key in keys], dtype=pl.Float64))
 
 
 def read_scores(connection: Connection, selection: Selection) -> Results:

@@ -311,8 +311,9 @@ TABLES: tuple[Table, ...] = (
         ("incomplete", "BIGINT", "Graded plans whose session a time or step limit ended"),
         ("plans", "BIGINT", "All plans: those of the cases, and broken ones"),
         ("case_count", "BIGINT", "Number of cases"),
-        ("texts_id", "VARCHAR", "Hash of the lists of texts: cases, clusters, decision_keys"),
+        ("texts_id", "VARCHAR", "Hash of the lists cases, clusters, decision_keys and weights"),
         ("counts_id", "VARCHAR", "Hash of the whole row, its id left out"),
+        ("weights", "DOUBLE[]", "How much each case counts in rates and means; NULL: all the same"),
     ),
     _table(
         "runner_differences",
@@ -379,6 +380,7 @@ TABLES: tuple[Table, ...] = (
         ("grading_cost_usd", "DOUBLE", "Money of graders, beside cost_usd; sum over plans whose is known; NULL: none"),
         ("incomplete", "BIGINT", "Part of graded: plans whose session a time or step limit ended"),
         ("board_key", "VARCHAR", "Identity of all that the suite's standings were computed from; NULL: overall"),
+        ("effective_cases", "DOUBLE", "How many graded cases of one weight tell as much; NULL: all count the same"),
     ),
     _table(
         "failure_classes", "Why plans did not pass: class × runner × suite, of the newest board.",

@@ -54,6 +54,7 @@ NEW_IN_16 = {
 NEW_IN_18 = {"sweeps": ("name",)}
 NEW_IN_19 = dict.fromkeys(("cases", "verdicts", "leaderboards"), ("incomplete",))
 NEW_IN_15 = {"leaderboards": ("board_key",)}
+NEW_IN_20 = {"leaderboards": ("effective_cases",)}
 NEW_IN_17 = {
     "cases": ("difficulty", "status", "persona", "simulated_user", "mocks", "created_at", "updated_at"),
 }
@@ -135,6 +136,7 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
                     NEW_IN_13,
                     NEW_IN_14,
                     NEW_IN_15,
+                    NEW_IN_20,
                     NEW_IN_16,
                     NEW_IN_17,
                     NEW_IN_18,

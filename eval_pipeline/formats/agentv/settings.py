@@ -14,6 +14,7 @@ from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.suites.fields import CASE_EXECUTION, REPEAT, RUNNER_CHOICE, SUITE_EXECUTION
 from eval_pipeline.suites.incomplete import read_incomplete
 from eval_pipeline.suites.model import Strategy, SuiteSettings
+from eval_pipeline.suites.simulation_fields import read_weights
 from eval_pipeline.suites.workspace import Hook
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -62,6 +63,7 @@ def suite_settings(document: Map, cursor: FieldCursor, context: LoadContext) -> 
         incomplete=read_incomplete(document, cursor) or "error",
         runner_hooks=_hooks_of_targets(document, targets, context),
         runner_aliases=_used_targets(targets),
+        weights=read_weights(document, cursor),
     )
 
 

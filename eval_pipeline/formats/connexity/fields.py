@@ -225,6 +225,7 @@ SET = FieldTable(
         Field("members", ENTRIES, "The cases of the set, with their repetitions (null: all, once each)."),
         Field("set_repetitions", COUNT, "How often the whole set is repeated.", 1),
         Field("config", OBJECT, "The configuration of its runs."),
+        Field("weights", OBJECT, 'How much cases count in rates and means, by difficulty: `{"hard": 2}`.'),
         Field("deleted_at", TEXT, "When the set was deleted; its cases count as archived."),
         Field("created_at", TEXT, "When the set was created."),
         Field("updated_at", TEXT, "When the set was changed last."),

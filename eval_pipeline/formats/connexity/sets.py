@@ -13,8 +13,9 @@ from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.suites.model import Case, EvaluatorSpec, SuiteSettings
+from eval_pipeline.suites.simulation_fields import read_weights
 
-_MARKS = ("members", "set_repetitions", "config", "version")
+_MARKS = ("members", "set_repetitions", "config", "version", "weights")
 _WITHOUT_EFFECT = ("agent_simulator", "tool_mode", "metrics_pass_threshold", "cases_pass_threshold", "mode", "runtime")
 _OF_OTHERS = ("model", "provider")
 _MS = 1000
@@ -31,11 +32,12 @@ class CaseSet:
     set_repetitions: int = 1
     deleted: bool = False
     config: Map = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def settings(self) -> SuiteSettings:
         """The settings of the suite."""
-        return SuiteSettings(concurrency=self.config.get("concurrency"))
+        return SuiteSettings(concurrency=self.config.get("concurrency"), weights=self.weights)
 
     def chosen(self, cases: Sequence[Case]) -> Iterator[Case]:
         """Yield the cases of the set in its order, as its configuration has them."""
@@ -94,6 +96,7 @@ def read_set(raw: Map, cursor: FieldCursor, known: Sequence[str], diagnostics: D
         set_repetitions=values["set_repetitions"] or 1,
         deleted=values["deleted_at"] is not None,
         config=_config(values["config"] or {}, cursor.at("config"), diagnostics),
+        weights=read_weights(raw, cursor),
     )
 
 
