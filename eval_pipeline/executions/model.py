@@ -131,7 +131,7 @@ class WorkspaceTrace:
     `path` is the folder as the target left it, while graders read it (None: removed); `kept` is whether it stays, and
     `place` where.
     `changes` is the unified diff between the start and the end of the session (None: unknown). `hooks` maps each hook
-    to its output.
+    to its output. `filled_ns` is when the copy of its template was complete (None: not known).
     """
 
     path: Path | None = None
@@ -139,6 +139,7 @@ class WorkspaceTrace:
     kept: bool = False
     changes: str | None = None
     hooks: JsonMap = field(default_factory=dict)
+    filled_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from eval_pipeline.executions.identity import PlanIdentity, runner_revision
 from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.executions.redaction import without_secrets
 from eval_pipeline.executions.workspaces.archive import TooLarge, save
+from eval_pipeline.executions.workspaces.template_copy import Base
 from eval_pipeline.parsing.redaction import redact
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import normalizer_version
@@ -59,7 +60,7 @@ class PairRecorder:
         row = rows.execution_row(execution, artifacts, inline, sweep_id, self._pair.revision, identity, retry_of)
         row["selected_at"] = self._context.clock.of(execution.finished_at)
         self.journal.append("target_executions", row)  # before anything that takes time: it has cost money
-        await self._archive(execution, folder() / ARCHIVE)
+        await self._archive(plan.case, execution, folder() / ARCHIVE)
         return execution
 
     def parts(self, plan: Plan) -> dict[str, str]:
@@ -139,16 +140,24 @@ class PairRecorder:
     def _folder(self, key: str, sweep_id: str) -> Path:
         return self._context.artifacts / self._pair.runner.name / self._pair.name.suite / key[:24] / sweep_id
 
-    async def _archive(self, execution: Execution, archive: Path) -> None:
+    async def _archive(self, case: Case, execution: Execution, archive: Path) -> None:
         """Pack the workspace for evaluators that are added later."""
-        left = execution.workspace.path if execution.workspace is not None else None
+        trace = execution.workspace
+        left = trace.path if trace is not None else None
         most_bytes = int(self._context.options.defaults.workspace_archive_mb * 1_000_000)
-        if left is None or not most_bytes:
+        if trace is None or left is None or not most_bytes:
             return
+        base, secrets = template_of(case, trace.filled_ns), self._context.secrets
         try:
-            await asyncio.to_thread(save, left, archive, most_bytes=most_bytes, secrets=self._context.secrets)
+            await asyncio.to_thread(save, left, archive, most_bytes=most_bytes, secrets=secrets, base=base)
         except (TooLarge, OSError) as error:
             _LOG.warning("workspace of case '%s' is not kept: %s", execution.case_id, error)
+
+
+def template_of(case: Case, copied_ns: int | None = None) -> Base | None:
+    """Return the template of a case's workspace, of which the copy was complete then; None without one."""
+    spec = case.workspace
+    return Base(spec.template, spec.content, copied_ns) if spec is not None and spec.template is not None else None
 
 
 def normalizer_of(execution: Execution) -> str:

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from eval_pipeline.executions.model import Execution, Runner
 from eval_pipeline.executions.workspaces.archive import restore
+from eval_pipeline.executions.workspaces.template_copy import Base
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.reports.normalize import normalize, repriced
 from eval_pipeline.scores.decide import decide
@@ -31,7 +32,7 @@ from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.budget import NO_SPENDING, Spending
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.decisions import PairRules
-from eval_pipeline.sweeps.recording import PairRecorder
+from eval_pipeline.sweeps.recording import PairRecorder, template_of
 from eval_pipeline.warehouse.stored_pairs import StoredExecution
 
 _LOG = logging.getLogger(__name__)
@@ -123,7 +124,7 @@ class PairScorer:
     def _workspace(self, item: ScoringInput) -> AbstractContextManager[Path | None]:
         left = item.execution.workspace
         live = left.path if left is not None else None
-        return _unpacked(live, self._recorder.archive_of(item.execution, item.sweep_id))
+        return _unpacked(live, self._recorder.archive_of(item.execution, item.sweep_id), template_of(item.case))
 
     def _kept(self, item: ScoringInput) -> list[Score]:
         """The scores that hold under another name, weight or gate than they were stored with."""
@@ -197,14 +198,14 @@ def _in_order(keys: Iterable[str], scores: Mapping[str, Score]) -> list[Score]:
 
 
 @contextmanager
-def _unpacked(live: Path | None, archive: Path) -> Iterator[Path | None]:
+def _unpacked(live: Path | None, archive: Path, template: Base | None) -> Iterator[Path | None]:
     """The workspace as the target left it: as long as it is there, else unpacked; None when it was not kept."""
     if live is not None or not archive.is_file():
         yield live
         return
     with TemporaryDirectory(prefix="eval-pipeline-workspace-") as folder:
         try:
-            restore(archive, Path(folder))
+            restore(archive, Path(folder), template)
         except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
             _LOG.warning("%s cannot be unpacked: %s", archive, error)
             yield None

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import tarfile
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eval_pipeline.executions.workspaces.archive import TooLarge, restore, save
+from eval_pipeline.executions.workspaces.template_copy import Base, fill_from_template
 from eval_pipeline_tests.executions.sample_workspaces import a_repository, files_in, run_git
 
 
@@ -141,3 +145,107 @@ def test_what_holds_no_secret_is_saved_as_ever(folder: Path, tmp_path: Path) -> 
     save(folder, tmp_path / "searched.tar.gz", secrets=(SECRET,))
 
     assert (tmp_path / "plain.tar.gz").read_bytes() == (tmp_path / "searched.tar.gz").read_bytes()
+
+
+def a_template(folder: Path) -> Path:
+    """A template of more entries than are copied one by one, some of which a session changes."""
+    for number in range(150):
+        path = folder / f"{number % 5}" / f"{number}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"file {number}\n")
+    (folder / "link").symlink_to("0/0.txt")
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    return folder
+
+
+def a_copy(template: Path, folder: Path) -> Base:
+    """Copy a template; nothing that comes after happens at the same moment."""
+    folder.mkdir()
+    fill_from_template(template, folder)
+    content = dict.fromkeys(files_in(template), "sha")
+    base = Base(template, content, time.time_ns())
+    time.sleep(0.02)
+    return base
+
+
+def work_in(folder: Path) -> None:
+    (folder / "new").mkdir()
+    (folder / "new" / "made.txt").write_text("made\n")
+    (folder / "0" / "5.txt").write_text("changed\n")
+    (folder / "0" / "10.txt").unlink()
+    times = (folder / "1" / "1.txt").stat()
+    (folder / "1" / "1.txt").write_text("FILE 1\n")
+    os.utime(folder / "1" / "1.txt", ns=(times.st_atime_ns, times.st_mtime_ns))
+    (folder / "run.sh").chmod(0o644)
+    shutil.rmtree(folder / "2")
+    (folder / "2").symlink_to("3")
+    (folder / "link").unlink()
+    (folder / "link").write_text("no link\n")
+
+
+def contents(folder: Path) -> dict[str, tuple[int, object]]:
+    return {
+        path.relative_to(folder).as_posix(): (
+            path.lstat().st_mode,
+            path.readlink() if path.is_symlink() else path.read_bytes() if path.is_file() else None,
+        )
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@pytest.mark.parametrize("program", ["cp", "no cp"])
+def test_an_archive_holds_what_is_not_as_the_template_has_it(
+    tmp_path: Path, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if program == "no cp":
+        monkeypatch.setenv("PATH", str(tmp_path))
+    base = a_copy(a_template(tmp_path / "template"), tmp_path / "folder")
+    work_in(tmp_path / "folder")
+
+    save(tmp_path / "folder", tmp_path / "a.tar.gz", base=base)
+    restore(tmp_path / "a.tar.gz", tmp_path / "back", base)
+
+    assert contents(tmp_path / "back") == contents(tmp_path / "folder")
+    with tarfile.open(tmp_path / "a.tar.gz") as tar:
+        names = {member.name for member in tar.getmembers()}
+    assert names == {".", "new", "new/made.txt", "0/5.txt", "1/1.txt", "run.sh", "2", "link"}
+
+
+def test_a_workspace_in_which_nothing_changed_is_its_template(tmp_path: Path) -> None:
+    base = a_copy(a_template(tmp_path / "template"), tmp_path / "folder")
+
+    assert save(tmp_path / "folder", tmp_path / "a.tar.gz", base=base) == 0
+    restore(tmp_path / "a.tar.gz", tmp_path / "back", base)
+
+    assert contents(tmp_path / "back") == contents(tmp_path / "template")
+
+
+def test_an_archive_is_not_laid_over_another_template(tmp_path: Path) -> None:
+    base = a_copy(a_template(tmp_path / "template"), tmp_path / "folder")
+    save(tmp_path / "folder", tmp_path / "a.tar.gz", base=base)
+
+    with pytest.raises(OSError, match="has changed since"):
+        restore(tmp_path / "a.tar.gz", tmp_path / "back", replace(base, content={"other": "sha"}))
+    with pytest.raises(OSError, match="has changed since"):
+        restore(tmp_path / "a.tar.gz", tmp_path / "back")
+
+
+def test_a_folder_of_which_nobody_knows_when_it_was_filled_is_saved_as_a_whole(tmp_path: Path) -> None:
+    base = replace(a_copy(a_template(tmp_path / "template"), tmp_path / "folder"), copied_ns=None)
+
+    save(tmp_path / "folder", tmp_path / "a.tar.gz", base=base)
+    restore(tmp_path / "a.tar.gz", tmp_path / "back")
+
+    assert contents(tmp_path / "back") == contents(tmp_path / "folder")
+
+
+def test_a_large_template_with_pipes_and_references_to_repositories_is_copied_without_them(tmp_path: Path) -> None:
+    template = a_template(tmp_path / "template")
+    (template / ".git").write_text("gitdir: /elsewhere\n")
+    os.mkfifo(template / "pipe")
+
+    a_copy(template, tmp_path / "folder")
+
+    assert not {".git", "pipe"} & {path.name for path in (tmp_path / "folder").iterdir()}
+    assert len(files_in(tmp_path / "folder")) == 152

@@ -1,25 +1,31 @@
 """A workspace as a file, so that an evaluator added later reads the folder as the target left it.
 
 The format is a gzip-compressed tar of folders, files and symbolic links, sorted and without owners, so that equal
-folders give equal bytes. Extraction writes only below its folder.
+folders give equal bytes. Of a workspace that began as a copy of a template it holds what is not as it was copied, and
+names what of the template is not there any more. Extraction writes only below its folder.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
+from eval_pipeline.executions.removal import remove
+from eval_pipeline.executions.workspaces.template_copy import Base, fill_from_template
 from eval_pipeline.parsing.redaction import KNOWN, REDACTED
 
 MOST_BYTES = 100_000_000
 _MOST_IN_MEMORY = 20_000_000
 _BLOCK = 1_000_000
+_BASE = "eval_pipeline.base"
+_TOP = "."
 _COMPRESSION = 1  # a third of the time of the usual 9, for a tenth more bytes
 
 
@@ -27,8 +33,16 @@ class TooLarge(Exception):
     """The folder exceeds the size limit; the message names the limit."""
 
 
-def save(folder: Path, archive: Path, *, most_bytes: int = MOST_BYTES, secrets: Iterable[str] = ()) -> int:
-    """Write a folder to an archive and return the total bytes of its files. Unreadable files are skipped.
+def save(
+    folder: Path,
+    archive: Path,
+    *,
+    most_bytes: int = MOST_BYTES,
+    secrets: Iterable[str] = (),
+    base: Base | None = None,
+) -> int:
+    """Write a folder, beside what `base` has of it, to an archive and return the total bytes of the files written.
+    Unreadable files are skipped.
 
     Known secrets and `secrets`, of at least eight characters, become `***` in the names and contents of files;
     compressed contents, such as git objects, are not searched. Raises OSError, and TooLarge without leaving an archive.
@@ -38,35 +52,55 @@ def save(folder: Path, archive: Path, *, most_bytes: int = MOST_BYTES, secrets: 
     part = archive.with_name(f"{archive.name}.part")
     try:
         with part.open("wb") as raw, gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as packed:
-            total = _write(folder, packed, most_bytes, _Cleaner(secrets))
+            total = _write(folder, packed, most_bytes, _Cleaner(secrets), base)
         part.replace(archive)
     finally:
         part.unlink(missing_ok=True)
     return total
 
 
-def restore(archive: Path, folder: Path) -> None:
-    """Extract an archive into a folder. Symbolic links that lead out of the folder are skipped.
+def restore(archive: Path, folder: Path, base: Base | None = None) -> None:
+    """Extract an archive into an empty folder, over a copy of the template that it was made with. Symbolic links that
+    lead out of the folder are skipped.
 
-    Raises OSError and tarfile.TarError. Blocks: call it in a thread.
+    Raises OSError, also when the template is another one now, and tarfile.TarError. Blocks: call it in a thread.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive, "r:gz") as tar:
+        if (of_base := tar.pax_headers.get(_BASE)) is not None:
+            _restore_base(base, json.loads(of_base), folder)
         tar.extractall(folder, filter=_inside)
 
 
+def _restore_base(base: Base | None, stored: Mapping[str, Any], folder: Path) -> None:
+    """Copy the template into a folder, without what the workspace did not have any more as it was."""
+    if base is None or base.digest != stored["digest"]:
+        raise OSError("the template that it was made with has changed since")
+    fill_from_template(base.folder, folder)
+    for name in stored["gone"]:
+        remove(folder / name)
+
+
 def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    if member.name == _TOP:
+        return None
     try:
         return tarfile.data_filter(member, folder)
     except tarfile.FilterError:
         return None
 
 
-def _write(folder: Path, packed: gzip.GzipFile, most_bytes: int, cleaner: _Cleaner) -> int:
-    total = 0
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+def _write(folder: Path, packed: gzip.GzipFile, most_bytes: int, cleaner: _Cleaner, base: Base | None) -> int:
+    total, headers = 0, {}
+    same, gone = base.unchanged(folder) if base is not None else (frozenset(), [])
+    if base is not None and same:
+        headers[_BASE] = json.dumps({"digest": base.digest, "gone": gone})
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, pax_headers=headers) as tar:
+        if headers:
+            tar.addfile(_top())  # headers are read with the first entry
         for path in _paths(folder):
-            member = _member(tar, path, path.relative_to(folder).as_posix())
+            name = path.relative_to(folder).as_posix()
+            member = _member(tar, path, name) if name not in same else None
             if member is None:
                 continue
             total += member.size
@@ -74,6 +108,12 @@ def _write(folder: Path, packed: gzip.GzipFile, most_bytes: int, cleaner: _Clean
                 raise TooLarge(f"the workspace holds more than {most_bytes:,} bytes")
             _add(tar, member, path, cleaner)
     return total
+
+
+def _top() -> tarfile.TarInfo:
+    member = tarfile.TarInfo(_TOP)
+    member.type = tarfile.DIRTYPE
+    return member
 
 
 def _paths(folder: Path) -> Iterator[Path]:

@@ -16,7 +16,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BLOCK = 1 << 20
 _PERMISSIONS = 0o777
 _WHILE_COPYING = 0o700
-_REPOSITORY_ELSEWHERE = ".git"
+REPOSITORY_ELSEWHERE = ".git"
 """A file of this name refers to a repository elsewhere."""
 
 
@@ -60,7 +60,7 @@ def copy_template(template: Path, top: Path) -> None:
     Symbolic links are copied as links; pipes, sockets and links to a git repository elsewhere are skipped.
     """
     with _opened(top, ()) as folder:
-        _copy_content(template, folder, (), skipped=_REPOSITORY_ELSEWHERE)
+        _copy_content(template, folder, (), skipped=REPOSITORY_ELSEWHERE)
 
 
 def copy_folder(source: Path, top: Path) -> None:

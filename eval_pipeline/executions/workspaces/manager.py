@@ -190,7 +190,12 @@ class Workspace:
             kept = self._dir.is_kept(failed=False)
             hooks = dict(self._dir.hook_output)
             self._trace = WorkspaceTrace(
-                path=self.folder, place=self._dir.place, kept=kept, changes=changes, hooks=hooks
+                path=self.folder,
+                place=self._dir.place,
+                kept=kept,
+                changes=changes,
+                hooks=hooks,
+                filled_ns=self._dir.filled_ns,
             )
         return self._trace
 

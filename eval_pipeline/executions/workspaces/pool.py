@@ -11,10 +11,11 @@ from filelock import FileLock, Timeout
 
 from eval_pipeline.executions.removal import remove
 from eval_pipeline.executions.threads import in_thread
-from eval_pipeline.executions.workspaces.beneath import copy_file, copy_template, folder_beneath
+from eval_pipeline.executions.workspaces.beneath import copy_file, folder_beneath
 from eval_pipeline.executions.workspaces.folders import block_git_discovery
 from eval_pipeline.executions.workspaces.git import GitFailure
 from eval_pipeline.executions.workspaces.repositories import CheckedOut, check_out, reset, update_checkout
+from eval_pipeline.executions.workspaces.template_copy import fill_from_template
 from eval_pipeline.fingerprints import fingerprint
 from eval_pipeline.suites.workspace import Repository, WorkspaceSpec
 
@@ -115,7 +116,7 @@ def outer_first(spec: WorkspaceSpec) -> list[Repository]:
 async def fill(spec: WorkspaceSpec, folder: Path) -> None:
     """Copy the template and single files into the folder. Raises OSError."""
     if spec.template is not None:
-        await in_thread(copy_template, spec.template, folder)
+        await in_thread(fill_from_template, spec.template, folder)
     for file in spec.files:
         await in_thread(copy_file, file.origin, folder, file.path)
 

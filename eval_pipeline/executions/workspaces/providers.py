@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
@@ -220,10 +221,11 @@ async def _temporary(
     folder = manager.sweep.new(*names)
     try:
         await fill(spec, folder)
+        filled_ns = time.time_ns() if spec.template is not None else None
         clone = clone or manager.check_out
         checked_out = [await clone(item, folder_beneath(folder, item.path)) for item in outer_first(spec)]
         tracker = manager.track(folder)
-        return WorkspaceDir(manager, folder, tracker, repositories=tuple(checked_out), fresh=fresh)
+        return WorkspaceDir(manager, folder, tracker, repositories=tuple(checked_out), fresh=fresh, filled_ns=filled_ns)
     except BaseException:
         remove(folder)
         raise

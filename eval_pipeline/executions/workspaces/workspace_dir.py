@@ -107,7 +107,8 @@ class WorkspaceDir:
 
     `slot` is its slot in the pool; `permanent` marks the user's own folder; `fresh` a folder of a single case, which is
     never reset. `clean` is the snapshot after before_all, the target of a reset without repositories. `first` is
-    the one before the first target's work. `failed` is whether a case failed in it.
+    the one before the first target's work. `failed` is whether a case failed in it. `filled_ns` is when the copy of its
+    template was complete; None for one that was not made here, or without a template.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class WorkspaceDir:
         slot: Slot | None = None,
         permanent: bool = False,
         fresh: bool = False,
+        filled_ns: int | None = None,
     ) -> None:
         self._manager = manager
         self._tracker = tracker
@@ -128,6 +130,7 @@ class WorkspaceDir:
         self.repositories = repositories
         self.permanent = permanent
         self.fresh = fresh
+        self.filled_ns = filled_ns
         self.clean: str | None = None
         self.first: str | None = None
         self.failed = False
