@@ -21,7 +21,7 @@ class ResultRow:
     as the suite specifies them; `hooks` is the output of the workspace's hooks, by name; `workspace_path` is the
     folder of its workspace if that still exists. `retry_of` is the first answer to the plan where that did not pass and
     the target was called again. `weight` is how much the case counts in rates and means; None: as much as every other.
-    Times are UTC; unknown is None.
+    `strategy` is how the case's repetitions become one result. Times are UTC; unknown is None.
     """
 
     suite: str
@@ -52,6 +52,7 @@ class ResultRow:
     conversation_id: str | None = None
     group: str | None = None
     weight: float | None = None
+    strategy: str | None = None
     report: SessionReport | None = None
     hooks: JsonMap = field(default_factory=dict)
     workspace_path: str | None = None

@@ -40,7 +40,7 @@ _EXECUTION_FIELDS = ("started_at", "finished_at", "error", "answered_by", "retry
 _OF_EXECUTIONS = ("target_executions", "session_reports", "session_events", "evaluator_scores", "member_scores")
 _READ: Mapping[str, frozenset[str]] = {
     "verdicts": _names(ResultRow, Verdict) | {"score_keys"},
-    "cases": (_names(ResultRow) | {"case_group", "position"}) - set(BY_NAME["verdicts"].column_names),
+    "cases": (_names(ResultRow) | {"case_group", "position"}) - {"strategy", *BY_NAME["verdicts"].column_names},
     "suites": frozenset({"category"}),
     "target_executions": frozenset({*_EXECUTION_FIELDS, "execution_id", "attempt_count", "workspace"}),
     "session_reports": _names(SessionReport, Usage) | {"reported_times", "turns"},
@@ -53,6 +53,9 @@ Layout = Mapping[str, Sequence[tuple[str, str]]]
 """The columns of each table that are read, with their types: those of _READ that exist."""
 TEXT_BESIDE = f"CASE WHEN strlen(t.text) > {LONG_TEXT} THEN t.text END"
 """The text of an event where it may be stored beside it only."""
+_STRATEGIES = """
+    LEFT JOIN (SELECT suite, runner, suite_revision, runner_revision, arg_max(strategy, sweep_id) AS strategy
+               FROM sweep_pairs GROUP BY ALL) p USING (suite, runner, suite_revision, runner_revision)"""
 _ORDER = {"session_events": "execution_id, position", "member_scores": "execution_id, spec_key, position"}
 
 
@@ -107,6 +110,9 @@ def _records_of(connection: Connection, selection: Selection, layout: Layout) ->
     joins = """LEFT JOIN cases t USING (suite, suite_revision, case_id)
                LEFT JOIN suites s USING (suite, suite_revision)
                LEFT JOIN runners r USING (runner, runner_revision)"""
+    if all("strategy" in existing_columns(connection, table) for table in ("cases", "sweep_pairs")):
+        columns.append("coalesce(t.strategy, p.strategy) AS strategy")
+        joins += _STRATEGIES
     order = "ORDER BY v.suite, v.runner, t.position, v.case_id, v.repetition"
     chosen = connection.cursor()  # a second cursor: each batch runs queries while this one is open
     chosen.execute(selection.query(", ".join(columns), joins, order), selection.values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,11 @@ def _rows(file: Path) -> Iterator[tuple[tuple[Any, ...], Any]]:
         row = {**{_CAMEL.get(key, key): value for key, value in given.items()}, **given}
         suite, target = text_field(row, "suite", place, ""), text_field(row, "target", place, "")
         names = (suite, target, text_field(row, "test_id", place))
-        yield (*names, *_outcome(row, place)), row.get("timestamp")
+        listed = row.get("trials")
+        for each in listed if isinstance(listed, list) and listed else (row,):
+            if not isinstance(each, Mapping):
+                raise InputError("expected a list of mappings", replace(place, field="trials"))
+            yield (*names, *_outcome(each, place)), row.get("timestamp")
 
 
 def _outcome(row: Mapping[str, Any], place: SourceLocation) -> tuple[str, float | None]:

@@ -1,8 +1,9 @@
 """`agentv`: AgentV's run folder, for its own tools and for scripts that read it.
 
-Three differences are deliberate: executions never share a folder; an execution passes by its case's own threshold,
-everywhere; and ungraded executions are left out of the rates, with a note. An unknown number is null, except for the
-`score` of an `execution_error`: it is 0 because AgentV's readers require a number; they also check `execution_status`.
+A test has one row, whatever its repetitions: see `trials`. Three differences are deliberate: executions never share a
+folder; an execution passes by its case's own threshold, everywhere; and ungraded executions are left out of the rates,
+with a note. An unknown number is null, except for the `score` of an `execution_error`: it is 0 because AgentV's readers
+require a number; they also check `execution_status`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from eval_pipeline.formats.agentv.results import (
     index_fields,
     token_usage,
 )
+from eval_pipeline.formats.agentv.trials import best_of, by_test, common_result, trials
 from eval_pipeline.leaderboards.result_rows import ResultRow
 from eval_pipeline.reports.messages import known, output_messages
 from eval_pipeline.reports.model import SessionReport
@@ -51,18 +53,26 @@ class AgentVRun:
 
     def pieces(self, records: Iterable[ResultRow], options: ExportOptions) -> Iterator[FileChunk]:
         run, folders = _Run(), _Folders()
-        for record in records:
-            folder = folders.of(record)
-            files = dict(self.files(record))
-            row = self.index_row(record, folder, options)
-            paths = {key: f"{folder}/{name}" for key, name in self.paths if name in files}
-            yield FileChunk("index.jsonl", to_json(row | paths) + b"\n")
-            yield from (FileChunk(f"{folder}/{name}", data) for name, data in files.items())
-            run.add(record)
+        for repetitions in by_test(records):
+            yield from self._test(repetitions, folders, options)
+            run.add(common_result(repetitions), repetitions)
         yield FileChunk("benchmark.json", pretty(self.benchmark(run.benchmark(options), options)))
         yield FileChunk("timing.json", pretty(run.timing()))
         if not run.cases:
             yield FileChunk("index.jsonl", b"")
+
+    def _test(self, repetitions: Sequence[ResultRow], folders: _Folders, options: ExportOptions) -> Iterator[FileChunk]:
+        """Yield the row of a test, and the files of each repetition; the row names those of the best."""
+        best = best_of(repetitions)
+        places = {best.repetition: folders.of(best, is_first=True)}
+        places |= {each.repetition: folders.of(each) for each in repetitions if each is not best}
+        folder, files = places[best.repetition], dict(self.files(best))
+        row = self.index_row(common_result(repetitions), folder, options) | trials(repetitions, places)
+        paths = {key: f"{folder}/{name}" for key, name in self.paths if name in files}
+        yield FileChunk("index.jsonl", to_json(row | paths) + b"\n")
+        for each in repetitions:
+            written = files if each is best else dict(self.files(each))
+            yield from (FileChunk(f"{places[each.repetition]}/{name}", data) for name, data in written.items())
 
     def index_row(self, record: ResultRow, folder: str, options: ExportOptions) -> dict[str, Any]:
         """Return a row of the index without the paths of its files."""
@@ -167,6 +177,11 @@ def _measures(record: ResultRow) -> dict[str, float | None]:
     }
 
 
+def _measured(record: ResultRow) -> dict[str, float | None]:
+    trace = summarize_trace(record.report) if record.report is not None else None
+    return {**_measures(record), "tool_calls": trace.event_count if trace is not None else None}
+
+
 def _timing_of(measured: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
     sums = {name: _sum([each[name] for each in measured]) for name in ("duration_ms", "input", "output", "reasoning")}
     duration = sums["duration_ms"]
@@ -195,7 +210,8 @@ class _Run:
     measured: dict[str, list[dict[str, float | None]]] = field(default_factory=dict)
     graders: dict[str, list[float]] = field(default_factory=dict)
 
-    def add(self, record: ResultRow) -> None:
+    def add(self, record: ResultRow, repetitions: Sequence[ResultRow]) -> None:
+        """Count a test by its common result, and what all of its repetitions took."""
         self.cases.add(record.case_id)
         if record.suite_path is not None:
             self.suite_paths[record.suite_path] = None
@@ -204,9 +220,7 @@ class _Run:
             self.errors[record.runner] += 1
         else:
             passed.append(float(record.verdict.status.as_expected))
-        trace = summarize_trace(record.report) if record.report is not None else None
-        calls = {"tool_calls": trace.event_count if trace is not None else None}
-        self.measured.setdefault(record.runner, []).append({**_measures(record), **calls})
+        self.measured.setdefault(record.runner, []).extend(map(_measured, repetitions))
         for score in record.scores:
             if score.value is not None:
                 self.graders.setdefault(f"{score.evaluator}:{score.type}", []).append(score.value)
@@ -273,17 +287,17 @@ _INDENTED = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR
 @dataclass(slots=True)
 class _Folders:
     """One folder per execution: `suite/case`, then the runner unless it is the suite's first, the repetition unless it
-    is the first, and a number where names collide by sanitizing or letter case."""
+    is the test's best, and a number where names collide by sanitizing or letter case."""
 
     taken: set[str] = field(default_factory=set)
     first_runner: dict[str, str] = field(default_factory=dict)
 
-    def of(self, record: ResultRow) -> str:
+    def of(self, record: ResultRow, *, is_first: bool = False) -> str:
         first = self.first_runner.setdefault(record.suite, record.runner)
         suite = segment(record.suite)
         parts = [f"_{suite}" if suite.lower() in _RUN_FILES else suite, segment(record.case_id)]
         parts += [segment(record.runner)] if record.runner != first else []
-        parts += [f"repetition-{record.repetition}"] if record.repetition > 1 else []
+        parts += [] if is_first else [f"repetition-{record.repetition}"]
         base = "/".join(parts)
         folder, number = base, 1
         while folder.lower() in self.taken:

@@ -111,10 +111,6 @@ def test_what_could_not_be_graded_says_why_and_has_no_answer() -> None:
         pytest.param(
             [a_record(), a_record(runner="other")], ["maths/sum", "maths/sum/other"], id="runners"
         ),
-        pytest.param(
-            [a_record(), a_record(repetition=2), a_record(repetition=3)],
-            ["maths/sum", "maths/sum/repetition-2", "maths/sum/repetition-3"], id="repetitions",
-        ),
         pytest.param([a_record("a b"), a_record("a/b"), a_record("A_b")], ["maths/a_b", "maths/a_b-2", "maths/A_b-3"],
                      id="one-name-after-sanitising"),
         pytest.param([a_record(), a_record()], ["maths/sum", "maths/sum-2"], id="the-same-twice"),

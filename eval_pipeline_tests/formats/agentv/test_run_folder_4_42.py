@@ -129,3 +129,44 @@ def test_agentv_reads_the_folder_and_the_fixtures(project: CliProject, tmp_path:
     )  # fmt: skip
     theirs = {row["test_id"]: row["score"] for row in agentv_rows(command, tmp_path, "sums.eval.yaml")}
     assert theirs == {row["test_id"]: row["score"] for row in rows_of(folder)}
+
+
+TRIALS = """\
+name: trials
+execution: {{trials: {{count: 3, strategy: {strategy}}}}}
+tests:
+  - {{id: a, input: say it, assertions: [{{type: contains, value: red}}]}}
+"""
+COUNTING = """\
+targets:
+  - name: default
+    provider: cli
+    command: 'echo >> n; [ "$(wc -l < n)" -eq 2 ] && echo red > {OUTPUT_FILE} || echo blue > {OUTPUT_FILE}'
+"""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "status", "score"),
+    [
+        ("pass_at_k", "ok", 1.0),
+        ("mean", "quality_failure", 1 / 3),
+        ("confidence_interval", "quality_failure", 0.0),
+        ("pass_all", "quality_failure", 0.0),
+    ],
+)
+def test_a_test_has_one_row_with_the_common_score_of_its_repetitions(
+    tmp_path: Path, strategy: str, status: str, score: float
+) -> None:
+    files = {".agentv/targets.yaml": COUNTING, "t.eval.yaml": TRIALS.format(strategy=strategy)}
+    project = an_agentv_project(tmp_path, files)
+    project("run", "t.eval.yaml", "--quiet", "--concurrency", "1")
+
+    folder = exported(project)
+
+    (row,) = rows_of(folder)
+    assert (row["execution_status"], row["score"]) == (status, pytest.approx(score))
+    assert row["scores"][0]["score"] == 1  # those of the best repetition
+    assert [each["score"] for each in row["trials"]] == [0.0, 1.0, 0.0]
+    assert (folder / row["answer_path"]).read_text().strip() == "red"
+    assert all((folder / each["artifact_dir"] / "grading.json").is_file() for each in row["trials"])
+    assert row["aggregation"]["strategy"] == strategy
