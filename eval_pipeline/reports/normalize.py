@@ -178,17 +178,31 @@ def normalizer_version(format_: str) -> str:
 
 
 def _read(execution: Execution, case: Case) -> SessionReport:
-    if execution.raw is None or execution.failure_class == OUTPUT_LIMIT.id:  # a cut output is kept, and not read
+    raw = execution.raw
+    if raw is not None and execution.failure_class == OUTPUT_LIMIT.id:  # a cut output is kept, and not read
+        raw = _without_cut_turn(raw) if case.is_conversation else None
+    if raw is None:
         return SessionReport(execution_id=execution.execution_id)
-    material = RawSession(execution_id=execution.execution_id, raw=execution.raw, case=case)
-    known = recall(execution.raw)
+    material = RawSession(execution_id=execution.execution_id, raw=raw, case=case)
+    known = recall(raw)
     if known is not None:
         return replace(known, execution_id=execution.execution_id)
     try:
         return normalize_raw(material)
     except Exception as error:  # noqa: BLE001 — the one boundary to normalizers: what they cannot read becomes a report
-        problem = f"{execution.raw.format}: {type(error).__name__}: {error}"
+        problem = f"{raw.format}: {type(error).__name__}: {error}"
         return SessionReport(execution_id=execution.execution_id, failure_class=NORMALIZATION.id, error=problem)
+
+
+def _without_cut_turn(raw: RawExecution) -> RawExecution | None:
+    """Return a conversation whose failed turn has nothing of the target; None for a raw execution without turns."""
+    turns = raw.payload.get("turns")
+    if not isinstance(turns, list):
+        return None
+    unread = {"format": raw.format, "payload": {"turns": []}}
+    return replace(
+        raw, payload={**raw.payload, "turns": [{**turn, **(unread if turn.get("failed") else {})} for turn in turns]}
+    )
 
 
 def normalize_raw(material: RawSession) -> SessionReport:
