@@ -19,6 +19,7 @@ from eval_pipeline.agents.agent_talks import AgentTalk, AgentTalks
 from eval_pipeline.agents.capacity import sessions_at_once
 from eval_pipeline.agents.session_environment import SessionEnvironment
 from eval_pipeline.agents.session_questions import ask_session
+from eval_pipeline.agents.session_skills import SessionSkills
 from eval_pipeline.agents.session_store import SessionLog, find_log, newest_log
 from eval_pipeline.agents.session_watch import GrowingFile, SessionWatch
 from eval_pipeline.agents.settings import HOMES, SETTINGS, cli_of, command_settings
@@ -69,10 +70,9 @@ class Agent:
         self._max_bytes = runner.max_output_bytes
         self._env = settings.texts(runner.settings, "env")
         self._session_environment = SessionEnvironment(
-            cli=self._cli,
-            passed=settings.names(runner.settings, "pass_env"),
-            isolated=settings.choice(runner.settings, "home", HOMES, "isolated") == "isolated",
+            cli=self._cli, passed=settings.names(runner.settings, "pass_env"), isolated=_is_isolated(runner)
         )
+        self._skills = _skills_of(runner)
         self._cwd = runner.folder / (settings.optional_text(runner.settings, "cwd") or ".")
         self._max_steps = settings.count(runner.settings, "max_steps")
         self._max_cost_usd = settings.amount(runner.settings, "max_cost_usd")
@@ -86,8 +86,11 @@ class Agent:
 
     @staticmethod
     def equivalent(runner: Runner) -> Runner:
-        """Return the equivalent runner of the `command` adapter, which determines this runner's identity."""
+        """Return the equivalent runner of the `command` adapter, which determines this runner's identity: the files of
+        its skills are part of it."""
         given, public = (command_settings(values) for values in (runner.settings, runner.public_settings))
+        skills = _skills_of(runner)
+        public |= {} if skills is None else {"skills": skills.content()}
         return replace(runner, adapter="command", settings=given, public_settings=public)
 
     def content(self) -> Mapping[str, str]:
@@ -99,9 +102,10 @@ class Agent:
         async with self._session(call) as (environment, talk):
             command, call = self._resumed(call, talk)
             call = replace(call, environment=environment)
-            with LIVE_SESSIONS.shown(_live(call)) as live:
-                call = replace(call, watch=self._watch(call, live, begin))
-                raw = await self._executed(command, call, begin, talk)
+            async with self._having_skills(call):
+                with LIVE_SESSIONS.shown(_live(call)) as live:
+                    call = replace(call, watch=self._watch(call, live, begin))
+                    raw = await self._executed(command, call, begin, talk)
             if talk is not None:
                 talk.note(raw, self._cli)
             return raw
@@ -147,6 +151,20 @@ class Agent:
             return
         async with self._session_environment.session() as environment:
             yield environment, None
+
+    @asynccontextmanager
+    async def _having_skills(self, call: Call) -> AsyncIterator[None]:
+        """Let a session have the skills of the runner and no others, where it names them."""
+        if self._skills is None:
+            yield
+            return
+        environment, _ = self._places(call)
+        opened = self._skills.within(self._cli, environment, call.workspace, self._cwd)
+        await in_thread(opened.__enter__)
+        try:
+            yield
+        finally:
+            await in_thread(opened.__exit__, None, None, None)
 
     def _resumed(self, call: Call, talk: AgentTalk | None) -> tuple[Command, Call]:
         """Return the command and the call that go on with the session of a conversation, where there is one."""
@@ -201,7 +219,7 @@ class Agent:
         cwd = call.workspace or self._cwd
         return find_log(self._cli.sessions, home, environment, session_id=session_id, cwd=cwd, since=begin)
 
-    def _places(self, call: Call) -> tuple[Mapping[str, str], Path]:
+    def _places(self, call: Call) -> tuple[dict[str, str], Path]:
         environment = {**(call.environment or {}), **self._env}
         return environment, Path(environment.get("HOME") or Path.home())
 
@@ -218,6 +236,15 @@ class Agent:
             max_steps=call.plan.case.max_steps or self._max_steps,
             max_cost_usd=self._max_cost_usd,
         )
+
+
+def _is_isolated(runner: Runner) -> bool:
+    return settings.choice(runner.settings, "home", HOMES, "isolated") == "isolated"
+
+
+def _skills_of(runner: Runner) -> SessionSkills | None:
+    named = settings.names(runner.settings, "skills") if runner.settings.get("skills") is not None else None
+    return SessionSkills.read(named, runner.folder, isolated=_is_isolated(runner))
 
 
 def _live(call: Call) -> LiveSession:

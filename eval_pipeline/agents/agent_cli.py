@@ -48,6 +48,7 @@ class AgentCli:
         variables_of_root: Environment variables without which it refuses to work for the user root.
         cumulative: Measures of usage that a resumed session reports for all its turns together.
         cache_variable: The variable of a folder that its sessions share, where the CLI unpacks itself.
+        skills_folder: The folder of a user's skills, in the home folder; None: `skills` in the folder of its sessions.
         addresses: The variables that hold its provider's address, each with the usual one (empty: none is usual).
         model_provider: Who provides its models, by OpenTelemetry's names; None when that depends on the model.
     """
@@ -70,12 +71,19 @@ class AgentCli:
     cumulative: frozenset[str] = frozenset()
     cache_variable: str | None = None
     model_provider: str | None = None
+    skills_folder: str | None = None
     addresses: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def variables(self) -> tuple[str, ...]:
         """Return names and patterns of the environment variables that a session gets of the user's."""
         return self.keys or (f"{self.name.upper().replace('-', '_')}_*",)
+
+    def skills_in(self, home: Path, environment: Mapping[str, str]) -> Path:
+        """Return the folder where the CLI looks for the skills of a user."""
+        if self.skills_folder is not None:
+            return home / self.skills_folder
+        return self.sessions.folder(home, environment) / "skills"
 
     def printed_session(self, stdout: Path | None) -> str | None:
         """Return the id of the session that an output names at its beginning or its end."""

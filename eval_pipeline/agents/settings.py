@@ -38,6 +38,11 @@ SETTINGS = FieldTable(
             "Whether a session has a fresh home with the user's login, or the user's own.",
             "isolated",
         ),
+        Field(
+            "skills",
+            TEXT_LIST,
+            "Folders of the only skills that a session has; without those of its workspace. An empty list: none.",
+        ),
         Field("pass_env", TEXT_LIST, "Names and patterns of further environment variables that a session gets."),
         *(Command.settings[name] for name in sorted(_OF_THE_COMMAND - {"model"})),
     ),
@@ -71,6 +76,8 @@ def command_settings(given: Mapping[str, Any], session: str | None = None) -> di
         made["env"] = {**launch.env, **settings.mapping(given, "env")}
     if given.get("home") == "user":  # the usual one is no part of the identity
         made["home"] = "user"
+    if given.get("skills") is not None:  # an empty list is one of no skills
+        made["skills"] = given["skills"]
     made.update({name: given[name] for name in _KEPT_IN_IDENTITY if given.get(name)})
     return {**{key: value for key, value in given.items() if key in _OF_THE_COMMAND}, **made}
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "leaderboard": "Show the newest standings, or past ones.",
     "view": "Show the results as pages in a browser.",
     "compare": "Compare runners, sweeps or results files case by case.",
+    "arms": "Compare the arms of runners, and show which skills are used where they should be.",
     "baseline": "Set, show or clear the sweeps that later ones are compared with.",
     "trend": "Fit a line through the mean scores of sweeps.",
     "gate": "Decide whether a sweep of the project file is good enough.",

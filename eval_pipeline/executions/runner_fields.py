@@ -12,6 +12,7 @@ from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.fields import FieldCursor, Map
 from eval_pipeline.parsing.tables import (
     COUNT,
+    MAPPING,
     POSITIVE,
     TEXT,
     TEXTS,
@@ -76,6 +77,7 @@ RUNNER = FieldTable(
         Field("description", TEXT, "A remark about the runner."),
         Field("grader", TEXT, "The runner that grades this one's answers where an evaluator names none."),
         Field("simulator", TEXT, "The runner that plays the user in its conversations where a case names none."),
+        Field("arms", MAPPING, "Settings that differ, by the name of an arm; each arm is a runner `<runner>-<arm>`."),
         Field("fallbacks", TEXTS, "Runners that are used, in this order, when every attempt of this one failed."),
     ),
     "A system under test; its further fields are the settings of its adapter.",

@@ -12,6 +12,7 @@ from eval_pipeline.errors import InputError, InputErrors, SourceLocation, Unknow
 from eval_pipeline.executions import runner_fields
 from eval_pipeline.executions.adapters import ADAPTERS, Adapter, settings_of
 from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.runner_arms import ARMS, Arm, arms_problem, expanded
 from eval_pipeline.executions.runner_files import NATIVE, RunnerEntry, RunnersFormat, runner_formats
 from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.parsing import fields
@@ -27,7 +28,7 @@ from eval_pipeline.parsing.yaml_text import parse_yaml
 
 RUNNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 LONGEST_CHAIN = 10
-_OWN_KEYS = frozenset({"name", "description"})
+_OWN_KEYS = frozenset({"name", "description", ARMS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,23 +78,30 @@ def load_runners(
     file = _File(
         source=source, format=format_, environment=environment, entries=by_name, rules=rules, digest=digest, check=check
     )
+    listed = list(expanded(((key, index), raw) for index, raw in named.items()))
     if errors:
-        read = [_runner_or_problem(raw, (key, index), file) for index, raw in named.items()]
+        read = [_runner_or_problem(raw, at, file) for at, raw, _ in listed]
         raise InputErrors([*errors.values(), *(each.problem for each in read if isinstance(each, UnusableRunner))])
     runners: dict[str, Runner] = {}
-    for index, raw in enumerate(entries):
-        runner = _runner_or_problem(raw, (key, index), file)
+    for at, raw, arm in listed:
+        runner = _of_arm(_runner_or_problem(raw, at, file), arm)
         if runners.pop(runner.name, None) is not None:
-            problem = source.error((key, index, "name"), f"two runners are named '{runner.name}'")
+            problem = source.error((*at, "name"), f"two runners are named '{runner.name}'")
             runner = UnusableRunner(name=runner.name, adapter=runner.adapter, tags=runner.tags, problem=problem)
         runners[runner.name] = runner
     return list(runners.values())
 
 
-def select_runners(runners: Sequence[Runner], names: Iterable[str] = (), tags: Iterable[str] = ()) -> list[Runner]:
-    """The runners of these names (all when none are given) that have any of these tags. Raises UnknownName."""
+def _of_arm(runner: Runner, arm: Arm | None) -> Runner:
+    return runner if arm is None else replace(runner, arm_of=arm.arm_of, arm=arm.arm, arm_place=arm.arm_place)
+
+
+def select_runners(runners: Sequence[Runner], names: Sequence[str] = (), tags: Iterable[str] = ()) -> list[Runner]:
+    """The runners of these names (all when none are given) that have any of these tags. The name of a runner with arms
+    is that of all of them. Raises UnknownName."""
     by_name = {runner.name: runner for runner in runners}
-    requested = list(dict.fromkeys(names))
+    arms = {name: [each.name for each in runners if each.arm_of == name] for name in names if name not in by_name}
+    requested = list(dict.fromkeys(arm for name in names for arm in arms.get(name) or [name]))
     for name in requested:
         if name not in by_name:
             raise UnknownName("runner", name, by_name)
@@ -128,7 +136,7 @@ def _name_error(raw: Any, index: int, source: Source, format_: RunnersFormat) ->
     name = raw.get("name")
     if not isinstance(name, str) or not RUNNER_NAME.match(name):
         return source.error((*at, "name"), f"a runner's name has letters, digits, '.', '_' and '-' only, got {name!r}")
-    return None
+    return arms_problem(raw, at, source)
 
 
 def _runner_or_problem(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:

@@ -281,6 +281,8 @@ CASE = FieldTable(
         Field("state", MAPPING, "The document that tools begin with and change."),
         Field("solution", mapping_of(SOLUTION), "How the case is solved, for the adapter `oracle`; no agent sees it."),
         Field("difficulty", one_of(*DIFFICULTIES), "How hard the case is."),
+        Field("should_trigger", either(TEXTS, MAPPING),
+              "Skills that the case should trigger: names, or a mapping of names to true and false."),
         Field("status", one_of(*STATUSES), "Only active cases are carried out by default.", "active"),
     ),
     "One case of a suite.",

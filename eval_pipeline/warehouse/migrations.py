@@ -164,6 +164,9 @@ _ADDED_IN_19: Mapping[str, Mapping[str, str]] = {
     "pair_statistics": {"incomplete": "BIGINT"},
     "leaderboards": {"incomplete": "BIGINT"},
 }
+_ADDED_IN_21: Mapping[str, Mapping[str, str]] = {
+    "runners": {"arm_of": "VARCHAR", "arm": "VARCHAR", "arm_place": "INTEGER"}
+}
 _TEXTS_IN_9 = (
     """UPDATE session_reports SET reported_times = json_array(started_at, ended_at)
        WHERE reported_times IS NULL AND coalesce(started_at, ended_at) IS NOT NULL""",
@@ -243,6 +246,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(18, "names of sweeps", tuple(_added(_ADDED_IN_18))),
     Migration(19, "sessions that a limit ended, and that are graded", tuple(_added(_ADDED_IN_19))),
     Migration(20, "weights of cases", tuple(_added(_ADDED_IN_20))),
+    Migration(21, "arms of runners, views of skills", tuple(_added(_ADDED_IN_21))),
 )
 
 

@@ -72,6 +72,8 @@ TABLES: tuple[Table, ...] = (
         ("settings", "JSON", "Settings, secrets replaced by ***"),
         ("used_at", "TIMESTAMPTZ", "When this revision was last used"),
         ("content", "JSON", "Fingerprints of the files it runs and versions of its programs, by name"),
+        ("arm_of", "VARCHAR", "Runner that it is an arm of; NULL: none"), ("arm", "VARCHAR", "Name of the arm"),
+        ("arm_place", "INTEGER", "Order of the arm, from 0"),
     ),
     _table(
         "sweeps", "One row per sweep: a set of suites × runners executed together.", ("sweep_id",),
@@ -412,8 +414,7 @@ TABLES: tuple[Table, ...] = (
         "token_snapshots", "Token baselines, and how the newest answers compare.", ("suite", "case_id", "runner"),
         _SUITE, _CASE, _RUNNER,
         ("metric", "VARCHAR", "Which token count"),
-        ("value", "DOUBLE", "The baseline"),
-        ("taken_at", "TIMESTAMPTZ", "When it was taken"),
+        ("value", "DOUBLE", "The baseline"), ("taken_at", "TIMESTAMPTZ", "When it was taken"),
         ("model", "VARCHAR", "Model that the baseline is of"),
         ("measured", "DOUBLE", "Mean of the newest answers; NULL: not measured"),
         ("allowed", "DOUBLE", "The most that the tolerances allow"),
@@ -430,8 +431,7 @@ TABLES: tuple[Table, ...] = (
         ("position", "INTEGER", "Order of the question, from 0"),
         ("question", "VARCHAR", "The question"),
         ("source", "VARCHAR", "File and line of the check"),
-        ("answer", "VARCHAR", "The agent's answer; NULL: none"),
-        ("error", "VARCHAR", "Why there is none"),
+        ("answer", "VARCHAR", "The agent's answer; NULL: none"), ("error", "VARCHAR", "Why there is none"),
         ("session_id", "VARCHAR", "Session that was resumed"),
         ("duration_ms", "DOUBLE", "Time of the answer, milliseconds"),
         ("cost_usd", "DOUBLE", "Money of the answer, USD; NULL: unknown"),
@@ -439,8 +439,7 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "schema_migrations", "Schema versions applied to this warehouse.", ("version",),
-        ("version", "INTEGER", "Schema version"),
-        ("description", "VARCHAR", "What changed"),
+        ("version", "INTEGER", "Schema version"), ("description", "VARCHAR", "What changed"),
         ("applied_at", "TIMESTAMPTZ", "When"),
     ),
 )  # fmt: skip

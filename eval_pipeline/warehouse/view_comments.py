@@ -26,6 +26,8 @@ _SOURCES: Mapping[str, str] = {
     "conversation_latency": "session_reports",
     "simulator_agreement": "verdicts",
     "execution_snapshots": "target_executions",
+    "skill_activation": "verdicts",
+    "arm_differences": "verdicts",
     "case_matrix": "verdicts",
     "flaky_cases": "verdicts",
     "case_results": "sweep_pairs",
@@ -44,7 +46,34 @@ _BY_CASE = {
     "pass_rate": "Mean over cases of the share of graded repetitions that passed; NULL: none graded",
     "mean_score": "Mean over cases of their mean score; NULL: none graded",
 }
+_SHARES = {
+    "precision": "Share of the sessions with the skill that should have it; NULL: none has it",
+    "recall": "Share of the sessions that should have the skill that have it; NULL: none should",
+    "f1": "Harmonic mean of precision and recall; NULL: nothing expected and nothing used",
+}
+_ENDS = {"low": "Lower end of its 95 % interval", "high": "Upper end of its 95 % interval"}
 _COMPUTED: Mapping[str, Mapping[str, str]] = {
+    "skill_activation": {
+        "skill": "Skill that cases name in should_trigger",
+        "sessions": "Sessions of cases that name the skill",
+        "unknown": "Further ones that did not complete, or show nothing",
+        "hits": "Sessions that should have the skill and have it",
+        "false_alarms": "Sessions that should not have the skill and have it",
+        "misses": "Sessions that should have the skill and do not",
+        **_SHARES,
+        **{f"{name}_{end}": text for name in _SHARES for end, text in _ENDS.items()},
+    },
+    "arm_differences": {
+        "arm": "Arm of the runner",
+        "other_arm": "Arm that it is compared with, a later one in the runners file",
+        "measure": "pass_rate, tokens (without those a cache provided) or cost_usd",
+        "cases": "Cases where both arms have a value",
+        "mean": "Mean over these cases in the arm",
+        "other_mean": "Mean over these cases in the other arm",
+        "difference": "Mean difference: arm minus other arm",
+        "low": "Lower end of its 95 % interval; NULL: fewer than two cases",
+        "high": "Upper end of its 95 % interval; NULL: fewer than two cases",
+    },
     "conversation_turns": {
         "turn": "Turn of the conversation, from 1",
         "speaker": "Who speaks: user or agent",

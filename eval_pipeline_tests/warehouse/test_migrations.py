@@ -53,6 +53,7 @@ NEW_IN_16 = {
 }  # fmt: skip
 NEW_IN_18 = {"sweeps": ("name",)}
 NEW_IN_19 = dict.fromkeys(("cases", "verdicts", "leaderboards"), ("incomplete",))
+NEW_IN_21 = {"runners": ("arm_of", "arm", "arm_place")}
 NEW_IN_15 = {"leaderboards": ("board_key",)}
 NEW_IN_20 = {"leaderboards": ("effective_cases",)}
 NEW_IN_17 = {
@@ -136,11 +137,12 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, 
                     NEW_IN_13,
                     NEW_IN_14,
                     NEW_IN_15,
-                    NEW_IN_20,
+                    NEW_IN_21,
                     NEW_IN_16,
                     NEW_IN_17,
                     NEW_IN_18,
                     NEW_IN_19,
+                    NEW_IN_20,
                     TEXTS_BEFORE_9,
                 )
                 for added in new.get(name, ())

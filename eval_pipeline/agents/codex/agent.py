@@ -54,6 +54,7 @@ CODEX = AgentCli(
     output_format="codex",
     normalizers={"codex": CodexNormalizer},
     tool_kinds=TOOL_KINDS,
+    skills_folder=".agents/skills",
     sessions=JsonlSessions(
         format="codex",
         variable="CODEX_HOME",

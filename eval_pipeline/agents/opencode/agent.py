@@ -50,6 +50,7 @@ OPENCODE = AgentCli(
     output_format="opencode",
     normalizers={"opencode": OpenCodeNormalizer},
     tool_kinds=TOOL_KINDS,
+    skills_folder=".config/opencode/skills",
     # Sessions are kept in a database; `opencode export` prints one, which is read as a log.
     sessions=OpenCodeSessions(
         format="opencode",

@@ -31,6 +31,7 @@ from eval_pipeline.suites.incomplete import read_incomplete
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 from eval_pipeline.suites.simulation_fields import read_difficulty, read_mocks, read_state, read_status, read_user
 from eval_pipeline.suites.solutions import read_solution
+from eval_pipeline.suites.triggers import read_triggers
 from eval_pipeline.suites.workspace import WorkspaceSpec
 
 _EVALUATED_BY = ("criteria", "expected_output", "assertions")
@@ -314,6 +315,13 @@ def _solution(test: Test) -> dict[str, Any]:
     return {"solution": read_solution(test.raw["solution"], test.cursor.at("solution"), folder)}
 
 
+def _should_trigger(test: Test) -> dict[str, Any]:
+    try:
+        return {"should_trigger": read_triggers(test.raw["should_trigger"])}
+    except ValueError as error:
+        raise test.cursor.error(str(error), "should_trigger") from None
+
+
 _ALWAYS: Mapping[str, Callable[[Test], Any]] = {
     "id": _id,
     "input": _input,
@@ -339,6 +347,7 @@ _WHEN_GIVEN: Mapping[str, Callable[[Test], dict[str, Any]]] = {
     "mocks": lambda test: {"mocks": read_mocks(test.raw["mocks"], test.cursor.at("mocks"))},
     "state": lambda test: {"state": read_state(test.raw["state"], test.cursor.at("state"))},
     "solution": _solution,
+    "should_trigger": _should_trigger,
     "difficulty": lambda test: {"difficulty": read_difficulty(test.raw, test.cursor)},
     "status": lambda test: {"status": read_status(test.raw, test.cursor)},
     "suite": lambda test: {"group": fields.text(test.raw, "suite", test.cursor)},

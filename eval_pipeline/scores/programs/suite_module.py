@@ -32,6 +32,7 @@ from eval_pipeline.scores.assertions.failed_checks import (
     traceback_line,
 )
 from eval_pipeline.suites.model import INCOMPLETE, Case
+from eval_pipeline.suites.triggers import read_triggers
 
 Json = dict[str, Any]
 SUITE = "suite"
@@ -136,6 +137,7 @@ def _wrong_fields(case: Any) -> Iterator[tuple[str, str]]:
     yield from _wrong_endings(case)
     if not isinstance(case.expected_fail, bool):
         yield "expected_fail", f"expected true or false, got {case.expected_fail!r:.60}"
+    yield from _wrong_triggers(case)
     if case.check is None and not case.evaluators:
         yield "check", "required: a function of the report and the context"
     for name in ("check", "classify_failure"):
@@ -152,6 +154,13 @@ def _wrong_endings(case: Any) -> Iterator[tuple[str, str]]:
         yield "incomplete", f"expected one of {', '.join(INCOMPLETE)}, got {case.incomplete!r:.60}"
 
 
+def _wrong_triggers(case: Any) -> Iterator[tuple[str, str]]:
+    try:
+        read_triggers(case.should_trigger)
+    except ValueError as error:
+        yield "should_trigger", str(error)
+
+
 def _case_fields(case: Case) -> Json:
     """Return the fields of a case that JSON can hold; tags once each, in order."""
     return {
@@ -166,7 +175,7 @@ def _case_fields(case: Case) -> Json:
         "threshold": case.threshold,
         "runners": None if case.runners is None else list(case.runners),
         "repetitions": case.repetitions,
-        "should_trigger": dict(case.should_trigger),
+        "should_trigger": read_triggers(case.should_trigger),
         "incomplete": case.incomplete,
         "line": case.line,
         "checks": case.check is not None,
