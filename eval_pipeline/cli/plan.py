@@ -8,10 +8,11 @@ from typing import Any
 import click
 from rich.console import Console
 
-from eval_pipeline.cli.options import select, selection_options
+from eval_pipeline.cli.options import Selection, select, selection_options
 from eval_pipeline.cli.tables import Layout, message_console, print_line, print_rows, print_warnings, table_console
 from eval_pipeline.cli.terminal import echo_json
-from eval_pipeline.leaderboards.show import money
+from eval_pipeline.leaderboards.show import amount, duration, money
+from eval_pipeline.sweeps.estimates import total, wall_seconds
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
 from eval_pipeline.sweeps.reasons import NEW_PAIR
 
@@ -30,7 +31,8 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
     runner and what of it, an execution that did not complete, a refresh; and why stored answers are scored again: a
     changed evaluator and what of it (arguments, grader, files, fields of the case). `update` are verdicts that are
     decided again without any call: edited names, weights, thresholds or tags, or a new cost (after an edit of prices).
-    The cost is an estimate from what executions of the same runner cost so far.
+    Cost, time, calls and tokens are estimates from what executions of the same runner took so far; the time is that of
+    targets, each as many executions at once as it may.
     """
     selection = select(**selected)
     selection.require_cases()
@@ -41,9 +43,23 @@ def plan_command(*, as_json: bool, **selected: Any) -> None:
         return
     console = table_console()
     print_rows(console, _HEAD, list(_rows(plans)), Layout(keep=2))
+    _print_expected(message_console(), selection, plans)
     _print_reasons(message_console(), plans)
     for error in selection.problems:
         print_line(console, str(error), mark="invalid:", style="red")
+
+
+def _print_expected(console: Console, selection: Selection, plans: list[SweepPlan]) -> None:
+    """Print how long it takes and how much is called, and which differences it can show."""
+    if any(plan.counts.executed for plan in plans):
+        seconds = wall_seconds(plans, selection.session.runner, selection.options)
+        calls, tokens = total(plans, lambda each: each.calls), total(plans, lambda each: each.tokens)
+        expected = f"time {duration(seconds)}, calls of targets {amount(calls)}, tokens {amount(tokens)}"
+        print_line(console, f"expected, as earlier executions: {expected}")
+    for suite, detectable in {plan.pair.suite: plan.detectable for plan in plans}.items():
+        if detectable is not None:
+            text = f"a difference of two pass rates is likely (80 %) to show from {100 * detectable:.0f} points on"
+            print_line(console, f"{suite}: {text}", style="dim")
 
 
 def _print_reasons(console: Console, plans: list[SweepPlan]) -> None:
@@ -63,17 +79,16 @@ def _print_reasons(console: Console, plans: list[SweepPlan]) -> None:
 def _rows(plans: list[SweepPlan]) -> Iterator[tuple[object, ...]]:
     for plan in plans:
         counts = plan.counts
-        cost = money(plan.estimated_cost_usd)
+        cost = money(plan.estimate.cost_usd)
         yield (
             plan.pair.suite, plan.pair.runner, counts.executed, cost, counts.reused, counts.rescored, counts.updated,
             counts.planned,
         )  # fmt: skip
     if len(plans) > 1:
         tallies = [plan.counts for plan in plans]
-        costs = [plan.estimated_cost_usd for plan in plans]
-        total = None if None in costs else sum(cost for cost in costs if cost is not None)
+        cost = money(total(plans, lambda each: each.cost_usd))
         yield (
-            "all", "", sum(t.executed for t in tallies), money(total), sum(t.reused for t in tallies),
+            "all", "", sum(t.executed for t in tallies), cost, sum(t.reused for t in tallies),
             sum(t.rescored for t in tallies), sum(t.updated for t in tallies), sum(t.planned for t in tallies),
         )  # fmt: skip
 
@@ -88,7 +103,11 @@ def _as_json(plan: SweepPlan) -> dict[str, Any]:
         "to_rescore": plan.counts.rescored,
         "to_update": plan.counts.updated,
         "earlier_to_rescore": plan.counts.earlier,
-        "estimated_cost_usd": plan.estimated_cost_usd,
+        "estimated_cost_usd": plan.estimate.cost_usd,
+        "estimated_calls": plan.estimate.calls,
+        "estimated_tokens": plan.estimate.tokens,
+        "estimated_seconds_one_by_one": plan.estimate.seconds,
+        "detectable_difference": plan.detectable,
         "reasons": dict(plan.reasons),
         "rescore_reasons": dict(plan.rescore_reasons),
         "update_reasons": dict(plan.update_reasons),

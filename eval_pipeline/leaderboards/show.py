@@ -43,6 +43,16 @@ def milliseconds(value: float | None) -> str:
     return f"{value / 1000:.1f} s" if value >= 10_000 else f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
 
 
+def duration(seconds: float | None) -> str:
+    """Return a duration in its largest units: `12 s`, `3 min`, `2 h 05 min`; `–` when unknown."""
+    if seconds is None:
+        return UNKNOWN
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s" if seconds >= 1 else "<1 s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
 def money(value: float | None) -> str:
     """Return US dollars, with four decimals below one; `–` when unknown. Amounts that round to zero are `<$0.0001`."""
     if value is None:

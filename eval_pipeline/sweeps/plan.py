@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eval_pipeline.executions.model import Plan
 from eval_pipeline.scores.evaluate import EVALUATORS
+from eval_pipeline.statistics.detection import INDEPENDENT, detectable_difference
 from eval_pipeline.suites.case_list import traits_of
 from eval_pipeline.sweeps.decisions import (
     Decision,
@@ -20,6 +21,7 @@ from eval_pipeline.sweeps.decisions import (
     pair_rules,
     stored_outcome,
 )
+from eval_pipeline.sweeps.estimates import Estimate, estimate
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.old_verdicts import first_decision
 from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
@@ -32,20 +34,22 @@ from eval_pipeline.sweeps.reasons import reasons_of_new
 from eval_pipeline.sweeps.rescore_reasons import reasons_of_stored
 from eval_pipeline.sweeps.sweep import make_graders
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
+from eval_pipeline.warehouse.expectations import mean_executions, variation_of_differences
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.queries import mean_cost
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import StoredExecution, find_stored, retried_answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPlan:
-    """What a sweep would do with one pair; the cost is None when it is unknown. `reasons` are why plans are executed,
-    `rescore_reasons` and `update_reasons` why they are scored again or updated, each with their number."""
+    """What a sweep would do with one pair, and what that is estimated to take. `reasons` are why plans are executed,
+    `rescore_reasons` and `update_reasons` why they are scored again or updated, each with their number. `detectable` is
+    the smallest difference of pass rates that its cases are likely to show (None: of fewer than two cases)."""
 
     pair: PairKey
     counts: SweepCounts
-    estimated_cost_usd: float | None
+    estimate: Estimate
+    detectable: float | None = None
     reasons: Mapping[str, int] = field(default_factory=dict)
     rescore_reasons: Mapping[str, int] = field(default_factory=dict)
     update_reasons: Mapping[str, int] = field(default_factory=dict)
@@ -62,14 +66,16 @@ def plan_sweep(
     """
     pairs = session.pairs(names)
     pairs = checked.usable(pairs) if checked is not None else pairs
-    history = StoredHistory(session.warehouse, pairs)
+    history, means = StoredHistory(session.warehouse, pairs), mean_executions(session.warehouse)
+    variations = variation_of_differences(session.warehouse)
     graders = make_graders(options, session.warehouse, session.runner)
     unfinished = unfinished_refreshes(session.warehouse, options)
     for pair in pairs:
         rules = pair_rules(pair, options, graders, unfinished)
         counts, to_execute, to_decide, retried = _count(rules, history.take(pair.name))
-        cost = mean_cost(session.warehouse, pair.name) if counts.executed else _cost_of_scoring(pair, counts)
-        estimated = cost * counts.executed if cost is not None else None
+        expected = estimate(counts.executed, means.of(pair.name))
+        if not counts.executed:
+            expected = replace(expected, cost_usd=_cost_of_scoring(pair, counts))
         counts.earlier = retried.count(session.warehouse, rules)
         reasons = to_execute.reasons + reasons_of_new(session.warehouse, pair, to_execute.new)
         again, updated = (
@@ -79,11 +85,18 @@ def plan_sweep(
         yield SweepPlan(
             pair=pair.name,
             counts=counts,
-            estimated_cost_usd=estimated,
+            estimate=expected,
+            detectable=detectable_difference(*_size(pair, options), variations.get(pair.name.suite, INDEPENDENT)),
             reasons=dict(reasons.most_common()),
             rescore_reasons=dict(again.most_common()),
             update_reasons=dict(updated.most_common()),
         )
+
+
+def _size(pair: Pair, options: SweepOptions) -> tuple[int, int]:
+    """The cases that a sweep covers of a pair, and the fewest repetitions of one."""
+    repetitions = Counter(plan.case.id for plan in pair_plans(pair, options))
+    return len(repetitions), min(repetitions.values(), default=1)
 
 
 def _cost_of_scoring(pair: Pair, counts: SweepCounts) -> float | None:

@@ -21,13 +21,14 @@ from eval_pipeline.executions.adapters import ADAPTERS, Adapter
 from eval_pipeline.executions.attempts import Clock
 from eval_pipeline.executions.conversations import Conversations
 from eval_pipeline.executions.engine import Engine, Lane, SinkResult
-from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, Execution, Plan, Runner, RunnerNamed
+from eval_pipeline.executions.model import Execution, Plan, Runner, RunnerNamed
 from eval_pipeline.executions.workers import workers_in_use
 from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.reports.session_ends import session_end
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.background_loop import BackgroundLoop
 from eval_pipeline.sweeps.budget import Budget
+from eval_pipeline.sweeps.concurrency import most_at_once
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.costs import open_budget
 from eval_pipeline.sweeps.grading import Graders
@@ -294,9 +295,7 @@ class _Sweep:
     def _lane(self, executions: list[PairExecution]) -> Lane:
         runner = executions[0].pair.runner
         adapter = _adapter(runner)
-        own = getattr(adapter, "usual_concurrency", DEFAULT_CONCURRENCY)
-        set_for_all = self._options.concurrency or self._options.defaults.concurrency
-        usual = runner.concurrency or set_for_all or own
+        usual = most_at_once(runner, adapter, self._options)
         by_suite = [execution.pair.ready.suite.settings.concurrency or usual for execution in executions]
         if not getattr(adapter, "batches", False):  # a batch is one call of the target
             for execution, most in zip(executions, by_suite, strict=True):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.sweeps.estimates import wall_seconds
 from eval_pipeline.sweeps.options import STAGES, SweepOptions
 from eval_pipeline.sweeps.outcomes import SweepCounts
 from eval_pipeline.sweeps.plan import SweepPlan, plan_sweep
@@ -138,8 +139,8 @@ def test_the_cost_is_estimated_from_what_executions_of_the_runner_cost(folder: P
     folder.write_answers(a={"output": "2", "cost_usd": 0.2}, b={"output": "2", "cost_usd": 0.4})
     folder.sweep()
 
-    assert foreseen(folder, refresh="all").estimated_cost_usd == pytest.approx(0.6)
-    assert foreseen(folder).estimated_cost_usd == 0.0
+    assert foreseen(folder, refresh="all").estimate.cost_usd == pytest.approx(0.6)
+    assert foreseen(folder).estimate.cost_usd == 0.0
 
 
 def test_the_cost_on_a_new_suite_is_estimated_from_the_others(folder: ProjectFolder) -> None:
@@ -149,10 +150,43 @@ def test_the_cost_on_a_new_suite_is_estimated_from_the_others(folder: ProjectFol
 
     (one,) = plan_sweep(folder.session(), [PairKey("new", "echo")], SweepOptions())
 
-    assert one.estimated_cost_usd == pytest.approx(0.3)
+    assert one.estimate.cost_usd == pytest.approx(0.3)
 
 
 def test_a_cost_that_nobody_ever_reported_is_unknown_and_not_zero(folder: ProjectFolder) -> None:
     folder.sweep()
 
-    assert foreseen(folder, refresh="all").estimated_cost_usd is None
+    assert foreseen(folder, refresh="all").estimate.cost_usd is None
+
+
+# What it takes, and what it can show
+
+
+def test_time_calls_and_tokens_are_estimated_from_earlier_executions(folder: ProjectFolder) -> None:
+    folder.write_suite(*(a_test(name) for name in "abcdefgh"))
+    folder.write_runners(a_runner_entry(concurrency=2))
+    before = foreseen(folder)
+    folder.sweep()
+
+    after = foreseen(folder, refresh="all", repetitions=2)
+
+    assert (before.estimate.calls, before.estimate.seconds) == (None, None)
+    assert after.estimate.calls == 16
+    assert after.estimate.seconds is not None
+    session = folder.session()
+    wall = wall_seconds([after], session.runner, SweepOptions())
+    assert wall == pytest.approx(after.estimate.seconds / 2)
+    assert wall_seconds([after], session.runner, SweepOptions(concurrency=1)) == pytest.approx(after.estimate.seconds)
+    assert wall_seconds([before], session.runner, SweepOptions()) is None
+
+
+def test_what_differences_can_be_shown_follows_from_earlier_results(folder: ProjectFolder) -> None:
+    folder.write_suite(*(a_test(name) for name in "abcdefgh"))
+    unknown = foreseen(folder)
+    folder.write_runners(a_runner_entry(), a_runner_entry("other"))
+    folder.sweep_cells([CELL])
+    folder.write_answers(a="no")
+    folder.sweep_cells([PairKey("sums", "other")])
+
+    assert unknown.detectable == pytest.approx(0.70, abs=0.01)
+    assert foreseen(folder, repetitions=2).detectable == pytest.approx(2.802 * (0.125 / 8) ** 0.5, abs=0.001)

@@ -1,0 +1,88 @@
+"""What is to be expected of executions, from those that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eval_pipeline.statistics.detection import Variation
+from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.store import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class MeanExecution:
+    """The means over stored executions; None of a measure: unknown. The cost (USD) includes grading, where that is
+    known."""
+
+    cost_usd: float | None = None
+    attempts: float | None = None
+    tokens: float | None = None
+    seconds: float | None = None
+
+
+UNKNOWN = MeanExecution()
+
+
+@dataclass(frozen=True, slots=True)
+class MeanExecutions:
+    """The means of each pair and of each runner."""
+
+    of_pairs: Mapping[PairKey, MeanExecution]
+    of_runners: Mapping[str, MeanExecution]
+
+    def of(self, pair: PairKey) -> MeanExecution:
+        """Return the means of a pair, each by its runner on any suite where the pair has none."""
+        here, anywhere = self.of_pairs.get(pair, UNKNOWN), self.of_runners.get(pair.runner, UNKNOWN)
+        names = MeanExecution.__slots__
+        found = {name: getattr(here, name) for name in names}
+        return MeanExecution(**{k: getattr(anywhere, k) if value is None else value for k, value in found.items()})
+
+
+def mean_executions(warehouse: Warehouse) -> MeanExecutions:
+    """Return the means over everything that is stored."""
+    if not warehouse.exists():
+        return MeanExecutions({}, {})
+    frame = warehouse.frame(
+        """WITH graded AS (
+               SELECT suite, runner, avg(grading_cost_usd) AS grading FROM verdicts
+               GROUP BY GROUPING SETS ((suite, runner), (runner))),
+           executed AS (
+               SELECT e.suite, e.runner, avg(r.cost_usd) AS cost, avg(e.attempt_count) AS attempts,
+                      avg(r.total_tokens) AS tokens, avg(coalesce(r.duration_ms, e.duration_ms)) / 1000 AS seconds
+               FROM target_executions e LEFT JOIN session_reports r USING (execution_id)
+               GROUP BY GROUPING SETS ((e.suite, e.runner), (e.runner)))
+           SELECT e.suite, e.runner, cost + coalesce(grading, 0) AS cost, attempts, tokens, seconds
+           FROM executed e LEFT JOIN graded g ON g.runner = e.runner AND g.suite IS NOT DISTINCT FROM e.suite"""
+    )
+    pairs: dict[PairKey, MeanExecution] = {}
+    runners: dict[str, MeanExecution] = {}
+    for suite, runner, *means in frame.iter_rows():
+        if suite is None:
+            runners[runner] = MeanExecution(*means)
+        else:
+            pairs[PairKey(suite, runner)] = MeanExecution(*means)
+    return MeanExecutions(pairs, runners)
+
+
+def variation_of_differences(warehouse: Warehouse) -> dict[str, Variation]:
+    """Return, of each suite with results of two runners, how the difference of their pass rates on a case varies: the
+    medians over its pairs of runners. Where nothing was repeated, all of it counts as between cases."""
+    if not warehouse.exists():
+        return {}
+    frame = warehouse.frame(
+        """WITH rates AS (
+               SELECT suite, runner, case_id, count(*) AS answers,
+                      avg((status IN ('passed', 'expected-failed'))::INTEGER) AS rate,
+                      var_samp((status IN ('passed', 'expected-failed'))::INTEGER) AS noise
+               FROM current_verdicts WHERE status <> 'error' GROUP BY suite, runner, case_id),
+           differences AS (
+               SELECT a.suite, var_samp(a.rate - b.rate) AS together, avg(a.noise + b.noise) AS within,
+                      avg(a.noise / a.answers + b.noise / b.answers) AS noise
+               FROM rates a
+               JOIN rates b ON a.suite = b.suite AND a.case_id = b.case_id AND a.runner < b.runner
+               GROUP BY a.suite, a.runner, b.runner)
+           SELECT suite, median(greatest(together - coalesce(noise, 0), 0)), median(coalesce(within, 0))
+           FROM differences WHERE together > 0 GROUP BY suite"""
+    )
+    return {suite: Variation(between, within) for suite, between, within in frame.iter_rows()}
