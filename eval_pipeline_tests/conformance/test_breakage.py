@@ -10,19 +10,28 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from eval_pipeline_tests.conformance.recorded_facts import conformance_folder
+from eval_pipeline_tests.forks import run_python
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not conformance_folder().is_dir(), reason="no recorded facts"),
 ]
+PYTEST_ON_A_COPY = """
+import sys
+
+for name in [name for name in sys.modules if name.startswith("eval_pipeline")]:
+    del sys.modules[name]  # all that was imported of ours is to come from the copy; Dagster and DuckDB stay
+
+import pytest
+sys.exit(pytest.main(sys.argv[1:]))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +146,7 @@ def _run(copy: Path, breakage: Breakage) -> subprocess.CompletedProcess[str]:
     facts = _facts(copy / "facts" / breakage.name.replace(" ", "-"), breakage)
     environment = {**os.environ, "PYTHONPATH": str(copy), "EVAL_PIPELINE_CONFORMANCE": str(facts)}
     options = ["-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line", "-x", "-k", breakage.selected]
-    arguments = [sys.executable, "-m", "pytest", *options, str(test)]
-    return subprocess.run(arguments, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    return run_python(PYTEST_ON_A_COPY, *options, str(test), cwd=copy, env=environment)
 
 
 def _facts(folder: Path, breakage: Breakage) -> Path:
