@@ -28,6 +28,8 @@ from eval_pipeline_tests.sweeps.sample_project import (
 
 PROXY = "evals.example.com"
 """A host that the server is told to serve."""
+QUICK_DAEMONS = Path(__file__).parent / "quick_daemons"
+"""On the path of a test server its daemons wait for a second instead of up to 30."""
 PATIENCE_S = 120.0
 LOCATION = "eval_pipeline"
 
@@ -124,8 +126,12 @@ def dev_server(folder: ProjectFolder, port: int, *options: str) -> Iterator[tupl
     dev = "from eval_pipeline.cli.main import main; main()"
     command = [sys.executable, "-c", dev, "dev", "--project", str(folder.root), "--port", str(port), *options]
     log = folder.root / "dev.log"
+    path = os.pathsep.join(filter(None, (str(QUICK_DAEMONS), os.environ.get("PYTHONPATH"))))
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            command, env={**os.environ, "PYTHONPATH": path},
+            stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
     try:
         yield process, log
     finally:
