@@ -15,6 +15,7 @@ from eval_pipeline.statistics.multiple_tests import holm
 from eval_pipeline.statistics.ranks import pair_tests, rank_intervals
 from eval_pipeline.statistics.sign_flips import sign_flip_test
 from eval_pipeline_tests.statistics.simulated_answers import Array, board_of_equals, hardness
+from eval_pipeline_tests.thoroughness import part_or_all
 
 
 def by_enumeration(differences: Sequence[float]) -> float:
@@ -78,7 +79,7 @@ def _told_apart(sides: Sequence[Sequence[float]]) -> bool:
 QUICK = [(30, 1, 0.6, 0.7, 0.0, 250), (30, 5, 0.6, 0.7, 0.5, 150)]
 FULL = [
     (cases, repetitions, icc, rate, own, 400)
-    for cases in (10, 30, 100)
+    for cases in part_or_all((10,), (10, 30, 100))
     for repetitions in (1, 5)
     for icc in (0.3, 0.8)
     for rate in (0.5, 0.9)

@@ -25,6 +25,7 @@ from eval_pipeline.sweeps.retirement import retire_vanished
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.selections import read_attempts, read_results, select
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains, make_project
+from eval_pipeline_tests.thoroughness import part_or_all
 
 TEXTS = {"pass": "2", "fail": "nothing", "crash": "crash"}
 ANY_TEXT = {"type": "regex", "value": "."}
@@ -520,14 +521,14 @@ def check_history(history: list[tuple[Any, ...]]) -> None:
 CHECKED = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 
-@settings(CHECKED, max_examples=4)
+@settings(CHECKED, max_examples=2)
 @given(st.lists(OPERATIONS, min_size=4, max_size=8))
 def test_after_any_history_the_board_is_that_of_a_naive_reference(history: list[tuple[Any, ...]]) -> None:
     check_history(history)
 
 
 @pytest.mark.slow
-@settings(CHECKED, max_examples=int(os.environ.get("BOARD_HISTORIES", "10")))
+@settings(CHECKED, max_examples=int(os.environ.get("BOARD_HISTORIES", part_or_all("4", "40"))))
 @given(st.lists(OPERATIONS, min_size=4, max_size=12))
 def test_after_many_long_histories_the_board_is_that_of_a_naive_reference(history: list[tuple[Any, ...]]) -> None:
     check_history(history)

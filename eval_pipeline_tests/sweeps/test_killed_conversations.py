@@ -17,6 +17,7 @@ from eval_pipeline_tests.executions.test_canned_tools import calls, tool
 from eval_pipeline_tests.forks import Forked, start_command
 from eval_pipeline_tests.local_server import LocalServer, Received, Reply, chat_reply, json_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
+from eval_pipeline_tests.thoroughness import part_or_all
 
 TURNS = 5
 
@@ -76,7 +77,7 @@ def run_until_it_ends(project: ProjectFolder, killer: Killer, most: int) -> int:
     "kills",
     [
         pytest.param([4, 11, 19], id="3 moments"),
-        pytest.param(range(1, 100), id="every request", marks=pytest.mark.slow),
+        pytest.param(range(1, 100, part_or_all(3, 1)), id="a request of each kind", marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_conversation_goes_on_and_no_finished_call_is_repeated(kills: Sequence[int], tmp_path: Path) -> None:
