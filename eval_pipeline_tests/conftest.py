@@ -25,6 +25,12 @@ WRITES_NONE = pytest.StashKey[bool]()
 """Whether the user wants no compiled modules (PYTHONDONTWRITEBYTECODE)."""
 SESSIONS = pytest.StashKey[str]()
 """The folder for the folders of sessions."""
+IN_MEMORY = pytest.StashKey[Path]()
+"""The folder in memory for the files of tests; after failures it stays until the next run."""
+MEMORY = Path("/dev/shm")
+OURS = "eval-pipeline-tests-"
+"""What such a folder is called, before the id of the process."""
+LEAST_MEMORY = 8 * 2**30
 MAKE_DATABASES = {"eval_pipeline.warehouse.duckdb_file", "eval_pipeline.cli.main"}
 """Modules that tests import to make warehouses, or from which the modules that make them are imported."""
 _ROWS = "conformance/test_agentv.py"
@@ -101,7 +107,9 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    gc.disable()  # until the tests are collected: they stay, and looking at them again and again takes a third of that
     if not hasattr(config, "workerinput"):  # in the process that starts the workers, before them
+        _keep_files_in_memory(config)
         compileall.compile_dir(Path(eval_pipeline.__file__).parent, quiet=2)
         config.stash[SESSIONS] = tempfile.mkdtemp()
         os.environ[SESSIONS_VARIABLE] = config.stash[SESSIONS]
@@ -109,6 +117,30 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False  # until the tests are collected: rewriting their asserts takes half of that time
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # xdist would start files with few tests last, the longest among them
+
+
+def _keep_files_in_memory(config: pytest.Config) -> None:
+    """Let the files of tests be on a file system in memory, where there is a large one: databases wait for no disk.
+
+    `--basetemp`, `PYTEST_DEBUG_TEMPROOT` and `TMPDIR` name another place.
+    """
+    named = config.option.basetemp or os.environ.keys() & {"PYTEST_DEBUG_TEMPROOT", "TMPDIR"}
+    if not named and _is_large_and_runs_programs(MEMORY):
+        for left in MEMORY.glob(f"{OURS}*"):
+            if not Path("/proc", left.name.removeprefix(OURS)).exists():  # of a run with failures, or that was killed
+                shutil.rmtree(left, ignore_errors=True)
+        folder = MEMORY / f"{OURS}{os.getpid()}"
+        folder.mkdir(mode=0o700)
+        config.stash[IN_MEMORY] = folder
+        os.environ["TMPDIR"] = str(folder)
+        tempfile.tempdir = None
+
+
+def _is_large_and_runs_programs(folder: Path) -> bool:
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        return False
+    there = os.statvfs(folder)
+    return there.f_bavail * there.f_frsize > LEAST_MEMORY and not there.f_flag & os.ST_NOEXEC
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -136,14 +168,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from eval_pipeline_tests.new_data import copy_new_databases  # imports Dagster, which few rooms need
 
         copy_new_databases()
-    gc.collect()
     gc.freeze()
+    gc.enable()
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if exitstatus != pytest.ExitCode.OK and IN_MEMORY in session.config.stash:
+        del session.config.stash[IN_MEMORY]  # for whoever looks why
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    gc.unfreeze()
-    if SESSIONS in config.stash:
-        shutil.rmtree(config.stash[SESSIONS], ignore_errors=True)
+    for folder in (config.stash.get(SESSIONS, None), config.stash.get(IN_MEMORY, None)):
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
