@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import compileall
 import gc
 import os
@@ -19,6 +20,7 @@ import eval_pipeline
 from eval_pipeline.executions.session_folders import SESSIONS_VARIABLE
 from eval_pipeline.parsing.redaction import KNOWN
 from eval_pipeline_tests.fuzzing.limits import SECONDS, SEED
+from eval_pipeline_tests.slow_tests import SLOW_FILES, slow_tests
 
 TESTS = Path(__file__).parent
 WRITES_NONE = pytest.StashKey[bool]()
@@ -45,55 +47,6 @@ TOGETHER = {
     "pages/test_in_chromium.py": "pages/test_documents.py",
 }
 """Files that one worker takes with another file: both look at what was carried out once for a process."""
-SLOW_FILES = (
-    "orchestration/test_ways_to_start.py",
-    "orchestration/test_ui.py",
-    "conformance/test_breakage.py",
-    "cli/test_killed_between_steps.py",
-    "cli/test_vanishing_suites.py",
-    "cli/test_init.py",
-    "cli/test_delete.py",
-    "docs/test_tutorial.py",
-    "formats/agentv/test_fuzzing.py",
-    "cli/test_interrupted_run.py",
-    "cli/test_money.py",
-    "orchestration/test_dagster_runs.py",
-    "cli/test_ending.py",
-    "cli/test_run.py",
-    "orchestration/test_homes.py",
-    "agents/test_agent_plugin.py",
-    "cli/test_bad_input.py",
-    "cli/test_compare_and_trend.py",
-    "cli/test_show.py",
-    "docs/test_site.py",
-    "pages/test_in_chromium.py",
-    "formats/agentv/test_agentv_projects.py",
-    "orchestration/test_sqlite_storage.py",
-    "orchestration/test_instance.py",
-    "orchestration/test_run_page.py",
-    "scores/test_code_in_suites.py",
-    "sweeps/test_budgets.py",
-    "sweeps/test_current_answers.py",
-    "sweeps/test_identity.py",
-    "sweeps/test_plan.py",
-    "sweeps/test_sweep.py",
-    "sweeps/test_output_limits.py",
-    "sweeps/test_order_and_limits.py",
-    "sweeps/test_workspaces_in_sweeps.py",
-    "orchestration/test_request_guard.py",
-    "cli/test_export.py",
-    "cli/test_validate_grows_linearly.py",
-    "test_examples.py",
-    "test_examples_agents.py",
-    "test_examples_agentv.py",
-    "test_plugin_package.py",
-    "test_readme.py",
-    "warehouse/test_store.py",
-)
-"""Files that start many processes or carry out whole projects, below the folder of the tests; the longest first.
-
-They also run first, in this order: a worker that began one of the longest at the end would leave the others idle.
-"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -170,6 +123,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         copy_new_databases()
     gc.freeze()
     gc.enable()
+    atexit.register(gc.unfreeze)  # only there: pytest would look through everything five times as it ends
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -196,16 +150,19 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    order = {file: position for position, file in enumerate(SLOW_FILES)}
-    items.sort(key=lambda item: order.get(item.path.relative_to(TESTS).as_posix(), len(order)))
+    slow = slow_tests()
+    files = [*SLOW_FILES, *sorted({name.partition("::")[0] for name in slow} - {*SLOW_FILES})]
+    order = {file: position for position, file in enumerate(files)}
+    places = {path: path.relative_to(TESTS) for path in {item.path for item in items}}
+    items.sort(key=lambda item: order.get(places[item.path].as_posix(), len(order)))
     for item in items:
-        place = item.path.relative_to(TESTS)
+        place = places[item.path]
         if place.parts[0] == "conformance":
             item.add_marker(pytest.mark.conformance)
             item.add_marker(pytest.mark.slow)  # thousands of recorded rows; the rooms' own tests cover the behaviour
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-        if place.as_posix() in SLOW_FILES:
+        if place.as_posix() in SLOW_FILES or f"{place.as_posix()}::{getattr(item, 'originalname', '')}" in slow:
             item.add_marker(pytest.mark.slow)
 
 

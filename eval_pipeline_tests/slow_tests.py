@@ -1,0 +1,109 @@
+"""Which tests are slow: whole files, and those of the list `slow_tests.txt`.
+
+The list is written from the times of a whole run on a quiet machine:
+
+    .venv/bin/python -m pytest -q -n 3 --dist loadfile --junitxml=times.xml
+    .venv/bin/python -m eval_pipeline_tests.slow_tests times.xml
+"""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+LIST = Path(__file__).with_suffix(".txt")
+SLOW_FILES = (
+    "orchestration/test_ways_to_start.py",
+    "orchestration/test_ui.py",
+    "orchestration/test_queue_after_a_kill.py",
+    "orchestration/test_dev_ends.py",
+    "conformance/test_breakage.py",
+    "conformance/test_agentv.py",
+    "cli/test_killed_between_steps.py",
+    "cli/test_vanishing_suites.py",
+    "cli/test_init.py",
+    "cli/test_delete.py",
+    "docs/test_tutorial.py",
+    "formats/agentv/test_fuzzing.py",
+    "cli/test_interrupted_run.py",
+    "cli/test_money.py",
+    "orchestration/test_dagster_runs.py",
+    "cli/test_ending.py",
+    "cli/test_run.py",
+    "orchestration/test_homes.py",
+    "agents/test_agent_plugin.py",
+    "cli/test_bad_input.py",
+    "cli/test_compare_and_trend.py",
+    "cli/test_show.py",
+    "docs/test_site.py",
+    "pages/test_in_chromium.py",
+    "formats/agentv/test_agentv_projects.py",
+    "orchestration/test_sqlite_storage.py",
+    "orchestration/test_instance.py",
+    "orchestration/test_run_page.py",
+    "scores/test_code_in_suites.py",
+    "sweeps/test_budgets.py",
+    "sweeps/test_current_answers.py",
+    "sweeps/test_identity.py",
+    "sweeps/test_plan.py",
+    "sweeps/test_sweep.py",
+    "sweeps/test_output_limits.py",
+    "sweeps/test_order_and_limits.py",
+    "sweeps/test_workspaces_in_sweeps.py",
+    "orchestration/test_request_guard.py",
+    "cli/test_export.py",
+    "cli/test_validate_grows_linearly.py",
+    "test_examples.py",
+    "test_examples_agents.py",
+    "test_examples_agentv.py",
+    "test_plugin_package.py",
+    "test_readme.py",
+    "warehouse/test_store.py",
+)
+"""Files that start many processes or carry out whole projects, below the folder of the tests; the longest first.
+
+They also run first, in this order: a worker that began one of the longest at the end would leave the others idle.
+"""
+LONGEST_S = 0.6
+LONGEST_OF_ALL_CASES_S = 3.0
+PACKAGE = __package__ or ""
+
+
+def slow_tests() -> frozenset[str]:
+    """Return the names of slow tests: file below the folder of the tests, `::`, function."""
+    return frozenset(LIST.read_text(encoding="utf-8").split())
+
+
+def slow_among(times: Iterable[tuple[str, float]]) -> list[str]:
+    """Return the names of tests that are slow by the seconds of their cases: one of them, or all together."""
+    by_test: defaultdict[str, list[float]] = defaultdict(list)
+    for name, seconds in times:
+        by_test[name].append(seconds)
+    return sorted(
+        name
+        for name, seconds in by_test.items()
+        if (max(seconds) >= LONGEST_S or sum(seconds) >= LONGEST_OF_ALL_CASES_S) and not _is_slow_anyway(name)
+    )
+
+
+def _is_slow_anyway(name: str) -> bool:
+    return name.startswith("conformance/") or name.partition("::")[0] in SLOW_FILES
+
+
+def _times(report: Path) -> Iterable[tuple[str, float]]:
+    for case in ElementTree.parse(report).iter("testcase"):
+        module = case.get("classname", "").removeprefix(f"{PACKAGE}.")
+        yield f"{module.replace('.', '/')}.py::{case.get('name', '').partition('[')[0]}", float(case.get("time", "0"))
+
+
+def main(reports: list[str]) -> None:
+    """Write the list from a report of pytest in the format of JUnit."""
+    names = slow_among(pair for report in reports for pair in _times(Path(report)))
+    LIST.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
