@@ -113,4 +113,4 @@ def test_work_that_is_graded_gets_the_hooks_and_cases_of_its_target(tmp_path: Pa
 def test_what_cannot_be_read_of_a_target_is_reported(tmp_path: Path, old: str, new: str, problem: str) -> None:
     project = a_project(tmp_path, SUITE.replace(old, new))
 
-    assert problem in project("run", "evals", "--quiet").text
+    assert problem in project("plan", "evals").text
