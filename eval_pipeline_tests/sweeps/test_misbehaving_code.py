@@ -89,8 +89,10 @@ def test_an_evaluator_that_misbehaves_costs_one_score(folder: ProjectFolder, fun
     hangs = {"stall": "it took longer than 0.5 s and was ended"}
     ways = {**WAYS, **ENDINGS, **hangs, **({"cancel": "CancelledError: "} if function == "check_later" else {})}
     (folder.root / "suites" / "odd.py").write_text(CODE)
-    evaluator = {"type": "python", "function": f"odd:{function}", "timeout_s": 0.5}
-    folder.write_suite(*(a_test(way, evaluator, text=way) for way in ways), a_test("well", evaluator, text="2 apples"))
+    evaluator = {"type": "python", "function": f"odd:{function}"}
+    limited = {way: {**evaluator, "timeout_s": 0.5} for way in hangs}
+    tests = (a_test(way, limited.get(way, evaluator), text=way) for way in ways)
+    folder.write_suite(*tests, a_test("well", evaluator, text="2 apples"))
 
     counts = folder.sweep()
 
@@ -104,7 +106,7 @@ def test_an_evaluator_that_misbehaves_costs_one_score(folder: ProjectFolder, fun
 def test_a_target_that_hangs_costs_one_execution(folder: ProjectFolder) -> None:
     (folder.root / "odd.py").write_text(CODE)
     folder.write_suite(*(a_test(id_, text=id_) for id_ in ("stall", "2", "22")))
-    folder.write_runners(a_runner_entry(function="odd:plain", arguments={}, isolation="process", timeout_s=0.5))
+    folder.write_runners(a_runner_entry(function="odd:plain", arguments={}, isolation="process", timeout_s=2.0))
 
     counts = folder.sweep()
 
@@ -118,7 +120,7 @@ def test_a_coroutine_that_blocks_its_event_loop_costs_one_execution(folder: Proj
     (folder.root / "odd.py").write_text(CODE)
     folder.write_suite(*(a_test(id_, text=id_) for id_ in ("2", "22", "block", "222")))
     folder.write_runners(
-        a_runner_entry(function="odd:coroutine", arguments={}, isolation="process", timeout_s=1.2, retries=1)
+        a_runner_entry(function="odd:coroutine", arguments={}, isolation="process", timeout_s=2.5, retries=1)
     )
 
     counts = folder.sweep()
