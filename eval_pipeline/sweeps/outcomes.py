@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eval_pipeline.executions.model import Plan
+from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.pairs import Pair
@@ -128,6 +128,9 @@ class SweepObserver:
     def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
         """A plan was executed, and scored if that stage is selected."""
 
+    def plan_ended(self, plan: Plan, execution: Execution, report: SessionReport | None, status: Status | None) -> None:
+        """A plan was executed, and has this verdict if that stage is selected. Comes before `plan_finished`."""
+
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         """Pairs are done and stored; those that were stored together come together."""
 
@@ -145,6 +148,7 @@ class ForwardingObserver(SweepObserver):
         self.plan_started = onward.plan_started  # type: ignore[method-assign]
         self.turn_started = onward.turn_started  # type: ignore[method-assign]
         self.execution_stored = onward.execution_stored  # type: ignore[method-assign]
+        self.plan_ended = onward.plan_ended  # type: ignore[method-assign]
         self.plan_finished = onward.plan_finished  # type: ignore[method-assign]
         self.waiting = onward.waiting  # type: ignore[method-assign]
 

@@ -192,6 +192,7 @@ class PairExecution:
             status, grading = await self._scorer.score(item)
             spent = costs.together(spent, grading)
         self._settle(plan, execution, report, status, spent)
+        self._context.observer.plan_ended(plan, execution, report, status)
         self.ledger.finish(status, report)
         return status
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from eval_pipeline.executions.model import Plan
+from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.leaderboards.show import counted, money
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
@@ -121,6 +121,9 @@ class ProgressCounter(SweepObserver):
             row.turns.pop(plan.key, None)
         self.stored += 1
         self._onward.execution_stored(plan)
+
+    def plan_ended(self, plan: Plan, execution: Execution, report: SessionReport | None, status: Status | None) -> None:
+        self._onward.plan_ended(plan, execution, report, status)
 
     def plan_finished(self, pair: Pair, status: Status | None, report: SessionReport | None) -> None:
         row = self.rows[pair.name]

@@ -34,6 +34,7 @@ from eval_pipeline.sweeps.costs import open_budget
 from eval_pipeline.sweeps.grading import Graders
 from eval_pipeline.sweeps.history import StoredHistory
 from eval_pipeline.sweeps.lane_plans import LanePlans
+from eval_pipeline.sweeps.live_progress import live_progress
 from eval_pipeline.sweeps.month_budgets import MonthBudget, month_budget
 from eval_pipeline.sweeps.old_verdicts import deciding, pairs_to_decide
 from eval_pipeline.sweeps.options import EVALUATE, SweepOptions
@@ -108,17 +109,18 @@ def run_recorded(
     month = month_budget(session.project, session.warehouse, options.sweep) if options.sweep is not None else None
     with session.store.recorded(pairs, options, dagster_run_id) as sweep_id:
         observer.sweep_started(sweep_id)
-        return carry_out(
-            pairs,
-            options,
-            warehouse=session.warehouse,
-            sweep_id=sweep_id,
-            observer=observer,
-            runner_named=session.runner,
-            clock=session.clock,
-            stop=session.stop,
-            month=month,
-        )
+        with live_progress(session.warehouse.storage.progress, sweep_id, len(pairs), observer) as live:
+            return carry_out(
+                pairs,
+                options,
+                warehouse=session.warehouse,
+                sweep_id=sweep_id,
+                observer=live,
+                runner_named=session.runner,
+                clock=session.clock,
+                stop=session.stop,
+                month=month,
+            )
 
 
 def _open_context(

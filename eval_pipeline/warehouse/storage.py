@@ -45,6 +45,11 @@ class Storage(Protocol):
         """Conversations that are held, a file for each."""
         ...
 
+    @property
+    def progress(self) -> Path:
+        """File with the progress of the sweep that is under way."""
+        ...
+
     def lock(self, name: str) -> BaseFileLock:
         """Return the lock of this name: one process holds it at a time, a killed one releases it."""
         ...
@@ -79,6 +84,10 @@ class LocalStorage:
     @property
     def conversations(self) -> Path:
         return self.folder / "conversations"
+
+    @property
+    def progress(self) -> Path:
+        return self.folder / "progress.json"
 
     def lock(self, name: str) -> BaseFileLock:
         self.folder.mkdir(parents=True, exist_ok=True)
