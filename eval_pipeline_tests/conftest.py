@@ -45,6 +45,7 @@ TOGETHER = {
     "orchestration/test_request_guard.py": "orchestration/test_ui.py",
     "pages/test_server.py": "pages/test_documents.py",
     "pages/test_in_chromium.py": "pages/test_documents.py",
+    "pages/test_html_export.py": "pages/test_documents.py",
 }
 """Files that one worker takes with another file: both look at what was carried out once for a process."""
 

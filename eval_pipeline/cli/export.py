@@ -28,7 +28,8 @@ from eval_pipeline.reports.moments import iso
 from eval_pipeline.sweeps.project import Project
 from eval_pipeline.warehouse.plan_texts import has_every_column, read_plan_texts
 from eval_pipeline.warehouse.records import read_records
-from eval_pipeline.warehouse.selections import select
+from eval_pipeline.warehouse.selections import Selection, select
+from eval_pipeline.warehouse.store import Connection
 
 NOTHING = 3
 DEFAULT_FOLDER = "exports"
@@ -68,7 +69,8 @@ def export_command(
     experiment: str | None,
     endpoint: str | None,
 ) -> None:
-    """Write results for other tools: an AgentV run folder, JUnit XML, OpenTelemetry traces, JSON or JSON lines.
+    """Write results for other tools: an AgentV run folder, JUnit XML, OpenTelemetry traces, JSON or JSON lines,
+    or the pages of `view` as one HTML file.
 
     Files are written atomically. Without --sweep or --board, the current results are exported. Exit codes: 0; 2 for bad
     input; 3 when there is nothing to export.
@@ -82,7 +84,10 @@ def export_command(
     with opened.open_warehouse().published() as connection:
         selection = select(connection, selector, suites=suites, runners=runners)
         at = selection.at or datetime.now(UTC)
-        options = ExportOptions(name=selection.name, at=at, content=content, experiment=experiment)
+        options = ExportOptions(
+            name=selection.name, at=at, content=content, experiment=experiment,
+            documents=_documents(chosen, connection, selection),
+        )  # fmt: skip
         is_text = bool(getattr(chosen, "joins_texts", False)) and has_every_column(connection)
         plans: Iterator[Any] = (read_plan_texts if is_text else read_records)(connection, selection)
         records = _Counted(plans)
@@ -126,6 +131,11 @@ def _write(
         path = output
         write_file(chunks, path)
     return show_path(path)
+
+
+def _documents(chosen: ExportFormat, connection: Connection, selection: Selection) -> Mapping[str, Any]:
+    read = getattr(chosen, "documents", None)
+    return {} if read is None else read(connection, selection)
 
 
 def _default_folder(chosen: ExportFormat, options: ExportOptions) -> Path:

@@ -20,8 +20,10 @@ from starlette.routing import Route
 
 from eval_pipeline.errors import EvalPipelineError, InputError, NoResults, UnknownName
 from eval_pipeline.fingerprints import to_json
+from eval_pipeline.pages.agreement import agreement_document
 from eval_pipeline.pages.boards import board_document, changes_of
 from eval_pipeline.pages.cases import case_document
+from eval_pipeline.pages.live import live_document
 from eval_pipeline.pages.request_guard import RequestGuard, allow_hosts
 from eval_pipeline.pages.static_files import static_files
 from eval_pipeline.pages.suites import rows_document, search_document, suite_document
@@ -110,6 +112,7 @@ DOCUMENTS: Mapping[str, Callable[[Connection, Query], Any]] = {
     "rows": lambda connection, query: rows_document(connection, query["suite"], query.values.get("case", []), query.of),
     "search": lambda connection, query: search_document(connection, query["suite"], query["text"], query.of),
     "case": lambda connection, query: case_document(connection, query["suite"], query["case"], query.of),
+    "agreement": lambda connection, query: agreement_document(connection),
     "sweeps": lambda connection, query: sweeps_document(connection),
 }
 NAMES = (*DOCUMENTS, "compare")
@@ -118,6 +121,7 @@ NAMES = (*DOCUMENTS, "compare")
 def make_app(documents: Documents, listening: str, allowed_hosts: tuple[str, ...] = ()) -> RequestGuard:
     """Return the application behind the guard that refuses other hosts and origins."""
     routes = [Route(f"/api/{name}", partial(_serve_document, name=name, documents=documents)) for name in NAMES]
+    routes += [Route("/api/live", partial(_serve_live, documents=documents))]
     routes += [Route("/", _serve_static), Route("/{name:str}", _serve_static)]
     hosts = allow_hosts(listening, allowed_hosts, "eval-pipeline view")
     app = Starlette(routes=routes)
@@ -136,6 +140,11 @@ def _serve_document(request: Request, name: str, documents: Documents) -> Respon
     if "gzip" not in request.headers.get("accept-encoding", ""):
         return answer(gzip.decompress(data), _JSON)
     return answer(data, _JSON, {"content-encoding": "gzip"})
+
+
+def _serve_live(request: Request, documents: Documents) -> Response:
+    warehouse = documents.warehouse
+    return answer(to_json(live_document(warehouse.storage.progress, warehouse.published_version())), _JSON)
 
 
 def problem(error: EvalPipelineError) -> Response:

@@ -6,6 +6,7 @@ from typing import Any
 
 from eval_pipeline.leaderboards.comparisons import compare, details
 from eval_pipeline.leaderboards.results import Results
+from eval_pipeline.warehouse.comparable_sweeps import comparable_sweeps
 from eval_pipeline.warehouse.page_queries import sweep_rows
 from eval_pipeline.warehouse.selections import read_results, runner_names, select
 from eval_pipeline.warehouse.store import Connection
@@ -17,8 +18,13 @@ _SETS = ("current", "baseline", "sweep", "board")
 
 
 def sweeps_document(connection: Connection) -> dict[str, Any]:
-    """Return the newest sweeps with what they did and what they cost, and the names of runners."""
-    return {"sweeps": sweep_rows(connection, MOST_SWEEPS), "runners": runner_names(connection)}
+    """Return the newest sweeps with what they did and what they cost, the names of runners, and the ids of finished
+    sweeps that can be compared, the newest first."""
+    return {
+        "sweeps": sweep_rows(connection, MOST_SWEEPS),
+        "runners": runner_names(connection),
+        "comparable": comparable_sweeps(connection)[:MOST_SWEEPS],
+    }
 
 
 def comparison_document(

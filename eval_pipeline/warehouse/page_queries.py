@@ -5,7 +5,7 @@ Each function takes a connection to published results and returns plain values; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,6 +53,16 @@ _HISTORY = """
     QUALIFY row_number() OVER (
         PARTITION BY v.sweep_id, v.runner, v.repetition ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1
     ORDER BY v.runner, v.repetition, v.decided_at"""
+_HISTORIES = """
+    SELECT v.suite, v.case_id, v.sweep_id, v.runner, v.repetition, v.status, v.score,
+           v.decided_at::VARCHAR AS decided_at
+    FROM verdicts v
+    WHERE (len($suites::VARCHAR[]) = 0 OR list_contains($suites::VARCHAR[], v.suite))
+      AND (len($runners::VARCHAR[]) = 0 OR list_contains($runners::VARCHAR[], v.runner))
+    QUALIFY row_number() OVER (
+        PARTITION BY v.suite, v.case_id, v.sweep_id, v.runner, v.repetition
+        ORDER BY v.decided_at DESC, v.verdict_id DESC) = 1
+    ORDER BY v.suite, v.case_id, v.runner, v.repetition, v.decided_at LIMIT $most"""
 _SWEEPS = """
     WITH pairs AS (
         SELECT sweep_id, count(*) AS pairs, sum(planned)::BIGINT AS planned, sum(executed)::BIGINT AS executed,
@@ -97,8 +107,8 @@ class Grid:
 
     cases: Sequence[str]
     tags: Sequence[Sequence[str]]
-    marks: dict[str, Sequence[str]]
-    scores: dict[str, Sequence[float | None]]
+    marks: Mapping[str, Sequence[str]]
+    scores: Mapping[str, Sequence[float | None]]
 
 
 def suite_grid(connection: Connection, selection: Selection) -> Grid:
@@ -147,6 +157,19 @@ def find_cases(connection: Connection, selection: Selection, text: str) -> list[
 def case_history(connection: Connection, suite: str, case_id: str) -> list[Row]:
     """Return the last verdict of each plan of a case in every sweep, oldest first."""
     return _rows(connection, _HISTORY, {"suite": suite, "case": case_id})
+
+
+def histories(connection: Connection, suites: Sequence[str], runners: Sequence[str], most: int) -> list[Row]:
+    """Return the histories of all cases of these suites and runners (empty: all); none of more than `most` verdicts."""
+    values = {"suites": list(suites), "runners": list(runners), "most": most + 1}
+    rows = _rows(connection, _HISTORIES, values)
+    return rows if len(rows) <= most else []
+
+
+def rows_of_view(connection: Connection, view: str) -> list[Row]:
+    """Return all rows of one of our views; none where it does not exist."""
+    found = connection.execute("SELECT 1 FROM duckdb_views() WHERE view_name = ?", [view]).fetchone()
+    return _rows(connection, f'SELECT * FROM "{view}"', {}) if found is not None else []
 
 
 def sweep_rows(connection: Connection, most: int) -> list[Row]:

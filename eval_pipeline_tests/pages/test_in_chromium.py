@@ -14,13 +14,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser]
 PHONE = Window(width=390, height=844)
 DARK = Window(dark=True)
 TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-PRESS = "document.dispatchEvent(new KeyboardEvent('keydown', {{key: '{}', bubbles: true}}))"
+PRESS = "document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{}', bubbles: true}}))"
 PAGES = {
     "#board": "What changed",
     "#suite?suite=greetings": "3 of 3 cases",
     "#suite?suite=hostile": "3 of 3 cases",
     "#case?suite=greetings&case=ann&diff=parrot": "History over sweeps",
     "#case?suite=hostile&case=script": "History over sweeps",
+    "#sweeps": "compare a with b",
+    "#compare": "Cases with the largest change",
+    "#agreement": "Graders and people",
 }
 
 

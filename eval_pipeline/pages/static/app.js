@@ -1,16 +1,20 @@
 // The frame of the page: which part is shown, its navigation, keys and colours.
 import { go, href, place } from "./address.js";
+import { showAgreement } from "./agreement.js";
 import { showBoard } from "./board.js";
 import { showCase } from "./case.js";
+import { showCompare } from "./compare.js";
 import { fill, h } from "./dom.js";
 import { clearKeys, listenToKeys } from "./keys.js";
+import { liveLine } from "./live.js";
 import { showSuite } from "./suite.js";
+import { showSweeps } from "./sweeps.js";
 
-const PAGES = { board: showBoard, suite: showSuite, case: showCase };
-const LINKS = { board: "Board" };
-const KEYS = { b: "board" };
+const PAGES = { board: showBoard, suite: showSuite, case: showCase, sweeps: showSweeps, compare: showCompare, agreement: showAgreement };
+const LINKS = { board: "Board", sweeps: "Sweeps", compare: "Compare", agreement: "Agreement" };
+const KEYS = { b: "board", s: "sweeps", c: "compare", a: "agreement" };
 const HELP = [
-  ["b", "board"], ["j k", "next and previous row or case"], ["Enter", "open the row"],
+  ["b s c a", "board, sweeps, compare, agreement"], ["j k", "next and previous row or case"], ["Enter", "open the row"],
   ["u", "from a case to its suite"], ["/", "find a text"], ["t", "light or dark"], ["?", "these keys"],
 ];
 
@@ -67,10 +71,15 @@ function remembered(name) {
   try { return localStorage.getItem(`eval-pipeline-${name}`); } catch { return null; }
 }
 
+/** Show newer results, unless somebody reads or writes in the present ones. */
+function showNewer() {
+  if (place().page === "board" || place().page === "sweeps") show();
+}
+
 function begin() {
   const theme = remembered("theme");
   if (theme) document.documentElement.dataset.theme = theme;
-  document.body.replaceChildren(nav, main, help);
+  document.body.append(nav, liveLine(showNewer), main, help);  // beside the data of an exported page
   const pages = Object.fromEntries(Object.entries(KEYS).map(([key, page]) => [key, () => go(page)]));
   listenToKeys({ ...pages, t: switchColours, "?": () => help.showModal() });
   window.addEventListener("hashchange", show);

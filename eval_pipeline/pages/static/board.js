@@ -5,7 +5,7 @@ import { load } from "./data.js";
 import { fill, foldable, h, section, table } from "./dom.js";
 import { failuresByClass, heatMap } from "./failures.js";
 import { moment, percent } from "./format.js";
-import { changesPart } from "./changes.js";
+import { changesLink, changesPart } from "./changes.js";
 import { plotsOf } from "./plots.js";
 
 /** Show the board. */
@@ -15,7 +15,7 @@ export async function showBoard(main) {
   return fill(main,
     h("div.title", {}, h("h1", {}, "Board"), chooser(board)),
     h("div.columns", {},
-      section("What changed", changesPart(board.changes)),
+      section("What changed", changesLink(board.changes), changesPart(board.changes)),
       section("Failures by class", failuresByClass(board.failures)),
       section("Suite × runner", heatMap(board.suites))),
     board.suites.map((suite) => standings(suite, board)),

@@ -17,10 +17,13 @@ const KINDS = {
 export function changesPart(changes) {
   if (!changes) return h("p.quiet", {}, "no earlier comparable sweep");
   const kinds = Object.keys(KINDS).filter((kind) => changes.counts[kind]);
-  const link = h("a", { href: href("compare", { a: `sweep:${changes.before}`, b: `sweep:${changes.after}` }) }, "compare");
-  const lead = h("p.quiet", {}, "between the newest two comparable sweeps: ", link);
-  if (!kinds.length) return [lead, h("p", {}, "nothing")];
-  return [lead, kinds.map((kind) => changeKind(kind, changes))];
+  return kinds.length ? kinds.map((kind) => changeKind(kind, changes)) : h("p", {}, "nothing");
+}
+
+/** Return a link to the comparison of the sweeps that changes are of. */
+export function changesLink(changes) {
+  const link = () => h("a", { href: href("compare", { a: `sweep:${changes.before}`, b: `sweep:${changes.after}` }) }, "compare");
+  return changes && h("p.quiet", {}, "between the newest two comparable sweeps: ", link());
 }
 
 function changeKind(kind, changes) {

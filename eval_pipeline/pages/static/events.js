@@ -6,6 +6,11 @@ const WIDTH = 600;
 const MOST_LANES = 12;
 const LONG = 600;
 
+/** Return everything that happened in a turn: the messages that began it, then the events. */
+export function eventsOf(turn) {
+  return [...(turn.messages ?? []).map((message) => ({ kind: "message", ...message })), ...(turn.events ?? [])];
+}
+
 function timeOf(event) {
   const time = Date.parse(event.at ?? "");
   return Number.isNaN(time) ? null : time;
@@ -38,7 +43,7 @@ function callBar(event, result, x, lane, end) {
 
 /** Return every event with the seconds since the first one, turn by turn. */
 export function eventList(turns) {
-  const events = turns.flatMap((turn, place) => (turn.events ?? []).map((event) => ({ ...event, turn: place + 1 })));
+  const events = turns.flatMap((turn, place) => eventsOf(turn).map((event) => ({ ...event, turn: place + 1 })));
   const start = events.map(timeOf).find((time) => time !== null) ?? null;
   let turn = 0;
   return h("ol.events", {}, events.flatMap((event) => {

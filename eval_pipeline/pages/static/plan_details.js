@@ -2,14 +2,14 @@
 import { foldable, h, table } from "./dom.js";
 import { textOfMessage } from "./embedded.js";
 import { amount, counted, milliseconds, money, moment } from "./format.js";
-import { eventList, timeLine } from "./events.js";
+import { eventList, eventsOf, timeLine } from "./events.js";
 import { gradingForm, gradesOf } from "./grading.js";
 import { fileDiff } from "./word_diff.js";
 
 /** Return the parts of a plan; what is long is folded. */
 export function planDetails(plan, state) {
   const turns = plan.turns ?? [];
-  const events = turns.flatMap((turn) => turn.events ?? []);
+  const events = turns.flatMap(eventsOf);
   const changed = plan.file_changes ?? plan.changes;
   return [
     h("div.scores", {}, (plan.scores ?? []).map((score) => scorePart(score, plan, state))),

@@ -1,7 +1,7 @@
 // The page *Suite*: a grid of cases × runners with answers, and its filters, which are part of the address.
 import { adjust, href, place } from "./address.js";
 import { load } from "./data.js";
-import { fill, h } from "./dom.js";
+import { fill, foldable, h } from "./dom.js";
 import { amount, counted } from "./format.js";
 import { FILTERS, placesOf } from "./grid_filters.js";
 import { onKeys } from "./keys.js";
@@ -28,6 +28,7 @@ export async function showSuite(main) {
   holder.style.minWidth = `${13 + 11 * state.runners.length}rem`;
   fill(main,
     h("div.title", {}, h("h1", {}, grid.suite), ofText(grid.of), state.count),
+    grid.summaries && foldable("rates", () => h("ul.remarks", {}, Object.entries(grid.summaries).map(([runner, text]) => h("li", {}, `${runner}: ${text}`))), { open: true }),
     toolbar(state),
     h("div.scrolls.wide", {}, holder));
   listen(state);

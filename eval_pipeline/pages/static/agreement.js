@@ -1,0 +1,28 @@
+// The page *Agreement*: graders with people, with each other, and simulators with each other.
+import { load } from "./data.js";
+import { fill, h, section, table } from "./dom.js";
+import { amount, percent } from "./format.js";
+
+const RATES = /rate|agreement$|^unanimous$/;
+const TITLES = {
+  people_agreement: ["Graders and people", "How far each grader, per revision, agrees with the newest grade of each person; κ is Cohen's: 1 full agreement, 0 as by chance."],
+  grader_agreement: ["Graders of a panel", "Krippendorff's α: 1 full agreement, 0 as by chance."],
+  grader_pairs: ["Each two graders of a panel", "Cohen's κ on passing and failing, and which is stricter."],
+  simulator_agreement: ["Who played the user", "How far verdicts depend on the simulator."],
+};
+
+/** Show how far those who grade agree. */
+export async function showAgreement(main) {
+  const views = await load("agreement");
+  const parts = Object.entries(TITLES).map(([view, [title, lead]]) => part(title, lead, views[view] ?? []));
+  return fill(main, h("div.title", {}, h("h1", {}, "Agreement")), parts);
+}
+
+function part(title, lead, rows) {
+  if (!rows.length) return section(title, h("p.quiet", {}, lead), h("p", {}, "nothing to compare yet"));
+  const names = Object.keys(rows[0]);
+  const numbers = names.map((name, number) => (typeof rows[0][name] === "string" ? -1 : number)).filter((number) => number >= 0);
+  const text = (name, value) => (typeof value !== "number" ? value : RATES.test(name) ? percent(value) : amount(value, Number.isInteger(value) ? 0 : 3));
+  return section(title, h("p.quiet", {}, lead),
+    table(names.map((name) => name.replaceAll("_", " ")), rows.map((row) => names.map((name) => text(name, row[name]))), { numbers }));
+}

@@ -1,0 +1,36 @@
+// The page *Sweeps*: what each did, and which two are compared.
+import { go } from "./address.js";
+import { load } from "./data.js";
+import { fill, h, table } from "./dom.js";
+import { amount, counted, duration, money, moment } from "./format.js";
+
+/** Show the sweeps. */
+export async function showSweeps(main) {
+  const { sweeps } = await load("sweeps");
+  if (!sweeps.length) return fill(main, h("p.empty", {}, "No sweep yet: run eval-pipeline run."));
+  const chosen = { a: sweeps[1]?.sweep_id ?? sweeps[0].sweep_id, b: sweeps[0].sweep_id };
+  const compare = () => go("compare", { a: `sweep:${chosen.a}`, b: `sweep:${chosen.b}` });
+  const radio = (side, sweep) => h("input", {
+    type: "radio", name: side, checked: chosen[side] === sweep.sweep_id, "aria-label": `${side} is ${sweep.sweep_id}`,
+    onchange: () => { chosen[side] = sweep.sweep_id; },
+  });
+  const head = ["a", "b", "started (UTC)", "name", "status", "took", "pairs", "planned", "executed", "reused", "passed", "failed", "errors", "cost", "Dagster run"];
+  const rows = sweeps.map((sweep) => [radio("a", sweep), radio("b", sweep), ...cellsOf(sweep)]);
+  return fill(main,
+    h("div.title", {}, h("h1", {}, "Sweeps"), h("span.quiet", {}, counted(sweeps.length, "sweep"))),
+    h("div.toolbar", {}, h("button", { onclick: compare }, "compare a with b")),
+    table(head, rows, { numbers: [5, 6, 7, 8, 9, 10, 11, 12, 13], name: "board" }));
+}
+
+function cellsOf(sweep) {
+  const seconds = sweep.finished_at ? (Date.parse(isoTime(sweep.finished_at)) - Date.parse(isoTime(sweep.started_at))) / 1000 : null;
+  const tone = { finished: "good", running: "odd" }[sweep.status] ?? "bad";
+  return [h("span", { title: sweep.sweep_id }, moment(sweep.started_at)), sweep.name, h(`span.${tone}`, {}, sweep.status), duration(seconds),
+    ...["pairs", "planned", "executed", "reused", "passed", "failed", "errored"].map((name) => amount(sweep[name])),
+    money(sweep.cost_known ? sweep.cost_usd : null), h("span.quiet", {}, sweep.dagster_run_id?.slice(0, 8))];
+}
+
+/** DuckDB writes a zone of hours only. */
+function isoTime(text) {
+  return text.replace(" ", "T").replace(/([+-]\d\d)$/, "$1:00");
+}
