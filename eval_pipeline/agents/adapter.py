@@ -23,6 +23,7 @@ from eval_pipeline.agents.session_skills import SessionSkills
 from eval_pipeline.agents.session_store import SessionLog, find_log, newest_log
 from eval_pipeline.agents.session_watch import GrowingFile, SessionWatch
 from eval_pipeline.agents.settings import HOMES, SETTINGS, cli_of, command_settings
+from eval_pipeline.errors import InputError, SourceLocation
 from eval_pipeline.executions import settings
 from eval_pipeline.executions.adapters import Call
 from eval_pipeline.executions.adapters.command import Command
@@ -32,6 +33,7 @@ from eval_pipeline.executions.model import RawExecution, Runner, TargetFailure
 from eval_pipeline.executions.program_versions import installed, program_version
 from eval_pipeline.executions.threads import in_thread
 from eval_pipeline.failures import AUTHENTICATION, OUTPUT_LIMIT, TARGET_CRASH
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.parsing.tables import FieldTable
 
 _MAY_LOG_IN = ("executable", "wrap", "args", "env", "pass_env", "replay", "provider_url", "cwd", "healthcheck")
@@ -78,6 +80,7 @@ class Agent:
         self._max_cost_usd = settings.amount(runner.settings, "max_cost_usd")
         self._talks = AgentTalks(self._session_environment)
         self._version: str | None = None
+        self._check_program()
 
     @property
     def usual_concurrency(self) -> int:
@@ -136,6 +139,19 @@ class Agent:
         no_login = None if knows else self._session_environment.login_problem()
         if no_login is not None:
             raise TargetFailure(AUTHENTICATION, f"{no_login}; set a key, or log in", closes_runner=True)
+
+    def _check_program(self) -> None:
+        """Raise InputError for a program that is named by its path and cannot be started. One that is searched on PATH
+        may be installed where the agent runs: its first session reports it."""
+        program = self._runner_program
+        if "/" not in program or "{" in program:
+            return
+        path = self._cwd / program
+        if path.is_file() and os.access(path, os.X_OK):
+            return
+        problem = f"'{program}' is not executable" if path.is_file() else f"there is no program '{program}'"
+        name = "wrap" if self._runner.settings.get("wrap") else "executable"
+        raise InputError(f"{problem} (a path begins in {show_path(self._cwd)})", SourceLocation(field=name))
 
     @property
     def _runner_program(self) -> str:

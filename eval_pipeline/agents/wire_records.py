@@ -119,24 +119,21 @@ def _later(before: Usage, after: Usage) -> Usage:
 
 
 def _chat_usage(body: JsonMap) -> Usage:
-    usage = mapping(body.get("usage"))
-    return Usage(
-        input_tokens=count(usage.get("prompt_tokens")),
-        cached_input_tokens=count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens")),
-        output_tokens=count(usage.get("completion_tokens")),
-        reasoning_tokens=count(mapping(usage.get("completion_tokens_details")).get("reasoning_tokens")),
-    )
+    return _openai_usage(mapping(body.get("usage")), "prompt", "completion")
 
 
 def _responses_usage(body: JsonMap) -> Usage:
     usage = mapping(mapping(body.get("response")).get("usage") or body.get("usage"))
-    if "input_tokens_details" not in usage:
-        return Usage()
+    return _openai_usage(usage, "input", "output") if "input_tokens_details" in usage else Usage()
+
+
+def _openai_usage(usage: JsonMap, sent: str, answered: str) -> Usage:
+    """Return the usage of a body that counts the tokens of both sides under these names."""
     return Usage(
-        input_tokens=count(usage.get("input_tokens")),
-        cached_input_tokens=count(mapping(usage.get("input_tokens_details")).get("cached_tokens")),
-        output_tokens=count(usage.get("output_tokens")),
-        reasoning_tokens=count(mapping(usage.get("output_tokens_details")).get("reasoning_tokens")),
+        input_tokens=count(usage.get(f"{sent}_tokens")),
+        cached_input_tokens=count(mapping(usage.get(f"{sent}_tokens_details")).get("cached_tokens")),
+        output_tokens=count(usage.get(f"{answered}_tokens")),
+        reasoning_tokens=count(mapping(usage.get(f"{answered}_tokens_details")).get("reasoning_tokens")),
     )
 
 

@@ -180,9 +180,12 @@ class _Wire:
         return path
 
     def _file(self, call: Call) -> Path:
-        """Return the file of a recording that holds the calls of a case (and repetition, and turn)."""
-        plan, turn = call.plan, f"-turn{call.turn}" if call.turn is not None else ""
-        repetition = f"-{plan.repetition}" if plan.repetition > 1 else ""
+        """Return the file of a recording that holds the calls of a case (and repetition, and turn).
+
+        No safe name has a `~`, so the file is of no other case.
+        """
+        plan, turn = call.plan, f"~turn{call.turn}" if call.turn is not None else ""
+        repetition = f"~{plan.repetition}" if plan.repetition > 1 else ""
         return (self.recording or Path()) / safe_name(plan.suite) / f"{safe_name(plan.case.id)}{repetition}{turn}.jsonl"
 
 

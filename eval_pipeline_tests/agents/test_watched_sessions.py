@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,12 @@ import pytest
 from eval_pipeline.agents.adapter import Agent
 from eval_pipeline.agents.agent_cli import AGENTS
 from eval_pipeline.agents.session_watch import GrowingFile, SessionTally
+from eval_pipeline.cli import progress
 from eval_pipeline.cli.session_lines import session_line
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.live_sessions import LIVE_SESSIONS, LiveSession
 from eval_pipeline.executions.model import Runner, TargetFailure
+from eval_pipeline.executions.runners import UnusableRunner, load_runners
 from eval_pipeline.reports.jsonl_records import objects_of
 from eval_pipeline_tests.agents.test_agent_adapter import an_agent, program
 from eval_pipeline_tests.builders import a_call, a_case, a_plan
@@ -243,10 +246,9 @@ def test_limits_that_are_watched_are_part_of_the_identity(tmp_path: Path) -> Non
     ("settings", "problem"),
     [
         ({"executable": "codx-is-not-here"}, "there is no program 'codx-is-not-here' on PATH; install codex"),
-        ({"executable": "./missing"}, "there is no program './missing'"),
         ({"wrap": "no-such-sandbox --"}, "there is no program 'no-such-sandbox'"),
     ],
-    ids=["name", "path", "wrapper"],
+    ids=["name", "wrapper"],
 )
 def test_an_agent_that_is_not_installed_closes_its_runner(
     tmp_path: Path, settings: dict[str, Any], problem: str
@@ -256,6 +258,28 @@ def test_an_agent_that_is_not_installed_closes_its_runner(
     assert failure is not None
     assert problem in str(failure)
     assert failure.closes_runner
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "problem"),
+    [
+        ({"executable": "./missing"}, "executable", "there is no program './missing' (a path begins in "),
+        ({"executable": "./text"}, "executable", "'./text' is not executable"),
+        ({"wrap": "./missing --"}, "wrap", "there is no program './missing'"),
+    ],
+    ids=["missing", "not executable", "wrapper"],
+)
+def test_a_program_that_is_not_at_its_path_is_refused_before_anything_is_started(
+    tmp_path: Path, settings: dict[str, Any], field: str, problem: str
+) -> None:
+    (tmp_path / "text").write_text("no program")
+    entry = json.dumps({"name": "r", "adapter": "agent", "agent": "codex", **settings})
+    (tmp_path / "runners.yaml").write_text(f'{{"runners": [\n{entry}]}}')
+
+    (runner,) = load_runners(tmp_path / "runners.yaml", {})
+
+    assert isinstance(runner, UnusableRunner)
+    assert f"runners.yaml:2: runners[0].{field}: {problem}" in str(runner.problem)
 
 
 def test_an_agent_without_key_and_login_closes_its_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,3 +307,21 @@ def test_claude_gets_what_it_needs_to_run_as_root(tmp_path: Path, monkeypatch: p
         seen[user] = raw.files["stdout"].read_text()
 
     assert seen == {0: "root: 1\n", 1000: "root: \n"}
+
+
+def test_without_a_terminal_each_session_has_a_line_in_less_than_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert progress.SESSIONS_EVERY_S < 10
+    monkeypatch.setattr(progress, "SESSIONS_EVERY_S", 0.01)
+    lines: list[str] = []
+    written = threading.Event()
+
+    def write(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 2:
+            written.set()
+
+    live = LiveSession(suite="s", runner="r", case_id="c", repetition=1, started=time.monotonic())
+    with LIVE_SESSIONS.shown(live), progress.PlainProgress(write):
+        assert written.wait(10)
+
+    assert lines[0].startswith("s × r: c: 0 steps, ")

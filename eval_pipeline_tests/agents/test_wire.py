@@ -70,14 +70,14 @@ def an_agent(folder: Path, url: str, **settings: Any) -> Runner:
     return a_runner(adapter="agent", settings=given, folder=folder, secrets=(KEY,))
 
 
-def session(runner: Runner, folder: Path) -> tuple[RawExecution, SessionReport]:
+def session(runner: Runner, folder: Path, repetition: int = 1) -> tuple[RawExecution, SessionReport]:
     """Carry out a case in a workspace of its own."""
 
     async def carried_out() -> RawExecution:
         adapter = WiredAgent(runner)
         workspace = folder / "workspace"
         workspace.mkdir(parents=True)
-        call = a_call(folder / "files", a_plan(a_case(text="Do it."), runner))
+        call = a_call(folder / "files", a_plan(a_case(text="Do it."), runner, repetition=repetition))
         try:
             object.__setattr__(call, "workspace", workspace)
             return await adapter.execute(call)
@@ -161,6 +161,13 @@ def test_a_case_without_recording_is_named(recorded: Any, tmp_path: Path) -> Non
 
     with pytest.raises(TargetFailure, match=r"there is no recording .*calls/suite/c1\.jsonl"):
         session(an_agent(tmp_path, "http://127.0.0.1:9", replay="wire"), tmp_path / "again")
+
+
+def test_a_repetition_has_a_file_that_no_other_case_has(recorded: Any, tmp_path: Path) -> None:
+    (tmp_path / "calls").mkdir()
+
+    with pytest.raises(TargetFailure, match=r"there is no recording .*calls/suite/c1~2\.jsonl"):
+        session(an_agent(tmp_path, "http://127.0.0.1:9", replay="wire"), tmp_path / "again", repetition=2)
 
 
 def test_a_report_that_differs_from_the_wire_is_flagged(tmp_path: Path) -> None:

@@ -19,18 +19,10 @@ from eval_pipeline.suites.solutions import Solution
 _STDERR_CHARS = 500
 
 
-@ADAPTERS.register("oracle")
-class Oracle:
-    """Apply the `solution` of the case to its workspace: the patch, the files, then the command.
-
-    A case without a solution, and a solution that cannot be applied, fail. The answer says so. Use it to check that
-    every case can be solved (`eval-pipeline validate --oracle` does).
-    """
+class _WithoutTarget:
+    """What adapters that call nobody have in common."""
 
     version: ClassVar[str] = "1"
-    settings: ClassVar[FieldTable] = FieldTable("oracle", (), "Applies the solution of each case.")
-    reads: ClassVar[tuple[str, ...]] = ("solution",)
-    default_timeout_s: ClassVar[float] = 600.0
     retries_timeouts: ClassVar[bool] = False
     reports_cost: ClassVar[bool] = True
 
@@ -39,6 +31,22 @@ class Oracle:
 
     def content(self) -> Mapping[str, str]:
         return {}
+
+    async def close(self) -> None:
+        return None
+
+
+@ADAPTERS.register("oracle")
+class Oracle(_WithoutTarget):
+    """Apply the `solution` of the case to its workspace: the patch, the files, then the command.
+
+    A case without a solution, and a solution that cannot be applied, fail. The answer says so. Use it to check that
+    every case can be solved (`eval-pipeline validate --oracle` does).
+    """
+
+    settings: ClassVar[FieldTable] = FieldTable("oracle", (), "Applies the solution of each case.")
+    reads: ClassVar[tuple[str, ...]] = ("solution",)
+    default_timeout_s: ClassVar[float] = 600.0
 
     async def execute(self, call: Call) -> RawExecution:
         solution, workspace = call.plan.case.solution, call.workspace
@@ -53,31 +61,16 @@ class Oracle:
             await _run(solution.command, workspace, call, "the solution's command")
         return RawExecution(format="mock", payload={"output": "The solution is applied.", "elapsed_ms": None})
 
-    async def close(self) -> None:
-        return None
-
 
 @ADAPTERS.register("nop")
-class Nop:
+class Nop(_WithoutTarget):
     """Do nothing, and say so. A case that it passes is solved by doing nothing."""
 
-    version: ClassVar[str] = "1"
     settings: ClassVar[FieldTable] = FieldTable("nop", (), "Does nothing.")
     default_timeout_s: ClassVar[float] = 60.0
-    retries_timeouts: ClassVar[bool] = False
-    reports_cost: ClassVar[bool] = True
-
-    def __init__(self, runner: Runner) -> None:
-        pass
-
-    def content(self) -> Mapping[str, str]:
-        return {}
 
     async def execute(self, call: Call) -> RawExecution:
         return RawExecution(format="mock", payload={"output": "Nothing was done.", "elapsed_ms": None})
-
-    async def close(self) -> None:
-        return None
 
 
 async def _apply_patch(patch: str, workspace: Path, call: Call) -> None:
