@@ -24,7 +24,7 @@ from eval_pipeline.parsing.source import show_path
 from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.simulation_fields import STATUSES
-from eval_pipeline.sweeps.named_sweeps import NamedSweep, named_sweep
+from eval_pipeline.sweeps.named_sweeps import NamedSweep, named_sweep, runners_in
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
 from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
 from eval_pipeline.sweeps.preflight import Preflight, preflight
@@ -209,7 +209,7 @@ def select_in(
     cases, tags = tuple(cases) or tuple(named.cases), tuple(tags) or tuple(named.tags)
     ready = _covered(session.load_suites(list(suites) or None), session, NamedSweep() if suites else named)
     check_case_ids([each.suite for each in ready], cases)
-    chosen = {r.name for r in select_runners(session.load_runners(), runners or named.runners, runner_tags)}
+    chosen = {r.name for r in _runners_of(session, runners, named, runner_tags)}
     if not runners:
         ready = _without_unknown_runners(ready, session)
     if not chosen:
@@ -238,6 +238,18 @@ def select_in(
         warnings=warnings,
         checked=checked,
     )
+
+
+def _runners_of(session: ProjectSession, names: Sequence[str], named: NamedSweep, tags: Sequence[str]) -> list[Runner]:
+    """Return the runners of these names, else those of the sweep, that have any of the tags; with a matrix its
+    combinations in their place. Raises UnknownName."""
+    known, project = session.load_runners(), session.project
+    chosen = select_runners(known, names or named.runners, tags)
+    if not named.matrix:
+        return chosen if names else runners_in(project, None, chosen)
+    sweep = next(name for name, each in project.sweeps.items() if each is named)
+    varied = {runner.name for runner in chosen}
+    return [runner for runner in runners_in(project, sweep, known) if {runner.name, runner.stands_for} & varied]
 
 
 def _launch(session: ProjectSession, options: Mapping[str, Any], *, resume: bool) -> LaunchOptions:

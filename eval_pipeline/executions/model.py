@@ -53,7 +53,8 @@ class Runner:
     of that suite. With `runs_in_place` its programs run there. `isolation` is where a function of the user is called
     (None: the default). `headers_digest` is a keyed hash of headers that are hidden, but tell one system from another.
     `simulator` names the runner that plays the user in its conversations. `stands_for` names the runner whose cases and
-    hooks it has (None: its own). `arm_of` names the runner that it is an `arm` of, the one at `arm_place`, from 0.
+    hooks it has (None: its own); with `in_sweeps` it is of the matrices of these sweeps, and takes part in them alone.
+    `arm_of` names the runner that it is an `arm` of, the one at `arm_place`, from 0.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Runner:
     headers_digest: str | None = None
     simulator: str | None = None
     stands_for: str | None = None
+    in_sweeps: tuple[str, ...] = ()
     arm_of: str | None = None
     arm: str | None = None
     arm_place: int | None = None

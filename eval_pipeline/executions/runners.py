@@ -14,6 +14,7 @@ from eval_pipeline.executions.adapters import ADAPTERS, Adapter, settings_of
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.runner_arms import ARMS, Arm, arms_problem, expanded
 from eval_pipeline.executions.runner_files import NATIVE, RunnerEntry, RunnersFormat, runner_formats
+from eval_pipeline.executions.runner_matrix import RunnerMatrix, Variant, variants
 from eval_pipeline.fingerprints import require_regular_file
 from eval_pipeline.parsing import fields
 from eval_pipeline.parsing.diagnostics import first_of_each, problems_of
@@ -63,8 +64,9 @@ def load_runners(
     rules: SecretRules = NO_RULES,
     digest: Digest | None = None,
     check: RunnerCheck = lambda runner: None,
+    matrices: Sequence[RunnerMatrix] = (),
 ) -> list[Runner]:
-    """The runners of a file, in its order. Raises InputErrors for entries that have no name.
+    """The runners of a file, in its order, then those of `matrices`. Raises InputErrors for entries that have no name.
 
     What is wrong with an entry (`UnusableRunner`) and an unset `${{ NAME }}` (`Runner.unset`) matter when the runner
     is used, see `require_environment`. `digest` hashes headers of unknown names (None: they tell no runners apart).
@@ -89,7 +91,18 @@ def load_runners(
             problem = source.error((*at, "name"), f"two runners are named '{runner.name}'")
             runner = UnusableRunner(name=runner.name, adapter=runner.adapter, tags=runner.tags, problem=problem)
         runners[runner.name] = runner
+    for variant in variants([(at, raw) for at, raw, _ in listed], matrices):
+        if variant.entry["name"] not in runners:
+            runners[variant.entry["name"]] = _of_matrix(_runner_or_problem(variant.entry, variant.at, file), variant)
     return list(runners.values())
+
+
+def _of_matrix(runner: Runner, variant: Variant) -> Runner:
+    runner = replace(runner, stands_for=variant.of, in_sweeps=tuple(variant.sweeps))
+    if not isinstance(runner, UnusableRunner):
+        return runner
+    problem = f"with sweeps.{variant.sweeps[0]}.matrix of the project file: {runner.problem.problem}"
+    return replace(runner, problem=InputError(problem, runner.problem.place))
 
 
 def _of_arm(runner: Runner, arm: Arm | None) -> Runner:

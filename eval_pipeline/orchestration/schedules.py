@@ -137,9 +137,7 @@ def _request(
 
 
 def _chosen(session: ProjectSession, keys: Sequence[str], name: str | None) -> list[str]:
-    """The partitions of a sweep, in the order of all."""
-    if name is None:
-        return list(keys)
+    """The partitions of a sweep, in the order of all; None: of one without a name."""
     return [partition_key(pair) for pair in pairs_of_sweep(session, [pair_key(key) for key in keys], name)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.suites.names import default_name
-from eval_pipeline.sweeps.named_sweeps import file_of, named_sweep, with_named
+from eval_pipeline.sweeps.named_sweeps import file_of, named_sweep, runners_in, with_named
 from eval_pipeline.sweeps.options import LaunchOptions
 from eval_pipeline.sweeps.pairs import requested_pairs
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -19,8 +19,7 @@ def expected_pairs(session: ProjectSession, name: str) -> Iterator[PairKey]:
     selected = with_named(session.project, LaunchOptions(sweep=name)).case_filter
     for ready in session.suites.values():
         if sweep.covers_suite(ready.suite, root):
-            runners = session.runners_of(ready.suite).values()
-            chosen = [runner for runner in runners if not sweep.runners or runner.name in sweep.runners]
+            chosen = runners_in(session.project, name, session.runners_of(ready.suite).values())
             yield from requested_pairs(ready, chosen, selected)
 
 

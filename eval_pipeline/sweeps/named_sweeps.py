@@ -15,6 +15,8 @@ from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from eval_pipeline.errors import InputError, UnknownName
+from eval_pipeline.executions.model import Runner
+from eval_pipeline.executions.runner_matrix import FIXED, RunnerMatrix
 from eval_pipeline.leaderboards.gate_rules import GateRules
 from eval_pipeline.parsing.source import FieldPath
 from eval_pipeline.suites.model import Suite
@@ -41,6 +43,10 @@ class NamedSweep(SharedOptions):
         default=[], description="Its suites, by name or path, each may have wildcards; all when left out"
     )
     runners: list[str] = Field(default=[], description="Its runners, of those that the suites request; all of them")
+    matrix: dict[str, list[Any]] = Field(
+        default={},
+        description="Settings of its runners with the values of each: every combination is a runner in their place",
+    )
     tags: list[str] = Field(default=[], description="Only cases with any of these tags")
     cases: list[str] = Field(default=[], description="Only cases of these ids")
     difficulties: list[Difficulty] = Field(default=[], description="Only cases of these difficulties")
@@ -73,6 +79,16 @@ class NamedSweep(SharedOptions):
             raise PydanticCustomError("cron", expected)
         return value
 
+    @field_validator("matrix")
+    @classmethod
+    def _check_matrix(cls, value: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        fixed = next((path for path in value if path.split(".")[0] in FIXED), None)
+        if fixed is not None:
+            raise PydanticCustomError("matrix", "settings of runners, without their {name}", {"name": fixed})
+        if not all(value.values()):
+            raise PydanticCustomError("matrix", "at least one value of each setting")
+        return value
+
     @field_validator("timezone")
     @classmethod
     def _check_timezone(cls, value: str) -> str:
@@ -88,10 +104,6 @@ class NamedSweep(SharedOptions):
         names = [name for name in (*SharedOptions.model_fields, *_NARROWING) if name in self.model_fields_set]
         values = {name: getattr(self, name) for name in names}
         return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-
-    def covers(self, suite: Suite, runner: str, root: Path) -> bool:
-        """Return whether a pair belongs to the sweep."""
-        return self.covers_suite(suite, root) and (not self.runners or runner in self.runners)
 
     def covers_suite(self, suite: Suite, root: Path) -> bool:
         """Return whether a suite belongs to the sweep."""
@@ -122,6 +134,23 @@ def _matches(pattern: str, path: PurePath, name: str, root: Path) -> bool:
     relative = path.relative_to(root) if path.is_relative_to(root) else path
     bare = relative.with_name(relative.name.split(".")[0])
     return relative.match(pattern) or bare.match(pattern)
+
+
+def matrices(project: Project) -> list[RunnerMatrix]:
+    """Return the matrices of the sweeps of a project."""
+    return [
+        RunnerMatrix(name, tuple(sweep.runners), sweep.matrix) for name, sweep in project.sweeps.items() if sweep.matrix
+    ]
+
+
+def runners_in(project: Project, name: str | None, runners: Iterable[Runner]) -> list[Runner]:
+    """Return the runners that take part in a sweep; None: in one without a name. A matrix takes the place of the
+    runners that it varies."""
+    sweep = project.sweeps.get(name) if name is not None else None
+    if sweep is not None and sweep.matrix:
+        return [runner for runner in runners if name in runner.in_sweeps]
+    wanted = sweep.runners if sweep is not None else []
+    return [runner for runner in runners if not runner.in_sweeps and (not wanted or runner.name in wanted)]
 
 
 def named_sweep(project: Project, name: str) -> NamedSweep:

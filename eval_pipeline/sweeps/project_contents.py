@@ -38,8 +38,16 @@ def read_project(session: ProjectSession) -> ProjectContents:
         folder = ready.suite.path.parent
         expected = session.project.file is not None or session.registry.has_any(folder)
         known = session.registry.at(folder) if expected else {}
-        runners |= {pair: known[pair.runner] for pair in requested_pairs(ready, known.values())}
+        used = [runner for runner in known.values() if _is_used(session, runner, ready)]
+        runners |= {pair: known[pair.runner] for pair in requested_pairs(ready, used)}
     return ProjectContents(dict(session.suites), runners, [str(error) for error in broken])
+
+
+def _is_used(session: ProjectSession, runner: Runner, ready: ValidatedSuite) -> bool:
+    """Return whether a runner may carry out a suite; one of a matrix only those of its sweeps."""
+    project = session.project
+    sweeps = [project.sweeps[name] for name in runner.in_sweeps]
+    return not sweeps or any(sweep.covers_suite(ready.suite, project.root) for sweep in sweeps)
 
 
 def usable_pairs(session: ProjectSession, contents: ProjectContents) -> list[Pair]:

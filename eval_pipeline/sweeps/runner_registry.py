@@ -15,6 +15,7 @@ from eval_pipeline.parsing.interpolation import nearest_environment_file, read_e
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.reports.normalize import check_format
 from eval_pipeline.sweeps.data_key import DataKey
+from eval_pipeline.sweeps.named_sweeps import matrices
 from eval_pipeline.sweeps.project import Project
 
 _Key = tuple[Path, Path | None]
@@ -94,7 +95,9 @@ class RunnerRegistry:
             rules = self.project.secret_rules
             self._read[key] = {
                 runner.name: self._with_defaults(runner)
-                for runner in load_runners(path, environment, rules, DataKey(self.project.data).digest, check_format)
+                for runner in load_runners(
+                    path, environment, rules, DataKey(self.project.data).digest, check_format, matrices(self.project)
+                )
             }
         return self._read[key]
 

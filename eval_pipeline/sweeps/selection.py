@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import check_case_ids
-from eval_pipeline.sweeps.named_sweeps import named_sweep
+from eval_pipeline.sweeps.named_sweeps import NamedSweep, named_sweep, runners_in
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair, count_plans
 from eval_pipeline.sweeps.preflight import preflight
@@ -38,20 +38,26 @@ def select_pairs(session: ProjectSession, names: Sequence[PairKey], options: Swe
     return SelectedPairs(usable, unusable | refused, checked.warnings)
 
 
-def pairs_of_sweep(session: ProjectSession, names: Sequence[PairKey], name: str) -> list[PairKey]:
-    """Return those of some pairs that belong to the sweep of the project file with this name. A pair whose suite cannot
-    be read stays: whoever carries it out says why.
+def pairs_of_sweep(session: ProjectSession, names: Sequence[PairKey], name: str | None) -> list[PairKey]:
+    """Return those of some pairs that belong to the sweep of the project file with this name; None: to one without a
+    name, which has no runners of a matrix. A pair whose suite cannot be read stays: whoever carries it out says why.
 
     Raises UnknownName for a sweep, and for a suite of it that is not there.
     """
-    sweep, root = named_sweep(session.project, name), session.project.root
+    sweep = named_sweep(session.project, name) if name is not None else NamedSweep()
+    root = session.project.root
     session.load_suites()
     sweep.check_names((ready.suite for ready in session.suites.values()), root, session.broken)
-    return [
-        pair
-        for pair in names
-        if (ready := session.suites.get(pair.suite)) is None or sweep.covers(ready.suite, pair.runner, root)
-    ]
+    return [pair for pair in names if _is_in(pair, name, sweep, session)]
+
+
+def _is_in(pair: PairKey, name: str | None, sweep: NamedSweep, session: ProjectSession) -> bool:
+    ready = session.suites.get(pair.suite)
+    if ready is None:
+        return True
+    runner = session.runners_of(ready.suite).get(pair.runner)
+    takes_part = runner is None or bool(runners_in(session.project, name, [runner]))
+    return takes_part and sweep.covers_suite(ready.suite, session.project.root)
 
 
 def _check_cases(pairs: Sequence[Pair], options: SweepOptions) -> None:
