@@ -115,6 +115,23 @@ def _of_drops(results: Results, before: Results | None, rules: GateRules) -> Ite
         yield _drop(side.name, by_runner.get(side.name), rules)
 
 
+def drops_of_pairs(results: Results, before: Results, rules: GateRules) -> dict[tuple[str, str], Gate]:
+    """Return the gate of each suite × runner that both have, by the greatest drops of the rules (0 where there are
+    none): paired by case, all intervals together at 95 %."""
+    earlier, now = _by_pair(before), _by_pair(results)
+    policy = Policy(max_drop=rules.max_drop or 0.0, max_relative_drop=rules.max_relative_drop)
+    pairs = [pair for pair in now if pair in earlier]
+    decided = gates([compare(earlier[pair], now[pair]) for pair in pairs], policy)
+    return dict(zip(pairs, decided, strict=False))
+
+
+def _by_pair(results: Results) -> dict[tuple[str, str], Results]:
+    frames = results.frame.partition_by("suite", "runner", as_dict=True)
+    return {
+        (str(suite), str(runner)): Results(str(runner), frame, results.at) for (suite, runner), frame in frames.items()
+    }
+
+
 def _drop(runner: str, gate: Gate | None, rules: GateRules) -> GateLine:
     shown = [rule for rule in gate.rules if rules.max_drop is not None or rule.rule != "max-drop"] if gate else []
     if not shown:

@@ -38,7 +38,7 @@ from eval_pipeline.sweeps.kept_sweeps import forget_old
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import pairs_of_sweep, select_pairs
-from eval_pipeline.sweeps.sweep_ends import gate_of_run, tell
+from eval_pipeline.sweeps.sweep_ends import drops_of_run, gate_of_run, tell
 from eval_pipeline.warehouse.journal import PairKey
 
 GROUP = "evaluation"
@@ -127,7 +127,7 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         if selected.pairs:
             with (
                 _ends_when_stopped(),
-                _tells_of_faults(context, session, named),
+                _tells_of_faults(context, session, named, reporter),
                 session.store.exclusive(_waiting(context, session), session.stop) as killed,
             ):
                 end_killed_runs(context.instance, killed)
@@ -135,14 +135,16 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
                     run_on_page(context, session, selected.pairs, options, reporter)
                 remove_what_was_under_way(session.store, killed)
         if named is not None:
-            _end_named(context, session, named, reporter.problem)
+            _end_named(context, session, named, reporter, reporter.problem)
         reporter.raise_failure()
         yield from logged_checks(context)
 
     return evaluate
 
 
-def _end_named(context: dg.AssetExecutionContext, session: ProjectSession, name: str, failure: str | None) -> None:
+def _end_named(
+    context: dg.AssetExecutionContext, session: ProjectSession, name: str, reporter: PairReporter, failure: str | None
+) -> None:
     """Log the gate of a sweep of the project file, tag the run with its decision, and tell who wants to know."""
     gate = _or_fail(partial(gate_of_run, session, name, context.run.run_id))
     if gate is not None:
@@ -150,6 +152,7 @@ def _end_named(context: dg.AssetExecutionContext, session: ProjectSession, name:
         for line in gate.lines:
             log = context.log.info if line.decision == "GO" else context.log.warning
             log(escape_controls(f"{line.decision} {line}"))
+        reporter.report_drops(_or_fail(partial(drops_of_run, session, name)))
     for problem in tell(session, name, gate, failure):
         context.log.warning(escape_controls(f"not told: {problem}"))
     forgotten = _or_fail(partial(forget_old, session, name))
@@ -159,13 +162,15 @@ def _end_named(context: dg.AssetExecutionContext, session: ProjectSession, name:
 
 
 @contextmanager
-def _tells_of_faults(context: dg.AssetExecutionContext, session: ProjectSession, name: str | None) -> Iterator[None]:
+def _tells_of_faults(
+    context: dg.AssetExecutionContext, session: ProjectSession, name: str | None, reporter: PairReporter
+) -> Iterator[None]:
     """Tell who wants to know that a sweep of the project file broke off; the fault goes on."""
     try:
         yield
     except Exception as error:
         if name is not None:
-            _end_named(context, session, name, error_text(error))
+            _end_named(context, session, name, reporter, error_text(error))
         raise
 
 

@@ -12,6 +12,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as Target,
 )
 
+from eval_pipeline.leaderboards.gates import Gate
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
@@ -19,7 +20,7 @@ from eval_pipeline.sweeps.pass_rates import PassRate
 
 SUITES = dg.AssetKey("suites")
 SCORES = dg.AssetKey("evaluator_scores")
-VALID, COVERAGE, PASS_RATE = "suite_is_valid", "coverage", "pass_rate"
+VALID, COVERAGE, PASS_RATE, NO_REGRESSION = "suite_is_valid", "coverage", "pass_rate", "no_regression"
 
 
 def suite_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
@@ -30,7 +31,11 @@ def suite_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheck
 
 def pair_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
     """The checks of `evaluator_scores`, evaluated per partition."""
-    described = {COVERAGE: "Graded plans over planned plans.", PASS_RATE: "Passed plans over graded plans."}
+    described = {
+        COVERAGE: "Graded plans over planned plans.",
+        PASS_RATE: "Passed plans over graded plans.",
+        NO_REGRESSION: "Case by case no worse than the sweep that the gate of a named sweep compares with.",
+    }
     return [_spec(name, SCORES, text, partitions) for name, text in described.items()]
 
 
@@ -84,6 +89,20 @@ def checks_of_pair(
             metadata={name: value for name, value in values.items() if value is not None},
             target_materialization_data=target,
         )
+
+
+def regression_check(gate: Gate, key: str, target: Target | None) -> dg.AssetCheckEvaluation:
+    """Whether a pair is not shown to be worse than before, case by case."""
+    rules = {rule.rule: {"most": rule.margin, "low": rule.low, "high": rule.high} for rule in gate.rules}
+    return dg.AssetCheckEvaluation(
+        asset_key=SCORES,
+        check_name=NO_REGRESSION,
+        passed=gate.decision != "NO-GO",
+        partition=key,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata={"decision": gate.decision, "changes": rules},
+        target_materialization_data=target,
+    )
 
 
 def logged_checks(context: dg.AssetExecutionContext) -> Iterator[dg.Output[None]]:

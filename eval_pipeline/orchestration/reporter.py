@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from eval_pipeline.executions.planning import CaseFilter
+from eval_pipeline.leaderboards.gates import Gate
 from eval_pipeline.leaderboards.show import counted
-from eval_pipeline.orchestration.checks import check_target, checks_of_pair
+from eval_pipeline.orchestration.checks import check_target, checks_of_pair, regression_check
 from eval_pipeline.orchestration.metadata import pair_metadata
 from eval_pipeline.orchestration.partitions import partition_key
 from eval_pipeline.orchestration.sqlite_storage import events_together
@@ -62,6 +63,15 @@ class PairReporter(ForwardingObserver):
         if not self.failed:
             return None
         return f"{len(self.failed)} of {counted(self._total, 'partition')} failed\n{by_reason(self.failed)}"
+
+    def report_drops(self, gates: Mapping[PairKey, Gate]) -> None:
+        """Report the check of each pair that may have become worse."""
+        with events_together(self._context.instance):
+            for pair, gate in gates.items():
+                target = check_target(self._context, self._newest.storage_id("evaluator_scores", partition_key(pair)))
+                check = regression_check(gate, partition_key(pair), target)
+                if check.asset_check_key in self._context.selected_asset_check_keys:
+                    self._context.log_event(check)
 
     def raise_failure(self) -> None:
         """Raise the one failure of a run, if any partition failed."""

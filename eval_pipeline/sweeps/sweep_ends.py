@@ -7,8 +7,9 @@ from typing import Any
 
 from eval_pipeline.errors import InputError, NoResults
 from eval_pipeline.leaderboards.gate_rules import PREVIOUS, GateRules
+from eval_pipeline.leaderboards.gates import Gate
 from eval_pipeline.leaderboards.results import Results
-from eval_pipeline.leaderboards.sweep_gates import SweepGate, of_decision, sweep_gate
+from eval_pipeline.leaderboards.sweep_gates import SweepGate, drops_of_pairs, of_decision, sweep_gate
 from eval_pipeline.sweeps.named_pairs import expected_pairs, unreadable_suites
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.project_session import ProjectSession
@@ -46,6 +47,21 @@ def _missing(session: ProjectSession, name: str, results: Results) -> dict[str, 
     return missing | {
         error.place.file or "a suite": f"cannot be read: {error.problem}" for error in unreadable_suites(session, name)
     }
+
+
+def drops_of_run(session: ProjectSession, name: str) -> dict[PairKey, Gate]:
+    """Return how each pair of the newest finished sweep of a name changed against the sweep that its gate compares
+    with; nothing where it compares with none."""
+    rules = named_sweep(session.project, name).gate
+    if rules is None or not rules.compares:
+        return {}
+    with session.warehouse.published() as connection:
+        ids = sweeps_named(connection, name)
+        before = _before(connection, ids, rules) if ids else None
+        if before is None:
+            return {}
+        now, earlier = (_results(connection, sweep_id, session) for sweep_id in (ids[0], before))
+    return {PairKey(*pair): gate for pair, gate in drops_of_pairs(now, earlier, rules).items()}
 
 
 def gate_of_run(session: ProjectSession, name: str, run_id: str | None) -> SweepGate | None:

@@ -169,3 +169,22 @@ def test_failed_partitions_are_told(telling: ProjectFolder) -> None:
     run_job(telling, "sweep", config=config)
 
     assert told(telling)["problem"].startswith("1 of 1 partition failed\nsums@echo: ")
+
+
+def test_a_pair_whose_cases_became_worse_fails_its_check_and_others_do_not(folder: ProjectFolder) -> None:
+    gate = {"max_drop": 0.1}
+    document = {"suites": ["suites"], "sweeps": {"nightly": {"refresh": "all", "gate": gate}}}
+    (folder.root / "eval-pipeline.yaml").write_text(json.dumps(document))
+    folder.write_suite(*(a_test(name) for name in "abcdefghijkl"))
+    folder.write_suite(*(a_test(name, text="2 more") for name in "mnopqr"), name="same")
+    config, suites = {"sweep": "nightly"}, ("same", "sums")
+    first = run_job(folder, "sweep", suites=suites, config=config)
+    folder.write_answers(**dict.fromkeys("abcdefghijk", "worse"))
+
+    second = run_job(folder, "sweep", suites=suites, config=config)
+
+    assert not first.checks("no_regression"), "nothing to compare with yet"
+    found = second.checks("no_regression")
+    assert {key: check.passed for key, check in found.items()} == {"same@echo": True, "sums@echo": False}
+    assert found["sums@echo"].metadata["decision"].value == "NO-GO"
+    assert second.success, "a check only warns"
