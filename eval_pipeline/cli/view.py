@@ -13,9 +13,10 @@ from eval_pipeline.cli.dev import host_names
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.terminal import echo
 from eval_pipeline.errors import InputError
+from eval_pipeline.pages.links import PORT
 
-PORT = 3100
-"""Where the page is looked for: `run` and Dagster's metadata link there."""
+WAIT_S = 10.0
+"""How long a person who grades waits while another process writes."""
 
 
 @click.command(name="view")
@@ -41,6 +42,7 @@ def view_command(
 
     opened = open_project(project, data)
     warehouse = opened.open_warehouse()
+    warehouse.lock_timeout_s = WAIT_S
     with warehouse.published():  # a user without results gets the message of every other command
         pass
     listening = _listen(host, port)

@@ -7,6 +7,7 @@ from typing import Any
 
 from eval_pipeline.exports.rows import row_json
 from eval_pipeline.warehouse.case_details import CaseDetails, case_details
+from eval_pipeline.warehouse.human_grades import grades_of
 from eval_pipeline.warehouse.page_queries import case_history
 from eval_pipeline.warehouse.selections import select
 from eval_pipeline.warehouse.store import Connection
@@ -24,6 +25,7 @@ def case_document(connection: Connection, suite: str, case_id: str, of: str = "c
         "of": of,
         "plans": [plan_document(each) for each in details],
         "history": case_history(connection, suite, case_id),
+        "grades": grades_of(connection, suite, case_id),
     }
 
 

@@ -14,15 +14,17 @@ from threading import Lock
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from eval_pipeline.errors import EvalPipelineError, InputError, NoResults, UnknownName
+from eval_pipeline.errors import EvalPipelineError, InputError, NoResults, UnknownName, WarehouseError
 from eval_pipeline.fingerprints import to_json
 from eval_pipeline.pages.agreement import agreement_document
 from eval_pipeline.pages.boards import board_document, changes_of
 from eval_pipeline.pages.cases import case_document
+from eval_pipeline.pages.grading import MOST_BYTES, store, why_read_only
 from eval_pipeline.pages.live import live_document
 from eval_pipeline.pages.request_guard import RequestGuard, allow_hosts
 from eval_pipeline.pages.static_files import static_files
@@ -44,7 +46,7 @@ _SAFE = {
 _JSON = "application/json"
 _KEPT_BYTES = 64 * 2**20
 _LEAST_PACKED = 1_000
-_STATUS = {UnknownName: 404, NoResults: 404, InputError: 400}
+_STATUS = {UnknownName: 404, NoResults: 404, InputError: 400, WarehouseError: 503}
 CURRENT = "current"
 
 
@@ -121,6 +123,7 @@ NAMES = (*DOCUMENTS, "compare")
 def make_app(documents: Documents, listening: str, allowed_hosts: tuple[str, ...] = ()) -> RequestGuard:
     """Return the application behind the guard that refuses other hosts and origins."""
     routes = [Route(f"/api/{name}", partial(_serve_document, name=name, documents=documents)) for name in NAMES]
+    routes += [Route("/api/grades", partial(_store_grade, documents=documents), methods=["POST"])]
     routes += [Route("/api/live", partial(_serve_live, documents=documents))]
     routes += [Route("/", _serve_static), Route("/{name:str}", _serve_static)]
     hosts = allow_hosts(listening, allowed_hosts, "eval-pipeline view")
@@ -144,7 +147,31 @@ def _serve_document(request: Request, name: str, documents: Documents) -> Respon
 
 def _serve_live(request: Request, documents: Documents) -> Response:
     warehouse = documents.warehouse
-    return answer(to_json(live_document(warehouse.storage.progress, warehouse.published_version())), _JSON)
+    live = live_document(warehouse.storage.progress, warehouse.published_version())
+    return answer(to_json({**live, "read_only": why_read_only(warehouse)}), _JSON)
+
+
+async def _store_grade(request: Request, documents: Documents) -> Response:
+    """Only a page of our own can send JSON: the browser asks for leave first, which other sites do not get."""
+    if request.headers.get("content-type", "").partition(";")[0] != _JSON:
+        return answer(to_json({"error": f"expected {_JSON}"}), _JSON, status=415)
+    suite, case_id = (request.query_params.get(name, "") for name in ("suite", "case"))
+    body = await _body(request)
+    try:
+        grades = await run_in_threadpool(store, documents.warehouse, body, suite, case_id)
+    except EvalPipelineError as error:
+        return problem(error)
+    return answer(to_json(grades), _JSON)
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body of a request, of one that is too large only as much as shows it."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            break
+    return body
 
 
 def problem(error: EvalPipelineError) -> Response:

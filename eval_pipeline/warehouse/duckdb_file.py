@@ -62,6 +62,8 @@ class DuckDBWarehouse:
     """The warehouse in a folder: `warehouse.duckdb`, created on first use and migrated when it is older, and the
     published `results.duckdb`."""
 
+    lock_timeout_s = LOCK_TIMEOUT_S
+
     def __init__(
         self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS, storage: Storage | None = None
     ) -> None:
@@ -107,7 +109,7 @@ class DuckDBWarehouse:
     def _locked(self) -> AbstractContextManager[None]:
         """Keep other processes out. A wait is reported with what holds the lock; a long one raises WarehouseError."""
         lock = FileLock(self.folder / "warehouse.lock")
-        return held(lock, _report_wait, silent_s=LOCK_SILENT_S, timeout_s=LOCK_TIMEOUT_S)
+        return held(lock, _report_wait, silent_s=LOCK_SILENT_S, timeout_s=self.lock_timeout_s)
 
     def set_results_aside(self) -> None:
         self.results.replace(self.results.with_name(f"results-until-{datetime.now(UTC):%Y%m%dT%H%M%S}.duckdb"))

@@ -85,6 +85,7 @@ _OF_13 = ("evaluator_specs", "verdict_changes")
 _OF_15 = ("runner_differences",)
 _OF_16 = ("explanations",)
 _OF_17 = ("baselines",)
+_OF_22 = ("human_grades",)
 _LATER_TABLES = (
     "member_scores",
     "unranked_pairs",
@@ -94,6 +95,7 @@ _LATER_TABLES = (
     *_OF_15,
     *_OF_16,
     *_OF_17,
+    *_OF_22,
 )
 _ADDED_IN_8: Mapping[str, Mapping[str, str]] = {
     "sweep_pairs": {"statistics_id": "VARCHAR"},
@@ -190,7 +192,9 @@ _TIMES_OF_17 = {("cases", "created_at"), ("cases", "updated_at")}
 _TEXTS = {("session_reports", "started_at"), ("session_reports", "ended_at"), ("token_snapshots", "checked_at")}
 """Times that were texts then, or that no table had yet."""
 _TABLES_OF_9 = [
-    table for table in BY_NAME.values() if table.name not in ("retired_pairs", *_OF_13, *_OF_15, *_OF_16, *_OF_17)
+    table
+    for table in BY_NAME.values()
+    if table.name not in ("retired_pairs", *_OF_13, *_OF_15, *_OF_16, *_OF_17, *_OF_22)
 ]
 _TABLES_OF_1 = [table for table in BY_NAME.values() if table.name not in _LATER_TABLES]
 MIGRATIONS: tuple[Migration, ...] = (
@@ -247,6 +251,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(19, "sessions that a limit ended, and that are graded", tuple(_added(_ADDED_IN_19))),
     Migration(20, "weights of cases", tuple(_added(_ADDED_IN_20))),
     Migration(21, "arms of runners, views of skills", tuple(_added(_ADDED_IN_21))),
+    Migration(22, "grades of people", tuple(table_statements([BY_NAME["human_grades"]]))),
 )
 
 

@@ -55,6 +55,8 @@ class Warehouse(Protocol):
     storage: Storage
     memory_mb: int
     """The most memory that the database may use in this process, in MB; one without such a limit ignores it."""
+    lock_timeout_s: float
+    """How long a transaction waits while another process writes; then it raises WarehouseError."""
 
     @classmethod
     def open(cls, address: str, root: Path, storage: Storage) -> Warehouse:

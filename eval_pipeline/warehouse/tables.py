@@ -7,6 +7,7 @@ DDL, comments, the encoding and the decoding of rows all derive from here. No pr
 from __future__ import annotations
 
 from eval_pipeline.warehouse.columns import Column, Table
+from eval_pipeline.warehouse.people_tables import HUMAN_GRADES
 from eval_pipeline.warehouse.user_tables import BASELINES, COMPARISONS, USER_COLUMNS
 
 
@@ -63,6 +64,7 @@ TABLES: tuple[Table, ...] = (
         ("incomplete", "VARCHAR", "What becomes of a session that a limit ended, when the case sets it"),
     ),
     BASELINES,
+    HUMAN_GRADES,
     _table(
         "runners", "One row per runner and revision that was ever used.", ("runner", "runner_revision"),
         _RUNNER, _RUNNER_REVISION,

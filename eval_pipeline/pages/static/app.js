@@ -7,6 +7,7 @@ import { showCompare } from "./compare.js";
 import { fill, h } from "./dom.js";
 import { clearKeys, listenToKeys } from "./keys.js";
 import { liveLine } from "./live.js";
+import { recall, remember } from "./memory.js";
 import { showSuite } from "./suite.js";
 import { showSweeps } from "./sweeps.js";
 
@@ -62,22 +63,13 @@ function switchColours() {
   show();
 }
 
-/** Pages of files may have no storage. */
-function remember(name, value) {
-  try { localStorage.setItem(`eval-pipeline-${name}`, value); } catch { /* nothing is remembered */ }
-}
-
-function remembered(name) {
-  try { return localStorage.getItem(`eval-pipeline-${name}`); } catch { return null; }
-}
-
 /** Show newer results, unless somebody reads or writes in the present ones. */
 function showNewer() {
   if (place().page === "board" || place().page === "sweeps") show();
 }
 
 function begin() {
-  const theme = remembered("theme");
+  const theme = recall("theme");
   if (theme) document.documentElement.dataset.theme = theme;
   document.body.append(nav, liveLine(showNewer), main, help);  // beside the data of an exported page
   const pages = Object.fromEntries(Object.entries(KEYS).map(([key, page]) => [key, () => go(page)]));

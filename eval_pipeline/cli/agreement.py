@@ -1,0 +1,64 @@
+"""`eval-pipeline agreement`: how far graders agree with people, with each other, and simulators with each other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eval_pipeline.cli.options import open_project, project_options
+from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
+from eval_pipeline.cli.terminal import echo, echo_json
+from eval_pipeline.leaderboards.show import UNKNOWN, amount, percent
+from eval_pipeline.pages.agreement import agreement_document
+
+NOTHING = 3
+_TITLES = {
+    "people_agreement": "graders and people (Cohen's kappa per revision of a grader; newest grade of each person)",
+    "grader_agreement": "graders of a panel (Krippendorff's alpha)",
+    "grader_pairs": "each two graders of a panel (Cohen's kappa)",
+    "simulator_agreement": "simulators of users",
+}
+_SHARES = ("agreement", "unanimous", "pass_rate_grader", "pass_rate_people", "pass_rate_a", "pass_rate_b")
+
+
+@click.command(name="agreement")
+@project_options
+@click.option("--suite", "suites", multiple=True, help="Only these suites (repeatable).")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON on stdout.")
+def agreement_command(project: Path | None, data: Path | None, suites: tuple[str, ...], as_json: bool) -> None:
+    """Show how far graders agree with the people who graded in `eval-pipeline view`, per revision of the grader, how
+    far the graders of a panel agree, and the simulators of users. Exit codes: 0; 3 when there is nothing to compare.
+    """
+    with open_project(project, data).open_warehouse().published() as connection:
+        views = agreement_document(connection)
+    views = {view: [row for row in rows if not suites or row["suite"] in suites] for view, rows in views.items()}
+    if as_json:
+        echo_json(views)
+    elif not any(views.values()):
+        echo("nothing to compare yet: grade scores in eval-pipeline view, or use a panel of graders", err=True)
+    else:
+        for view, rows in views.items():
+            _show(_TITLES[view], rows)
+    sys.exit(0 if any(views.values()) else NOTHING)
+
+
+def _show(title: str, rows: Sequence[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    console = table_console()
+    print_line(console, title, style="bold")
+    head = [name.replace("_", " ") for name in rows[0]]
+    print_rows(console, head, [[_text(name, value) for name, value in row.items()] for row in rows], Layout(keep=3))
+    console.print()
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return UNKNOWN
+    if name in _SHARES:
+        return percent(value)
+    return amount(value, 3) if isinstance(value, float) else str(value)
