@@ -33,6 +33,7 @@ from eval_pipeline.cli.tables import message_console, print_boards, print_line, 
 from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted
+from eval_pipeline.pages.links import page_url
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.options import Defaults
@@ -300,7 +301,8 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
     if problem is not None and problem != INTERRUPTED:
         print_line(console, f"problem: {problem}", style="red")
     data = show_path(Path(selection.session.project.data))
-    where = f"tables: {data}/results.duckdb   ask: eval-pipeline sql --data {data}   look: eval-pipeline dev"
+    look = f"look: eval-pipeline view --data {data} ({page_url()})"
+    where = f"tables: {data}/results.duckdb   ask: eval-pipeline sql --data {data}   {look}"
     print_line(console, where, style="dim")
 
 

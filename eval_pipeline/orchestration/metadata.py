@@ -9,6 +9,7 @@ import polars as pl
 
 from eval_pipeline.leaderboards.boards import OVERALL
 from eval_pipeline.orchestration.versions import provenance
+from eval_pipeline.pages.links import page_url
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.summaries import board_tables, failure_table, problem_list, stage_counts, suites_of
@@ -33,14 +34,16 @@ def suite_materialization(ready: ValidatedSuite) -> dg.AssetMaterialization:
 
 def pair_metadata(asset: str, outcome: PairOutcome) -> dict[str, Any]:
     """Return what the materialization of one asset shows about a pair."""
+    name = outcome.pair.name
+    page = {"page": dg.MetadataValue.url(page_url("suite", suite=name.suite, runner=name.runner))}
     if asset != "failure_classes":
-        return {"dagster/row_count": outcome.counts.planned, **stage_counts(asset, outcome)}
+        return {"dagster/row_count": outcome.counts.planned, **stage_counts(asset, outcome), **page}
     rows = 0 if outcome.failures is None else outcome.failures.height
-    return {"dagster/row_count": rows, "classes": dg.MetadataValue.md(failure_table(outcome.failures))}
+    return {"dagster/row_count": rows, "classes": dg.MetadataValue.md(failure_table(outcome.failures)), **page}
 
 
 def board_metadata(standings: pl.DataFrame) -> dict[str, Any]:
-    """Return the leaderboards as tables, and the command that draws them."""
+    """Return the leaderboards as tables, the page of `eval-pipeline view`, and the command that draws them."""
     overall = standings.filter(pl.col("suite") == OVERALL)
     best = overall["pass_rate"].max() if overall.height else None
     return {
@@ -48,5 +51,6 @@ def board_metadata(standings: pl.DataFrame) -> dict[str, Any]:
         "suites": len(suites_of(standings)),
         "runners": overall.height,
         "standings": dg.MetadataValue.md(board_tables(standings)),
+        "page": dg.MetadataValue.url(page_url()),
         "picture": dg.MetadataValue.md("`eval-pipeline leaderboard --plot board.svg`"),
     } | ({"best_pass_rate": best} if best is not None else {})
