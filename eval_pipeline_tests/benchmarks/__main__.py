@@ -29,6 +29,7 @@ from eval_pipeline_tests.benchmarks.conversations import measure_conversations
 from eval_pipeline_tests.benchmarks.functions import measure_functions
 from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
 from eval_pipeline_tests.benchmarks.outputs import measure_outputs
+from eval_pipeline_tests.benchmarks.pages import measure_pages
 from eval_pipeline_tests.benchmarks.pairs import measure_pairs
 from eval_pipeline_tests.benchmarks.warehouse import measure_warehouse
 from eval_pipeline_tests.benchmarks.wire import measure_wire
@@ -212,6 +213,11 @@ def warehouse(quick: bool) -> None:
     measure_warehouse(timed, RUN[0], quick)
 
 
+def pages(quick: bool) -> None:
+    """The page of `view` beside 100,000 executions (--quick: 10,000): time, bytes, and what Chromium takes."""
+    measure_pages(sys.executable, quick)
+
+
 def conversations(quick: bool) -> None:
     """CPU per call of an agent that talks, with a script and with a simulator; long conversations; memory."""
     measure_conversations(timed, stub, RUN, quick)
@@ -228,6 +234,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "outputs": outputs,
     "sessions": sessions,
     "warehouse": warehouse,
+    "pages": pages,
     "scoring": measure_scoring,
     "functions": measure_functions,
     "http": measure_http,

@@ -22,7 +22,7 @@ HOLDER = f"`eval-pipeline delete orphans`, process {os.getpid()}, under way sinc
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/bin/eval-pipeline", "delete", "orphans"])
     monkeypatch.setattr(duckdb_file, "LOCK_SILENT_S", 0.05)
-    monkeypatch.setattr(duckdb_file, "LOCK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(duckdb_file.DuckDBWarehouse, "lock_timeout_s", 0.1)
 
 
 @contextmanager
