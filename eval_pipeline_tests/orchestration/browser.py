@@ -12,8 +12,8 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,35 +125,34 @@ class Browser:
                 return Seen(await page.text_with(()), values, page.problems)
 
     async def _drive(self, url: str, actions: tuple[Action, ...], picture: Path | None) -> list[dict[str, Any]]:
-        async with aiohttp.ClientSession() as session:
-            async with session.put(f"{self.address}/json/new?about:blank") as answer:
-                target = await answer.json()
-            async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
-                page = _Page(socket)
-                await page.ask("Network.enable")
-                await page.ask("Page.navigate", url=url)
-                try:
-                    for action in actions:
-                        await page.carry_out(action)
-                finally:
-                    if picture is not None:
-                        shot = await page.ask("Page.captureScreenshot", format="png")
-                        picture.write_bytes(base64.b64decode(shot["data"]))
-                return page.mutations
+        async with self._tab(picture) as page:
+            await page.ask("Network.enable")
+            await page.ask("Page.navigate", url=url)
+            for action in actions:
+                await page.carry_out(action)
+            return page.mutations
 
     async def _read(self, url: str, expected: tuple[str, ...], picture: Path | None) -> str:
+        async with self._tab(picture) as page:
+            await page.ask("Page.navigate", url=url)
+            return await page.text_with(expected)
+
+    @asynccontextmanager
+    async def _tab(self, picture: Path | None) -> AsyncIterator[_Page]:
+        """A new tab, whose picture is taken at the end. It is closed: a page of the UI asks the server for ever."""
         async with aiohttp.ClientSession() as session:
             async with session.put(f"{self.address}/json/new?about:blank") as answer:
                 target = await answer.json()
             async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
                 page = _Page(socket)
-                await page.ask("Page.navigate", url=url)
                 try:
-                    return await page.text_with(expected)
+                    yield page
                 finally:
                     if picture is not None:
                         shot = await page.ask("Page.captureScreenshot", format="png")
                         picture.write_bytes(base64.b64decode(shot["data"]))
+            async with session.get(f"{self.address}/json/close/{target['id']}"):
+                pass
 
 
 class _Page:
