@@ -29,7 +29,7 @@ from eval_pipeline_tests.sweeps.sample_project import (
 PROXY = "evals.example.com"
 """A host that the server is told to serve."""
 QUICK_DAEMONS = Path(__file__).parent / "quick_daemons"
-"""On the path of a test server its daemons wait for a second instead of up to 30."""
+"""On the path of a test server its daemons wait for a few seconds instead of up to 30."""
 PATIENCE_S = 120.0
 LOCATION = "eval_pipeline"
 

@@ -1,4 +1,4 @@
-"""Dagster's daemons look every second for what there is to do, instead of every 5 to 30: on the path of test servers.
+"""Daemons of Dagster look every few seconds for what there is to do, not every 5 to 30: on the path of test servers.
 
 Python imports a module of this name at its start; this one changes a few numbers of modules once they are imported.
 """
@@ -11,14 +11,14 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-INTERVAL_S = 1
 NUMBERS = {
-    "dagster._daemon.controller": "DEFAULT_DAEMON_INTERVAL_SECONDS",
-    "dagster._daemon.sensor": "MIN_INTERVAL_LOOP_TIME",
-    "dagster._daemon.asset_daemon": "MIN_INTERVAL_LOOP_SECONDS",
-    "dagster._core.run_coordinator.queued_run_coordinator": "QueuedRunCoordinator.dequeue_interval_seconds",
-    "eval_pipeline.orchestration.sensors": "INTERVAL_S",
+    "dagster._daemon.controller": ("DEFAULT_DAEMON_INTERVAL_SECONDS", 2),
+    "dagster._daemon.sensor": ("MIN_INTERVAL_LOOP_TIME", 2),
+    "dagster._daemon.asset_daemon": ("MIN_INTERVAL_LOOP_SECONDS", 2),
+    "dagster._core.run_coordinator.queued_run_coordinator": ("QueuedRunCoordinator.dequeue_interval_seconds", 1),
+    "eval_pipeline.orchestration.sensors": ("INTERVAL_S", 4),
 }
+"""What the seconds between two looks are called, by module, and how many they are."""
 
 
 class _Changed(Loader):
@@ -32,10 +32,11 @@ class _Changed(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        *owners, number = NUMBERS[module.__name__].split(".")
+        name, seconds = NUMBERS[module.__name__]
+        *owners, number = name.split(".")
         owner = getattr(module, owners[0]) if owners else module
         assert hasattr(owner, number), f"{module.__name__} has no {number} any more"
-        setattr(owner, number, INTERVAL_S)
+        setattr(owner, number, seconds)
 
 
 class _Finder(MetaPathFinder):
