@@ -1,10 +1,12 @@
 """Daemons of Dagster look every few seconds for what there is to do, not every 5 to 30: on the path of test servers.
 
 Python imports a module of this name at its start; this one changes a few numbers of modules once they are imported.
+The code server forks the processes of runs where everything is imported, instead of importing it for each.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -21,6 +23,17 @@ NUMBERS = {
 """What the seconds between two looks are called, by module, and how many they are."""
 
 
+CODE_SERVER = "dagster._grpc.server"
+PRELOADED = ["dagster._grpc.server", "eval_pipeline.orchestration.build", "eval_pipeline.sweeps.sweep"]
+"""What processes of runs have imported; not the definitions, which read the project as it is when a run begins."""
+
+
+def _fork_runs() -> None:
+    spawning, forking = multiprocessing.get_context, multiprocessing.get_context("forkserver")
+    forking.set_forkserver_preload(PRELOADED)
+    multiprocessing.get_context = lambda method=None: forking if method == "spawn" else spawning(method)  # type: ignore
+
+
 class _Changed(Loader):
     """Executes a module as its own loader does, and changes its number."""
 
@@ -32,6 +45,9 @@ class _Changed(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
+        if module.__name__ == CODE_SERVER:
+            _fork_runs()
+            return
         name, seconds = NUMBERS[module.__name__]
         *owners, number = name.split(".")
         owner = getattr(module, owners[0]) if owners else module
@@ -41,7 +57,7 @@ class _Changed(Loader):
 
 class _Finder(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name in NUMBERS else None
+        spec = PathFinder.find_spec(name, path) if name in NUMBERS or name == CODE_SERVER else None
         if spec is not None and spec.loader is not None:
             spec.loader = _Changed(spec.loader)
         return spec
