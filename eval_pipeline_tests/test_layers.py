@@ -278,9 +278,12 @@ OLD_NAMES = {
 TESTS = sorted(Path(__file__).parent.rglob("*.py"))
 
 
+DEFINED = re.compile(r"^\s*(?:class|def|async def) (\w+)", re.MULTILINE)
+"""What a text defines; parsing a thousand modules of tests for it takes seconds."""
+
+
 def old_names(file: Path) -> set[str]:
-    kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    return {node.name for node in nodes(parsed(file)) if isinstance(node, kinds)} & OLD_NAMES
+    return {*DEFINED.findall(file.read_text(encoding="utf-8"))} & OLD_NAMES
 
 
 def test_nothing_has_its_old_name() -> None:
