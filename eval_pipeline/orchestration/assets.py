@@ -28,7 +28,7 @@ from eval_pipeline.orchestration.redacted_step import redacted_step
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
 from eval_pipeline.orchestration.run_page import run_on_page
 from eval_pipeline.orchestration.run_processes import tag_process
-from eval_pipeline.orchestration.sqlite_storage import newest_storage_id
+from eval_pipeline.orchestration.sqlite_storage import light_events_of, newest_storage_id
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
 from eval_pipeline.parsing.redaction import redact_text
 from eval_pipeline.parsing.visible import escape_controls
@@ -110,6 +110,11 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         can_subset=True,
     )
     def evaluate(context: dg.AssetExecutionContext, config: Form) -> Iterator[dg.Output[None]]:
+        with light_events_of(context.instance):
+            evaluate_pairs(context, config)
+        yield from logged_checks(context)
+
+    def evaluate_pairs(context: dg.AssetExecutionContext, config: Form) -> None:
         tag_process(context)
         stages = _stages(context)
         options = _or_fail(lambda: config.options(session.project, stages))
@@ -137,7 +142,6 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         if named is not None:
             _end_named(context, session, named, reporter, reporter.problem)
         reporter.raise_failure()
-        yield from logged_checks(context)
 
     return evaluate
 

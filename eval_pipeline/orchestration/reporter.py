@@ -97,9 +97,8 @@ class PairReporter(ForwardingObserver):
                 self._context.log_event(check)
 
     def _materialize(self, asset: str, outcome: PairOutcome, key: str) -> None:
-        pair, version = outcome.pair.name, self._version(asset, outcome, key)
-        tags = {"suite": pair.suite, "runner": pair.runner, **provenance(version)}
-        tags |= self._newest.upstream_tags(asset, key)
+        version = self._version(asset, outcome, key)
+        tags = provenance(version) | self._newest.upstream_tags(asset, key)
         metadata = pair_metadata(asset, outcome)
         self._context.log_event(dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags))
         self._newest.add(asset, key, version)

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,7 +30,11 @@ from alembic.script import ScriptDirectory
 from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 from dagster._core.storage.event_log import SqliteEventLogStorage
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable, SqlEventLogStorageMetadata
+from dagster._core.storage.event_log.schema import (
+    AssetCheckExecutionsTable,
+    SqlEventLogStorageMetadata,
+    SqlEventLogStorageTable,
+)
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
 from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.runs.migration import OPTIONAL_DATA_MIGRATIONS, REQUIRED_DATA_MIGRATIONS
@@ -48,10 +52,16 @@ from dagster._serdes import ConfigurableClassData, serialize_value
 from sqlalchemy import MetaData, NullPool, create_engine
 from sqlalchemy.engine import Connection, Engine
 
+from eval_pipeline.orchestration.light_events import bare_check, light_event, logged_event
 from eval_pipeline.sweeps.dagster_databases import database_problem, is_empty
 
 _MIGRATED_RUNS = (*REQUIRED_DATA_MIGRATIONS, *OPTIONAL_DATA_MIGRATIONS)
 _MIGRATED_SCHEDULES = (*REQUIRED_SCHEDULE_DATA_MIGRATIONS, *OPTIONAL_SCHEDULE_DATA_MIGRATIONS)
+_MATERIALIZATION = dg.DagsterEventType.ASSET_MATERIALIZATION
+_CHECK = dg.DagsterEventType.ASSET_CHECK_EVALUATION
+_PLANNED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+_LOGGED = (dg.AssetKey("evaluator_scores").to_string(),)
+"""The assets whose partitions the log of a run lists."""
 BUSY_TIMEOUT_S = 60
 """How long to wait for another process that writes to the same file."""
 
@@ -131,6 +141,55 @@ class PooledEventLogStorage(SqliteEventLogStorage):
             for event in events:
                 self.store_event(event)
 
+    def store_event(self, event: EventLogEntry) -> None:
+        """As the stock storage, in fewer bytes (`light_events`), and without what a pair's events say of it twice.
+
+        The log of a run has one line per pair, that of its scores; what a run planned is removed when it is there.
+        """
+        kind = event.dagster_event_type if event.is_dagster_event else None
+        if not event.run_id or kind not in (_MATERIALIZATION, _CHECK):
+            super().store_event(event)
+            return
+        row = self._event_to_row(event)
+        if kind is _CHECK:
+            self.store_asset_check_event(event, self._id_of_check(row))
+            return
+        if row["partition"] is None or row["asset_key"] in _LOGGED:
+            with self.run_connection(event.run_id) as conn:
+                _inserted(conn, {**row, "event": logged_event(row["event"])})
+        with self.index_connection() as conn:
+            event_id = _inserted(conn, row)
+            self._store_asset_event_tags(conn, [event], [event_id])
+            self._store_asset_event(conn, event, event_id)
+        self._remove_planned(row)
+
+    def _id_of_check(self, row: dict[str, Any]) -> int:
+        """Return the id of an evaluated check: that of the materialization which is stored together with it, else of an
+        event in the index. What a check found is in Dagster's table of checks."""
+        if self._newest_of_assets and self.newest_asset_event is not None:
+            return self.newest_asset_event
+        with self.index_connection() as conn:
+            return _inserted(conn, {**row, "event": bare_check(row["event"])})
+
+    def _event_to_row(self, event: EventLogEntry) -> dict[str, Any]:
+        row: dict[str, Any] = super()._event_to_row(event)
+        return {**row, "event": light_event(row["event"])}
+
+    def _remove_planned(self, row: dict[str, Any]) -> None:
+        """Remove what the run planned of a partition that is there now: only the others can fail or be under way."""
+        if row["partition"] is None:
+            return
+        events = SqlEventLogStorageTable.c
+        planned = (
+            (events.run_id == row["run_id"])
+            & (events.asset_key == row["asset_key"])
+            & (events.dagster_event_type == _PLANNED.value)
+            & (events.partition == row["partition"])
+        )
+        for connect in (partial(self.run_connection, row["run_id"]), self.index_connection):
+            with connect() as conn:
+                conn.execute(SqlEventLogStorageTable.delete().where(planned))
+
     def has_table(self, table_name: str) -> bool:
         if not self._tables.get(table_name):
             self._tables[table_name] = super().has_table(table_name)
@@ -154,15 +213,23 @@ class PooledEventLogStorage(SqliteEventLogStorage):
 
     def vacuum_index(self) -> None:
         """Give back the space of deleted events. Raises OperationalError while another process uses the file."""
-        with self._turn, closing(sqlite3.connect(self.path_for_shard(INDEX_SHARD_NAME), timeout=1.0)) as connection:
+        with self._turn:
+            self._vacuum(INDEX_SHARD_NAME)
+
+    def _vacuum(self, shard: str) -> None:
+        with closing(sqlite3.connect(self.path_for_shard(shard), timeout=1.0)) as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def dispose(self) -> None:
+        """Close the connections; the logs of their runs give back the space of what was planned."""
         with self._turn:
-            for connection in self._connections.values():
+            for shard, connection in self._connections.items():
                 connection.close()
                 connection.engine.dispose()
+                if shard != INDEX_SHARD_NAME:
+                    with suppress(sqlite3.Error):  # another process reads it, or the disk is full
+                        self._vacuum(shard)
             self._connections.clear()
         super().dispose()
 
@@ -252,7 +319,7 @@ class PooledEventLogStorage(SqliteEventLogStorage):
                 super()._store_asset_event(conn, event, event_id)
 
     def _store_asset_check_evaluation_planned(self, event: EventLogEntry, event_id: int | None) -> None:
-        """As the stock storage, except that the event, which lists every partition, is serialized once for them all."""
+        """As the stock storage, without the event, which lists every partition: it is in the log."""
         planned: Any = event.get_dagster_event().event_specific_data
         keys = planned.partitions_subset.get_partition_keys() if planned.partitions_subset else [None]
         row = {
@@ -260,12 +327,58 @@ class PooledEventLogStorage(SqliteEventLogStorage):
             "check_name": planned.check_name,
             "run_id": event.run_id,
             "execution_status": AssetCheckExecutionRecordStatus.PLANNED.value,
-            "evaluation_event": serialize_value(event),
+            "evaluation_event": None,
             "evaluation_event_timestamp": self._event_insert_timestamp(event),  # type: ignore[no-untyped-call]
             "evaluation_event_storage_id": event_id,
         }
         with self.index_connection() as conn:
             conn.execute(AssetCheckExecutionsTable.insert(), [{**row, "partition": key} for key in keys])
+
+    def _update_asset_check_evaluation(self, event: EventLogEntry, event_id: int | None) -> None:
+        """As the stock storage, in fewer bytes, for a check that its run planned."""
+        found: Any = event.get_dagster_event().event_specific_data
+        checks, target = AssetCheckExecutionsTable.c, found.target_materialization_data
+        status = AssetCheckExecutionRecordStatus.SUCCEEDED if found.passed else AssetCheckExecutionRecordStatus.FAILED
+        planned = (
+            (checks.asset_key == found.asset_key.to_string())
+            & (checks.check_name == found.check_name)
+            & (checks.run_id == event.run_id)
+            & (checks.partition == found.partition)
+        )
+        values = {
+            "execution_status": status.value,
+            "evaluation_event": light_event(serialize_value(event)),
+            "evaluation_event_timestamp": self._event_insert_timestamp(event),  # type: ignore[no-untyped-call]
+            "evaluation_event_storage_id": event_id,
+            "materialization_event_storage_id": target.storage_id if target else None,
+        }
+        with self.index_connection() as conn:
+            updated = conn.execute(AssetCheckExecutionsTable.update().where(planned).values(**values)).rowcount
+        if not updated:
+            super()._update_asset_check_evaluation(event, event_id)
+
+
+def _inserted(conn: Connection, row: dict[str, Any]) -> int:
+    """Store an event. Returns its id."""
+    result = conn.execute(SqlEventLogStorageTable.insert().values(**row))
+    return int(result.inserted_primary_key[0])  # type: ignore[index]
+
+
+@contextmanager
+def light_events_of(instance: dg.DagsterInstance) -> Iterator[None]:
+    """Store the events of an instance with Dagster's own SQLite storage as a sweep of the command line does."""
+    stock = instance.event_log_storage
+    if type(stock) is not SqliteEventLogStorage:
+        yield
+        return
+    light = PooledEventLogStorage(stock._base_dir)
+    instance._event_storage = light
+    try:
+        light.register_instance(instance)
+        yield
+    finally:
+        instance._event_storage = stock
+        light.dispose()
 
 
 def newest_storage_id(instance: dg.DagsterInstance, asset: str, partition: str) -> int | None:

@@ -113,10 +113,9 @@ def input_events(
         storage.set_cursor_values({_CURSOR + key: _cursor(inputs, inputs.by_asset())})
         if reported == inputs.by_asset():
             continue
-        names = {"suite": ready.suite.name, "runner": pair.runner.name}
         for asset, version in inputs.by_asset().items():
-            metadata = {**names, "suite_revision": ready.suite.revision[:16], "runner_revision": pair.revision[:16]}
-            tags = {**names, _VERSION: version}
+            metadata = {"suite_revision": ready.suite.revision[:16], "runner_revision": pair.revision[:16]}
+            tags = {_VERSION: version}
             # The leaderboards' step points at the newest materialization; an observation after it would look newer.
             yield dg.AssetObservation(asset, partition=key, metadata=metadata, tags=tags)
             yield dg.AssetMaterialization(asset, partition=key, metadata=metadata, tags=tags)

@@ -49,7 +49,7 @@ def stage_counts(stage: str, outcome: PairOutcome) -> dict[str, Any]:
         return values
     if stage == NORMALIZE:
         usage = ("input_tokens", "output_tokens", "cost_usd")
-        return values | {name: getattr(counts, name) for name in usage if getattr(counts, name) is not None}
+        return {name: getattr(counts, name) for name in usage if getattr(counts, name) is not None}
     rates = {"pass_rate": counts.pass_rate, "coverage": counts.coverage}
     verdicts = ("rescored", "passed", "failed", "errored")
     return (
