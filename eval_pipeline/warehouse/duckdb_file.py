@@ -229,9 +229,13 @@ class DuckDBWarehouse:
         copy = Copy(self.path, self.results, scratch_path(self.folder, "results", ".duckdb"), self._config)
         with private_files(), copy.removed_at_the_end():
             with self._turn, self._locked():
-                if not copy.begin():
-                    return
-            copy.write()  # others may write to the warehouse meanwhile: a large file takes long
+                copy.begin()
+            if not copy.is_needed():  # others may write to the warehouse meanwhile: a large file takes long
+                return
+            with self._turn, self._locked():
+                pass  # who wrote while it was looked at has finished
+            copy.write()
+            copy.read_ahead()
             with self._turn, self._locked():
                 copy.publish()
 

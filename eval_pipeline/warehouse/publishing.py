@@ -39,9 +39,11 @@ Config = Mapping[str, str | bool | int | float | list[str]]
 class Copy:
     """A copy of a warehouse (`source`) that is made beside it (`path`) and then replaces `target`.
 
-    `begin` and `publish` need the lock of the warehouse, which keeps its file closed; `write`, which takes long, does
-    not. DuckDB starts every block with its checksum: a block is copied again if its checksum at `publish` is another
-    one than at `begin`, or than in the copy. Only such a block can have been copied half written.
+    `begin` and `publish` need the lock of the warehouse, which keeps its file closed; `is_needed`, `write` and
+    `read_ahead`, which take long, do not. Between the first two of these the lock has to be free once: who wrote while
+    the file was looked at has finished then. DuckDB starts every block with its checksum: a block is copied again if
+    its checksum at `publish` is another one than `is_needed` read, or than in the copy. Only such a block can have been
+    copied half written.
     """
 
     source: Path
@@ -49,15 +51,22 @@ class Copy:
     path: Path
     config: Config
     _size: int = 0
+    _begun: bytes = b""
     _before: list[bytes] = field(default_factory=list)
 
-    def begin(self) -> bool:
-        """Return whether there is something to publish: every checkpoint of DuckDB changes the headers of its file."""
+    def begin(self) -> None:
+        """Note which version of the file is copied: every checkpoint of DuckDB changes the headers of its file."""
         merge_log(self.source, self.config)
         with self._reported():
-            self._size, self._before = self.source.stat().st_size, _checksums(self.source)
+            self._size, self._begun = self.source.stat().st_size, _headers(self.source)
+
+    def is_needed(self) -> bool:
+        """Return whether there is something to publish; it reads a little of every block, which takes long where the
+        file is not in memory. What others write meanwhile they publish themselves."""
+        with self._reported():
+            self._before = _checksums(self.source)
             there = self.target.is_file() and self.target.stat().st_size == self._size
-            same = there and _headers(self.source) == _headers(self.target)
+            same = there and self._begun == _headers(self.target)
             return not same or _checksums(self.target) != self._before  # a damaged block has another one
 
     def write(self) -> None:
@@ -66,6 +75,13 @@ class Copy:
             shutil.copyfile(self.source, self.path)
         if self.path.stat().st_size < min(self._size, self.source.stat().st_size):  # another may have made it smaller
             raise _unpublished(self.source, "its copy is shorter than it")
+
+    def read_ahead(self) -> None:
+        """Read what `publish` compares if others wrote meanwhile: then it is in memory while they wait."""
+        with self._reported():
+            if _headers(self.source) != _headers(self.path):
+                _checksums(self.source)
+                _checksums(self.path)
 
     def publish(self) -> None:
         """Replace `target` by the copy. Raises WarehouseError, and leaves `target` as it is, when the warehouse is
@@ -184,6 +200,10 @@ def merge_log(path: Path, config: Config) -> None:
     try:
         with duckdb.connect(str(path), config={**config}) as connection:
             connection.execute("CHECKPOINT")
+            if _log_of(path).exists():  # only of a transaction that was killed: DuckDB keeps it until one is written
+                connection.execute("CREATE TABLE nothing (nothing INTEGER)")
+                connection.execute("DROP TABLE nothing")
+                connection.execute("CHECKPOINT")
     except duckdb.Error as error:
         raise _unpublished(path, exhaustion(error) or first_line(error)) from None
     if _log_of(path).exists():

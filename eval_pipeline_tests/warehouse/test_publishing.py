@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from eval_pipeline.errors import WarehouseError
+from eval_pipeline.warehouse import publishing
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 
 
@@ -117,6 +120,49 @@ os._exit(9)
     assert published_sweeps(filled) == 20_001
     with duckdb.connect(str(filled.results), read_only=True) as connection:
         assert connection.execute("SELECT count(*) FROM sweeps WHERE sweep_id = 'logged'").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+def test_the_log_of_a_commit_that_was_killed_is_no_full_disk(filled: DuckDBWarehouse, share: float) -> None:
+    log = filled.path.with_name("warehouse.duckdb.wal")
+    with duckdb.connect(str(filled.path)) as connection:
+        connection.execute("INSERT INTO sweeps (sweep_id) SELECT 'lost' || range FROM range(1000)")
+        content = log.read_bytes()
+    with duckdb.connect(str(filled.path)) as connection:
+        connection.execute("DELETE FROM sweeps WHERE sweep_id LIKE 'lost%'")
+    log.write_bytes(content[: int(len(content) * share)])
+
+    filled.publish()
+
+    assert published_sweeps(filled) == 20_000
+    assert not log.exists()
+
+
+def test_the_blocks_of_a_file_are_not_looked_at_under_the_lock(
+    filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[bool] = []
+    looked: list[bool] = []
+    locked, checksums = DuckDBWarehouse._locked, publishing._checksums
+
+    @contextmanager
+    def noted(warehouse: DuckDBWarehouse) -> Iterator[None]:
+        with locked(warehouse):
+            held.append(True)
+            yield
+            held.pop()
+
+    def looking(path: Path) -> list[bytes]:
+        looked.append(bool(held))
+        return checksums(path)
+
+    monkeypatch.setattr(DuckDBWarehouse, "_locked", noted)
+    monkeypatch.setattr(publishing, "_checksums", looking)
+    filled.publish()
+    filled.write("sweeps", [{"sweep_id": "new"}])
+    filled.publish()
+
+    assert looked and True not in looked
 
 
 def test_nothing_is_copied_when_nothing_was_written(filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
