@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eval_pipeline.errors import error_text
+from eval_pipeline.errors import InputError, SourceLocation, error_text
 from eval_pipeline.executions.threads import is_interruption
 from eval_pipeline.executions.tools import TOOLS, Tool, ToolAnswer, ToolPlace, ToolRequest
 from eval_pipeline.llm.reading import mapping
@@ -18,7 +18,12 @@ TERMINATING, IMPLEMENTATION, FOREIGN = "terminating", "implementation", "platfor
 _OURS = (TERMINATING, IMPLEMENTATION, FOREIGN)
 _FOREIGN_TYPES = {"http_webhook": "http"}
 _INLINE = ("code", "source")
+_LEAST_MS, _MOST_MS = 1_000, 60_000
 _MOCK = "mock"
+LIVE, SYNTHETIC = "live", "synthetic"
+TOOL_MODE, TOOL_MODES = "tool_mode", (_MOCK, LIVE, SYNTHETIC)
+UNCANNED = (LIVE, SYNTHETIC)
+"""The modes without canned answers."""
 
 
 def _predefined(name: str, description: str, **properties: str) -> dict[str, Any]:
@@ -70,6 +75,19 @@ def declared_tools(tools: Any) -> DeclaredTools:
         frozenset(name for name, (terminating, _) in declared.items() if terminating),
         {name: implementation for name, (_, implementation) in declared.items() if implementation is not None},
     )
+
+
+def in_mode(declared: DeclaredTools, mode: str | None) -> DeclaredTools:
+    """Return the tools as a mode has them: `mock` by canned answers only, `live` by their implementations only,
+    `synthetic` by neither. Raises InputError for a tool that is to be live and has no implementation."""
+    if mode is None:
+        return declared
+    own = declared.names - declared.terminating
+    if mode == LIVE and (missing := sorted(own - set(declared.implementations))):
+        problem = f"Live tool mode: no implementation of {', '.join(missing)}; add one, or choose mock or synthetic"
+        raise InputError(problem, SourceLocation(field=TOOL_MODE))
+    simulated = {name: ({"type": SYNTHETIC}, DETACHED) for name in own} if mode == SYNTHETIC else {}
+    return replace(declared, implementations=declared.implementations if mode == LIVE else simulated)
 
 
 def as_sent(tools: Any) -> Any:
@@ -199,4 +217,6 @@ def _own_form(raw: Mapping[str, Any], cursor: FieldCursor) -> dict[str, Any]:
         return config
     if isinstance(limit_ms, bool) or not isinstance(limit_ms, int | float):
         raise cursor.error(f"expected a number of milliseconds, got {kind(limit_ms)}", "timeout_ms")
+    if not _LEAST_MS <= limit_ms <= _MOST_MS:
+        raise cursor.error(f"expected {_LEAST_MS} to {_MOST_MS} milliseconds, got {limit_ms:g}", "timeout_ms")
     return {**config, "timeout_s": limit_ms / 1000}

@@ -101,8 +101,9 @@ class Case:
     `origin` is the file of `line`, when that is not the suite's. A case with a simulated `user` is a conversation whose
     turns are made up while it is held. `mocks` are canned answers of tools that the target calls, `state` is the
     document that its tools begin with and change. `status` is where the case is in its life: by default only active
-    cases are carried out. `solution` solves it; only the adapter `oracle` receives it. `incomplete` overrides the
-    suite's.
+    cases are carried out. `model_settings` (`model`, `temperature`, `max_tokens`, `tool_mode`) go before those of a
+    runner that is a model (adapter `chat`). `solution` solves it; only the adapter `oracle` receives it. `incomplete`
+    overrides the suite's.
     """
 
     id: str
@@ -135,6 +136,7 @@ class Case:
     solution: Solution | None = None
     max_steps: int | None = None
     incomplete: Incomplete | None = None
+    model_settings: JsonMap | None = None
     should_trigger: Mapping[str, bool] = field(default_factory=dict)
     check: Callable[..., Any] | None = field(default=None, compare=False)
     classify_failure: Callable[..., Any] | None = field(default=None, compare=False)
@@ -164,6 +166,8 @@ class Case:
             fields.append(["state", self.state])
         if self.max_steps is not None:
             fields.append(["max_steps", self.max_steps])
+        if self.model_settings:
+            fields.append(["model_settings", self.model_settings])
         if self.workspace is not None:
             payload = [self.id, self.metadata] if self.workspace.tells_of_case else None  # hooks receive it
             fields.append(["workspace", self.workspace.fingerprint_fields(), payload])

@@ -26,7 +26,8 @@ class SimulatedUser:
     (None: that side words them). The lines of `script` are said in order, in place of a simulator. `max_turns` limits
     the agent's rounds; None ends the conversation by a signal of either side, after 100 rounds at the latest.
     `simulator` is the name of the runner that plays the user (None: the choice of the suite, the runner or the run),
-    `prompt` the text of its instructions (None: the built-in ones), `temperature` its sampling temperature.
+    `prompt` the text of its instructions (None: the built-in ones), `temperature` its sampling temperature, `model` the
+    model that it is asked for (None: its runner's).
     `limits` are what the conversation may use at most: a failure when it reaches one, where `max_turns` is an end.
     `reviewer` is the name of a runner that reviews each line of the simulator (None: only code does).
     """
@@ -40,6 +41,7 @@ class SimulatedUser:
     simulator: str | None = None
     prompt: str | None = None
     temperature: float | None = None
+    model: str | None = None
     limits: ConversationLimits | None = None
     reviewer: str | None = None
 

@@ -69,6 +69,7 @@ USER = FieldTable(
         ),
         Field("reviewer", WORDS, "The runner that reviews each line of the simulator for facts that are made up."),
         Field("temperature", WEIGHT, "The sampling temperature of the simulator."),
+        Field("model", WORDS, "The model that the simulator's runner is asked for, in place of its own."),
         Field("limits", mapping_of(LIMITS), "What the conversation may use before it is a failure without an end."),
     ),
     "A user whom a simulator plays, turn by turn, against the agent under test.",
@@ -116,6 +117,7 @@ def read_user(raw: Any, cursor: FieldCursor) -> SimulatedUser | None:
         prompt=_prompt(values["prompt"], cursor),
         reviewer=values["reviewer"],
         temperature=values["temperature"] if "temperature" in raw else None,
+        model=values["model"],
         limits=_limits(raw.get("limits"), cursor.at("limits")),
     )
 

@@ -12,7 +12,8 @@ from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import Runner
 from eval_pipeline.executions.planning import pair_cases
 from eval_pipeline.executions.runners import UnusableRunner
-from eval_pipeline.executions.tool_sets import unknown_mocks
+from eval_pipeline.executions.tool_sets import TOOL_MODE, in_mode, unknown_mocks
+from eval_pipeline.llm.reading import mapping
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.scores.evaluate import EvaluatorSet
 from eval_pipeline.scores.model import NOTHING
@@ -20,6 +21,7 @@ from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.budget import unknown_cost
 from eval_pipeline.sweeps.costs import limits_of, reports_cost
+from eval_pipeline.sweeps.grader_settings import accepted_settings
 from eval_pipeline.sweeps.grading import Graders, graded_part
 from eval_pipeline.sweeps.month_budgets import month_limit
 from eval_pipeline.sweeps.options import SweepOptions
@@ -84,7 +86,9 @@ def _simulator_error(pair: Pair, options: SweepOptions) -> InputError | None:
     for case in _cases_of(pair, options):
         try:
             if case.user is not None:
-                simulator_of(case.user, pair, options)
+                simulator = simulator_of(case.user, pair, options)
+                if simulator is not None and options.simulator is None and case.user.model is not None:
+                    accepted_settings(simulator, {"model": case.user.model}).check()
                 reviewer_of(case.user, pair)
         except InputError as error:
             place = SourceLocation(show_path(case.origin or pair.ready.suite.path), case.line, "user")
@@ -100,6 +104,11 @@ def _mock_error(pair: Pair, options: SweepOptions) -> InputError | None:
         return None
     tools = declared(pair.runner)
     for case in pair_cases(pair.ready.suite, pair.runner, any_runner=options.any_runner):
+        try:
+            in_mode(tools, mapping(case.model_settings).get(TOOL_MODE))
+        except InputError as error:
+            place = SourceLocation(show_path(case.origin or pair.ready.suite.path), case.line, TOOL_MODE)
+            return InputError(f"runner '{pair.runner.name}': {error.problem}", place)
         for number, mock in unknown_mocks(case.mocks, tools):
             place = SourceLocation(show_path(case.origin or pair.ready.suite.path), case.line, f"mocks[{number}].tool")
             return UnknownName(f"tool of runner '{pair.runner.name}'", mock.tool, tools.names, place)

@@ -52,7 +52,8 @@ _FAULTS = {"invented-fact": "it makes facts up", "ended-early": "it ends the con
 def ask_simulator(user: SimulatedUser, plan: Plan, pair: Pair, context: SweepContext) -> Ask:
     """Return the function that asks the simulator of a plan; what it spends counts against the budgets."""
     simulator = simulator_of(user, pair, context.options)
-    settings = {"temperature": user.temperature} if user.temperature is not None else {}
+    given = {"temperature": user.temperature, "model": user.model}
+    settings = {name: value for name, value in given.items() if value is not None}
 
     async def ask(request: SimulatorRequest) -> SimulatorReply:
         if simulator is None:

@@ -45,6 +45,7 @@ def upper_quantile(values: str, share: float) -> str:
     return f"{values}[{below}] + ({values}[{above}] - {values}[{below}]) * greatest({place} - {below}, 0)"
 
 
+_RETURNED_PROMPT = ", ".join(f"e.payload ->> '$.metadata.{name}'" for name in (*PROMPT_SETTINGS, "prompt"))
 _SETTING = "coalesce({})".format(", ".join(f"r.settings ->> '$.{name}'" for name in PROMPT_SETTINGS))
 
 CASE_VIEWS: tuple[tuple[str, str, str], ...] = (
@@ -123,15 +124,23 @@ CASE_VIEWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "execution_snapshots",
-        "What each execution ran: prompt, tools, model and settings of its runner as used, each with its SHA-256.",
+        "What each execution ran: prompt, tools, model and settings as used or returned, each with its SHA-256.",
         f"""
+    WITH stored AS (
+        SELECT execution_id, suite, runner, case_id, repetition, sweep_id, runner_revision,
+               coalesce(raw -> '$.payload.turns[#-1].payload', raw -> '$.payload') AS payload
+        FROM target_executions)
     SELECT execution_id, suite, runner, case_id, repetition, sweep_id, runner_revision, model,
            prompt, sha256(prompt) AS prompt_sha256, tools, sha256(tools::VARCHAR) AS tools_sha256,
            settings, sha256(settings::VARCHAR) AS settings_sha256
     FROM (
         SELECT e.execution_id, e.suite, e.runner, e.case_id, e.repetition, e.sweep_id, e.runner_revision,
-               coalesce(s.model, r.model) AS model, {_SETTING} AS prompt, r.settings -> '$.tools' AS tools, r.settings
-        FROM target_executions e
+               coalesce(s.model, e.payload ->> '$.settings.model', r.model) AS model,
+               coalesce({_RETURNED_PROMPT}, {_SETTING}) AS prompt,
+               coalesce(e.payload -> '$.metadata.tools', r.settings -> '$.tools') AS tools,
+               CASE WHEN json_type(e.payload, '$.settings') = 'OBJECT'
+                    THEN json_merge_patch(r.settings, e.payload -> '$.settings') ELSE r.settings END AS settings
+        FROM stored e
         LEFT JOIN runners r ON r.runner = e.runner AND r.runner_revision = e.runner_revision
         LEFT JOIN session_reports s USING (execution_id))""",
     ),

@@ -9,9 +9,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.model import Artifact, Attempt, Execution, RawExecution, Runner, WorkspaceTrace
-from eval_pipeline.fingerprints import fingerprint
+from eval_pipeline.fingerprints import canonical_json, fingerprint
 from eval_pipeline.parsing.public_settings import redacted
 from eval_pipeline.parsing.secret_names import NO_RULES, SecretRules
 from eval_pipeline.reports.model import (
@@ -182,7 +184,7 @@ def runner_row(runner: Runner, revision: str, now: datetime, content: Mapping[st
         runner,
         runner=runner.name,
         runner_revision=revision,
-        settings=runner.public_settings,
+        settings=orjson.loads(canonical_json(runner.public_settings)),
         used_at=now,
         content=content,
     )

@@ -130,12 +130,12 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
     },
     "execution_snapshots": {
         "model": "Model that answered, else the one of the settings",
-        "prompt": "Prompt of the runner's settings; NULL: it has none, or does not declare it",
+        "prompt": "Prompt that the agent returned (`metadata`), else of the settings; NULL: neither",
         "prompt_sha256": "SHA-256 of the prompt",
-        "tools": "Tools of the runner's settings; NULL: it has none, or does not declare them",
-        "tools_sha256": "SHA-256 of the tools as stored",
-        "settings": "Settings of the runner, secrets replaced by ***",
-        "settings_sha256": "SHA-256 of the settings as stored",
+        "tools": "Tools that the agent returned (`metadata`), else of the settings; NULL: neither",
+        "tools_sha256": "SHA-256 of the tools: of settings as canonical JSON, else as they were returned",
+        "settings": "Settings of the runner with those of the case, secrets replaced by ***",
+        "settings_sha256": "SHA-256 of the settings as canonical JSON",
     },
     "grader_agreement": {
         "graders": "Graders of the panel that gave ratings",

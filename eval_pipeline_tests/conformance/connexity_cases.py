@@ -11,6 +11,7 @@ import pytest
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.executions.planning import pair_cases
+from eval_pipeline.executions.tool_sets import declared_tools
 from eval_pipeline.formats.connexity.generations import Generation, as_generation
 from eval_pipeline.parsing.fields import DETACHED
 from eval_pipeline.suites.conversion import ConversionLoss
@@ -18,7 +19,7 @@ from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Case
 from eval_pipeline_tests.builders import a_runner
 from eval_pipeline_tests.conformance.recorded_facts import conformance_folder
-from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
+from eval_pipeline_tests.conformance.row_outcomes import Record
 
 _FORMS: Mapping[str, Mapping[str, Any]] = {
     "g0": {"persona": {"type": "t", "description": "d", "instructions": "i"}},
@@ -137,9 +138,16 @@ def check_member_defaults(data: Mapping[str, Any], folder: Path) -> None:
 def check_config(data: Mapping[str, Any], folder: Path, record: Record) -> None:
     """Check a row about which run configurations are valid."""
     given, valid = data["input"], data["expected"]["valid"]
-    within = {"RunConfig": None, "JudgeConfig": "judge", "UserSimulatorConfig": "user_simulator"}
+    within = {
+        "RunConfig": None, "JudgeConfig": "judge", "UserSimulatorConfig": "user_simulator",
+        "AgentSimulatorConfig": "agent_simulator",
+    }  # fmt: skip
     if data["op"] not in within:
-        not_offered("tools in a file's source, and agents of a run's own, are not read")
+        _check_implementation(given, record)
+        return
+    if given.get("tool_mode") == "x":
+        record("difference", "a mode of tools that does not exist is an error; it is not ignored")
+        valid = False
     name = within[data["op"]]
     config = given if name is None else {name: given}
     if valid and 0 in (given.get("concurrency"), given.get("timeout_per_test_case_ms")):
@@ -150,6 +158,17 @@ def check_config(data: Mapping[str, Any], folder: Path, record: Record) -> None:
         return
     with pytest.raises(InputError):
         _load_set([{}], folder, config=config)
+
+
+def _check_implementation(given: Mapping[str, Any], record: Record) -> None:
+    """Check a row about the time limit of a tool's implementation, in a form that we carry out."""
+    own = {**given, "type": "http_webhook", "url": "http://127.0.0.1"}
+    if "code" in given:
+        record("difference", "source within a file is refused, whatever its time limit is")
+        own = {**given, "type": "python"}
+    tools = [{"name": "t", "implementation": own}]
+    with pytest.raises(InputError, match=r"timeout|source within a file"):
+        declared_tools(tools)
 
 
 def _load_set(

@@ -10,7 +10,7 @@ import pytest
 
 from eval_pipeline.reports.model import MessageEvent
 from eval_pipeline.scores.grader_client import FakeGraderClient
-from eval_pipeline.scores.grading.judge_metrics import REGISTRY
+from eval_pipeline.scores.grading.judge_metrics import REGISTRY, resolve
 from eval_pipeline.scores.model import Score
 from eval_pipeline_tests.builders import an_evaluator
 from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
@@ -71,6 +71,14 @@ def check_schema(data: Mapping[str, Any], record: Record) -> None:
         sorted({*format_["json_schema"]["schema"]["properties"]} - {"key"})
         == expected["json_schema.schema.properties.keys"]
     )
+
+
+def check_description(data: Mapping[str, Any], record: Record) -> None:
+    """Check the row about what describes a metric that has a rubric only."""
+    record("difference", "a metric is described by its rubric; no other description is made of it")
+    custom = [{"name": "own", "rubric": data["input"]["rubric"]}]
+    (metric,) = resolve(["own"], custom)
+    assert metric.rubric == data["expected"]["description"]
 
 
 def check_metrics(data: Mapping[str, Any]) -> None:

@@ -218,9 +218,11 @@ def check_predefined(data: Mapping[str, Any], folder: Path, record: Record) -> N
 def check_agent(data: Mapping[str, Any], folder: Path, record: Record) -> None:
     """Check a row about one turn of an agent that is a model."""
     given, expected = data["input"], data["expected"]
+    own: dict[str, Any] | None = None
     if "config" in given:
-        record("difference", "model and provider are those of the runner; there is no other for one run")
+        record("difference", "the wire of the runner is its provider; a run configuration sets none")
         given = {**given, "model": given["agent_model"], "llm": [{"content": "Hi"}]}
+        own = {"model": given["config"]["model"]}
     replies = [_reply_of(each, given.get("per_call_total_tokens", 2)) for each in given["llm"]]
     with serve(in_turn(*replies)) as server:
         tools = {"tools": declared("lookup", implementation={"type": "synthetic"})} if len(replies) > 1 else {}
@@ -231,15 +233,16 @@ def check_agent(data: Mapping[str, Any], folder: Path, record: Record) -> None:
 
         async def main() -> RawExecution:
             try:
-                return await adapter.execute(a_call(folder, a_plan(runner=runner)))
+                return await adapter.execute(a_call(folder, a_plan(a_case(model_settings=own), runner)))
             finally:
                 await adapter.close()
 
         report = normalize(an_execution(raw=asyncio.run(main())), a_case(), runner)
     sent = [request.json for request in server.requests]
-    assert all(body["model"] == model for body in sent)
     if "config" in given:
+        assert sent[0]["model"] == expected["llm_config"]["model"]
         return
+    assert all(body["model"] == model for body in sent)
     assert (len(sent), report.usage.total_tokens) == (expected["llm_calls"], expected["token_usage.total_tokens"])
     assert [message["role"] for message in sent[0]["messages"]] == expected.get(
         "llm_messages_roles", ["system", "user"]

@@ -13,6 +13,7 @@ from eval_pipeline_tests.conformance import connexity_comparisons as comparisons
 from eval_pipeline_tests.conformance import connexity_drafts as drafts
 from eval_pipeline_tests.conformance import connexity_judging as judging
 from eval_pipeline_tests.conformance import connexity_running as running
+from eval_pipeline_tests.conformance import connexity_snapshots as snapshots
 from eval_pipeline_tests.conformance import connexity_storage as storage
 from eval_pipeline_tests.conformance import connexity_tools as tools
 from eval_pipeline_tests.conformance import connexity_usage as usage
@@ -50,6 +51,8 @@ CHECKS: Mapping[str, Check] = {
     "case.pass_rule": lambda data, folder, record: judging.check_pass_rule(data, record),
     "judge.metric_registry": lambda data, folder, record: judging.check_metrics(data),
     "judge.response_schema": lambda data, folder, record: judging.check_schema(data, record),
+    "generator.metric": lambda data, folder, record: judging.check_description(data, record),
+    "run.snapshot": lambda data, folder, record: snapshots.check_snapshot(data, folder, record),
     "judge.scoring": lambda data, folder, record: judging.check_verdict(data, record),
     "judge.score_coercion": lambda data, folder, record: judging.check_verdict(data, record),
     "judge.threshold": lambda data, folder, record: judging.check_verdict(data, record),

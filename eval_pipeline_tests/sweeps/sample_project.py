@@ -19,7 +19,7 @@ from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
 from eval_pipeline.sweeps.project import load_project
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep import carry_out
-from eval_pipeline.sweeps.sweep_store import new_id
+from eval_pipeline.sweeps.sweep_store import SweepStore, new_id
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.published import open_results
 
@@ -112,6 +112,12 @@ class ProjectFolder:
         _, (outcome,) = self.sweep_cells([PairKey(suite, runner)], **options)
         assert outcome.error is None
         return outcome.counts
+
+    def begin_sweep(self, *pairs: PairKey, **options: Any) -> None:
+        """Records a sweep and its runners, as a command does before it carries them out."""
+        session = self.session()
+        session.load_suites()
+        SweepStore(session.warehouse).begin(session.pairs(pairs), SweepOptions(**options), None)
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         """The rows that the warehouse answers."""

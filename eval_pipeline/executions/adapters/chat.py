@@ -16,11 +16,21 @@ from eval_pipeline.executions.chat_messages import wire_messages
 from eval_pipeline.executions.model import DEFAULT_CONCURRENCY, RawExecution, Runner
 from eval_pipeline.executions.model_failures import target_failure
 from eval_pipeline.executions.tool_rounds import ToolRounds
-from eval_pipeline.executions.tool_sets import DeclaredTools, ToolSet, as_sent, declared_tools
+from eval_pipeline.executions.tool_sets import (
+    TOOL_MODE,
+    TOOL_MODES,
+    UNCANNED,
+    DeclaredTools,
+    ToolSet,
+    as_sent,
+    declared_tools,
+    in_mode,
+)
 from eval_pipeline.executions.tools import ToolPlace
 from eval_pipeline.llm.client import ChatClient, ChatReply, Model, read_response
 from eval_pipeline.llm.errors import ModelError
 from eval_pipeline.llm.model import SETTINGS, CloudAccount, Options, Reply
+from eval_pipeline.llm.reading import mapping
 from eval_pipeline.parsing.tables import (
     ANY,
     COUNT,
@@ -60,6 +70,11 @@ MODEL_SETTINGS = FieldTable(
             "tools",
             LIST,
             "The model's tools, as OpenAI declares them, with `terminating` and `implementation`.",
+        ),
+        Field(
+            TOOL_MODE,
+            one_of(*TOOL_MODES),
+            "What answers calls: canned answers, implementations, or neither (default: canned answers first).",
         ),
         Field("tool_choice", ANY, "Which tool the model must call, as OpenAI writes it."),
         Field("parallel_tool_calls", FLAG, "Whether the model may call several tools at once."),
@@ -139,8 +154,11 @@ class Chat:
             max_bytes=runner.max_output_bytes,
         )
         self._system = settings.optional_text(config, "system")
-        place = ToolPlace(folder=runner.folder, isolation=runner.isolation or "process")
-        self._tools = ToolSet(declared_tools(config.get("tools")), place)
+        self._place = ToolPlace(folder=runner.folder, isolation=runner.isolation or "process")
+        self._declared = declared_tools(config.get("tools"))
+        self._mode = settings.choice(config, TOOL_MODE, TOOL_MODES, "") or None
+        self._sets: dict[str | None, ToolSet] = {}
+        self._tools = self._in_mode(self._mode)
         self._options = _options(config)
         self._model = self._client.model(self._options)
         self._has_seed = False if "seed" in config else None
@@ -149,23 +167,35 @@ class Chat:
         return self._tools.content()
 
     async def execute(self, call: Call) -> RawExecution:
-        messages = wire_messages(call.plan.case)
+        raw = await self._answer(call)
+        own = call.plan.case.model_settings
+        return replace(raw, payload={**raw.payload, "settings": own}) if own else raw
+
+    async def _answer(self, call: Call) -> RawExecution:
+        case, messages = call.plan.case, wire_messages(call.plan.case)
         if self._system is not None:
             messages.insert(0, {"role": "system", "content": self._system})
-        if self._tools.carries_out or (self._tools.declared.names and (call.plan.case.mocks or call.turn is not None)):
-            return await self._use_tools(call, messages)
+        mode = mapping(case.model_settings).get(TOOL_MODE) or self._mode
+        tools = self._in_mode(mode)
+        if tools.carries_out or (tools.declared.names and (case.mocks or mode or call.turn is not None)):
+            return await self._use_tools(call, messages, tools, CannedAnswers(() if mode in UNCANNED else case.mocks))
         try:
             reply = await self._model_for(call).complete(messages, timeout_s=call.timeout_s)
         except ModelError as error:
             raise target_failure(error, call, "chat") from error
         return RawExecution(format="chat", payload=_payload(reply))
 
-    async def _use_tools(self, call: Call, messages: Sequence[Mapping[str, Any]]) -> RawExecution:
+    def _in_mode(self, mode: str | None) -> ToolSet:
+        if mode not in self._sets:
+            self._sets[mode] = ToolSet(in_mode(self._declared, mode), self._place)
+        return self._sets[mode]
+
+    async def _use_tools(
+        self, call: Call, messages: Sequence[Mapping[str, Any]], tools: ToolSet, canned: CannedAnswers
+    ) -> RawExecution:
         """Answer the model's calls until it speaks. A failure keeps the rounds before it, and another attempt goes on
         after them: they are paid for, and tools may have done something."""
-        case = call.plan.case
-        canned = CannedAnswers(case.mocks)
-        rounds = ToolRounds(self._tools, canned, call.context, case.state, call.unfinished, call.save)
+        rounds = ToolRounds(tools, canned, call.context, call.plan.case.state, call.unfinished, call.save)
         response: Mapping[str, Any] | None = rounds.take_up(_read)
         while True:
             if response is None:
@@ -187,19 +217,25 @@ class Chat:
             raise failure from error
 
     def _model_for(self, call: Call) -> Model:
-        """Return the model, with the seed of the call where the wire has one and the runner sets none."""
-        if call.seed is None or self._has_seed is False:
+        """Return the model, with the settings of the case, and with the seed of the call where the wire has one and the
+        runner sets none."""
+        own = {name: value for name, value in mapping(call.plan.case.model_settings).items() if name != TOOL_MODE}
+        if not own and (call.seed is None or self._has_seed is False):
             return self._model
-        try:
-            options = replace(self._options, settings={**self._options.settings, "seed": call.seed})
+        model = str(own.pop("model", self._options.model))
+        options = replace(self._options, model=model, settings={**self._options.settings, **own})
+        if call.seed is None or self._has_seed is False:
             return self._client.model(options)
+        try:
+            return self._client.model(replace(options, settings={**options.settings, "seed": call.seed}))
         except InputError:
             self._has_seed = False
-            return self._model
+            return self._client.model(options)
 
     async def close(self) -> None:
         await self._client.close()
-        await self._tools.close()
+        for tools in self._sets.values():
+            await tools.close()
 
 
 def _payload(reply: ChatReply) -> dict[str, Any]:

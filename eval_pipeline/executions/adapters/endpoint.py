@@ -21,7 +21,7 @@ from eval_pipeline.llm.json_client import JsonClient
 from eval_pipeline.llm.model import Endpoint as Address
 from eval_pipeline.llm.wires import address, headers_of
 from eval_pipeline.parsing.fields import kind
-from eval_pipeline.parsing.tables import TEXT, TEXT_MAPPING, Field, FieldTable, mapping_of
+from eval_pipeline.parsing.tables import LIST, TEXT, TEXT_MAPPING, Field, FieldTable, mapping_of
 
 MAX_CONNECTIONS = 1_000
 _KEPT = ("messages", "model", "provider", "usage", "metadata")
@@ -35,7 +35,8 @@ class Endpoint:
     The request is `{"messages": […], "metadata": {"test_case_id", "turn_index"}}`; each message has `role`, `content`,
     `tool_calls`, `tool_call_id` and `name`, null where there is none. The agent answers `{"messages": […]}`, the last
     one the assistant's, and optionally `model`, `provider`, `usage` and `metadata`; `metadata: {"end": true}` ends the
-    conversation. The agent calls its own tools.
+    conversation. `system_prompt` and `tools` of the metadata are stored as those that the agent used, before those that
+    the runner declares. The agent calls its own tools.
     """
 
     version: ClassVar[str] = "1"
@@ -46,6 +47,8 @@ class Endpoint:
             Field("headers", TEXT_MAPPING, "Further HTTP headers; write `${{ NAME }}` for one from the environment."),
             Field("healthcheck", mapping_of(HEALTHCHECK), "A check that runs once before the first case."),
             MODEL,
+            Field("system_prompt", TEXT, "The agent's prompt, for the record: it is stored and compared, not sent."),
+            Field("tools", LIST, "The agent's tools, for the record, as OpenAI declares them."),
         ),
         "Sends the messages of a case to an agent behind an HTTP address, turn by turn.",
     )

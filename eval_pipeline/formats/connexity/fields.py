@@ -183,7 +183,7 @@ JUDGE_CONFIG = FieldTable(
     (
         Field("metrics", ENTRIES, "The metrics of the judge, each with a weight."),
         Field("pass_threshold", _between(0, 100), "The least score that passes.", 75),
-        Field("model", ANY, "Recorded only."),
+        Field("model", TEXT, "The model that judges, of the runner that does."),
         Field("provider", ANY, "Recorded only."),
     ),
 )
@@ -193,9 +193,19 @@ USER_SIMULATOR = FieldTable(
         Field("mode", one_of("llm", "scripted"), "Whether a model plays the user, or a script.", "llm"),
         Field("scripted_messages", TEXTS, "The lines of the script."),
         Field("temperature", _between(0, 2), "The sampling temperature of the model."),
-        Field("model", ANY, "Recorded only."),
+        Field("model", TEXT, "The model that plays the user, of the runner that does."),
         Field("provider", ANY, "Recorded only."),
     ),
+)
+AGENT_SIMULATOR = FieldTable(
+    "agent simulator",
+    (
+        Field("model", TEXT, "The model, in place of the runner's."),
+        Field("temperature", _between(0, 2), "Its sampling temperature."),
+        Field("max_tokens", COUNT, "The most tokens of an answer."),
+        Field("provider", ANY, "Recorded only: the wire of the runner is its provider."),
+    ),
+    "Settings of an agent that is a model.",
 )
 RUN_CONFIG = FieldTable(
     "run configuration",
@@ -205,10 +215,12 @@ RUN_CONFIG = FieldTable(
         Field("max_turns", COUNT, "The most rounds of the agent, where the case sets none."),
         Field("judge", OBJECT, "How conversations are judged."),
         Field("user_simulator", OBJECT, "Who plays the users."),
+        Field("agent_simulator", OBJECT, "Settings of an agent that is a model, in place of its runner's."),
+        Field("tool_mode", one_of("mock", "live", "synthetic"), "What answers the calls of such an agent."),
         *(
             Field(name, ANY, "Recorded only.")
             for name in (
-                "agent_simulator", "tool_mode", "metrics_pass_threshold", "cases_pass_threshold", "mode", "runtime",
+                "metrics_pass_threshold", "cases_pass_threshold", "mode", "runtime",
             )
         ),
     ),

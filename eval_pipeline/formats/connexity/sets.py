@@ -8,7 +8,14 @@ from typing import Any
 
 from eval_pipeline.errors import InputError, did_you_mean
 from eval_pipeline.formats.connexity.cases import JUDGE, warn_unknown
-from eval_pipeline.formats.connexity.fields import JUDGE_CONFIG, MEMBER, RUN_CONFIG, SET, USER_SIMULATOR
+from eval_pipeline.formats.connexity.fields import (
+    AGENT_SIMULATOR,
+    JUDGE_CONFIG,
+    MEMBER,
+    RUN_CONFIG,
+    SET,
+    USER_SIMULATOR,
+)
 from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
 from eval_pipeline.parsing.tables import FieldTable
@@ -16,8 +23,8 @@ from eval_pipeline.suites.model import Case, EvaluatorSpec, SuiteSettings
 from eval_pipeline.suites.simulation_fields import read_weights
 
 _MARKS = ("members", "set_repetitions", "config", "version", "weights")
-_WITHOUT_EFFECT = ("agent_simulator", "tool_mode", "metrics_pass_threshold", "cases_pass_threshold", "mode", "runtime")
-_OF_OTHERS = ("model", "provider")
+_WITHOUT_EFFECT = ("metrics_pass_threshold", "cases_pass_threshold", "mode", "runtime")
+_PARTS = {"judge": JUDGE_CONFIG, "user_simulator": USER_SIMULATOR, "agent_simulator": AGENT_SIMULATOR}
 _MS = 1000
 
 
@@ -54,9 +61,16 @@ class CaseSet:
             status="archived" if self.deleted else case.status,
             repetitions=repetitions if repetitions > 1 else None,
             timeout_s=timeout_ms / _MS if timeout_ms is not None else None,
+            model_settings=self._model_settings,
             user=replace(case.user, **self._of_user(case)) if case.user is not None else None,
             evaluators=tuple(self._evaluator(spec) for spec in case.evaluators),
         )
+
+    @property
+    def _model_settings(self) -> Map | None:
+        """What the configuration sets of an agent that is a model."""
+        given = {**self.config["agent_simulator"], "tool_mode": self.config.get("tool_mode"), "provider": None}
+        return {name: value for name, value in given.items() if value is not None} or None
 
     def _of_user(self, case: Case) -> dict[str, Any]:
         """Return what the configuration sets of a user. A case's own limit of turns holds."""
@@ -66,10 +80,11 @@ class CaseSet:
             "max_turns": limit if limit is not None else self.config.get("max_turns"),
             "script": tuple(simulator["scripted_messages"]) if scripted else (),
             "temperature": simulator.get("temperature"),
+            "model": simulator.get("model"),
         }
 
     def _evaluator(self, spec: EvaluatorSpec) -> EvaluatorSpec:
-        given = {name: self.config["judge"].get(name) for name in ("metrics", "pass_threshold")}
+        given = {name: self.config["judge"].get(name) for name in ("metrics", "pass_threshold", "model")}
         given = {name: value for name, value in given.items() if value is not None}
         return replace(spec, config={**spec.config, **given}) if spec.type == JUDGE and given else spec
 
@@ -119,19 +134,18 @@ def _members(raw: Sequence[Any], cursor: FieldCursor, known: Sequence[str], diag
 
 def _config(raw: Map, cursor: FieldCursor, diagnostics: Diagnostics) -> dict[str, Any]:
     values = _table(raw, RUN_CONFIG, cursor, diagnostics)
-    judge, user = cursor.at("judge"), cursor.at("user_simulator")
-    values["judge"] = _table(values["judge"] or {}, JUDGE_CONFIG, judge, diagnostics)
-    values["user_simulator"] = _table(values["user_simulator"] or {}, USER_SIMULATOR, user, diagnostics)
-    scripted = values["user_simulator"]["mode"] == "scripted"
-    if scripted and not values["user_simulator"]["scripted_messages"]:
-        raise user.error("mode 'scripted' needs at least one message", "scripted_messages")
-    for at, names in ((cursor, _WITHOUT_EFFECT), (judge, _OF_OTHERS), (user, _OF_OTHERS)):
-        table = raw if at is cursor else raw.get("judge" if at is judge else "user_simulator") or {}
-        for name in names:
-            if table.get(name) is not None:
-                diagnostics.add(
-                    "is recorded but has no effect: choose runners with --grader, --simulator", at.place(name)
-                )
+    for name, table in _PARTS.items():
+        values[name] = _table(values[name] or {}, table, cursor.at(name), diagnostics)
+        if values[name].get("provider") is not None:
+            diagnostics.add(
+                "is recorded but has no effect: the wire of a runner is its provider", cursor.at(name).place("provider")
+            )
+    user = values["user_simulator"]
+    if user["mode"] == "scripted" and not user["scripted_messages"]:
+        raise cursor.at("user_simulator").error("mode 'scripted' needs at least one message", "scripted_messages")
+    for name in _WITHOUT_EFFECT:
+        if raw.get(name) is not None:
+            diagnostics.add("is recorded but has no effect: choose runners and gates of the run", cursor.place(name))
     return values
 
 
