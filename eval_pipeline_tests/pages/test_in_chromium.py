@@ -72,6 +72,18 @@ def test_filters_are_part_of_the_address(served: Served, browser: Browser) -> No
     assert (again.values, tagged.values, found.values) == (["ann,nobody"], ["bob"], ["nobody"])
 
 
+def test_runners_are_chosen_and_past_results_are_shown(served: Served, browser: Browser) -> None:
+    heads = "[...document.querySelectorAll('.gridrow.head div')].map(each => each.textContent).join()"
+    one = browser.look(f"{served.url}/#suite?suite=greetings", See("3 of 3"), Click("parrot"), See("3 of 3"), heads)
+    first = served.document("sweeps")["sweeps"][-1]["sweep_id"]
+    past = browser.look(f"{served.url}/#case?suite=greetings&case=ann&of=sweep:{first}", See("History over sweeps"))
+
+    assert one.values == ["case,greeter"]
+    assert f"as sweep:{first} left it" in past.text
+    assert "hello Ann" in past.text
+    assert one.problems == past.problems == []
+
+
 def test_keys_walk_through_cases(served: Served, browser: Browser) -> None:
     seen = browser.look(
         f"{served.url}/#suite?suite=greetings", See("3 of 3"),

@@ -17,9 +17,9 @@ export async function showCase(main) {
   const [found, grid] = await Promise.all([load("case", { suite, case: caseId, of }), load("suite", { suite, of })]);
   const state = { ...found, shown: chosenRunners(found.plans, query), baseline: query.get("diff"), repetition: Number(query.get("repetition") ?? 1) };
   const first = found.plans[0];
-  fill(main, heading(suite, caseId, grid, of), first ? question(first) : h("p.empty", {}, "no results of this case"),
+  fill(main, heading(suite, caseId, grid, of), ofLine(suite, caseId, of), first ? question(first) : h("p.empty", {}, "no results of this case"),
     first && controls(state, main), first && answers(state),
-    section("History over sweeps", historyTable(found.history)));
+    section("History over sweeps", historyTable(found.history, suite, caseId)));
 }
 
 function chosenRunners(plans, query) {
@@ -37,6 +37,11 @@ function heading(suite, caseId, grid, of) {
   const arrow = (address, sign, title) => h("a.step", { href: address, title, class: address ? "" : "off", "aria-label": title }, sign);
   return h("div.title", {}, h("h1", {}, h("a", { href: href("suite", { suite }) }, suite), " / ", caseId),
     h("span.steps", {}, arrow(before, "←", "case before (k)"), h("span.quiet", {}, `${at + 1} of ${grid.cases.length}`), arrow(after, "→", "next case (j)")));
+}
+
+/** Say that past results are shown, and lead back to the current ones. */
+function ofLine(suite, caseId, of) {
+  return of === "current" ? null : h("p.quiet", {}, `as ${of} left it · `, h("a", { href: href("case", { suite, case: caseId }) }, "current results"));
 }
 
 function question(plan) {
@@ -57,7 +62,7 @@ function controls(state, main) {
     const on = state.shown.all.filter((name) => state.shown.on.includes(name) !== (name === runner));
     again({ runner: on.length && on.length < state.shown.all.length ? on : null }, main);
   };
-  const chips = state.shown.all.map((runner) => h("button", { "aria-pressed": state.shown.on.includes(runner), onclick: toggle(runner) }, runner));
+  const chips = state.shown.all.map((runner) => h("button.runner", { "aria-pressed": state.shown.on.includes(runner), onclick: toggle(runner) }, runner));
   const repetitions = [...new Set(state.plans.map((plan) => plan.repetition))].sort((a, b) => a - b);
   const select = (label, name, options) => h("label", {}, `${label} `, h("select", { onchange: (event) => again({ [name]: event.target.value || null }, main) }, options));
   const option = (value, text, chosen) => h("option", { value, selected: chosen }, text);

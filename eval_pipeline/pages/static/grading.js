@@ -20,7 +20,7 @@ function gradePart(grade) {
 /** Return the form by which a person grades a score or a verdict; nothing in an exported page. */
 export function gradingForm(plan, score) {
   if (isEmbedded()) return null;
-  return foldable(score ? "grade this score" : "grade this verdict", () => form(plan, score));
+  return foldable(score ? "grade this score" : "grade this verdict", () => form(plan, score), { name: "ask" });
 }
 
 function form(plan, score) {

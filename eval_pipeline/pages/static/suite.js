@@ -52,7 +52,19 @@ function toolbar(state) {
     type: "search", id: "text", placeholder: "find in question, answer, reason", value: query.get("text") ?? "", "aria-label": "text",
     oninput: later((event) => changeFilter(state, { text: event.target.value || null }), 250),
   });
-  return h("div.toolbar", { role: "toolbar" }, h("div.chips", {}, buttons), state.grid.tags.length > 0 && tags, text);
+  return h("div.toolbar", { role: "toolbar" }, h("div.chips", {}, buttons), state.grid.runners.length > 1 && runnerChips(state), state.grid.tags.length > 0 && tags, text);
+}
+
+/** Return a button for each runner; those that are pressed have a column. */
+function runnerChips(state) {
+  const on = state.runners.map((runner) => runner.name);
+  const toggled = (name) => state.grid.runners.map((runner) => runner.name).filter((each) => on.includes(each) !== (each === name));
+  const press = (name) => () => {
+    const chosen = toggled(name);
+    adjust({ runner: chosen.length && chosen.length < state.grid.runners.length ? chosen : null });
+    window.dispatchEvent(new HashChangeEvent("hashchange"));
+  };
+  return h("div.chips", { "aria-label": "runners" }, state.grid.runners.map(({ name }) => h("button.runner", { "aria-pressed": on.includes(name), onclick: press(name) }, name)));
 }
 
 function later(act, ms) {
