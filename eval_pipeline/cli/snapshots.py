@@ -10,6 +10,7 @@ from rich.console import Console
 from eval_pipeline.cli.ending import Ending
 from eval_pipeline.cli.options import Selection
 from eval_pipeline.cli.tables import print_line
+from eval_pipeline.failures import SNAPSHOT
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.outcomes import PairOutcome
@@ -21,6 +22,7 @@ from eval_pipeline.sweeps.snapshots import (
     raw_settings,
     read_settings,
     snapshot_row,
+    without_tried_again,
 )
 from eval_pipeline.warehouse.token_usages import answers_of, store_snapshots
 
@@ -54,6 +56,8 @@ def take_snapshots(
         own, baselines = settings[pair.suite]
         chosen = {case.id for case in outcome.pair.ready.suite.cases if selection.options.cases(case)}
         answers = [each for each in answers_of(warehouse, pair, own.metric) if each.case_id in chosen]
+        if outcome.pair.ready.suite.settings.strategy == "on_failure":
+            answers = without_tried_again(answers)
         compared = list(compare(own, answers, baselines, pair.suite, pair.runner, update=update, now=now))
         store_snapshots(warehouse, (snapshot_row(each, own.metric, baselines, None, now) for each in compared))
         taken += compared
@@ -77,7 +81,8 @@ def show_snapshots(
     others = [each for each in taken if each.kind == "not compared" and each.baseline is not None]
     for style, listed in (("red", above), ("yellow", others)):
         for each in listed[:_MOST_SHOWN]:
-            text = f"{each.suite}/{each.case_id}  {each.runner}  {each.reason}"
+            kind = f"{SNAPSHOT.label} [{SNAPSHOT.id}]: " if each.passed is False else ""
+            text = f"{each.suite}/{each.case_id}  {each.runner}  {kind}{each.reason}"
             print_line(console, text, mark="tokens:", style=style)
 
 

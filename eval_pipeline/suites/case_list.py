@@ -61,7 +61,12 @@ class CaseTraits:
 
 
 def _may_end_early(case: Case) -> bool:
-    return case.early_exit is True or case.repeat_budget_usd is not None or case.budget_usd is not None
+    return (
+        bool(case.on_failure)
+        or case.early_exit is True
+        or case.repeat_budget_usd is not None
+        or case.budget_usd is not None
+    )
 
 
 def traits_of(cases: Sequence[Case]) -> CaseTraits:

@@ -37,6 +37,7 @@ REPEAT = FieldTable(
         Field("count", COUNT, "How often each case is carried out.", required=True),
         Field("strategy", one_of(*STRATEGIES), "How the repetitions of a case become one verdict.", "pass_at_k"),
         Field("cost_limit_usd", POSITIVE, "Stops the repetitions of a case when they have cost this much."),
+        Field("on_failure", WHOLE, "How often each of them is tried again until it passes: all have to pass then."),
         Field("early_exit", FLAG, "Stops repeating a case as soon as its verdict is certain."),
     ),
     "How often a case is carried out, and how its repetitions become one verdict.",

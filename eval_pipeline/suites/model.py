@@ -17,7 +17,7 @@ from eval_pipeline.suites.solutions import Solution
 from eval_pipeline.suites.workspace import Hook, WorkspaceSpec
 
 JsonMap = Mapping[str, Any]
-Strategy = Literal["pass_at_k", "pass_all", "mean", "confidence_interval"]
+Strategy = Literal["pass_at_k", "pass_all", "mean", "confidence_interval", "on_failure"]
 Incomplete = Literal["error", "grade", "fail"]
 INCOMPLETE: tuple[Incomplete, ...] = get_args(Incomplete)
 
@@ -92,8 +92,8 @@ class Case:
     these names. `line` is the 1-based line it begins at. `depends_on` names cases of the suite to execute first;
     `on_dependency_failure` is the action when one of them could not be executed. `conversation_id` and `group`
     (AgentV's `suite` of a test) are labels. `cache` is False for a case that is executed anew in every sweep.
-    `repetitions`, `strategy`, `early_exit`, `repeat_budget_usd` and `stop_on_error` override the suite's (see
-    `SuiteSettings`).
+    `repetitions`, `strategy`, `on_failure`, `early_exit`, `repeat_budget_usd` and `stop_on_error` override the
+    suite's (see `SuiteSettings`).
     `budget_usd` is the cost of the case in one sweep, with one runner, after which nothing more of it is executed.
     `max_steps` limits the steps of an agent, in place of its runner's limit. `should_trigger` names skills that the
     case should trigger, or should not. A Python suite gives `prompt` (the user's only message) in place of `input`,
@@ -127,6 +127,7 @@ class Case:
     repetitions: int | None = None
     strategy: Strategy | None = None
     early_exit: bool | None = None
+    on_failure: int | None = None
     repeat_budget_usd: float | None = None
     stop_on_error: bool | None = None
     budget_usd: float | None = None
@@ -209,7 +210,9 @@ class SuiteSettings:
     """The settings of a suite's execution; None leaves the choice to the project or the command line.
 
     `strategy` reduces the repetitions of a case to one verdict: the best passes, all have to pass, their
-    mean, or the low end of the mean's 95 % interval. `early_exit` ends a case at its first passing repetition,
+    mean, or the low end of the mean's 95 % interval. With `on_failure` each repetition that does not pass is tried
+    again as often; all have to pass in the end, and the first that does not is the last. `early_exit` ends a case at
+    its first passing repetition,
     `repeat_budget_usd` when its repetitions cost that much. `stop_on_error` starts no execution after the first
     one that could not be graded. `cache` is False to reuse nothing. `runner_hooks` are hooks of a runner in the
     workspaces of the suite, by its name and theirs; `runner_aliases` are names that the suite gives to runners.
@@ -221,6 +224,7 @@ class SuiteSettings:
     repetitions: int | None = None
     strategy: Strategy | None = None
     early_exit: bool | None = None
+    on_failure: int | None = None
     repeat_budget_usd: float | None = None
     threshold: float | None = None
     concurrency: int | None = None

@@ -5,6 +5,7 @@ Pure functions, called by the sweep and by `plan_sweep` alike, so that a plan an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -30,6 +31,7 @@ from eval_pipeline.sweeps.pairs import (
     repeat_budget_of,
     simulator_identity,
     threshold_of,
+    tries_of,
 )
 from eval_pipeline.sweeps.plan_queue import PlanOutcome
 from eval_pipeline.sweeps.unfinished import UnfinishedRefresh
@@ -206,12 +208,26 @@ def stored_outcome(stored: StoredExecution) -> PlanOutcome:
     return PlanOutcome(stored.valid, stored.status in _PASSED, stored.cost_usd)
 
 
-def is_settled(pair: Pair, case: Case, outcomes: Collection[PlanOutcome]) -> bool:
-    """Return whether earlier repetitions make a later one needless: one passed, or their budget is spent."""
+def is_settled(pair: Pair, plan: Plan, outcomes: Collection[PlanOutcome], options: SweepOptions) -> bool:
+    """Return whether earlier repetitions make a later one needless: one passed, or their budget is spent. Where each is
+    tried several times: an earlier try of the same one passed, or all tries of an earlier one failed."""
+    case, tries = plan.case, tries_of(pair, plan.case, options)
     limit = repeat_budget_of(pair, case)
-    spent = sum(outcome.cost_usd or 0.0 for outcome in outcomes)
+    if tries > 1:
+        return _is_group_settled((plan.repetition - 1) // tries, tries, outcomes) or _is_spent(limit, outcomes)
     passed = any(outcome.completed and outcome.passed for outcome in outcomes)
-    return (limit is not None and spent >= limit) or (ends_early(pair, case) and passed)
+    return _is_spent(limit, outcomes) or (ends_early(pair, case) and passed)
+
+
+def _is_spent(limit: float | None, outcomes: Collection[PlanOutcome]) -> bool:
+    return limit is not None and sum(outcome.cost_usd or 0.0 for outcome in outcomes) >= limit
+
+
+def _is_group_settled(group: int, tries: int, outcomes: Collection[PlanOutcome]) -> bool:
+    """Return whether a group of tries needs no further one: it has passed, or an earlier group has not."""
+    passed = {(each.repetition - 1) // tries for each in outcomes if each.completed and each.passed}
+    tried = Counter((each.repetition - 1) // tries for each in outcomes)
+    return group in passed or any(tried[each] == tries and each not in passed for each in range(group))
 
 
 def decision_key(

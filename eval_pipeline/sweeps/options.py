@@ -51,6 +51,9 @@ class SharedOptions(BaseModel):
     repetitions: Annotated[int | None, Flag("--repeat", "repeat")] = Field(
         default=None, validation_alias="repeat", ge=1, description="Repetitions of every case; 1 when not set"
     )
+    on_failure: Annotated[int | None, Flag("--on-failure")] = Field(
+        default=None, ge=0, description="How often each repetition is tried again until it passes; 0 when not set"
+    )
     refresh: Annotated[Refresh, Flag("--refresh")] = Field(
         default="missing", description="What to execute: what has no valid execution, also what did not pass, or all"
     )

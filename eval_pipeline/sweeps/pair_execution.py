@@ -109,8 +109,8 @@ class PairExecution:
         return PlanQueue(
             plans=pair_plans(self.pair, self._options),
             reuse=self._reuse,
-            one_by_one=one_by_one(self.pair),
-            is_enough=lambda plan, settled: is_settled(self.pair, plan.case, settled),
+            one_by_one=one_by_one(self.pair, self._options),
+            is_enough=lambda plan, settled: is_settled(self.pair, plan, settled, self._options),
             skip=lambda plan: self.ledger.skip(),
             dependent=traits_of(self.pair.ready.suite.cases).has_dependencies,
         )

@@ -85,9 +85,21 @@ def repetitions_of(pair: Pair, options: SweepOptions) -> int:
     return options.repetitions or pair.ready.suite.settings.repetitions or options.defaults.repetitions or 1
 
 
-def repetitions_of_case(pair: Pair, case: Case, options: SweepOptions) -> int:
-    """Return how many repetitions of a case are planned: by the options, else the case, else its suite."""
+def groups_of_case(pair: Pair, case: Case, options: SweepOptions) -> int:
+    """Return how often a case has to pass: by the options, else the case, else its suite."""
     return options.repetitions or case.repetitions or repetitions_of(pair, options)
+
+
+def tries_of(pair: Pair, case: Case | None, options: SweepOptions) -> int:
+    """Return how often each repetition of a case is tried until it passes; None: where the case sets nothing."""
+    own = _repeat_settings(pair, case).on_failure if case is not None else pair.ready.suite.settings.on_failure
+    settings = (options.on_failure, own, options.defaults.on_failure, 0)
+    return 1 + next(again for again in settings if again is not None)
+
+
+def repetitions_of_case(pair: Pair, case: Case, options: SweepOptions) -> int:
+    """Return how many repetitions of a case are planned, each try of one counted."""
+    return groups_of_case(pair, case, options) * tries_of(pair, case, options)
 
 
 def threshold_of(pair: Pair, options: SweepOptions) -> float:
@@ -102,8 +114,10 @@ def weights_of(pair: Pair, options: SweepOptions) -> Mapping[str, float]:
     return next(({str(name): weight for name, weight in each.items()} for each in given if each), {})
 
 
-def strategy_of(pair: Pair) -> Strategy:
+def strategy_of(pair: Pair, options: SweepOptions) -> Strategy:
     """Return how the repetitions of a case become one result for it."""
+    if tries_of(pair, None, options) > 1:
+        return "on_failure"
     return pair.ready.suite.settings.strategy or "mean"
 
 
@@ -118,10 +132,14 @@ def repeat_budget_of(pair: Pair, case: Case) -> float | None:
     return _repeat_settings(pair, case).repeat_budget_usd
 
 
-def one_by_one(pair: Pair) -> bool:
+def one_by_one(pair: Pair, options: SweepOptions) -> bool:
     """Return whether a case's later repetitions may become needless, so that they have to follow each other."""
     suite = pair.ready.suite
-    early = suite.settings.early_exit is True or suite.settings.repeat_budget_usd is not None
+    early = (
+        tries_of(pair, None, options) > 1
+        or suite.settings.early_exit is True
+        or suite.settings.repeat_budget_usd is not None
+    )
     return early or traits_of(suite.cases).ends_repetitions
 
 
@@ -196,7 +214,7 @@ def count_plans(pair: Pair, options: SweepOptions, selected: CaseFilter | None =
     if not (selected or traits.runners or traits.sets_repetitions or traits.has_inactive):
         of_suite = () if options.any_runner else suite.settings.runners
         planned = not of_suite or pair.runner.name in of_suite
-        return len(suite.cases) * repetitions_of(pair, options) if planned else 0
+        return len(suite.cases) * repetitions_of(pair, options) * tries_of(pair, None, options) if planned else 0
     cases = pair_cases(suite, pair.runner, selected, any_runner=options.any_runner)
     return sum(repetitions_of_case(pair, case, options) for case in cases)
 

@@ -159,7 +159,7 @@ def _count(rules: PairRules, known: dict[str, StoredExecution]) -> tuple[SweepCo
         first = first_decision(stored, plan, rules) if stored is not None else None
         decision = first or decide_plan(stored, plan, rules)
         earlier = outcomes.setdefault(plan.case.id, [])
-        if decision is Decision.EXECUTE and earlier and is_settled(rules.pair, plan.case, earlier):
+        if decision is Decision.EXECUTE and earlier and is_settled(rules.pair, plan, earlier, rules.options):
             counts.skipped += executes(rules.options)
             continue
         counts.planned += 1
@@ -174,5 +174,5 @@ def _count(rules: PairRules, known: dict[str, StoredExecution]) -> tuple[SweepCo
         if stored is not None and decision in to_decide:
             to_decide[decision].append((plan, stored))
         if stored is not None and decision is not Decision.EXECUTE:
-            earlier.append(stored_outcome(stored))
+            earlier.append(replace(stored_outcome(stored), repetition=plan.repetition))
     return counts, to_execute, to_decide, retried

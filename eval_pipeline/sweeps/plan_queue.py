@@ -5,18 +5,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eval_pipeline.executions.model import Plan
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """What became of a plan: whether the target finished, whether the plan passed, what it cost in USD."""
+    """What became of a plan: whether the target finished, whether the plan passed, what it cost in USD, and which
+    repetition it is (0: not said)."""
 
     completed: bool
     passed: bool
     cost_usd: float | None = None
+    repetition: int = 0
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ class PlanQueue:
     def settle(self, plan: Plan, settled: PlanOutcome) -> None:
         """Record what became of a plan: what waited for it may begin."""
         if self.one_by_one:
-            self._of_case.setdefault(plan.case.id, []).append(settled)
+            self._of_case.setdefault(plan.case.id, []).append(replace(settled, repetition=plan.repetition))
             later = self._later.get(plan.case.id)
             if later:
                 self._ready.append(later.popleft())

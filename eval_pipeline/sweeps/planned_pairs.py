@@ -6,7 +6,15 @@ from eval_pipeline.executions.planning import CaseFilter, pair_cases
 from eval_pipeline.executions.sampling import difficulty_of
 from eval_pipeline.suites.model import Case
 from eval_pipeline.sweeps.decisions import PairRules
-from eval_pipeline.sweeps.pairs import ends_early, repeat_budget_of, repetitions_of, repetitions_of_case, weights_of
+from eval_pipeline.sweeps.pairs import (
+    ends_early,
+    groups_of_case,
+    repeat_budget_of,
+    repetitions_of,
+    repetitions_of_case,
+    tries_of,
+    weights_of,
+)
 from eval_pipeline.warehouse.pair_statistics import PlannedCase, PlannedPair
 
 
@@ -29,14 +37,15 @@ def planned_pair(rules: PairRules, sweep_id: str) -> PlannedPair:
 
 def _planned_case(case: Case, rules: PairRules, chosen: CaseFilter) -> PlannedCase:
     pair, options = rules.pair, rules.options
-    planned = repetitions_of_case(
-        pair, case, options if chosen(case) else options.model_copy(update={"repetitions": None})
-    )
+    if not chosen(case):
+        options = options.model_copy(update={"repetitions": None, "on_failure": None})
+    planned, tries = repetitions_of_case(pair, case, options), tries_of(pair, case, options)
+    least = min(groups_of_case(pair, case, options), tries) if tries > 1 else planned
     early = ends_early(pair, case) or repeat_budget_of(pair, case) is not None
     return PlannedCase(
         case_id=case.id,
         planned=planned,
-        least=1 if early else planned,
+        least=1 if early else least,
         decision_key=rules.decision_key_of(case),
         cluster=_cluster(case, options.defaults.cluster_by),
         weight=weights.get(difficulty_of(case), 1.0) if (weights := weights_of(pair, options)) else None,

@@ -221,6 +221,12 @@ def compare(
         yield snapshot
 
 
+def without_tried_again(answers: Sequence[Answer]) -> list[Answer]:
+    """Return the answers without those that did not pass and were tried again: the last one of a case decides."""
+    last = {answer.case_id: answer.repetition for answer in sorted(answers, key=lambda each: each.repetition)}
+    return [each for each in answers if each.status in _AS_EXPECTED or each.repetition == last[each.case_id]]
+
+
 def _compared(
     settings: SnapshotSettings,
     answers: Sequence[Answer],

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import polars as pl
@@ -17,7 +17,7 @@ from eval_pipeline.sweeps.decisions import PairRules
 from eval_pipeline.sweeps.ledger import PairLedger
 from eval_pipeline.sweeps.order import OrderClock
 from eval_pipeline.sweeps.outcomes import PairOutcome
-from eval_pipeline.sweeps.pairs import count_plans, repetitions_of, strategy_of
+from eval_pipeline.sweeps.pairs import Pair, count_plans, repetitions_of, strategy_of
 from eval_pipeline.sweeps.planned_pairs import planned_pair
 from eval_pipeline.warehouse import queries
 from eval_pipeline.warehouse.columns import Row
@@ -122,8 +122,18 @@ def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], c
         failures = _failure_classes(warehouse, planned, clock.now())
         record_changes(warehouse, [pair.name for pair in planned if pair.ledger.counts.changed])
     return [
-        PairOutcome(pair=pair.rules.pair, counts=pair.ledger.counts, failures=failures.get(pair.name)) for pair in group
+        PairOutcome(pair=_as_counted(pair.rules), counts=pair.ledger.counts, failures=failures.get(pair.name))
+        for pair in group
     ]
+
+
+def _as_counted(rules: PairRules) -> Pair:
+    """Return a pair with its strategy among the settings of its suite, where options chose it."""
+    pair, suite, strategy = rules.pair, rules.pair.ready.suite, strategy_of(rules.pair, rules.options)
+    if strategy != "on_failure" or suite.settings.strategy == strategy:
+        return pair
+    settings = replace(suite.settings, strategy=strategy)
+    return replace(pair, ready=replace(pair.ready, suite=replace(suite, settings=settings)))
 
 
 def _keep_reused(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], now: datetime) -> None:
@@ -170,7 +180,7 @@ def _pair_row(sweep_id: str, finished: FinishedPair, statistics_id: str, now: da
         "runner_revision": pair.revision,
         "suite_plans": count_plans(pair, options) - counts.skipped,
         "repetitions": repetitions_of(pair, options),
-        "strategy": strategy_of(pair),
+        "strategy": strategy_of(pair, options),
         "threshold": finished.rules.threshold,
         "invalid_cases": len(pair.ready.errors),
         "finished_at": now,

@@ -252,6 +252,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(20, "weights of cases", tuple(_added(_ADDED_IN_20))),
     Migration(21, "arms of runners, views of skills", tuple(_added(_ADDED_IN_21))),
     Migration(22, "grades of people", tuple(table_statements([BY_NAME["human_grades"]]))),
+    Migration(23, "results of cases that are tried again on failure", ()),
 )
 
 

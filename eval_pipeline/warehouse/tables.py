@@ -100,7 +100,7 @@ TABLES: tuple[Table, ...] = (
         ("failed", "INTEGER", "Plans that failed"),
         ("errored", "INTEGER", "Plans that could not be graded"),
         ("repetitions", "INTEGER", "Repetitions planned per case"),
-        ("strategy", "VARCHAR", "How repetitions become one result: pass_at_k, pass_all, mean, confidence_interval"),
+        ("strategy", "VARCHAR", "How repetitions become one result: pass_at_k, pass_all, on_failure, mean, …"),
         ("threshold", "DOUBLE", "Lowest passing score where a case sets none"),
         ("skipped", "INTEGER", "Repetitions skipped because an earlier one decided the case"),
         ("invalid_cases", "INTEGER", "Cases of the suite that could not be loaded"),

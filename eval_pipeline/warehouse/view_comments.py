@@ -186,7 +186,7 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
     },
     "case_results": {
         "case_id": "Id of the case within its suite",
-        "strategy": "How its repetitions become one result: pass_at_k, pass_all, mean, confidence_interval",
+        "strategy": "How its repetitions become one result: pass_at_k, pass_all, mean, confidence_interval, on_failure",
         "repetitions": "Repetitions carried out",
         "graded": "Repetitions with a graded answer",
         "passed": "Repetitions that passed, or failed as expected",

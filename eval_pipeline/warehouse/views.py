@@ -147,10 +147,12 @@ VIEWS: tuple[View, ...] = (
         "case_results",
         "One row per case and runner: its repetitions and its result by the strategy of its suite.",
         f"""
-    SELECT *, CASE strategy WHEN 'pass_at_k' THEN best WHEN 'pass_all' THEN worst
+    SELECT * EXCLUDE (last_passed, last_graded), CASE strategy WHEN 'pass_at_k' THEN best WHEN 'pass_all' THEN worst
                             WHEN 'confidence_interval' THEN interval_low ELSE mean_score END AS score,
            CASE WHEN graded = 0 THEN 'error'
                 WHEN strategy = 'pass_at_k' THEN CASE WHEN passed > 0 THEN 'passed' ELSE 'failed' END
+                WHEN strategy = 'on_failure' THEN
+                    CASE WHEN last_passed THEN 'passed' WHEN last_graded THEN 'failed' ELSE 'error' END
                 WHEN strategy = 'pass_all' OR repetitions = 1 THEN
                     CASE WHEN passed < graded THEN 'failed' WHEN graded < repetitions THEN 'error' ELSE 'passed' END
                 WHEN CASE WHEN strategy = 'confidence_interval' THEN interval_low ELSE mean_score END
@@ -161,6 +163,8 @@ VIEWS: tuple[View, ...] = (
                count(*) AS repetitions,
                count(*) FILTER (v.status <> 'error') AS graded,
                count(*) FILTER (v.status IN ('passed', 'expected-failed')) AS passed,
+               arg_max(v.status IN ('passed', 'expected-failed'), v.repetition) AS last_passed,
+               arg_max(v.status <> 'error', v.repetition) AS last_graded,
                avg(v.score) AS mean_score, min(v.score) AS worst, max(v.score) AS best,
                CASE WHEN count(v.score) < 2 THEN avg(v.score) ELSE greatest(0.0, least(1.0,
                    avg(v.score) - {_student("count(v.score) - 1")} * stddev_samp(v.score) / sqrt(count(v.score))))

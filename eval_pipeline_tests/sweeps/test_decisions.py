@@ -117,4 +117,5 @@ def test_earlier_repetitions_settle_a_case(
     suite = replace(a_suite(), settings=SuiteSettings(**settings))
     pair = Pair(ready=ValidatedSuite(suite=suite, errors=()), runner=a_runner(), revision="r")
 
-    assert is_settled(pair, suite.cases[0], outcomes) is expected
+    later = Plan(suite="s", case=suite.cases[0], runner=pair.runner, repetition=len(outcomes) + 1, key="k")
+    assert is_settled(pair, later, outcomes, SweepOptions()) is expected

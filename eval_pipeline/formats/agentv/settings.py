@@ -34,6 +34,7 @@ class Repeat(TypedDict):
     repetitions: int | None
     strategy: Strategy | None
     early_exit: bool | None
+    on_failure: int | None
     repeat_budget_usd: float | None
 
 
@@ -157,14 +158,14 @@ def repeat_of(holder: Map, cursor: FieldCursor, keys: Sequence[str]) -> Repeat:
     """Return the repetitions under the first present of `keys`: a count, or a mapping with one."""
     key = next((key for key in keys if holder.get(key) is not None), None)
     if key is None:
-        return Repeat(repetitions=None, strategy=None, early_exit=None, repeat_budget_usd=None)
+        return Repeat(repetitions=None, strategy=None, early_exit=None, on_failure=None, repeat_budget_usd=None)
     return _repeat_block(holder, key, cursor)
 
 
 def _repeat_block(holder: Map, key: str, cursor: FieldCursor) -> Repeat:
     if not isinstance(holder[key], Mapping):
         count = fields.count(holder, key, cursor)
-        return Repeat(repetitions=count, strategy="pass_at_k", early_exit=None, repeat_budget_usd=None)
+        return Repeat(repetitions=count, strategy="pass_at_k", early_exit=None, on_failure=None, repeat_budget_usd=None)
     block, at = fields.with_snake_case_keys(holder[key], REPEAT), cursor.at(key)
     for name in block:
         if name not in REPEAT:
@@ -173,9 +174,13 @@ def _repeat_block(holder: Map, key: str, cursor: FieldCursor) -> Repeat:
     if block.get("count") is None:
         raise at.error("expected how many repetitions, got nothing", "count")
     strategy = fields.choice(block, "strategy", at, STRATEGIES)
+    again = fields.whole(block, "on_failure", at)
+    if again and strategy is not None:
+        raise at.error("decides by itself: each repetition has to pass in the end", "strategy")
     return Repeat(
         repetitions=fields.count(block, "count", at),
-        strategy=STRATEGIES[strategy or "pass_at_k"],
+        strategy="on_failure" if again else STRATEGIES[strategy or "pass_at_k"],
+        on_failure=again,
         early_exit=fields.flag(block, "early_exit", at),
         repeat_budget_usd=fields.positive(block, "cost_limit_usd", at),
     )

@@ -293,6 +293,9 @@ def converted(config: Mapping[str, Any]) -> ConvertedConfig:
     defaults: dict[str, Any] = {}
     if run.get("repeat", 1) != 1:
         defaults["repeat"] = run["repeat"]
+    again = run.get("repeatFailure", run.get("retryFailed"))
+    if again:
+        defaults["on_failure"] = again
     schedule = run.get("schedule", "serial")
     if schedule == "serial":
         defaults["concurrency"] = 1
@@ -308,8 +311,6 @@ def converted(config: Mapping[str, Any]) -> ConvertedConfig:
     notes = {
         "reporter": "run.reporter: name it at each run (`run --report github`, `export --format html`)",
         "workspace": "run.workspace: write it as `workspace = {…}` into each suite's module",
-        "repeatFailure": "run.repeatFailure: failed answers are carried out again with `run --refresh failed`",
-        "retryFailed": "run.retryFailed: failed answers are carried out again with `run --refresh failed`",
     }
     lost += [note for name, note in notes.items() if run.get(name)]
     runners = [_runner(name, fields["agent"], config, schedule, lost) for name, fields in config["runners"].items()]
@@ -333,10 +334,7 @@ def _runner(
     if run.get("cwd"):
         runner["cwd"] = run["cwd"]
     if run.get("maxSteps"):
-        if agent["type"] == "claude-code":
-            runner["max_turns"] = run["maxSteps"]
-        else:
-            lost.append(f"run.maxSteps of {ours}: write `max_steps` into the cases")
+        runner["max_steps"] = run["maxSteps"]
     runner["timeout_s"] = config.get("defaults", {}).get("timeoutMs", 120_000) / 1000
     if schedule == "isolated-by-runner":
         runner["concurrency"] = 1

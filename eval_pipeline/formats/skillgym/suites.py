@@ -30,7 +30,7 @@ _MENTIONS = re.compile(r"^(\s*suite\b|.*\bimport\b.*\bsuite\b|.*\bas suite\b)", 
 _OURS = "eval_pipeline"
 _UNKNOWN_ARGUMENT = re.compile(r"Case\.__init__\(\) got an unexpected keyword argument '(\w+)'")
 _ARGUMENTS = ("id", "prompt", "tags", "timeout_ms", "max_steps", "expected_fail", "classify_failure",
-              "check", "metadata", "runners", "repetitions", "criteria", "should_trigger", "evaluators",
+              "check", "metadata", "runners", "repetitions", "on_failure", "criteria", "should_trigger", "evaluators",
               "threshold", "incomplete")  # fmt: skip
 
 
@@ -177,6 +177,8 @@ def _case(fields: Mapping[str, Any], path: Path, shared: dict[bool, EvaluatorSpe
         timeout_s=fields["timeout_s"],
         expected_fail=fields["expected_fail"],
         repetitions=fields["repetitions"],
+        on_failure=fields["on_failure"],
+        strategy="on_failure" if fields["on_failure"] else None,
         max_steps=fields["max_steps"],
         should_trigger=fields["should_trigger"],
         incomplete=fields["incomplete"],

@@ -175,6 +175,7 @@ def _case_fields(case: Case) -> Json:
         "threshold": case.threshold,
         "runners": None if case.runners is None else list(case.runners),
         "repetitions": case.repetitions,
+        "on_failure": case.on_failure,
         "should_trigger": read_triggers(case.should_trigger),
         "incomplete": case.incomplete,
         "line": case.line,

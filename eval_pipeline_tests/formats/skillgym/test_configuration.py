@@ -41,19 +41,18 @@ def test_every_key_has_its_place_or_is_reported(tmp_path: Path) -> None:
         },
     )  # fmt: skip
 
-    assert project["defaults"] == {"repeat": 2, "concurrency": 3, "tags": ["smoke"]}
+    assert project["defaults"] == {"repeat": 2, "on_failure": 1, "concurrency": 3, "tags": ["smoke"]}
     assert (project["data"], project["snapshots"]["metric"]) == ("out", "inputTokens")
     code, other = runners["runners"]
     assert (code["name"], code["agent"], code["timeout_s"]) == ("code-main", "codex", 45)
-    assert (other["executable"], other["args"], other["env"], other["max_turns"]) == (
+    assert (other["executable"], other["args"], other["env"], other["max_steps"]) == (
         "./bin/claude",
         ["-x"],
         {"A": ""},
         9,
     )
-    assert [note.partition(":")[0] for note in lost] == [
-        "run.reporter", "run.workspace", "run.repeatFailure", "runners.code main", "run.maxSteps of code-main",
-    ]  # fmt: skip
+    assert code["max_steps"] == 9
+    assert [note.partition(":")[0] for note in lost] == ["run.reporter", "run.workspace", "runners.code main"]
 
 
 def test_a_wrong_configuration_names_file_field_and_nearest_name(tmp_path: Path) -> None:
