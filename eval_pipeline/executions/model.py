@@ -47,7 +47,8 @@ class Runner:
     `settings` are the adapter's settings with placeholders resolved; `public_settings` are the same without secrets,
     used for identity and storage. Relative paths in settings are resolved against `folder`; `unset` are environment
     names in the entry that have no value. `grader` names the default grader of its answers; `fallbacks` are the runners
-    to try, in order, after every attempt of this one failed. `missing_grader` is why its grader cannot grade: no runner
+    to try, in order, after every attempt of this one failed. `grader_payload` is what grading programs read as the
+    `output` of its answers. `missing_grader` is why its grader cannot grade: no runner
     has the name. That matters only where an evaluator needs it. `max_output_mb` is the most that is read of one
     answer (None: the default). `place` is the folder of the suite that it answers: the runners that it names are those
     of that suite. With `runs_in_place` its programs run there. `isolation` is where a function of the user is called
@@ -71,6 +72,7 @@ class Runner:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     unset: tuple[str, ...] = ()
     grader: str | None = None
+    grader_payload: str | None = None
     missing_grader: InputError | None = field(default=None, compare=False)
     fallbacks: tuple[str, ...] = ()
     place: Path | None = None

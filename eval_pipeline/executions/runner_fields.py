@@ -27,6 +27,7 @@ from eval_pipeline.parsing.tables import (
 )
 
 _MOST = 1e15
+PAYLOADS = ("messages", "text")
 RETRIES = FieldTable(
     "retries",
     (
@@ -76,6 +77,12 @@ RUNNER = FieldTable(
         Field("prices", mapping_of(PRICES), "Prices from which cost is computed."),
         Field("description", TEXT, "A remark about the runner."),
         Field("grader", TEXT, "The runner that grades this one's answers where an evaluator names none."),
+        Field(
+            "grader_payload",
+            one_of(*PAYLOADS),
+            "What a `code-grader` reads as `output` of its answers where neither its `payload` nor a `package.json` "
+            "decides.",
+        ),
         Field("simulator", TEXT, "The runner that plays the user in its conversations where a case names none."),
         Field("arms", MAPPING, "Settings that differ, by the name of an arm; each arm is a runner `<runner>-<arm>`."),
         Field("fallbacks", TEXTS, "Runners that are used, in this order, when every attempt of this one failed."),

@@ -224,6 +224,7 @@ def _problems(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Iterator[In
     yield from _unknown_settings(settings, settings_of(factory), at, file.source)
     readers: Mapping[str, Callable[[], object]] = {
         "grader": lambda: _grader(filled, raw, at, file),
+        "grader_payload": lambda: fields.choice(filled, "grader_payload", cursor, runner_fields.PAYLOADS),
         "simulator": lambda: fields.text(filled, "simulator", cursor),
         "tags": lambda: fields.texts(filled, "tags", cursor),
         "timeout_s": lambda: runner_fields.limit(filled, "timeout_s", cursor),
@@ -271,6 +272,7 @@ def _runner(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
         unset=tuple(name for name in named if name not in environment),
         grader=grader,
         missing_grader=missing,
+        grader_payload=fields.choice(filled, "grader_payload", cursor, runner_fields.PAYLOADS),
         fallbacks=_others(filled, raw, "fallbacks", at, file),
         isolation=runner_fields.isolation(filled, cursor),
         simulator=fields.text(filled, "simulator", cursor),

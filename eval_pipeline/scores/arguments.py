@@ -75,6 +75,7 @@ _DOCS: Mapping[str, str] = {
     "model": "The model that grades, in place of the one of the grader's runner.",
     "on_error": "What becomes of the score when the program or code fails: `unscored`, or `fail` (0).",
     "on_missing": "What becomes of the score when the session lacks the facts: `unscored`, or `fail` (0).",
+    "usual_payload": "What the program reads as `output` where neither `payload` nor the runner decides.",
     "payload": "What the program reads as `output`: the `messages` of the session, or the answer's `text`.",
     "plain": "Takes the exit code for the answer of a program that prints no JSON.",
     "preprocessors": "Programs that print the text of files that an answer consists of: `type` (a suffix or a media"

@@ -155,7 +155,9 @@ def pair_rules(
     return PairRules(
         pair=pair,
         options=options,
-        evaluators=EvaluatorSet(pair.ready.suite, partial(graders.revision, pair.runner), threshold),
+        evaluators=EvaluatorSet(
+            pair.ready.suite, partial(graders.revision, pair.runner), threshold, pair.runner.grader_payload
+        ),
         threshold=threshold,
         unfinished=[refresh for refresh in unfinished if refresh.covers_pair(pair.name)],
         runner_named=graders.named,

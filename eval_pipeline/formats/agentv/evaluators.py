@@ -173,6 +173,7 @@ def _member(entry: Any, cursor: FieldCursor, context: LoadContext) -> Any:
     type_ = todays_evaluator_name(canonical_name(entry["type"]))
     own = {key: value for key, value in entry.items() if key not in EVALUATOR.names}
     known = _known_arguments(own, type_, cursor, context)
+    known = {**known, **(_payload(known, context) if type_ == "code-grader" else {})}
     common = {key: value for key, value in entry.items() if key in EVALUATOR.names}
     return {**common, **(_defaults(type_, context) if context.load_options.arguments else {}), **known}
 
@@ -223,7 +224,7 @@ def _payload(config: Map, context: LoadContext) -> dict[str, str]:
         return {}
     command, cwd = config.get("command", config.get("script")), config.get("cwd")
     folder = context.roots.folder / cwd if isinstance(cwd, str) else context.roots.folder
-    return {"payload": "text"} if context.grader_versions.takes_text(command, folder) else {}
+    return context.grader_versions.payload(command, folder)
 
 
 def _known_arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, context: LoadContext) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 text as `output`; since 4.16, texts as criteria weigh as much as that many evaluators.
 
 The nearest `package.json` above the program that names an AgentV package decides, by the version installed beside it,
-else by the range in it. Without one the project's setting decides, then the versions that the suite and the nearest
-`.agentv/config.yaml` require, then 4.9.
+else by the range in it. Without one the target's `grader_payload` decides (at grading), then the project's version,
+then those that the suite and the nearest `.agentv/config.yaml` require, then 4.9.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +45,26 @@ class GraderVersions:
         range_ = requires.get("agentv") if isinstance(requires, Mapping) else None
         self.of_suite = range_ if isinstance(range_, str) else None
 
-    def takes_text(self, command: Any, folder: Path) -> bool:
-        """Return whether a command that runs in this folder expects the answer's text as `output`."""
-        return self._is_from(TEXT_SINCE, (path.parent for path in _files(command, folder)), folder)
+    def payload(self, command: Any, folder: Path) -> dict[str, str]:
+        """Return the arguments of a grader by what a command that runs in this folder expects as `output`.
+
+        A `package.json` decides; a setting only where the runner has none.
+        """
+        places = dict.fromkeys((*(path.parent for path in _files(command, folder)), folder))
+        of_package = next((version for place in places if (version := self._version_above(place))), None)
+        if of_package is not None:
+            return {"payload": "text" if is_from(of_package, TEXT_SINCE) else "messages"}
+        of_settings = next(filter(None, self._settings), None)
+        return {"usual_payload": "text"} if of_settings is not None and is_from(of_settings, TEXT_SINCE) else {}
 
     def weighs_texts(self, folder: Path) -> bool:
         """Return whether texts as criteria weigh together as much as that many evaluators, in suites of a folder."""
-        return self._is_from(WEIGHED_TEXTS_SINCE, (), folder)
+        version = next(filter(None, (self._version_above(folder), *self._settings)), None)
+        return version is not None and is_from(version, WEIGHED_TEXTS_SINCE)
 
-    def _is_from(self, first: tuple[int, ...], places: Iterable[Path], folder: Path) -> bool:
-        settings = (self.of_project, self.of_suite, self.of_project_file)
-        versions = chain(map(self._version_above, chain(places, (folder,))), settings)
-        version = next((version for version in versions if version), None)
-        return version is not None and is_from(version, first)
+    @property
+    def _settings(self) -> tuple[str | None, ...]:
+        return self.of_project, self.of_suite, self.of_project_file
 
     def _version_above(self, folder: Path) -> str | None:
         if folder not in self._above:

@@ -41,6 +41,7 @@ class Provider:
 
 _COMMON = {
     "name": "name", "workers": "concurrency", "grader_target": "grader", "judge_target": "grader",
+    "grader_payload": "grader_payload",
     "fallback_targets": "fallbacks", "timeout_seconds": "timeout_s",
 }  # fmt: skip
 _COMMON_IGNORED = frozenset({"provider", "subagent_mode_allowed"})

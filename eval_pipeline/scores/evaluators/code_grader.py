@@ -56,7 +56,8 @@ class CodeGrader:
     call models, with the address and token in its environment. Unknown arguments become its `config`. A program that
     fails or prints anything else leaves the score without a value (`on_error: fail`: 0, as in AgentV); `plain: true`
     uses its exit code as the result. `payload` is what it reads as `output`: the `messages` (AgentV 4.9), or the
-    `text` of the answer (4.36 and later), with a plain answer where it writes no error.
+    `text` of the answer (4.36 and later), with a plain answer where it writes no error. Without it the runner's
+    `grader_payload` decides, then `usual_payload`.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OPEN_ARGUMENTS
@@ -69,7 +70,8 @@ class CodeGrader:
     timeout_s: Annotated[Limit, Field(gt=0)] | None = None
     on_error: OnError = "unscored"
     plain: Annotated[bool, Field(strict=True)] = False
-    payload: Shape = "messages"
+    payload: Shape | None = None
+    usual_payload: Shape = "messages"
     config: dict[str, Any] = field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -95,6 +97,11 @@ class CodeGrader:
         access_of(self.target)
 
     @property
+    def shape(self) -> Shape:
+        """What the program reads as `output`."""
+        return self.payload or self.usual_payload
+
+    @property
     def graders(self) -> tuple[str | None, ...]:
         access = access_of(self.target)
         return (None, *access.targets) if access is not None else ()
@@ -118,7 +125,7 @@ class CodeGrader:
         env = program_variables(folders)
         with tempfile.TemporaryDirectory(prefix="eval-pipeline-grader-", ignore_cleanup_errors=True) as scratch:
             folder = Path(scratch)
-            payload = grading_payload(subject, self.config, self.payload, folder / "files")
+            payload = grading_payload(subject, self.config, self.shape, folder / "files")
             async with run_proxy(access_of(self.target), client) as proxy:
                 result = await run_command(
                     argv_of(self.command),
@@ -135,7 +142,7 @@ class CodeGrader:
         reply = json_object(result.stdout)
         if result.exit_code == 0 and reply is not None:
             return protocol_outcome(reply)
-        if self.plain or (self.payload == "text" and reply is None and _is_an_answer(result)):
+        if self.plain or (self.shape == "text" and reply is None and _is_an_answer(result)):
             return plain_outcome(result.stdout.strip() or result.stderr, result.exit_code)
         if result.exit_code != 0:
             problem = result.stderr.strip() or result.stdout.strip() or "nothing printed"
@@ -155,7 +162,7 @@ class Script(CodeGrader):
 
     version: ClassVar[str] = "2"
     plain: Annotated[bool, Field(strict=True)] = True
-    payload: Shape = "text"
+    usual_payload: Shape = "text"
 
 
 def _is_an_answer(result: CommandResult) -> bool:

@@ -34,7 +34,7 @@ from eval_pipeline.scores.model import Outcome, Subject
 from eval_pipeline.scores.programs.command import argv_of, command_content
 
 _WORKSPACE = "The files that the answer left behind lie in {path}. Read what you need there; change nothing."
-_PROGRAM_FIELDS = {"command", "config", "payload"}
+_PROGRAM_FIELDS = {"command", "config", "payload", "usual_payload"}
 _BY_PROGRAM: dict[str, Any] = {"properties": {"prompt": {"type": "object"}}, "required": ["prompt"]}
 
 

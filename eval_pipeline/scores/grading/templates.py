@@ -125,7 +125,7 @@ async def run_prompt_program(
     `fenced` holds the judged texts between fences. Raises GraderFailure when it fails or prints nothing.
     """
     argv, cwd = prompt_program(prompt.get("command"), material.subject.folder)
-    shape: Shape = "text" if prompt.get("payload") == "text" else "messages"
+    shape: Shape = "text" if prompt.get("payload", prompt.get("usual_payload")) == "text" else "messages"
     subject, fences = material.subject, material.fences
     fenced = {name: fences.around(name, text) for name, text in material.texts.items()}
     with tempfile.TemporaryDirectory(prefix="eval-pipeline-prompt-", ignore_cleanup_errors=True) as scratch:

@@ -19,8 +19,31 @@ from eval_pipeline.scores.programs.messages import authored, token_usage, trace_
 from eval_pipeline.scores.programs.trace_events import full_trace
 
 Shape = Literal["messages", "text"]
+PROGRAMS = ("code-grader", "code_grader")
+_MEMBERS = ("assertions", "assert", "evaluators")
 INLINE_CHARS = 50_000
 _SUFFIXES = {"image/jpeg": "jpg", "image/svg+xml": "svg"}
+
+
+def with_payload(config: Mapping[str, Any], *, is_program: bool, shape: str) -> Mapping[str, Any]:
+    """Return the arguments of an evaluator, its grading programs with this shape where they have none of their own.
+
+    `is_program` is whether it is such a program itself; programs of prompts and members of composites are found.
+    """
+    changed: dict[str, Any] = {"payload": shape} if is_program and "payload" not in config else {}
+    prompt = config.get("prompt")
+    if isinstance(prompt, Mapping) and "command" in prompt and "payload" not in prompt:
+        changed["prompt"] = {**prompt, "payload": shape}
+    for key in _MEMBERS:
+        if isinstance(config.get(key), list):
+            changed[key] = [_member_with_payload(member, shape) for member in config[key]]
+    return {**config, **changed} if changed else config
+
+
+def _member_with_payload(member: Any, shape: str) -> Any:
+    if not isinstance(member, Mapping):
+        return member
+    return with_payload(member, is_program=member.get("type") in PROGRAMS, shape=shape)
 
 
 def grading_payload(subject: Subject, config: Mapping[str, Any] | None, shape: Shape, folder: Path) -> dict[str, Any]:

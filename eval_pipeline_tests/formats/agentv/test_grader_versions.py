@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from eval_pipeline.suites.load import LoadOptions, load_suite
 from eval_pipeline.suites.model import EvaluatorSpec
 from eval_pipeline_tests.builders import make_repository
 from eval_pipeline_tests.cli.sample_project import CliProject
-from eval_pipeline_tests.formats.agentv.agentv_project import an_agentv_project, index_rows
+from eval_pipeline_tests.formats.agentv.agentv_project import ECHO, an_agentv_project, index_rows
 
 SUITE = """\
 tests:
@@ -52,13 +53,13 @@ def needs(package: str, version: str) -> dict[str, object]:
     ("files", "payload"),
     [
         pytest.param({}, None, id="nothing tells"),
-        pytest.param({"package.json": needs("@agentv/eval", "^4.9.1")}, None, id="the SDK of 4.9"),
+        pytest.param({"package.json": needs("@agentv/eval", "^4.9.1")}, "messages", id="the SDK of 4.9"),
         pytest.param({"package.json": needs("@agentv/eval", "^4.36.0")}, "text", id="the SDK under its old name"),
         pytest.param({"package.json": needs("@agentv/sdk", "latest")}, "text", id="the SDK under its new name"),
         pytest.param({"package.json": needs("agentv", ">=4.42.4")}, "text", id="the command itself"),
         pytest.param(
             {"package.json": needs("@agentv/sdk", "4.42.4"), "graders/package.json": needs("@agentv/eval", "4.9.1")},
-            None,
+            "messages",
             id="the nearest file",
         ),
         pytest.param(
@@ -98,14 +99,81 @@ def test_the_sdk_that_is_nearest_to_a_grader_decides_what_it_reads(
 ) -> None:
     evaluator = the_evaluator(tmp_path, files)
 
-    assert evaluator.config.get("payload") == payload
+    assert evaluator.config.get("payload", evaluator.config.get("usual_payload")) == payload
 
 
 def test_a_projects_version_decides_where_no_package_does(tmp_path: Path) -> None:
-    assert the_evaluator(tmp_path, {}, agentv="4.42").config.get("payload") == "text"
-    assert the_evaluator(tmp_path, {}, agentv="4.9").config.get("payload") is None
+    assert the_evaluator(tmp_path, {}, agentv="4.42").config.get("usual_payload") == "text"
+    assert the_evaluator(tmp_path, {}, agentv="4.9").config.get("usual_payload") is None
     with_package = {"package.json": needs("@agentv/eval", "4.9.1")}
-    assert the_evaluator(tmp_path, with_package, agentv="4.42").config.get("payload") is None
+    assert the_evaluator(tmp_path, with_package, agentv="4.42").config.get("payload") == "messages"
+
+
+TARGETS = f"""\
+targets:
+  - name: older
+    grader_payload: messages
+{ECHO}
+  - name: newer
+    grader_payload: text
+{ECHO}
+  - name: unset
+{ECHO}
+"""
+EVALUATORS = """\
+execution: {targets: [older, newer, unset]}
+tests:
+  - id: a
+    input: hello
+    assertions:
+      - {name: kind, type: code-grader, command: [python3, graders/kind.py]}
+      - {name: fixed, type: code-grader, command: [python3, graders/kind.py], payload: text}
+      - name: group
+        type: composite
+        aggregator: {type: weighted_average}
+        assertions: [{name: member, type: code-grader, command: [python3, graders/kind.py]}]
+"""
+
+
+def outputs(project: CliProject) -> dict[str, list[str]]:
+    """What each target's graders read as `output`: alone, with a payload of its own, as a member."""
+    rows = {row["target"]: row["scores"] for row in index_rows(project)}
+    shutil.rmtree(project.root / "out")
+    return {
+        target: [kind["details"]["output"], fixed["details"]["output"], group["scores"][0]["details"]["output"]]
+        for target, (kind, fixed, group) in rows.items()
+    }
+
+
+def test_a_target_decides_for_its_own_answers_where_no_package_and_no_evaluator_does(tmp_path: Path) -> None:
+    project = an_agentv_project(
+        tmp_path, {".agentv/targets.yaml": TARGETS, "graders/kind.py": GRADER, "s.eval.yaml": EVALUATORS}
+    )
+
+    project("run", "s.eval.yaml")
+    before = outputs(project)
+    project.write("eval-pipeline.yaml", 'versions: {agentv: "4.42"}\n')
+    project("run", "s.eval.yaml")
+    with_version = outputs(project)
+    project.write(".agentv/targets.yaml", TARGETS.replace("grader_payload: text", "grader_payload: messages"))
+    ran = project("run", "s.eval.yaml", "--json")
+
+    assert before == {
+        "older": ["list", "str", "list"], "newer": ["str", "str", "str"], "unset": ["list", "str", "list"],
+    }  # fmt: skip
+    assert with_version == {**before, "unset": ["str", "str", "str"]}
+    assert outputs(project) == {**with_version, "newer": ["list", "str", "list"]}
+    assert [pair["executed"] for pair in json.loads(ran.out)["pairs"]] == [0, 0, 0]
+
+
+def test_a_package_decides_before_the_target(tmp_path: Path) -> None:
+    files = {".agentv/targets.yaml": TARGETS, "graders/kind.py": GRADER, "s.eval.yaml": EVALUATORS}
+    files["package.json"] = json.dumps(needs("@agentv/sdk", "4.42.4"))
+    project = an_agentv_project(tmp_path, files)
+
+    project("run", "s.eval.yaml")
+
+    assert set(map(tuple, outputs(project).values())) == {("str", "str", "str")}
 
 
 def test_a_grader_of_each_version_reads_its_input(tmp_path: Path) -> None:
