@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -23,7 +23,7 @@ from eval_pipeline.scores.boundary import failed_outcome, negate_outcome, valida
 from eval_pipeline.scores.concurrently import concurrently
 from eval_pipeline.scores.grader_client import GraderClient, GraderFailure, MeteredClient
 from eval_pipeline.scores.model import DEFAULT_THRESHOLD, NOTHING, Outcome, Score, Subject
-from eval_pipeline.scores.programs.payload import PROGRAMS, with_payload
+from eval_pipeline.scores.programs.payload import with_payload
 from eval_pipeline.scores.redacted_arguments import comparable
 from eval_pipeline.suites.case_list import evaluators_of
 from eval_pipeline.suites.model import Case, Conversation, EvaluatorSpec, Message, Suite
@@ -234,8 +234,7 @@ async def evaluate_with(client: GraderClient, subject: Subject, evaluators: Iter
 class EvaluatorSet:
     """The evaluators of a suite's cases, constructed on demand.
 
-    The cache is bounded: specs that many cases share are constructed once, and memory stays small for a suite of any
-    size.
+    Specs that many cases share are constructed once; the cache is bounded. `payload` is the runner's (`with_payload`).
     """
 
     def __init__(
@@ -245,9 +244,7 @@ class EvaluatorSet:
         threshold: float = DEFAULT_THRESHOLD,
         payload: str | None = None,
     ) -> None:
-        self._suite = suite
-        self._payload = payload
-        self._threshold = threshold
+        self._suite, self._threshold, self._payload = suite, threshold, payload
         self._revision_of = revision_of
         self._folder = suite_folder(suite)
         self._built: dict[int, _Built] = {}
@@ -301,9 +298,8 @@ class EvaluatorSet:
         if built is None:
             if len(self._built) >= _MAX_CACHED:
                 self._built.clear()
-            of_runner = spec if self._payload is None else _with_payload(spec, self._payload)
-            built = _build_with_content(of_runner, self._folder, self._revision_of, self._contents)
-            self._built[id(spec)] = built
+            own = with_payload(spec, self._payload)
+            built = self._built[id(spec)] = _build_with_content(own, self._folder, self._revision_of, self._contents)
         return built
 
 
@@ -317,11 +313,6 @@ def is_decided_by_spec(class_: type[AnyEvaluator]) -> bool:
 _NO_CONTENT: Mapping[str, str] = {}
 _MAX_CACHED = 256
 _Built = tuple[EvaluatorSpec, AnyEvaluator, Mapping[str, str]]
-
-
-def _with_payload(spec: EvaluatorSpec, payload: str) -> EvaluatorSpec:
-    config = with_payload(spec.config, is_program=spec.type in PROGRAMS, shape=payload)
-    return spec if config is spec.config else replace(spec, config=config)
 
 
 def _bound(built: _Built, case: Case, threshold: float) -> BoundEvaluator:

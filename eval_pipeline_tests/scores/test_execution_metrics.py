@@ -72,13 +72,6 @@ NOT_MEASURED = [
         0,
         id="no-session-counts-for-everything-as-in-agentv",
     ),
-    pytest.param(
-        {"max_cost_usd": 1, "target_exploration_ratio": 1},
-        {"events": (MessageEvent(role="assistant", phase="final", text="4"),), "model_calls": None},
-        "exploration ratio not measured",
-        0,
-        id="only-an-answer",
-    ),
 ]
 
 
@@ -93,6 +86,27 @@ def test_what_was_not_measured_is_unknown_unless_missing_means_failing(
 
     assert result.value == (failing if on_missing == "fail" else None)
     assert result.reason == (f"unknown: {reason}" if on_missing == "fail" else reason)
+
+
+@pytest.mark.parametrize(
+    ("on_missing", "value", "reason"),
+    [
+        ("unscored", None, "tool calls not measured; model calls not measured; exploration ratio not measured"),
+        ("fail", 0.75, "no tool call: there is no exploration ratio"),
+    ],
+)
+def test_an_answer_alone_is_unknown_or_one_model_call_without_tools(
+    on_missing: str, value: float | None, reason: str
+) -> None:
+    limits = {"max_tool_calls": 2, "max_llm_calls": 1, "max_cost_usd": 1, "target_exploration_ratio": 1}
+    answer = (MessageEvent(role="assistant", phase="final", text="4"),)
+
+    result = score(
+        an_evaluator("execution-metrics", **limits, on_missing=on_missing),
+        a_session("Read", events=answer, model_calls=None),
+    )
+
+    assert (result.value, result.reason) == (value, reason)
 
 
 def test_each_limit_is_a_finding_that_names_amount_limit_and_unit() -> None:

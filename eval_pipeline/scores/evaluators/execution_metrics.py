@@ -57,7 +57,7 @@ class ExecutionMetrics:
         if missing and self.on_missing == "unscored":
             return Outcome(None, "; ".join(missing), measured)
         missing = [f"unknown: {text}" for text in missing]
-        if self._needs_session and not shows_session(report):
+        if self._needs_session and not shows_session(report) and not report.events:
             return Outcome(0.0, "; ".join(missing), tuple(Finding(text, False) for text in missing))
         findings = (*measured, *(Finding(text, False) for text in missing))
         failed = [finding.text for finding in findings if not finding.passed]
@@ -71,11 +71,15 @@ class ExecutionMetrics:
         )
 
     def _checks(self, report: SessionReport) -> Iterator[tuple[str, Finding | None]]:
-        """Yield a finding for each given limit by its quantity; None when the quantity was not measured."""
-        calls = len(report.tool_uses) if shows_session(report) else None
+        """Yield a finding for each given limit by its quantity; None when the quantity was not measured.
+
+        With `on_missing: fail` an answer alone is one model call without tools, as in AgentV.
+        """
+        alone = self.on_missing == "fail" and not shows_session(report) and bool(report.events)
+        calls = len(report.tool_uses) if alone or shows_session(report) else None
         measured = (
             ("tool calls", calls, self.max_tool_calls, ""),
-            ("model calls", report.model_calls, self.max_llm_calls, ""),
+            ("model calls", 1 if alone else report.model_calls, self.max_llm_calls, ""),
             ("tokens", report.usage.uncached_tokens, self.max_tokens, ""),
             ("cost", report.usage.cost_usd, self.max_cost_usd, "USD"),
             ("duration", report.duration_ms, self.max_duration_ms, "ms"),

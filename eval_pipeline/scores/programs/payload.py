@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,15 +18,24 @@ from eval_pipeline.reports.messages import output_messages
 from eval_pipeline.scores.model import Subject
 from eval_pipeline.scores.programs.messages import authored, token_usage, trace_summary, with_prompt
 from eval_pipeline.scores.programs.trace_events import full_trace
+from eval_pipeline.suites.model import EvaluatorSpec
 
 Shape = Literal["messages", "text"]
-PROGRAMS = ("code-grader", "code_grader")
+_PROGRAMS = ("code-grader", "code_grader")
 _MEMBERS = ("assertions", "assert", "evaluators")
 INLINE_CHARS = 50_000
 _SUFFIXES = {"image/jpeg": "jpg", "image/svg+xml": "svg"}
 
 
-def with_payload(config: Mapping[str, Any], *, is_program: bool, shape: str) -> Mapping[str, Any]:
+def with_payload(spec: EvaluatorSpec, shape: str | None) -> EvaluatorSpec:
+    """Return an evaluator whose grading programs have this shape where they have none of their own; None: as it is."""
+    if shape is None:
+        return spec
+    config = _with_payload(spec.config, is_program=spec.type in _PROGRAMS, shape=shape)
+    return spec if config is spec.config else replace(spec, config=config)
+
+
+def _with_payload(config: Mapping[str, Any], *, is_program: bool, shape: str) -> Mapping[str, Any]:
     """Return the arguments of an evaluator, its grading programs with this shape where they have none of their own.
 
     `is_program` is whether it is such a program itself; programs of prompts and members of composites are found.
@@ -43,7 +53,7 @@ def with_payload(config: Mapping[str, Any], *, is_program: bool, shape: str) -> 
 def _member_with_payload(member: Any, shape: str) -> Any:
     if not isinstance(member, Mapping):
         return member
-    return with_payload(member, is_program=member.get("type") in PROGRAMS, shape=shape)
+    return _with_payload(member, is_program=member.get("type") in _PROGRAMS, shape=shape)
 
 
 def grading_payload(subject: Subject, config: Mapping[str, Any] | None, shape: Shape, folder: Path) -> dict[str, Any]:
