@@ -24,6 +24,7 @@ from eval_pipeline.executions.conversations import (
 )
 from eval_pipeline.executions.model import TargetFailure
 from eval_pipeline.failures import SIMULATOR_FAULT
+from eval_pipeline.fingerprints import to_json
 from eval_pipeline.llm.reading import mapping
 from eval_pipeline.suites.model import Message
 from eval_pipeline.suites.simulation import SimulatedUser
@@ -152,11 +153,7 @@ def _words(so_far: Sequence[Exchange]) -> Iterator[Message]:
 
 def _shown(message: Message) -> str:
     """Return what was said: the user's own words in the form that the simulator writes."""
-    return (
-        json.dumps({"message": message.text, "end": False}, ensure_ascii=False)
-        if message.role == "user"
-        else message.text
-    )
+    return f'{{"message": {to_json(message.text).decode()}, "end": false}}' if message.role == "user" else message.text
 
 
 def read_line(reply: str) -> Line:

@@ -208,7 +208,7 @@ class Graders:
         """Return the reply to a request. Raises GraderFailure, and SchemaRefused for a schema that is refused."""
         called = replace(runner, settings={**runner.settings, **used}) if used else runner
         case = Case(id=name, input=tuple(messages), state=state)
-        key = fingerprint([name, [_identity(message) for message in messages], used, repetition])
+        key = fingerprint([name, [_identity(message) for message in messages], dict(used), repetition])
         plan = Plan(suite=GRADING, case=case, runner=called, repetition=repetition, key=key, seed=seed)
         report = await self._carry_out(plan, used)
         if RESPONSE_FORMAT in used and report.failure_class == BAD_REQUEST.id:
@@ -224,7 +224,7 @@ class Graders:
         )
 
     async def _carry_out(self, plan: Plan, used: Mapping[str, Any]) -> SessionReport:
-        name = f"{plan.runner.address} {fingerprint(used)[:12]}"
+        name = f"{plan.runner.address} {fingerprint(dict(used))[:12]}"
         if name not in self._open:
             adapter = _adapter(plan.runner, used)
             self._open[name] = OnDemand(plan.runner, adapter, AttemptEnvironment(folder_of=self._folder_of))

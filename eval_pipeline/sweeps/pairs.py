@@ -50,7 +50,7 @@ class Pair:
     """One suite × runner to carry out.
 
     `revision` is the runner's, `identity` more of it (None: nothing but the revision); `contents` finds what workspaces
-    depend on beside their specs; `runner_named` finds the simulators of its cases.
+    depend on beside their specs; `runner_named` finds the simulators of its cases, `revisions` are theirs by name.
     """
 
     ready: ValidatedSuite
@@ -59,6 +59,7 @@ class Pair:
     identity: RunnerIdentity | None = None
     contents: WorkspaceContents | None = None
     runner_named: RunnerNamed | None = field(default=None, repr=False, compare=False)
+    revisions: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     name: PairKey = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -185,10 +186,17 @@ def simulator_identity(pair: Pair, options: SweepOptions, user: SimulatedUser) -
     try:
         simulator = simulator_of(user, pair, options)
         reviewer = reviewer_of(user, pair)
-        reviewed = [runner_revision(reviewer)] if reviewer is not None else []
-        return [runner_revision(simulator), PROMPT_VERSION, *reviewed] if simulator is not None else None
+        reviewed = [_revision(pair, reviewer)] if reviewer is not None else []
+        return [_revision(pair, simulator), PROMPT_VERSION, *reviewed] if simulator is not None else None
     except InputError:
         return None
+
+
+def _revision(pair: Pair, runner: Runner) -> str:
+    """Return the revision of a runner that plays or reviews; it is computed once for a pair, not for each case."""
+    if runner.name not in pair.revisions:
+        pair.revisions[runner.name] = runner_revision(runner)
+    return pair.revisions[runner.name]
 
 
 def pair_plans(pair: Pair, options: SweepOptions) -> Iterator[Plan]:
