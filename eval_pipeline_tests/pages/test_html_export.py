@@ -156,6 +156,32 @@ def test_an_exported_page_shows_the_same_without_a_server(
     assert [seen.problems for seen in (board, suite, found, case, compared)] == [[]] * 5
 
 
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_case_shows_turns_tool_calls_changed_files_and_what_a_grader_was_asked(
+    browser: Browser, tmp_path: Path
+) -> None:
+    file = tmp_path / "results.html"
+    turns = (TurnStart(position=0, messages=0, duration_ms=450.0), TurnStart(position=3, messages=0))
+    details = {"prompt": [{"role": "user", "content": "Is it polite?"}], "reply": "It is.", "grader": "referee"}
+    record = a_record(
+        report=a_report(turn_starts=turns, file_changes="--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"),
+        scores=(a_score("polite", details=details),),
+    )
+    file.write_bytes(exported("html", record)[""])
+    opened = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
+    drawn = "[document.querySelectorAll('.timeline .call').length, document.querySelectorAll('.filediff .more').length]"
+
+    seen = browser.look(
+        f"{file.as_uri()}#case?suite=maths&case=sum", See("polite"), opened, See("Is it polite?"), drawn
+    )
+
+    for text in ("2 turns", "450 ms", "calls Read", "Read returns", "It is.", "reply of the grader referee", "+new"):
+        assert text in seen.text
+    assert seen.values[-1] == [1, 1]
+    assert seen.problems == []
+
+
 def test_a_selected_suite_leaves_nothing_of_the_others(page_project: CliProject, tmp_path: Path) -> None:
     file = tmp_path / "results.html"
     assert page_project("export", "--format", "html", "--suite", "sums", "--output", str(file)).code == 0

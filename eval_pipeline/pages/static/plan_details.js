@@ -6,17 +6,22 @@ import { eventList, eventsOf, timeLine } from "./events.js";
 import { gradingForm, gradesOf } from "./grading.js";
 import { fileDiff } from "./word_diff.js";
 
-/** Return the parts of a plan; what is long is folded. */
+/** Return the parts of a plan, a conversation before its scores; what is long is folded. */
 export function planDetails(plan, state) {
   const turns = plan.turns ?? [];
   const events = turns.flatMap(eventsOf);
   const changed = plan.file_changes ?? plan.changes;
-  return [
+  const happened = [
+    turns.length > 1 && foldable(counted(turns.length, "turn"), () => [turnTable(turns), plan.ended_by && h("p", {}, `ended by ${plan.ended_by}`)], { open: true }),
+    events.length > 0 && foldable(`${counted(events.length, "event")}, ${counted(events.filter((event) => event.kind === "tool_call").length, "tool call")}`, () => [timeLine(events), eventList(turns)], { open: turns.length > 1 }),
+  ];
+  const graded = [
     h("div.scores", {}, (plan.scores ?? []).map((score) => scorePart(score, plan, state))),
     gradesOf(state.grades ?? [], plan, null),
     gradingForm(plan, null),
-    turns.length > 1 && foldable(counted(turns.length, "turn"), () => [turnTable(turns), plan.ended_by && h("p", {}, `ended by ${plan.ended_by}`)]),
-    events.length > 0 && foldable(`${counted(events.length, "event")}, ${counted(events.filter((event) => event.kind === "tool_call").length, "tool call")}`, () => [timeLine(events), eventList(turns)], { open: turns.length > 1 }),
+  ];
+  return [
+    turns.length > 1 ? [happened, graded] : [graded, happened],
     changed && foldable("changed files", () => fileDiff(changed), { open: changed.length < 4000 }),
     (plan.attempt_log ?? []).length > 1 && foldable(counted(plan.attempt_log.length, "attempt"), () => attemptTable(plan.attempt_log)),
     foldable("execution", () => facts(plan)),
