@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,15 +27,18 @@ class Cost(Protocol):
 
 
 def measure_sessions(run: Callable[[Path], Cost], quick: bool) -> None:
-    """Print CPU and peak memory beside those of one session without output; `run` runs a project."""
+    """Print CPU and peak memory beside those of one session without output; `run` runs a project.
+
+    Outputs are written piece by piece: the peak of a process counts what the one that started it had in memory.
+    """
     mb, lines = (20, 100_000) if quick else (200, 1_000_000)
-    usual = _cost(run, "", 1)
-    kinds = {
-        f"{mb} MB of tool outputs": ("".join(_tool(number, 100_000) for number in range(mb * 10)), 1),
-        f"{lines:,} lines": ("".join(_message(number) for number in range(lines)), 1),
-        f"a line of {mb // 2} MB": (_tool(0, mb // 2 * MB), 1),
-        f"20 sessions of {mb} MB": ("".join(_tool(number, 100_000) for number in range(mb * 10)), 20),
-        "50 sessions at once": ("", 50),
+    usual = _cost(run, (), 1)
+    kinds: dict[str, tuple[Iterable[str], int]] = {
+        f"{mb} MB of tool outputs": ((_tool(number, 100_000) for number in range(mb * 10)), 1),
+        f"{lines:,} lines": (map(_message, range(lines)), 1),
+        f"a line of {mb // 2} MB": (_long_tool(mb // 2), 1),
+        f"20 sessions of {mb} MB": ((_tool(number, 100_000) for number in range(mb * 10)), 20),
+        "50 sessions at once": ((), 50),
     }
     for name, (output, sessions) in kinds.items():
         cost = _cost(run, output, sessions)
@@ -43,7 +47,7 @@ def measure_sessions(run: Callable[[Path], Cost], quick: bool) -> None:
             f"{name}: CPU {cpu:+.3f} s a session, peak {cost.peak_mb:.0f} MB ({cost.peak_mb - usual.peak_mb:+.0f})",
             flush=True,
         )
-    template = _cost(run, "", 1, files=5_000)
+    template = _cost(run, (), 1, files=5_000)
     print(f"a template of 5,000 files, 50 MB: CPU {template.cpu_s - usual.cpu_s:+.3f} s a session", flush=True)
 
 
@@ -52,19 +56,28 @@ def _tool(number: int, size: int) -> str:
     return json.dumps({"type": "item.completed", "item": {**item, "aggregated_output": "x" * size}}) + "\n"
 
 
+def _long_tool(megabytes: int) -> Iterator[str]:
+    """Yield one line in pieces."""
+    begin, end = _tool(0, 1).split('x"')
+    yield begin
+    yield from repeat("x" * MB, megabytes)
+    yield f'"{end}'
+
+
 def _message(number: int) -> str:
     item = {"id": f"m{number}", "type": "agent_message", "text": f"message {number}"}
     return json.dumps({"type": "item.completed", "item": item}) + "\n"
 
 
-def _cost(run: Callable[[Path], Cost], output: str, sessions: int, files: int = 0) -> Cost:
+def _cost(run: Callable[[Path], Cost], output: Iterable[str], sessions: int, files: int = 0) -> Cost:
     with tempfile.TemporaryDirectory() as folder:
         return run(_project(Path(folder), output, sessions, files))
 
 
-def _project(root: Path, output: str, sessions: int, files: int) -> Path:
+def _project(root: Path, output: Iterable[str], sessions: int, files: int) -> Path:
     (root / "suites").mkdir()
-    (root / "printed").write_text(_BEGIN + output + _END)
+    with (root / "printed").open("w", encoding="utf-8") as printed:
+        printed.writelines(chain([_BEGIN], output, [_END]))
     (root / "agent").write_text(f"#!/bin/sh\nexec cat {root}/printed\n")
     (root / "agent").chmod(0o755)
     for number in range(files):
