@@ -115,8 +115,9 @@ def compare_command(
 
     The gate is NO-GO when the interval of a candidate's change shows a drop beyond --max-drop or --max-relative-drop,
     GO when it excludes one, else INCONCLUSIVE. With --max-pass-rate-drop, --max-score-drop or --max-latency-increase
-    these three rules decide in its place, by the means over all cases and repetitions: a drop beyond a limit, however
-    likely by chance, is a regression.
+    these three rules decide in its place, by the means over all repetitions of the cases that both sides graded: a drop
+    beyond a limit, however likely by chance, is a regression. The mean latency is over cases, each by the median of
+    its results, a conversation by the median of its agent's turns.
 
     Exit codes: 0 for GO and INCONCLUSIVE; 1 for NO-GO, for a regression, or by --fail-on-regression; 3 when no case
     could be paired; 4 with --require-go for INCONCLUSIVE.
@@ -126,7 +127,7 @@ def compare_command(
         results = _sides([sources.find(name) for name in sides])
         reference = _baseline(results, baseline, named=len(sides) > 1)
         _check_baseline(reference, {"--fail-on-regression": most_losses, "--require-go": require_go or None, **limits})
-        candidates = candidates_of(sources, results, reference, rules)
+        candidates = candidates_of(sources, results, reference, rules, allow_changed=allow_changed)
     pairs = [_pair(a, b, reference, threshold, allow_changed) for a, b in _pairs(results, reference)]
     decided = gates([pair for pair in pairs if pair.baseline == reference], policy)
     code = _exit_code(pairs, reference, decided if rules is None or require_go else (), most_losses, require_go)

@@ -19,7 +19,7 @@ from eval_pipeline.leaderboards.regressions import (
     regression,
 )
 from eval_pipeline.leaderboards.results import RUNNER_CASE, Results
-from eval_pipeline.leaderboards.show import UNKNOWN, amount, counted
+from eval_pipeline.leaderboards.show import UNKNOWN, amount, counted, milliseconds, money, percent
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LIMITS = RegressionRules()
@@ -71,7 +71,12 @@ def rules_of(given: Mapping[str, float | None]) -> RegressionRules | None:
 
 
 def candidates_of(
-    sources: ResultSources, sides: Sequence[Results], reference: str | None, rules: RegressionRules | None
+    sources: ResultSources,
+    sides: Sequence[Results],
+    reference: str | None,
+    rules: RegressionRules | None,
+    *,
+    allow_changed: bool = False,
 ) -> list[Candidate]:
     """Return what is known of each candidate against the baseline; nothing without a baseline."""
     baseline = next((side for side in sides if side.name == reference), None)
@@ -83,7 +88,9 @@ def candidates_of(
     return [
         Candidate(
             name=side.name,
-            regression=regression(before, sources.measured(side), rules) if before is not None and rules else None,
+            regression=regression(before, sources.measured(side), rules, allow_changed=allow_changed)
+            if before is not None and rules
+            else None,
             changes=setup_changes(setups, sources.setups(side)),
         )
         for side in others
@@ -115,6 +122,7 @@ def _show_regression(console: Console, named: str, found: Regression) -> None:
         name = "/".join(row[key] for key in RUNNER_CASE if key in row)
         delta = UNKNOWN if row["score_delta"] is None else f"{row['score_delta']:+.3f}"
         print_line(console, f"{named}{name} ({delta})", mark=row["status"])
+    print_line(console, f"{named}{_totals_line(found)}", style="dim")
     counts = ", ".join(counted(number, status) if status == "error" else f"{number} {status}"
                        for status, number in found.counts.items() if number)  # fmt: skip
     print_line(console, f"{named}{counts or 'no case in common'}", style="dim")
@@ -122,6 +130,22 @@ def _show_regression(console: Console, named: str, found: Regression) -> None:
         print_line(console, f"{named}{reason}", mark="REGRESSION", style="red")
     if not found.reasons:
         print_line(console, f"{named}no rule is broken", mark="NO REGRESSION", style="green")
+
+
+def _totals_line(found: Regression) -> str:
+    """Return the totals that the rules compare, of the cases that both sides graded."""
+    before, after = found.baseline, found.candidate
+    rates, scores = (before.pass_rate, after.pass_rate), (before.mean_score, after.mean_score)
+    times, sums = (before.latency_mean_ms, after.latency_mean_ms), (before.total_cost_usd, after.total_cost_usd)
+    unknown = before.cost_unknown + after.cost_unknown
+    missing = f"money not compared: unknown for {counted(unknown, 'result')}"
+    parts = [
+        f"pass rate {' → '.join(map(percent, rates))}",
+        f"mean score {' → '.join(amount(score, 3) for score in scores)}",
+        f"mean of the cases' median times {' → '.join(map(milliseconds, times))}",
+        missing if unknown else f"money {' → '.join(map(money, sums))}",
+    ]
+    return f"{counted(before.cases, 'common case')}: {'; '.join(parts)}"
 
 
 def _changed_lines(changes: Sequence[SetupChange]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from eval_pipeline.leaderboards.results import by_case
-from eval_pipeline.leaderboards.totals import GRADED, Measured, Totals, totals
+from eval_pipeline.leaderboards.totals import GRADED, Measured, Totals, paired, totals
 
 STATUSES = ("regression", "improvement", "unchanged", "error")
 CASE_SCORE_CHANGE = 0.05
@@ -48,10 +48,11 @@ class MetricChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """A candidate against a baseline by fixed rules.
+    """A candidate against a baseline by fixed rules, on the cases that both graded.
 
     `deltas` are candidate - baseline by name, None where a side does not know; `counts` how many cases have each
-    status. `cases` has one row per case of both sides: keys, status, score_delta.
+    status. `cases` has one row per case of both sides: keys, status, score_delta. The change of money is known only
+    where that of every result is.
     """
 
     baseline: Totals
@@ -75,21 +76,34 @@ _DELTAS = ("pass_rate", "mean_score", "latency_mean_ms", "latency_p95_ms", "tota
 _DEFAULT_RULES = RegressionRules()
 
 
-def regression(baseline: Measured, candidate: Measured, rules: RegressionRules = _DEFAULT_RULES) -> Regression:
-    """Compare two sides by fixed rules, over all their repetitions."""
-    before, after = totals(baseline), totals(candidate)
+def regression(
+    baseline: Measured,
+    candidate: Measured,
+    rules: RegressionRules = _DEFAULT_RULES,
+    *,
+    allow_changed: bool = False,
+) -> Regression:
+    """Compare two sides by fixed rules, over all repetitions of the cases that both graded; a case whose content
+    differs is another case, unless `allow_changed`."""
+    before, after = map(totals, paired(baseline, candidate, allow_changed=allow_changed))
     cases = case_changes(baseline, candidate)
     found = dict(cases["status"].value_counts().iter_rows())
     return Regression(
         baseline=before,
         candidate=after,
         rules=rules,
-        deltas={name: _delta(getattr(before, name), getattr(after, name)) for name in _DELTAS},
+        deltas={name: _delta(_whole(before, name), _whole(after, name)) for name in _DELTAS},
         reasons=tuple(_reasons(before, after, rules)),
         counts={status: found.get(status, 0) for status in STATUSES},
         cases=cases,
         metrics=tuple(metric_changes(baseline, candidate)),
     )
+
+
+def _whole(side: Totals, name: str) -> float | None:
+    """Return a total of a side; a sum of money that lacks a part is none."""
+    value: float | None = getattr(side, name)
+    return None if name == "total_cost_usd" and side.cost_unknown else value
 
 
 def _delta(before: float | None, after: float | None, digits: int = _DIGITS) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -14,8 +14,10 @@ from eval_pipeline.statistics.summaries import mean, quantile, upper_quantile
 MEASURES = {
     "latency_ms": pl.Float64, "input_tokens": pl.Int64, "output_tokens": pl.Int64, "cost_usd": pl.Float64,
     "platform_input_tokens": pl.Int64, "platform_output_tokens": pl.Int64, "platform_cost_usd": pl.Float64,
+    "cost_unknown": pl.Boolean,
 }  # fmt: skip
-"""What each result measured, beside RESULT_COLUMNS: of the agent, and of the platform (simulator and judge)."""
+"""What each result measured, beside RESULT_COLUMNS: of the agent, and of the platform (simulator and judge).
+`cost_unknown`: a part of its money is; null where only the money itself tells."""
 METRIC_COLUMNS = {
     "suite": pl.String, "runner": pl.String, "case_id": pl.String, "repetition": pl.Int32, "metric": pl.String,
     "points": pl.Float64, "passed": pl.Boolean,
@@ -51,8 +53,7 @@ class Totals:
 
     `pass_rate` and `mean_score` are means over cases of their graded results. Times are over cases, each by the median
     of its results; `latency_p95_ms` is exact from 19 cases on and the greatest time below. Tokens and money are sums
-    of what is known; those of the platform are of simulators and judges. `metric_score` is the mean of the judge's
-    scores in percent.
+    of what is known, `cost_unknown` results cost more than that; those of the platform are of simulators and judges.
     """
 
     cases: int
@@ -72,6 +73,7 @@ class Totals:
     platform_input_tokens: int | None
     platform_output_tokens: int | None
     platform_cost_usd: float | None
+    cost_unknown: int = 0
 
     @property
     def total_cost_usd(self) -> float | None:
@@ -105,8 +107,30 @@ def totals(measured: Measured) -> Totals:
         latency_p50_ms=quantile(times, 0.5) if times else None,
         latency_p95_ms=upper_quantile(times, 0.95) if times else None,
         latency_max_ms=times[-1] if times else None,
-        **{name: _sum(frame[name]) for name in MEASURES if name != "latency_ms"},
+        cost_unknown=frame.filter(pl.col("cost_unknown").fill_null(pl.col("cost_usd").is_null())).height,
+        **{name: _sum(frame[name]) for name in MEASURES if name not in ("latency_ms", "cost_unknown")},
     )
+
+
+def paired(baseline: Measured, candidate: Measured, *, allow_changed: bool = False) -> tuple[Measured, Measured]:
+    """Return both sides with the cases that both graded with the same content (any, with `allow_changed`), and with the
+    times of those whose time both know."""
+    sides, keys = (baseline, candidate), max(baseline.keys, candidate.keys, key=len)
+    graded = [by_case(side.results.frame, keys).filter(pl.col("graded") > 0) for side in sides]
+    same = pl.lit(allow_changed) | (pl.col("content") == pl.col("content_candidate")).fill_null(True)
+    both = graded[0].join(graded[1], on=list(keys), suffix="_candidate").filter(same).select(keys)
+    timed = [side.measures.drop_nulls("latency_ms").select(keys).unique() for side in sides]
+    both_timed = timed[0].join(timed[1], on=list(keys)).with_columns(timed=True)
+    first, second = (_only(side, both, both_timed) for side in sides)
+    return first, second
+
+
+def _only(side: Measured, cases: pl.DataFrame, timed: pl.DataFrame) -> Measured:
+    keys = cases.columns
+    frame = side.results.frame.join(cases, on=keys, how="semi")
+    measures = side.measures.join(timed, on=keys, how="left")
+    known = measures.with_columns(latency_ms=pl.when("timed").then("latency_ms")).drop("timed")
+    return replace(side, results=replace(side.results, frame=frame), measures=known)
 
 
 def _weighted(cases: pl.DataFrame, name: str) -> float | None:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from eval_pipeline.errors import InputError, UnknownName
 from eval_pipeline.warehouse.codec import utc
+from eval_pipeline.warehouse.comparable_sweeps import PLACES, comparable_sweep, comparable_sweeps
 from eval_pipeline.warehouse.selections import existing_columns, select
 from eval_pipeline.warehouse.store import Connection, Warehouse
 
@@ -60,11 +61,14 @@ def set_baseline(
 ) -> list[tuple[str, str]]:
     """Make a finished sweep the baseline of its pairs (of these suites and runners), and return these.
 
-    A pair of the same runner revision has one baseline: the new one replaces the old one. Raises UnknownName for an
-    unknown sweep, suite or runner, and InputError for a sweep that has not finished.
+    `latest` and `previous` are the sweeps that `compare` finds by these names. A pair of the same runner revision has
+    one baseline: the new one replaces the old one. Raises UnknownName for an unknown sweep, suite or runner, and
+    InputError for a sweep that has not finished.
     """
     with warehouse.transaction() as connection:
-        selection = select(connection, f"sweep:{sweep}", suites=suites, runners=runners)
+        by_place = sweep in PLACES and comparable_sweeps(connection, suites, runners)
+        id_ = comparable_sweep(connection, sweep, suites, runners) if by_place else sweep
+        selection = select(connection, f"sweep:{id_}", suites=suites, runners=runners)
         _check_finished(connection, str(selection.id))
         values = {"id": selection.id, "suites": list(suites), "runners": list(runners)}
         pairs = connection.execute(_CHOSEN, values).fetchall()

@@ -85,17 +85,29 @@ CASE_VIEWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "conversation_latency",
-        "Time of the agent's turns, by suite, runner and simulator: median, 95th percentile, greatest.",
+        "Time of the agent's turns, by suite, runner and simulator: median, 95th percentile, greatest; and by case.",
         f"""
     WITH times AS (
         SELECT t.suite, t.runner, p.simulator, list_sort(list(t.duration_ms)) AS sorted,
                count(DISTINCT t.execution_id) AS conversations
         FROM conversation_turns t LEFT JOIN ({_PLAYED}) p USING (execution_id)
-        WHERE t.speaker = 'agent' AND t.duration_ms IS NOT NULL GROUP BY t.suite, t.runner, p.simulator)
-    SELECT suite, runner, simulator, conversations, len(sorted) AS turns, list_avg(sorted) AS latency_mean_ms,
+        WHERE t.speaker = 'agent' AND t.duration_ms IS NOT NULL GROUP BY t.suite, t.runner, p.simulator),
+    by_execution AS (
+        SELECT t.suite, t.runner, p.simulator, t.case_id, median(t.duration_ms) AS middle
+        FROM conversation_turns t LEFT JOIN ({_PLAYED}) p USING (execution_id)
+        WHERE t.speaker = 'agent' AND t.duration_ms IS NOT NULL
+        GROUP BY t.suite, t.runner, p.simulator, t.case_id, t.execution_id),
+    by_case AS (
+        SELECT suite, runner, simulator, case_id, median(middle) AS middle FROM by_execution
+        GROUP BY suite, runner, simulator, case_id),
+    of_cases AS (
+        SELECT suite, runner, simulator, avg(middle) AS case_mean_ms FROM by_case GROUP BY suite, runner, simulator)
+    SELECT t.suite, t.runner, t.simulator, conversations, len(sorted) AS turns, list_avg(sorted) AS latency_mean_ms,
            list_median(sorted) AS latency_p50_ms, {upper_quantile("sorted", 0.95)} AS latency_p95_ms,
-           sorted[len(sorted)] AS latency_max_ms
-    FROM times ORDER BY suite, runner, simulator""",
+           sorted[len(sorted)] AS latency_max_ms, case_mean_ms
+    FROM times t JOIN of_cases c
+         ON c.suite = t.suite AND c.runner = t.runner AND c.simulator IS NOT DISTINCT FROM t.simulator
+    ORDER BY t.suite, t.runner, t.simulator""",
     ),
     (
         "simulator_agreement",

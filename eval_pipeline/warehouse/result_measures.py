@@ -12,6 +12,8 @@ from eval_pipeline.warehouse.store import Connection
 _KEYS = "v.suite, v.runner, v.case_id, v.repetition"
 _TURN_TIMES = "TRY_CAST(json_extract_string(r.turns, '$[*].duration_ms') AS DOUBLE[])"
 _SPEECH = "TRY_CAST(json_extract_string(r.turns, '$[*].speech.usage.{name}') AS {type}[])"
+_KNOWN = "coalesce(list_aggregate({}, 'count'), 0)"
+"""The number of a list's known values."""
 
 
 def _speech(name: str, type_: str = "BIGINT") -> str:
@@ -26,7 +28,10 @@ _MEASURES = f"""
     {_speech("input_tokens")}::BIGINT AS platform_input_tokens,
     {_speech("output_tokens")}::BIGINT AS platform_output_tokens,
     CASE WHEN {_speech("cost_usd", "DOUBLE")} IS NULL THEN nullif(v.grading_cost_usd, 0)
-         ELSE {_speech("cost_usd", "DOUBLE")} + coalesce(v.grading_cost_usd, 0) END AS platform_cost_usd"""
+         ELSE {_speech("cost_usd", "DOUBLE")} + coalesce(v.grading_cost_usd, 0) END AS platform_cost_usd,
+    v.cost_usd IS NULL OR v.grading_cost_usd IS NULL
+        OR {_KNOWN.format("json_extract_string(r.turns, '$[*].speech.simulator')")}
+           > {_KNOWN.format(_SPEECH.format(name="cost_usd", type="DOUBLE"))} AS cost_unknown"""
 _METRICS = """
     SELECT {keys}, m.member, TRY_CAST(m.details ->> '$.points' AS DOUBLE) AS points, m.value,
            coalesce(TRY_CAST(m.details ->> '$.binary' AS BOOLEAN), false) AS binary

@@ -89,10 +89,12 @@ _SCORES = """
            s.value AS score, NULL AS content, NULL AS cluster, a.attempt, s.evaluator
     FROM ({attempts}) a JOIN evaluator_scores s
          ON s.execution_id = a.execution_id AND list_contains(a.score_keys, s.spec_key)"""
+_TALK = "coalesce(simulated_user::VARCHAR, ''), coalesce(mocks::VARCHAR, '')"
 _CONTENT = """
     SELECT suite, suite_revision, case_id,
            md5(concat_ws(chr(30), input::VARCHAR, coalesce(criteria, ''), coalesce(expected_output::VARCHAR, ''),
-                         evaluators::VARCHAR, coalesce(threshold::VARCHAR, ''), expected_fail::VARCHAR)) AS content,
+                         evaluators::VARCHAR, coalesce(threshold::VARCHAR, ''),
+                         expected_fail::VARCHAR{talk})) AS content,
            json_extract_string(metadata, $cluster_by) AS cluster
     FROM cases"""
 
@@ -256,7 +258,8 @@ def read_attempts(
     """Return every graded answer to the selected plans, with the column ATTEMPT; one row of a plan without any."""
     query = _attempts(connection, selection)
     columns = f"v.suite, v.runner, v.case_id, v.repetition, v.status, v.score, t.content, t.cluster, v.{ATTEMPT}"
-    joins = f"LEFT JOIN ({_CONTENT}) t USING (suite, suite_revision, case_id)"
+    talk = f", {_TALK}" if "simulated_user" in existing_columns(connection, "cases") else ""
+    joins = f"LEFT JOIN ({_CONTENT.format(talk=talk)}) t USING (suite, suite_revision, case_id)"
     values = selection.values | {"cluster_by": None if cluster_by is None else f"$.{orjson.dumps(cluster_by).decode()}"}
     answers = connection.execute(f"SELECT {columns} FROM ({query}) v {joins}", values).fetchall()
     frame = pl.DataFrame(answers, schema={**RESULT_COLUMNS, ATTEMPT: pl.Int32}, orient="row")

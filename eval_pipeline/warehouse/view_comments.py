@@ -116,6 +116,7 @@ _COMPUTED: Mapping[str, Mapping[str, str]] = {
         "latency_p50_ms": "Median time of a turn, milliseconds",
         "latency_p95_ms": "95th percentile, milliseconds; the greatest time where there are fewer than 20 turns",
         "latency_max_ms": "Greatest time of a turn, milliseconds",
+        "case_mean_ms": "Mean over cases of the median over conversations of their median turn, as `compare` has it",
     },
     "simulator_agreement": {
         "simulator_a": "Name of the first simulator",

@@ -45,6 +45,24 @@ def test_generous_limits_let_a_worse_candidate_pass(cli_project: CliProject) -> 
     assert "NO REGRESSION" in answer.text
 
 
+def test_rules_are_about_the_cases_that_both_sides_graded(cli_project: CliProject) -> None:
+    cli_project("run", "--quiet", "--runner", "parrot", "--case", "ann")
+    ((first, last),) = cli_project.ask("SELECT min(sweep_id), max(sweep_id) FROM sweeps")
+    whole, part = f"sweep:{first}@parrot", f"sweep:{last}@parrot"
+
+    answer = cli_project("compare", whole, part, "--max-pass-rate-drop", "0", "--json")
+    shown = cli_project("compare", whole, part, "--max-pass-rate-drop", "0")
+
+    (found,) = answer.document["candidates"]
+    sides = [found["regression"][side] for side in ("baseline", "candidate")]
+    assert [(side["cases"], side["executions"]) for side in sides] == [(1, 1), (1, 1)]
+    assert found["regression"]["deltas"]["pass_rate"] == 0
+    assert found["regression"]["deltas"]["total_cost_usd"] is None
+    assert [side["cost_unknown"] for side in sides] == [1, 1]
+    assert "1 common case: pass rate 100.0 % → 100.0 %" in shown.text
+    assert "money not compared: unknown for 2 results" in shown.text
+
+
 def test_a_rule_without_a_baseline_is_an_error(cli_project: CliProject) -> None:
     answer = cli_project("compare", "current", "--max-score-drop", "0")
 

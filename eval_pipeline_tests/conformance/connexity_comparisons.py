@@ -282,7 +282,8 @@ def check_deltas(data: JsonMap, record: Record) -> None:
 def _total_side(totals_: JsonMap) -> Measured:
     case = {"score": totals_["avg_overall_score"], "latency_ms": totals_["latency_avg_ms"]}
     results = [{**case, "passed": number < totals_["passed_count"]} for number in range(totals_["total_executions"])]
-    results[0]["cost_usd"] = totals_["total_estimated_cost_usd"]
+    for result in results:
+        result["cost_usd"] = totals_["total_estimated_cost_usd"] / len(results)
     return measured(results)
 
 
