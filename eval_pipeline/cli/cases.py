@@ -36,6 +36,8 @@ from eval_pipeline.sweeps.project import Project
 Command = TypeVar("Command", bound=Callable[..., Any])
 EXPORT_NAME = "test-cases-export.json"
 MOST_LISTED = 1000
+_NAME = 36
+"""The most characters of a name in a terminal."""
 SORT_KEYS = ("name", "difficulty", "status", "created_at", "updated_at")
 _FOUND = click.Path(path_type=Path, exists=True)
 
@@ -80,7 +82,9 @@ def list_command(
     **query: Any,
 ) -> None:  # fmt: skip
     """List test cases, each with its file. Cases that cannot be read are listed with what is wrong."""
-    cases = [case for case in _stored(paths) if CaseQuery(**query)(case)]
+    unreadable: list[InputError] = []
+    stored = _stored(paths, unreadable)
+    cases = [case for case in stored if CaseQuery(**query)(case)]
     if tags_only:
         _show_tags(cases, as_json=as_json)
         return
@@ -88,19 +92,42 @@ def list_command(
         cases.sort(key=lambda case: str(_value(case, sort_by) or ""), reverse=order == "desc")
     shown = cases[skip : skip + limit]
     if as_json:
-        echo_json({"count": len(cases), "cases": [_document(case) for case in shown]})
+        problems = {"unreadable": [str(error) for error in unreadable]} if unreadable else {}
+        echo_json({"count": len(cases), "cases": [_document(case) for case in shown], **problems})
         return
+    for error in unreadable:
+        print_line(message_console(), str(error), mark="unreadable:", style="yellow")
+    if not shown:
+        print_line(message_console(), _why_none(stored, cases))
+        return
+    console = table_console()
+    most = _NAME if console.is_terminal else None
     rows = [
-        (case.id, case.status, case.difficulty, ", ".join(case.tags), case.raw.get("name") or "", _place(case))
+        (case.id, _short(case.raw.get("name") or "", most), case.status, case.difficulty, ", ".join(case.tags),
+         _place(case))
         for case in shown
-    ]
-    print_rows(table_console(), ("id", "status", "difficulty", "tags", "name", "file"), rows, Layout(keep=1))
+    ]  # fmt: skip
+    print_rows(console, ("id", "name", "status", "difficulty", "tags", "file"), rows, Layout(keep=2))
     if len(shown) < len(cases):
         print_line(table_console(), f"{len(shown)} of {len(cases)} cases: --skip, --limit", style="dim")
     for case in shown:
         problem = case.problem()
         if problem is not None:
             print_line(message_console(), str(problem), mark="unusable:", style="yellow")
+
+
+def _why_none(stored: Sequence[StoredCase], cases: Sequence[StoredCase]) -> str:
+    """Return why nothing is listed."""
+    if cases:
+        return f"there are only {counted(len(cases), 'case')}: --skip less"
+    if stored:
+        return f"none of {counted(len(stored), 'test case')} matches these options"
+    return "no test cases with simulated users here; eval-pipeline cases import FILE --into suites/cases.json adds some"
+
+
+def _short(name: Any, most: int | None) -> str:
+    text = str(name)
+    return text if most is None or len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _value(case: StoredCase, key: str) -> Any:
@@ -211,11 +238,10 @@ def archive_command(case_ids: tuple[str, ...], paths: tuple[Path, ...], status: 
         print_line(message_console(), f"{case.id}: {case.status} → {status}")
 
 
-def _stored(paths: Sequence[Path]) -> list[StoredCase]:
+def _stored(paths: Sequence[Path], unreadable: list[InputError] | None = None) -> list[StoredCase]:
     """Return the cases of some files and folders, else those of the project's suites."""
-    if paths:
-        return stored_cases(path.absolute() for path in paths)
-    return stored_cases(_of_project(open_project(None, None)))
+    chosen = [path.absolute() for path in paths] or _of_project(open_project(None, None))
+    return stored_cases(chosen, unreadable)
 
 
 def _of_project(project: Project) -> list[Path]:

@@ -115,9 +115,8 @@ def compare_command(
 
     The gate is NO-GO when the interval of a candidate's change shows a drop beyond --max-drop or --max-relative-drop,
     GO when it excludes one, else INCONCLUSIVE. With --max-pass-rate-drop, --max-score-drop or --max-latency-increase
-    these three rules decide in its place, by the means over all repetitions of the cases that both sides graded: a drop
-    beyond a limit, however likely by chance, is a regression. The mean latency is over cases, each by the median of
-    its results, a conversation by the median of its agent's turns.
+    these three rules decide in its place, by the means over all repetitions of the cases both graded: a drop beyond
+    a limit, however likely by chance, is a regression. The latency of a case is the median of its results' (turns').
 
     Exit codes: 0 for GO and INCONCLUSIVE; 1 for NO-GO, for a regression, or by --fail-on-regression; 3 when no case
     could be paired; 4 with --require-go for INCONCLUSIVE.

@@ -112,8 +112,9 @@ class ImportOutcome:
         return {**counts, "errors": self.errors}
 
 
-def stored_cases(paths: Iterable[Path]) -> list[StoredCase]:
-    """Return the cases in files and folders; files of other things in folders are passed over.
+def stored_cases(paths: Iterable[Path], unreadable: list[InputError] | None = None) -> list[StoredCase]:
+    """Return the cases in files and folders; files of other things in folders are passed over. What is wrong with files
+    of folders that cannot be read joins `unreadable`.
 
     Raises InputError for a file that is named and holds no case.
     """
@@ -123,9 +124,11 @@ def stored_cases(paths: Iterable[Path]) -> list[StoredCase]:
         for file in files:
             try:
                 cases += _cases_of(file)
-            except InputError:
+            except InputError as error:
                 if file == path:
                     raise
+                if unreadable is not None:
+                    unreadable.append(error)
     return cases
 
 

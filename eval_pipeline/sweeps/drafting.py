@@ -84,6 +84,8 @@ def _sorted_out(
             found[place] = format_.check_draft(items[number], replace(brief, known=known))
         except InputError as error:
             yield place, str(error)
+        except RecursionError:
+            yield place, "it is nested too deeply"
 
 
 def answered_items(answer: str) -> Sequence[Any]:
@@ -94,7 +96,7 @@ def answered_items(answer: str) -> Sequence[Any]:
     fenced = _FENCED.match(answer)
     try:
         value = json.loads(fenced.group(1) if fenced else answer)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"the model's answer is not JSON: {' '.join(answer.split())[:200]}") from None
     if isinstance(value, Mapping):
         lists = [each for each in value.values() if isinstance(each, list)]

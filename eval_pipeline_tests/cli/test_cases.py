@@ -273,3 +273,44 @@ def test_generating_needs_an_agent_and_a_writer_that_exist(cases: CliProject) ->
     assert "did you mean 'writer'" in cases(
         "cases", "generate", "--runner", "agent", "--with", "writr", "--into", "x.json"
     ).err  # fmt: skip
+
+
+def test_a_list_of_nothing_says_why_and_names_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "eval-pipeline.yaml").write_text("suites: [suites]\n")
+    (tmp_path / "suites").mkdir()
+    project = CliProject(tmp_path)
+    empty = project("cases", "list")
+    (tmp_path / "suites/broken.json").write_text('[{"name": ')
+    broken, document = project("cases", "list"), project("cases", "list", "--json").document
+    write(tmp_path / "suites/billing.json", [REFUND])
+    none = project("cases", "list", "--status", "archived")
+
+    assert "no test cases with simulated users here" in empty.text
+    assert "unreadable: suites/broken.json:1: not valid JSON" in broken.text
+    assert (document["count"], len(document["unreadable"])) == (0, 1)
+    assert "none of 1 test case matches these options" in none.text
+
+
+def test_a_name_is_shown_beside_a_long_id_in_80_columns(cases: CliProject) -> None:
+    write(cases.root / "suites/long.json", [{**REFUND, "id": "f47ac10b-58cc-4372-a567-0e02b2c3d479", "name": "x" * 90}])
+
+    lines = cases.in_terminal(80, "cases", "list").out.splitlines()
+
+    assert any("f47ac10b-58cc-4372-a567-0e02b2c3d479" in line and "xxxxxx" in line for line in lines)
+    assert all(len(line.rstrip()) <= 80 for line in lines[:4])
+
+
+@pytest.mark.parametrize(
+    ("persona", "problem"),
+    [
+        ({}, "persona.type: expected a text, got nothing"),
+        (
+            {"type": "", "description": " ", "instructions": ""},
+            "persona: is empty: the simulator makes up who the user is",
+        ),
+    ],
+)
+def test_an_empty_persona_is_named(cases: CliProject, persona: dict[str, str], problem: str) -> None:
+    write(cases.root / "suites/empty.json", {"name": "n", "persona": persona})
+
+    assert f"suites/empty.json:1: {problem}" in cases("validate", "suites/empty.json").text

@@ -36,7 +36,7 @@ def read_case(raw: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Case:
     return Case(
         id=case_id(values),
         input=_greeting(values),
-        user=_user(values, generation, cursor, diagnostics),
+        user=_user(values, generation, cursor, diagnostics, has_persona=raw.get("persona") is not None),
         mocks=tuple(mock for call in calls for mock in _mocks(call)),
         evaluators=tuple(_evaluators(values, calls, cursor)),
         tags=values["tags"] or (),
@@ -60,7 +60,9 @@ def case_id(values: Map) -> str:
     return str(values.get("id") or _NOT_IN_IDS.sub("-", str(values.get("name", "")).lower()).strip("-") or "case")
 
 
-def _user(values: Map, generation: Generation, cursor: FieldCursor, diagnostics: Diagnostics) -> SimulatedUser:
+def _user(
+    values: Map, generation: Generation, cursor: FieldCursor, diagnostics: Diagnostics, *, has_persona: bool
+) -> SimulatedUser:
     if generation is not Generation.PAGE:
         return SimulatedUser(
             persona=_filled(values["persona_context"]),
@@ -68,10 +70,13 @@ def _user(values: Map, generation: Generation, cursor: FieldCursor, diagnostics:
             first_turn=values["first_turn"] or "user",
             opener=_filled(values["first_message"]),
         )
-    persona = values["persona"] or None
+    persona = values["persona"] if has_persona else None
     if persona is not None:
         warn_unknown(persona, PERSONA, cursor.at("persona"), diagnostics)
         persona = PERSONA.read_values(persona, cursor.at("persona"))
+        if not any(text.strip() for text in persona.values()):
+            problem = "is empty: the simulator makes up who the user is; describe them, or leave the field out"
+            diagnostics.add(problem, cursor.place("persona"))
     return SimulatedUser(
         persona=persona,
         context=values["user_context"],
