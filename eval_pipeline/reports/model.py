@@ -139,6 +139,12 @@ class SessionReport(_Derived):
         return tuple(dict.fromkeys(event.path for event in self.events if isinstance(event, FileReadEvent)))
 
     @property
+    def skill_reads(self) -> tuple[str, ...]:
+        """Paths of the files of skills (SKILL.md) among them that were read, in order, each once."""
+        reads = (event for event in self.events if isinstance(event, FileReadEvent) and event.ok is not False)
+        return tuple(dict.fromkeys(event.path for event in reads if event.path.endswith("SKILL.md")))
+
+    @property
     def commands(self) -> tuple[str, ...]:
         """Shell commands, in order."""
         return tuple(event.command for event in self.events if isinstance(event, CommandEvent))
