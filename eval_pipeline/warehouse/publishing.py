@@ -6,7 +6,7 @@ import os
 import shutil
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +20,8 @@ _HEADERS = 3 * 4_096
 """Bytes before the first block of a DuckDB file."""
 _BLOCK = 262_144
 """Bytes of a block, its checksum included, of the files that we make."""
+_LARGE = 1 << 28
+"""Bytes from which a file may not be in memory."""
 _BLOCK_BYTES = struct.Struct(f"<{4_096 + 5 * 8}xQ")
 STORAGE_VERSION = "v1.0.0"
 """What new files are written for: the published copy opens in every DuckDB since then. A file keeps its version."""
@@ -77,11 +79,16 @@ class Copy:
             raise _unpublished(self.source, "its copy is shorter than it")
 
     def read_ahead(self) -> None:
-        """Read what `publish` compares if others wrote meanwhile: then it is in memory while they wait."""
+        """Read what `publish` reads of a large file, so that it is in memory while others wait: what is compared if
+        they wrote meanwhile, and what the check of the copy opens."""
+        if self._size < _LARGE:
+            return
         with self._reported():
             if _headers(self.source) != _headers(self.path):
                 _checksums(self.source)
                 _checksums(self.path)
+        with suppress(duckdb.Error, WarehouseError):  # `publish` reports what is wrong, after bringing it up to date
+            _check(self.path, self.source)
 
     def publish(self) -> None:
         """Replace `target` by the copy. Raises WarehouseError, and leaves `target` as it is, when the warehouse is

@@ -158,6 +158,7 @@ def test_the_blocks_of_a_file_are_not_looked_at_under_the_lock(
 
     monkeypatch.setattr(DuckDBWarehouse, "_locked", noted)
     monkeypatch.setattr(publishing, "_checksums", looking)
+    monkeypatch.setattr(publishing, "_LARGE", 0)
     filled.publish()
     filled.write("sweeps", [{"sweep_id": "new"}])
     filled.publish()
