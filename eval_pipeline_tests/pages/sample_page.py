@@ -74,7 +74,7 @@ def served_page(data: Path) -> Iterator[Served]:
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
-        assert started.wait(30)
+        assert started.wait(120)
         port = server.servers[0].sockets[0].getsockname()[1]
         yield Served(f"http://127.0.0.1:{port}", port)
     finally:

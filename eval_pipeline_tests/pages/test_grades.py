@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
 from eval_pipeline_tests.cli.sample_project import CliProject
-from eval_pipeline_tests.orchestration.browser import Browser, Click, See
+from eval_pipeline_tests.orchestration.browser import Browser, See
 from eval_pipeline_tests.pages.sample_page import EVIL, Served, served_page
 
 
@@ -146,7 +146,8 @@ def test_a_person_grades_in_the_browser(graded: tuple[Served, CliProject], brows
     fields = "document.querySelector('.score form [name={}]').value = {}"
 
     seen = browser.look(
-        f"{page.url}/#case?suite=greetings&case=nobody&runner=greeter", Click("grade this score"), See("comment only"),
+        f"{page.url}/#case?suite=greetings&case=nobody&runner=greeter", See("grade this score"),
+        "document.querySelector('.score .ask').open = true", See("comment only"),
         fields.format("person", "'Ann'"), fields.format("comment", json.dumps(EVIL)),
         "[...document.querySelectorAll('.score form button')][0].click()", See("stored"), See("✓ passes it"),
         "document.querySelectorAll('main img').length",
