@@ -44,11 +44,11 @@ def arms_problem(raw: Mapping[str, Any], at: FieldPath, source: Source) -> Input
 
 
 def expanded(
-    entries: Iterator[tuple[FieldPath, Mapping[str, Any]]],
+    entries: Iterator[tuple[FieldPath, Mapping[str, Any]]], source: Source
 ) -> Iterator[tuple[FieldPath, Mapping[str, Any], Arm | None]]:
-    """Yield each entry, one with arms as an entry for each of them."""
+    """Yield each entry, one with arms as an entry for each of them; one whose arms are wrong as it is."""
     for at, raw in entries:
-        if raw.get(ARMS) is None:
+        if raw.get(ARMS) is None or arms_problem(raw, at, source) is not None:
             yield at, raw, None
             continue
         shared = {key: value for key, value in raw.items() if key != ARMS}

@@ -80,7 +80,7 @@ def load_runners(
     file = _File(
         source=source, format=format_, environment=environment, entries=by_name, rules=rules, digest=digest, check=check
     )
-    listed = list(expanded(((key, index), raw) for index, raw in named.items()))
+    listed = list(expanded((((key, index), raw) for index, raw in named.items()), source))
     if errors:
         read = [_runner_or_problem(raw, at, file) for at, raw, _ in listed]
         raise InputErrors([*errors.values(), *(each.problem for each in read if isinstance(each, UnusableRunner))])
@@ -149,12 +149,14 @@ def _name_error(raw: Any, index: int, source: Source, format_: RunnersFormat) ->
     name = raw.get("name")
     if not isinstance(name, str) or not RUNNER_NAME.match(name):
         return source.error((*at, "name"), f"a runner's name has letters, digits, '.', '_' and '-' only, got {name!r}")
-    return arms_problem(raw, at, source)
+    return None
 
 
 def _runner_or_problem(raw: Mapping[str, Any], at: FieldPath, file: _File) -> Runner:
     entry = RunnerEntry(values=raw)
     try:
+        if (problem := arms_problem(raw, at, file.source)) is not None:
+            raise problem
         entry = file.format.entry(_with_used(raw, at, file), at, file.source, file.environment)
         runner = _checked_runner(entry.values, at, file)
         runner = replace(runner, place=entry.place, runs_in_place=entry.place is not None)

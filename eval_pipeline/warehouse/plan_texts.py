@@ -27,7 +27,8 @@ _TABLES = (
 )  # fmt: skip
 _VERDICT_COLUMNS = (
     "suite", "runner", "suite_revision", "runner_revision", "case_id", "repetition", "execution_id", "sweep_id",
-    "status", "score", "ungated_score", "threshold", "failure_class", "reason", "decided_at", "tags", "score_keys",
+    "status", "score", "ungated_score", "threshold", "failure_class", "reason", "incomplete", "decided_at",
+    "tags", "score_keys",
 )  # fmt: skip
 _CASE_COLUMNS = ("input", "expected_output", "criteria", "metadata", "case_group", "conversation_id")
 _FETCHED = 1_000
@@ -118,6 +119,7 @@ _HEAD = f"""concat('{{"suite":', {_text("v.suite")}, ',"case_id":', {_text("v.ca
     "threshold": _text("v.threshold"),
     "failure_class": _text("v.failure_class"),
     "reason": _text("v.reason"),
+    "incomplete": _text("v.incomplete"),
     "execution_id": _text("v.execution_id"),
     "sweep_id": _text("v.sweep_id"),
     "suite_revision": _text("v.suite_revision"),

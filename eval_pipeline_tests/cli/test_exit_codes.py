@@ -29,7 +29,7 @@ def test_the_leaderboard_goes_to_stdout_and_the_rest_to_stderr(all_well: Answer)
 def test_a_run_says_where_to_look_next(all_well: Answer) -> None:
     assert "elsewhere/results.duckdb" in all_well.err
     assert "eval-pipeline sql --data elsewhere" in all_well.err
-    assert "eval-pipeline dev" in all_well.err
+    assert "eval-pipeline view --data elsewhere" in all_well.err
 
 
 def test_without_a_terminal_progress_is_a_line_per_suite_and_runner(all_well: Answer) -> None:

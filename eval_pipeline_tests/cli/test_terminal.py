@@ -110,6 +110,10 @@ CALLS: dict[str, list[list[str]]] = {
     "delete": [[], ["--json"], ["suite", SUITE], ["suite", f"x{HOSTILE}"], ["sweep", f"x{HOSTILE}"],
                ["runner", "mock", "--json"]],
     "schema": [["suite"], [f"x{HOSTILE}"], ["--write", f"schemas{NAME}"]],
+    "arms": [[], ["--json"], [f"x{HOSTILE}"]],
+    "explain": [[f"{SUITE}/case{NAME}0"], [f"x{HOSTILE}"]],
+    "agreement": [[], ["--json"], ["--suite", f"x{HOSTILE}"]],
+    "view": [["--project", f"x{HOSTILE}"], ["--port", f"x{HOSTILE}"]],
     "dev": [["--allowed-host", f"x{HOSTILE}/"], ["--project", f"x{HOSTILE}"], ["--port", f"x{HOSTILE}"]],
 }  # fmt: skip
 

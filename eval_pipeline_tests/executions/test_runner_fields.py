@@ -33,6 +33,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 WRONG: dict[str, object] = {
     "tags": 3, "timeout_s": 0, "concurrency": 0, "retries": "often", "prices": 3, "grader": 3, "fallbacks": 3,
     "adapter": 3, "use": 3, "max_output_mb": 0, "isolation": "none", "simulator": 3,
+    "arms": 3, "grader_payload": "trace",
 }  # fmt: skip
 ADAPTERS_WITH_EXAMPLES = pytest.mark.parametrize("adapter", ADAPTERS.names())
 
@@ -52,7 +53,11 @@ def test_an_adapter_looks_for_the_settings_of_its_table_and_no_others(adapter: s
     runner = a_runner(adapter=adapter, folder=folder)
     ADAPTERS.get(adapter)(replace(runner, settings=settings, public_settings=dict(settings)))
 
-    handed_on = {"agent": set(table), "copilot-log": {"session_id", "session_state_dir"}}  # by copies; where chosen
+    handed_on = {  # by copies; where chosen; what is stored only
+        "agent": set(table),
+        "copilot-log": {"session_id", "session_state_dir"},
+        "endpoint": {"system_prompt", "tools"},
+    }
     assert sorted(settings.keys_read - table.names) == []
     assert sorted(table.names - settings.keys_read - {"model"} - handed_on.get(adapter, set())) == []
 

@@ -88,6 +88,7 @@ def connection(warehouse: DuckDBWarehouse) -> Iterator[Connection]:
         {**plan, "verdict_id": name, "case_id": name, "execution_id": name, "sweep_id": "1", "decided_at": NOON,
          "status": "error" if n % 4 == 3 else "passed", "score": None if n % 4 == 3 else 1 / 3, "ungated_score": 1.0,
          "threshold": 0.8, "reason": "so", "tags": ["ä", "b"] if n % 2 else [],
+         "incomplete": "max-steps" if n % 2 else None,
          "score_keys": [f"k{number}" for number in range(len(SCORES))][::-1] if n % 3 else None}
         for n, name in enumerate(names)
     ])  # fmt: skip

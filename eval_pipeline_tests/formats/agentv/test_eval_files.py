@@ -410,7 +410,8 @@ def test_an_unknown_field_is_ignored_with_a_warning_that_names_the_nearest() -> 
         pytest.param("execution: {trials: {strategy: mean}}", "execution.trials.count: expected how many repetitions,"
                      " got nothing", id="no count"),
         pytest.param("execution: {trials: {count: 2, stategy: mean}}", "execution.trials.stategy: unknown field; there"
-                     " are: count, strategy, cost_limit_usd, early_exit; did you mean 'strategy'?", id="trials"),
+                     " are: count, strategy, cost_limit_usd, on_failure, early_exit; did you mean 'strategy'?",
+                     id="trials"),
         pytest.param("execution: {targets: [{name: a, provider: cli}]}", "execution.targets[0]: 'provider': write"
                      " this of the target in the runners file", id="target"),
         pytest.param("expected_fail: maybe", "tests[0].expected_fail: expected true or false, got a text ('maybe')",

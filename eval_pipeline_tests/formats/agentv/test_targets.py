@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -37,6 +38,10 @@ def targets(*entries: str, file: str = "targets.yaml", **environment: str) -> di
 
 
 def target(entry: str, **environment: str) -> Runner:
+    for program in (Path("codex"), Path("copilot"), Path("work", "codex")):
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
     runner = targets(f"name: t\n{entry}", **environment)["t"]
     require_environment([runner])
     return runner
@@ -470,8 +475,8 @@ def test_the_secrets_of_a_cloud_account_are_secrets_of_the_runner() -> None:
 
 
 def test_copilots_sdk_is_the_command_that_it_drives() -> None:
-    runner = target("provider: copilot-sdk\ncli_path: /opt/copilot\nmodel: m")
+    runner = target(f"provider: copilot-sdk\ncli_path: {sys.executable}\nmodel: m")
 
     assert (runner.adapter, runner.settings["agent"], runner.settings["executable"]) == (
-        "agent", "copilot", "/opt/copilot",
+        "agent", "copilot", sys.executable,
     )  # fmt: skip
