@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from eval_pipeline.suites.conversion import ConversionLoss
 from eval_pipeline.suites.load import load_suite
 from eval_pipeline.suites.model import Case
 from eval_pipeline_tests.builders import a_runner
-from eval_pipeline_tests.conformance.recorded_facts import conformance_folder
-from eval_pipeline_tests.conformance.row_outcomes import Record
+from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations, Problem
+from eval_pipeline_tests.conformance.recorded_facts import Row, conformance_folder
 
 _FORMS: Mapping[str, Mapping[str, Any]] = {
     "g0": {"persona": {"type": "t", "description": "d", "instructions": "i"}},
@@ -27,34 +28,74 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
     "g2": {"persona_context": "p", "first_turn": "user"},
 }
 """What a case needs besides so that its generation is plain to see."""
+_CONFIGS: Mapping[str, str | None] = {
+    "RunConfig": None, "JudgeConfig": "judge", "UserSimulatorConfig": "user_simulator",
+    "AgentSimulatorConfig": "agent_simulator",
+}  # fmt: skip
+KINDS = ("test_case.schema", "run_config.schema")
 _EXAMPLES = {"g0": "g0-page-schema", "g1": "g1-eval-config", "g2": "g2-current"}
 
 
-def check_schema(data: Mapping[str, Any], folder: Path, record: Record) -> None:
-    """Check a row about which test cases are valid, and what they mean."""
-    given, expected = data["input"], data["expected"]
-    valid = expected.get("valid", expected.get("http") != 422)
-    if "agent_id" in given and not valid:
-        record("difference", "ids of agents and cases are any text: they come from files, not from a store of ours")
-        valid = True
-    if valid and isinstance(given.get("max_turns"), int) and given["max_turns"] < 1:
-        record("difference", "max_turns below 1 is an error: such a conversation has no answer to judge")
-        valid = False
-    if valid and isinstance(given.get("max_turns"), str):
-        record("difference", "a number that is written as a text is an error; it is not converted")
-        valid = False
-    for generation in data["generations"]:
-        raw = {"name": "n", **_FORMS[generation], **{name: _text(value) for name, value in given.items()}}
-        if not valid:
-            with pytest.raises(InputError) as raised:
-                _load(raw, folder)
-            detail = expected.get("detail_lower", {}).get("$contains", "")
-            assert detail in str(raised.value).lower()
-            continue
-        case = _load(raw, folder)
-        facts = {name: value for name, value in expected.items() if name not in ("valid", "normalized", "error")}
-        for name, value in {**facts, **expected.get("normalized", {})}.items():
-            assert _VALUES[name](case, raw) == (value if name != "expected_tool_calls" else _plain_calls(value))
+def observe(row: Row) -> Observations:
+    """Load what a row about the schema of cases or run configurations gives, in each of its generations."""
+    with tempfile.TemporaryDirectory() as folder:
+        observe_one = _observe_case if row.kind == "test_case.schema" else _observe_config
+        seen = [observe_one(row.data, generation, Path(folder)) for generation in row.data["generations"]]
+    problems = dict.fromkeys(problem for each in seen for problem in each.problems)
+    values = {name: value for each in reversed(seen) for name, value in each.values.items()}
+    accepted = [generation for generation, each in zip(row.data["generations"], seen, strict=True) if each.values]
+    alike = all(each.values == values for each in seen if each.values)
+    return {
+        AS_WRITTEN: Observation(
+            problems=tuple(problems), values={**values, "accepted": accepted, "alike": alike} if values else {}
+        )
+    }
+
+
+def check(row: Row, observation: Observation) -> None:
+    """Check that what is valid there is valid here and means the same, and that all else is refused."""
+    expected = row.data["expected"]
+    if not expected.get("valid", expected.get("http") != 422):
+        detail = expected.get("detail_lower", {}).get("$contains", "")
+        assert observation.errors
+        assert not observation.values
+        assert all(detail in f"{error.field}: {error.text}".lower() for error in observation.errors)
+        return
+    assert observation.errors == ()
+    assert (observation.values["accepted"], observation.values["alike"]) == (row.data["generations"], True)
+    facts = {name: value for name, value in expected.items() if name not in ("valid", "normalized", "error")}
+    for name, value in {**facts, **expected.get("normalized", {})}.items():
+        assert observation.values[name] == (value if name != "expected_tool_calls" else _plain_calls(value))
+
+
+def _observe_case(data: Mapping[str, Any], generation: str, folder: Path) -> Observation:
+    given = {name: _text(value) for name, value in data["input"].items()}
+    raw = {"name": "n", **_FORMS[generation], **given}
+    expected = data["expected"]
+    named = {"name", *(name for name in (*given, *expected, *expected.get("normalized", {})) if name in _VALUES)}
+    return _observed(lambda: {name: _VALUES[name](case, raw) for case in [_load(raw, folder)] for name in named})
+
+
+def _observe_config(data: Mapping[str, Any], generation: str, folder: Path) -> Observation:
+    given, within = data["input"], _CONFIGS
+    if data["op"] not in within:
+        return _observed(lambda: {"tools": sorted(declared_tools([_tool(given)]).names)})
+    name = within[data["op"]]
+    config = given if name is None else {name: given}
+    return _observed(lambda: {"cases": [case.id for case in _load_set([{}], folder, config=config)]})
+
+
+def _observed(load: Callable[[], Mapping[str, Any]]) -> Observation:
+    try:
+        return Observation(values=load())
+    except InputError as error:
+        return Observation(problems=(Problem(error.place.field or "", error.problem),))
+
+
+def _tool(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A tool with an implementation that has a time limit, in a form that we carry out."""
+    kind = {"type": "python"} if "code" in given else {"type": "http_webhook", "url": "http://127.0.0.1"}
+    return {"name": "t", "implementation": {**given, **kind}}
 
 
 def check_example(data: Mapping[str, Any]) -> None:
@@ -133,42 +174,6 @@ def check_member_defaults(data: Mapping[str, Any], folder: Path) -> None:
     """Check a row about the defaults of a member."""
     (case,) = _load_set([data["input"]], folder)
     assert (case.repetitions or 1) == data["expected"]["repetitions"]
-
-
-def check_config(data: Mapping[str, Any], folder: Path, record: Record) -> None:
-    """Check a row about which run configurations are valid."""
-    given, valid = data["input"], data["expected"]["valid"]
-    within = {
-        "RunConfig": None, "JudgeConfig": "judge", "UserSimulatorConfig": "user_simulator",
-        "AgentSimulatorConfig": "agent_simulator",
-    }  # fmt: skip
-    if data["op"] not in within:
-        _check_implementation(given, record)
-        return
-    if given.get("tool_mode") == "x":
-        record("difference", "a mode of tools that does not exist is an error; it is not ignored")
-        valid = False
-    name = within[data["op"]]
-    config = given if name is None else {name: given}
-    if valid and 0 in (given.get("concurrency"), given.get("timeout_per_test_case_ms")):
-        record("difference", "no time, or nothing at the same time, is an error: no conversation could be held")
-        valid = False
-    if valid:
-        assert _load_set([{}], folder, config=config)
-        return
-    with pytest.raises(InputError):
-        _load_set([{}], folder, config=config)
-
-
-def _check_implementation(given: Mapping[str, Any], record: Record) -> None:
-    """Check a row about the time limit of a tool's implementation, in a form that we carry out."""
-    own = {**given, "type": "http_webhook", "url": "http://127.0.0.1"}
-    if "code" in given:
-        record("difference", "source within a file is refused, whatever its time limit is")
-        own = {**given, "type": "python"}
-    tools = [{"name": "t", "implementation": own}]
-    with pytest.raises(InputError, match=r"timeout|source within a file"):
-        declared_tools(tools)
 
 
 def _load_set(

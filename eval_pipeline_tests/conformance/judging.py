@@ -13,6 +13,7 @@ from eval_pipeline_tests.conformance import (
     agentv_protocols,
     agentv_results,
     agentv_stops,
+    connexity_cases,
     peers_commands,
     peers_judges,
     peers_repetitions,
@@ -47,6 +48,7 @@ PROTOCOLS = Method(agentv_protocols.observe, agentv_protocols.check)
 STOPPED = Method(agentv_stops.observe, agentv_stops.check)
 EVALUATIONS = Method(agentv_evaluations.observe, agentv_evaluations.check)
 COMMANDS = Method(peers_commands.observe, peers_commands.check)
+CONNEXITY = Method(connexity_cases.observe, connexity_cases.check)
 REPETITIONS = Method(peers_repetitions.observe, peers_repetitions.check)
 JUDGES = Method(peers_judges.observe, peers_judges.check)
 SKILLGYM = (
@@ -62,6 +64,8 @@ def method_of(row: Row) -> Method | None:
     """Return how rows of this family and kind are carried out; None for those that nothing offers."""
     if row.family == "skillgym":
         return next((method for is_one, method in SKILLGYM if is_one(row)), None)
+    if row.family == "connexity":
+        return CONNEXITY if row.kind in connexity_cases.KINDS else None
     if row.family == "peers" and row.file != "stats_cases":
         return JUDGES if (row.file, row.kind) in peers_judges.KINDS else None
     if row.family == "peers" and row.kind in peers_repetitions.KINDS:

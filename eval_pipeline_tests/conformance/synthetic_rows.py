@@ -1,4 +1,4 @@
-"""Rows of our own for differences that no recorded row at hand shows: what the specification says of AgentV.
+"""Rows of our own for differences that no recorded row at hand shows: what the specifications say.
 
 They are carried out like recorded rows, in the tests of the table of differences only.
 """
@@ -29,6 +29,11 @@ def _trajectory(number: int, score: float, expected: list[Any], calls: list[Any]
     return Row("agentv", "evaluators", "tool-trajectory", 9000 + number, data)
 
 
+def _accepted(number: int, area: str, op: str, **given: Any) -> Row:
+    data = {"area": area, "op": op, "generations": ["g0"], "input": given, "expected": {"valid": True}}
+    return Row("connexity", "observed", area, 9000 + number, data)
+
+
 _CONTAINS = {"type": "contains", "value": "a"}
 SYNTHETIC_ROWS = (
     _observed(1, {**_CONTAINS, "negate": "true"}),
@@ -49,5 +54,9 @@ SYNTHETIC_ROWS = (
     _function(24, "expandInputFilesShorthand", ["chart.png"], "What?", result=[
         {"role": "user", "content": [{"type": "file", "value": "chart.png"}, {"type": "text", "value": "What?"}]},
     ]),
+    _accepted(30, "test_case.schema", "TestCaseCreate", max_turns=0),
+    _accepted(31, "test_case.schema", "TestCaseCreate", max_turns="5"),
+    _accepted(32, "run_config.schema", "RunConfig", concurrency=0),
+    _accepted(33, "run_config.schema", "PythonImplementation", code="c", timeout_s=30),
 )  # fmt: skip
 """Their numbers begin at 9000."""

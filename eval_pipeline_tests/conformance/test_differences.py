@@ -20,7 +20,8 @@ from eval_pipeline_tests.conformance.recorded_facts import Row, conformance_fold
 from eval_pipeline_tests.conformance.synthetic_rows import SYNTHETIC_ROWS
 
 _OF_SUITES = [row for row in rows_of("skillgym") if row.file != "adapters"]
-ROWS = (*rows_of("agentv"), *rows_of("peers"), *_OF_SUITES, *SYNTHETIC_ROWS)
+_OF_CASES = [row for row in rows_of("connexity") if method_of(row) is not None]
+ROWS = (*rows_of("agentv"), *rows_of("peers"), *_OF_SUITES, *_OF_CASES, *SYNTHETIC_ROWS)
 pytestmark = pytest.mark.skipif(not conformance_folder().is_dir(), reason="no recorded facts")
 
 

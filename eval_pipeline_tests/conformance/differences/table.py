@@ -5,6 +5,7 @@ The first difference that concerns a row decides how it is checked.
 
 from __future__ import annotations
 
+from eval_pipeline_tests.conformance.differences.connexity import CONNEXITY
 from eval_pipeline_tests.conformance.differences.evaluations import EVALUATIONS
 from eval_pipeline_tests.conformance.differences.loading import LOADING
 from eval_pipeline_tests.conformance.differences.model import Difference
@@ -15,10 +16,13 @@ from eval_pipeline_tests.conformance.differences.stops import STOPS
 from eval_pipeline_tests.conformance.differences.suites import SUITES
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
-DIFFERENCES: tuple[Difference, ...] = (*STATISTICS, *EVALUATIONS, *STOPS, *PROTOCOLS, *LOADING, *SUITES, *SESSIONS)
+_OWN = {"skillgym": (*SUITES, *SESSIONS), "connexity": CONNEXITY}
+DIFFERENCES: tuple[Difference, ...] = (
+    *STATISTICS, *EVALUATIONS, *STOPS, *PROTOCOLS, *LOADING, *SUITES, *SESSIONS, *CONNEXITY,
+)  # fmt: skip
 
 
 def difference_of(row: Row) -> Difference | None:
     """Return the difference that a row falls under."""
-    known = (*SUITES, *SESSIONS) if row.family == "skillgym" else DIFFERENCES
+    known = _OWN.get(row.family, DIFFERENCES)
     return next((difference for difference in known if difference.concerns(row)), None)
