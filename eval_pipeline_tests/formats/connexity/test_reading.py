@@ -165,3 +165,37 @@ def test_files_of_cases_are_found_in_a_folder_and_other_json_is_not(tmp_path: Pa
     (tmp_path / "package.json").write_text('{"name": "x", "dependencies": {}}')
 
     assert [path.name for path in find_suite_files(["."], tmp_path)] == ["parcel.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.json", '{"name": "n",\n "max_turns": 0}', "a.json:2: max_turns: expected a whole number of at least 1"),
+        ("a.yaml", "name: n\nmax_turns: 0\n", "a.yaml:2: max_turns: expected a whole number of at least 1"),
+        ("a.json", '{"name": "n",\n "personna": {}}', "a.json:2: personna: unknown test case field"),
+        ("a.yaml", "name: n\ntags: [x]\ninitial_mesage: p\n", "a.yaml:3: initial_mesage: unknown test case field"),
+    ],
+)
+def test_a_case_whose_only_own_field_is_wrong_has_the_messages_of_a_case(
+    tmp_path: Path, name: str, text: str, expected: str
+) -> None:
+    (tmp_path / name).write_text(text)
+
+    assert [path.name for path in find_suite_files(["."], tmp_path)] == [name]
+    try:
+        (message,) = load_suite(tmp_path / name).warnings
+        assert "did you mean" in message
+    except InputError as error:
+        message = str(error)
+    assert expected in message
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"model": "m", "max_turns": 5}, {"version": "1"}, {"description": "d", "tags": []}, {"persona_count": 3}],
+)
+def test_a_file_with_a_name_and_fields_of_something_else_is_no_case(tmp_path: Path, fields: dict[str, Any]) -> None:
+    (tmp_path / "other.json").write_text(json.dumps({"name": "n", **fields}))
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump({"name": "n", **fields}))
+
+    assert find_suite_files(["."], tmp_path) == []
