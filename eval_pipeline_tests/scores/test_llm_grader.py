@@ -266,6 +266,15 @@ def test_a_program_that_fails_leaves_the_score_open_with_its_words(tmp_path: Pat
     assert "ended with 1: no such level" in score.reason
 
 
+def test_a_program_that_fails_scores_0_where_its_prompt_says_so(tmp_path: Path) -> None:
+    prompt = {"command": [sys.executable, "-c", "raise SystemExit('no such level')"], "on_error": "fail"}
+
+    score, client = grade(FINE, prompt=prompt, folder=tmp_path)
+
+    assert (score.value, client.requests) == (0.0, [])
+    assert score.reason.startswith("unknown: ") and score.reason.endswith("ended with 1: no such level")
+
+
 def test_prompt_template_is_another_name_of_the_prompt() -> None:
     score, client = grade(FINE, prompt_template="Judge {{ output }} strictly")
 
@@ -296,6 +305,9 @@ WRONG = [
     pytest.param({"prompt": {"scrpt": "x"}}, "prompt: expected a text, a file's name", id="prompt-mapping"),
     pytest.param({"prompt": "x", "prompt_template": "x"}, "prompt and prompt_template have the same", id="two-prompts"),
     pytest.param({"prompt": {"command": "x", "script": "x"}}, "command and script have the same", id="two-commands"),
+    pytest.param(
+        {"prompt": {"command": "x", "on_error": "skip"}}, "prompt: on_error: expected 'unscored'", id="policy"
+    ),
     pytest.param({"prompt": {"command": []}}, "command: expected a command line", id="no-command"),
     pytest.param({"temperature": 3}, "temperature: expected a number of at most 2, got 3", id="temperature"),
     pytest.param({"max_steps": 0}, "max_steps: expected a number of at least 1, got 0", id="steps"),

@@ -173,7 +173,7 @@ def _member(entry: Any, cursor: FieldCursor, context: LoadContext) -> Any:
     type_ = todays_evaluator_name(canonical_name(entry["type"]))
     own = {key: value for key, value in entry.items() if key not in EVALUATOR.names}
     known = _known_arguments(own, type_, cursor, context)
-    known = {**known, **(_payload(known, context) if type_ == "code-grader" else {})}
+    known = _for_its_program(known, type_, context)
     common = {key: value for key, value in entry.items() if key in EVALUATOR.names}
     return {**common, **(_defaults(type_, context) if context.load_options.arguments else {}), **known}
 
@@ -198,16 +198,29 @@ def _arguments(config: dict[str, Any], type_: str, cursor: FieldCursor, context:
     if config.get(PREPROCESSORS) is not None:
         config = {**config, PREPROCESSORS: list(read_preprocessors(config, cursor, context))}
     config = {key: _settled(key, value) for key, value in config.items()} if context.has_filled else config
-    if type_ == "code-grader":
-        config = {**config, **_payload(config, context)}
-    elif isinstance(config.get("prompt"), Mapping):
-        config = {**config, "prompt": {**config["prompt"], **_payload(config["prompt"], context)}}
+    config = _for_its_program(config, type_, context)
     return {**_defaults(type_, context), **config} if context.load_options.arguments else config
 
 
 def _defaults(type_: str, context: LoadContext) -> dict[str, Any]:
     """Return the project's arguments of an evaluator of this type."""
     return {name: value for name, value in context.load_options.arguments.items() if has_argument(type_, name)}
+
+
+def _for_its_program(config: dict[str, Any], type_: str, context: LoadContext) -> dict[str, Any]:
+    """Return the arguments of an evaluator, with what its program reads."""
+    if type_ == "code-grader":
+        return {**config, **_payload(config, context)}
+    if isinstance(config.get("prompt"), Mapping):
+        return {**config, "prompt": _prompt_program(config["prompt"], context)}
+    return config
+
+
+def _prompt_program(prompt: Map, context: LoadContext) -> dict[str, Any]:
+    """Return a program that prints a prompt, with what it reads and what becomes of the score when it fails."""
+    arguments = context.load_options.arguments
+    of_project = {name: value for name, value in arguments.items() if name == "on_error"}
+    return {**of_project, **prompt, **_payload(prompt, context)}
 
 
 def _script(type_: str, context: LoadContext) -> dict[str, Any] | None:

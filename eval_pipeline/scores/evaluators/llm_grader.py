@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import ConfigDict, Strict, model_validator
 
@@ -13,7 +13,7 @@ from eval_pipeline.fingerprints import file_fingerprint
 from eval_pipeline.parsing.imports import import_roots
 from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS
-from eval_pipeline.scores.grader_client import GraderClient
+from eval_pipeline.scores.grader_client import GraderClient, GraderFailure
 from eval_pipeline.scores.grading.answer_files import Preprocessor, programs_content, with_files_as_text
 from eval_pipeline.scores.grading.context import TEXTS, build_context
 from eval_pipeline.scores.grading.criteria import Criterion, has_bands, read_criteria
@@ -32,9 +32,10 @@ from eval_pipeline.scores.grading.templates import (
 from eval_pipeline.scores.grading.verdicts import Checklist, FreeForm, Ranges
 from eval_pipeline.scores.model import Outcome, Subject
 from eval_pipeline.scores.programs.command import argv_of, command_content
+from eval_pipeline.scores.programs.reply import OnError, failure_outcome
 
 _WORKSPACE = "The files that the answer left behind lie in {path}. Read what you need there; change nothing."
-_PROGRAM_FIELDS = {"command", "config", "payload", "usual_payload"}
+_PROGRAM_FIELDS = {"command", "config", "payload", "usual_payload", "on_error"}
 _BY_PROGRAM: dict[str, Any] = {"properties": {"prompt": {"type": "object"}}, "required": ["prompt"]}
 
 
@@ -54,9 +55,9 @@ class LlmGrader(GraderArguments):
 
     `prompt` (or `prompt_template`) replaces the default prompt: inline text, a file name (`file://grader.md`), or
     `{command: […], config: {…}}`, a program that prints it; unknown arguments are added to that program's
-    configuration. `value` replaces the case's criteria. `rubrics` requests a checklist, or scores from 0 to 10.
-    `grades` requests a grade (`{C: 1, P: 0.5, I: 0}`). `preprocessors` print the text of files that the answer
-    consists of.
+    configuration, and with `on_error: fail` beside `command` a program that breaks scores 0. `value` replaces the
+    case's criteria. `rubrics` requests a checklist, or scores from 0 to 10. `grades` requests a grade
+    (`{C: 1, P: 0.5, I: 0}`). `preprocessors` print the text of files that the answer consists of.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OPEN_FOR_PROGRAMS
@@ -110,7 +111,16 @@ class LlmGrader(GraderArguments):
 
     async def grade(self, subject: Subject, client: GraderClient) -> Outcome:
         subject = await with_files_as_text(subject, self.preprocessors, client.timeout_s)
-        return await self.call_graders(await self._question(subject, client), client, subject.pass_mark)
+        try:
+            asked = await self._question(subject, client)
+        except GraderFailure as failure:
+            return failure_outcome(failure, self._on_error)
+        return await self.call_graders(asked, client, subject.pass_mark)
+
+    @property
+    def _on_error(self) -> OnError:
+        policy: OnError = self.prompt.get("on_error", "unscored") if isinstance(self.prompt, Mapping) else "unscored"
+        return policy
 
     @property
     def _raw_rubric(self) -> Any:
@@ -189,6 +199,8 @@ def _check_prompt(prompt: Any) -> None:
     argv_of(prompt.get("command"))
     if not isinstance(prompt.get("config") or {}, Mapping):
         raise ValueError(f"prompt: config: expected a mapping, got {prompt['config']!r}")
+    if prompt.get("on_error", "unscored") not in get_args(OnError):
+        raise ValueError(f"prompt: on_error: expected 'unscored' or 'fail', got {prompt['on_error']!r}")
 
 
 def _check_grades(grades: Mapping[str, float] | None) -> None:

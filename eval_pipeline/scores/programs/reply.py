@@ -68,9 +68,14 @@ async def with_error_policy(outcome: Awaitable[Outcome], on_error: OnError) -> O
     try:
         return apply_error_policy(await outcome, on_error)
     except GraderFailure as failure:
-        if on_error == "unscored":
-            raise
-        return apply_error_policy(Outcome(None, str(failure)), on_error)
+        return failure_outcome(failure, on_error)
+
+
+def failure_outcome(failure: GraderFailure, on_error: OnError) -> Outcome:
+    """Return the outcome of a program that failed: 0 if the policy is `fail`. Raises the failure for `unscored`."""
+    if on_error == "unscored":
+        raise failure
+    return apply_error_policy(Outcome(None, str(failure)), on_error)
 
 
 def _value(reply: Mapping[str, Any]) -> float | None:

@@ -217,11 +217,8 @@ def test_a_later_graders_plain_text_and_exit_code_are_its_answer(
 @pytest.mark.parametrize(
     ("defaults", "statuses"),
     [
-        ("{}", {"broken": "quality_failure", "unused": "ok", "own": "execution_error"}),
-        (
-            "{on_error: unscored, on_missing: unscored}",
-            {"broken": "execution_error", "unused": "execution_error", "own": "execution_error"},
-        ),
+        ("{}", dict.fromkeys(("broken", "prompt", "member"), "quality_failure") | {"unused": "ok"}),
+        ("{on_error: unscored, on_missing: unscored}", {}),
     ],
     ids=["AgentV's zero", "no value"],
 )
@@ -233,15 +230,28 @@ def test_a_project_decides_what_becomes_of_scores_without_a_value(
       - {id: broken, input: a, assertions: [{name: g, type: code-grader, command: exit 1}]}
       - {id: unused, input: a, assertions: [{type: skill-trigger, skill: s, should_trigger: false}]}
       - {id: own, input: a, assertions: [{name: g, type: code-grader, command: exit 1, on_error: unscored}]}
+      - {id: prompt, input: a, assertions: [{name: g, type: llm-grader, target: default, prompt: {command: exit 1}}]}
+      - id: member
+        input: a
+        assertions:
+          - name: g
+            type: composite
+            aggregator: {type: weighted_average}
+            assertions: [{name: m, type: llm-grader, target: default, prompt: {command: exit 1}}]
+      - id: own-prompt
+        input: a
+        assertions:
+          - {name: g, type: llm-grader, target: default, prompt: {command: exit 1, on_error: unscored}}
     """
     project = an_agentv_project(tmp_path, {"s.yaml": suite, "eval-pipeline.yaml": f"defaults: {defaults}\n"})
 
     project("run", "s.yaml")
 
     rows = index_rows(project)
-    assert {row["test_id"]: row["execution_status"] for row in rows} == statuses
-    counted = [row for row in rows if row["execution_status"] != "execution_error"]
-    assert all(row["scores"][0]["reasoning"].startswith("unknown: ") for row in counted)
+    counted = {row["test_id"]: row for row in rows if row["execution_status"] != "execution_error"}
+    assert len(rows) == 6
+    assert {test: row["execution_status"] for test, row in counted.items()} == statuses
+    assert all("unknown: " in json.dumps(row["scores"][0]) for row in counted.values())
 
 
 def test_what_was_not_measured_has_no_value_outside_of_agentvs_projects(tmp_path: Path) -> None:
