@@ -7,8 +7,10 @@ from typing import Any
 
 
 def read_triggers(raw: Any) -> dict[str, bool]:
-    """Return whether each skill should be used: a name, a list of names, or a mapping to true and false. Raises
-    ValueError."""
+    """Return whether each skill should be used: a name, a list of names, or a mapping to true and false; none where
+    there is nothing. Raises ValueError."""
+    if raw is None:
+        return {}
     named = dict.fromkeys([raw] if isinstance(raw, str) else raw, True) if isinstance(raw, str | list | tuple) else raw
     if not isinstance(named, Mapping):
         raise ValueError(f"expected names of skills, or a mapping of names to true and false, got {raw!r:.60}")
