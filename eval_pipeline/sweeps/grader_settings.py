@@ -19,7 +19,10 @@ _LACKS = {
     "temperature": "has no temperature",
     "max_steps": "has no steps to limit",
 }
-_CURE = "leave it out, or name a grader that has it as 'target'"
+_CURES = {
+    "grader": "leave it out, or name a grader that has it as 'target'",
+    "simulator": "leave it out, or name a simulator that has it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,9 @@ class AcceptedSettings:
             raise InputError(problem, SourceLocation(field=name))
 
 
-def accepted_settings(grader: Runner, settings: Mapping[str, Any]) -> AcceptedSettings:
-    """Return what a grader takes of these settings. Those that only an evaluator's own code sets are never refused."""
+def accepted_settings(grader: Runner, settings: Mapping[str, Any], role: str = "grader") -> AcceptedSettings:
+    """Return what a grader (or a simulator) takes of these settings. Those that only an evaluator's own code sets are
+    never refused."""
     used: dict[str, Any] = {}
     refused: dict[str, str] = {}
     names = settings_of(ADAPTERS.get(grader.adapter)).names
@@ -44,22 +48,22 @@ def accepted_settings(grader: Runner, settings: Mapping[str, Any]) -> AcceptedSe
         key = _OURS.get(name, name)
         if name not in _LACKS:
             used |= {name: value} if name in names else {}
-        elif (problem := _problem(grader, name, key, value)) is not None:
+        elif (problem := _problem(grader, name, key, value, role)) is not None:
             refused[name] = problem
         else:
             used[key] = value
     return AcceptedSettings(used, refused)
 
 
-def _problem(grader: Runner, name: str, key: str, value: Any) -> str | None:
-    table = settings_of(ADAPTERS.get(grader.adapter))
+def _problem(grader: Runner, name: str, key: str, value: Any, role: str) -> str | None:
+    table, cure = settings_of(ADAPTERS.get(grader.adapter)), _CURES[role]
     if key not in table.names or table[key] is MODEL:
-        return f"grader '{grader.name}' (adapter '{grader.adapter}') {_LACKS[name]}; {_CURE}"
+        return f"{role} '{grader.name}' (adapter '{grader.adapter}') {_LACKS[name]}; {cure}"
     if grader.unset:
         return None
     try:
         ADAPTERS.get(grader.adapter)(replace(grader, settings={**grader.settings, key: value}))
     except InputError as error:
         if error.place.field == key:
-            return f"grader '{grader.name}': {error.problem}; {_CURE}"
+            return f"{role} '{grader.name}': {error.problem}; {cure}"
     return None

@@ -87,8 +87,10 @@ def _simulator_error(pair: Pair, options: SweepOptions) -> InputError | None:
         try:
             if case.user is not None:
                 simulator = simulator_of(case.user, pair, options)
-                if simulator is not None and options.simulator is None and case.user.model is not None:
-                    accepted_settings(simulator, {"model": case.user.model}).check()
+                if simulator is not None and options.simulator is None:
+                    given = {"model": case.user.model, "temperature": case.user.temperature}
+                    settings = {name: value for name, value in given.items() if value is not None}
+                    accepted_settings(simulator, settings, "simulator").check()
                 reviewer_of(case.user, pair)
         except InputError as error:
             place = SourceLocation(show_path(case.origin or pair.ready.suite.path), case.line, "user")

@@ -93,6 +93,20 @@ def test_a_live_tool_without_an_implementation_is_an_error_before_anything_runs(
     assert "Live tool mode: no implementation of find" in str(found.errors[key])
 
 
+def test_a_temperature_that_the_simulator_has_not_is_an_error_before_anything_runs(tmp_path: Path) -> None:
+    project = project_with(tmp_path, {"user_simulator": {"temperature": 0.9}}, "http://127.0.0.1:9")
+    program = {"name": "user", "adapter": "command", "command": ["true"]}
+    chat = {"adapter": "chat", "model": "m", "base_url": "http://127.0.0.1:9"}
+    project.write_runners({"name": "agent", **chat, "tools": [SYNTHETIC]}, {"name": "judge", **chat}, program)
+    (project.root / "eval-pipeline.yaml").write_text("suites: [suites]\ndefaults: {simulator: user, grader: judge}\n")
+    session, key = project.session(), PairKey("talks", "agent")
+    session.load_suites()
+
+    found = preflight(session, session.pairs([key]), SweepOptions(defaults=session.project.defaults))
+
+    assert "simulator 'user' (adapter 'command') has no temperature" in str(found.errors[key])
+
+
 def test_another_tool_mode_executes_anew(tmp_path: Path) -> None:
     with serve(answer) as server:
         project = project_with(tmp_path, {"tool_mode": "mock"}, server.url)
