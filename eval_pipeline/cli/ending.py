@@ -15,7 +15,7 @@ from eval_pipeline.cli.signals import Signals
 from eval_pipeline.cli.tables import print_line, print_one_line
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted, percent
-from eval_pipeline.leaderboards.sweep_gates import SweepGate, of_decision
+from eval_pipeline.leaderboards.sweep_gates import GateLine, SweepGate, of_decision
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pass_rates import PassRate
@@ -32,13 +32,16 @@ REASONS_SHOWN = 10
 class PassRateLimit:
     """The lowest pass rate of a pair that is no failure, and where it is set; None: every failed case counts, unless a
     gate decides (`gated`). `rates` are those of the pairs; `required` is whether a pair has to be shown not to be below
-    it."""
+    it. `lines` are what suites with least values of their own say of their pairs, `decided` those whose failed cases
+    count by these alone."""
 
     rate: float | None
     gated: bool = False
     source: str = ""
     rates: Mapping[PairKey, PassRate] = field(default_factory=dict)
     required: bool = False
+    lines: tuple[GateLine, ...] = ()
+    decided: frozenset[PairKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def ending(
     reasons = [reason for outcome in outcomes if (reason := _failure(outcome, limit)) is not None]
     if problem is not None:
         reasons.append("the run did not succeed (see the problem above)")
-    lines = gate.lines if gate is not None else ()
+    lines = (*limit.lines, *(gate.lines if gate is not None else ()))
     reasons += [f"gate: {text}" for text in of_decision(lines, "NO-GO")]
     undecided = (
         *(text for outcome in outcomes if (text := _undecided(outcome, limit)) is not None),
@@ -103,7 +106,7 @@ def _failure(outcome: PairOutcome, limit: PassRateLimit) -> str | None:
     counts, name = outcome.counts, f"{outcome.pair.name.suite} × {outcome.pair.name.runner}"
     if outcome.error is not None:
         return f"{name}: not stored: {outcome.error}"
-    if limit.gated and limit.rate is None:
+    if (limit.gated and limit.rate is None) or outcome.pair.name in limit.decided:
         return None
     if limit.rate is None or not counts.planned:
         failed = {"failed": counts.failed, "not graded": counts.errored}
@@ -124,7 +127,13 @@ def _failure(outcome: PairOutcome, limit: PassRateLimit) -> str | None:
 def _undecided(outcome: PairOutcome, limit: PassRateLimit) -> str | None:
     """Return that the cases of a pair do not show whether its pass rate is below the least one; None if they do."""
     known = limit.rates.get(outcome.pair.name)
-    if limit.rate is None or known is None or known.rate is None or known.decision(limit.rate) != "INCONCLUSIVE":
+    if (
+        outcome.pair.name in limit.decided
+        or limit.rate is None
+        or known is None
+        or known.rate is None
+        or known.decision(limit.rate) != "INCONCLUSIVE"
+    ):
         return None
     name = f"{outcome.pair.name.suite} × {outcome.pair.name.runner}"
     return f"{name}: pass rate {known} may be below {percent(limit.rate)}, or not ({limit.source})"
@@ -140,10 +149,15 @@ def _unit(outcome: PairOutcome) -> str:
     )
 
 
-def ending_document(end: Ending, failed: FailedCases) -> dict[str, Any]:
-    """Return the reasons and the failed cases for `--json`."""
+def ending_document(end: Ending, failed: FailedCases, lines: Sequence[GateLine]) -> dict[str, Any]:
+    """Return the reasons, what suites say of their pairs and the failed cases for `--json`."""
     cases = [{**asdict(case), "label": case.label, "command": case.command} for case in failed.cases]
-    return {"exit_reasons": end.reasons, "undecided": end.open, "failed_cases": {"total": failed.total, "cases": cases}}
+    return {
+        "exit_reasons": end.reasons,
+        "undecided": end.open,
+        "suite_gates": [asdict(line) for line in lines],
+        "failed_cases": {"total": failed.total, "cases": cases},
+    }
 
 
 def show_failed_cases(console: Console, failed: FailedCases, options: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from eval_pipeline.cli.tables import print_line, table_console
 from eval_pipeline.cli.terminal import echo_json
 from eval_pipeline.errors import InputError
 from eval_pipeline.leaderboards.show import counted
-from eval_pipeline.leaderboards.sweep_gates import SweepGate
+from eval_pipeline.leaderboards.sweep_gates import GateLine, SweepGate
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.sweep_ends import gate_of
 
@@ -45,13 +46,21 @@ def gate_command(sweep: str, project: Path | None, data: Path | None, as_json: b
 
 def show_gate(console: Console, sweep: str, gate: SweepGate) -> None:
     """Print what each rule of a gate says, and the decision."""
-    for line in gate.lines:
-        print_line(console, str(line), mark=line.decision, style=STYLES[line.decision])
+    show_lines(console, gate.lines)
     show_decision(console, sweep, gate)
 
 
-def show_decision(console: Console, sweep: str | None, gate: SweepGate | None) -> None:
-    """Print the decision of a gate, where there is one."""
+def show_lines(console: Console, lines: Sequence[GateLine]) -> None:
+    """Print what each rule says."""
+    for line in lines:
+        print_line(console, str(line), mark=line.decision, style=STYLES[line.decision])
+
+
+def show_decision(
+    console: Console, sweep: str | None, gate: SweepGate | None, of_suites: Sequence[GateLine] = ()
+) -> None:
+    """Print what suites say of their pairs, and the decision of a gate, where there is one."""
+    show_lines(console, of_suites)
     if gate is None:
         return
     count = counted(len(gate.lines), "rule")

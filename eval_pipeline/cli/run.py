@@ -41,6 +41,7 @@ from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
 from eval_pipeline.sweeps.pass_rates import pass_rate
 from eval_pipeline.sweeps.retirement import retire_vanished
 from eval_pipeline.sweeps.snapshots import Snapshot
+from eval_pipeline.sweeps.suite_gates import CASES, suite_gate
 from eval_pipeline.sweeps.summaries import FailedCases, failed_cases
 from eval_pipeline.warehouse.queries import WHY_FAILED, newest_standings
 from eval_pipeline.warehouse.stored_pairs import case_results
@@ -140,14 +141,14 @@ def carry_out(
     if report is not None:
         _report_to_github(selection, outcomes, result.outcomes, taken, to_stderr=as_json)
     if as_json:
-        _print_json(result, standings, selection, end, failed)
+        _print_json(result, standings, selection, end, failed, limit)
     else:
         if result.problem != INTERRUPTED:  # else the newest board is of an earlier sweep
             print_boards(table_console(), standings)
         show_failed_cases(console, failed, given_options(given))
         show_snapshots(console, taken, snapshots)
         _show_outcome(console, selection, result.outcomes, result.problem)
-        show_decision(console, selection.options.sweep, gate)
+        show_decision(console, selection.options.sweep, gate, limit.lines)
         show_ending(console, end)
     sys.exit(end.code)
 
@@ -237,14 +238,22 @@ def _limit(
 ) -> PassRateLimit:
     """Return the least pass rate with the rates of the pairs."""
     rate = selection.session.project.defaults.min_pass_rate if flag is None else flag
-    if rate is None:
-        return PassRateLimit(rate=None, gated=_is_gated(selection), required=require_go)
     warehouse, cases = selection.session.warehouse, selection.options.cases
-    return PassRateLimit(
+    lines = {each.pair.name: suite_gate(warehouse, each, cases, with_rate=flag is None) for each in outcomes}
+    limit = PassRateLimit(
+        rate=None,
+        gated=_is_gated(selection),
+        required=require_go,
+        lines=tuple(line for of_pair in lines.values() for line in of_pair),
+        decided=frozenset(pair for pair, of_pair in lines.items() if any(line.rule == CASES for line in of_pair)),
+    )
+    if rate is None:
+        return limit
+    return replace(
+        limit,
         rate=rate,
         source="defaults.min_pass_rate of the project file" if flag is None else "--min-pass-rate",
         rates={each.pair.name: pass_rate(warehouse, each.pair, cases) for each in outcomes if each.error is None},
-        required=require_go,
     )
 
 
@@ -307,11 +316,16 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
 
 
 def _print_json(
-    result: SweepRun, standings: pl.DataFrame, selection: Selection, end: Ending, failed: FailedCases
+    result: SweepRun,
+    standings: pl.DataFrame,
+    selection: Selection,
+    end: Ending,
+    failed: FailedCases,
+    limit: PassRateLimit,
 ) -> None:
     document = {
         "exit_code": end.code,
-        **ending_document(end, failed),
+        **ending_document(end, failed, limit.lines),
         "problem": result.problem,
         "dagster_run_id": result.run_id,
         "pairs": [

@@ -217,7 +217,8 @@ class SuiteSettings:
     one that could not be graded. `cache` is False to reuse nothing. `runner_hooks` are hooks of a runner in the
     workspaces of the suite, by its name and theirs; `runner_aliases` are names that the suite gives to runners.
     `incomplete` is what becomes of a session that a time or step limit ended: an error, graded by what it left, failed.
-    `weights` are how much cases of a difficulty count in rates and means (1 where none is given).
+    `weights` are how much cases of a difficulty count in rates and means (1 where none is given). A run fails where a
+    runner's pass rate is below `min_pass_rate`, or its mean score below `min_mean_score`.
     """
 
     runners: tuple[str, ...] = ()
@@ -235,6 +236,8 @@ class SuiteSettings:
     runner_hooks: Mapping[str, Mapping[str, Hook]] = field(default_factory=dict)
     runner_aliases: Mapping[str, str] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
+    min_pass_rate: float | None = None
+    min_mean_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

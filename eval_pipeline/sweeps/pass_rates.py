@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.leaderboards.show import interval, percent
-from eval_pipeline.statistics.clusters import CaseSums, case_sums, rate_interval
+from eval_pipeline.statistics.clusters import CaseSums, case_sums, rate_interval, score_interval
 from eval_pipeline.statistics.gates import Decision, decide
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.warehouse.journal import PairKey
-from eval_pipeline.warehouse.queries import case_counts
+from eval_pipeline.warehouse.queries import CaseCounts, case_counts
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import case_results
 
@@ -42,6 +43,14 @@ def pass_rate(warehouse: Warehouse, pair: Pair, selected: CaseFilter | None) -> 
     return PassRate(rate=sums.mean, low=low, high=high)
 
 
+def mean_score(warehouse: Warehouse, pair: Pair, selected: CaseFilter | None) -> PassRate:
+    """Return the mean score of the selected cases of a finished pair, with its interval."""
+    graded = _graded(warehouse, pair, selected)
+    sums = _sums(graded, [each.score_sum / each.graded for each in graded])
+    low, high = score_interval(sums) or (None, None)
+    return PassRate(rate=sums.mean, low=low, high=high)
+
+
 def _of_results(warehouse: Warehouse, pair: PairKey) -> CaseSums:
     results = case_results(warehouse, pair)
     passed, failed = results.get("passed", 0), results.get("failed", 0)
@@ -49,13 +58,22 @@ def _of_results(warehouse: Warehouse, pair: PairKey) -> CaseSums:
 
 
 def _of_cases(warehouse: Warehouse, pair: Pair, selected: CaseFilter | None) -> CaseSums:
+    graded = _graded(warehouse, pair, selected)
+    return _sums(graded, [each.passed / each.graded for each in graded])
+
+
+def _graded(warehouse: Warehouse, pair: Pair, selected: CaseFilter | None) -> list[CaseCounts]:
     graded = [each for each in case_counts(warehouse, pair.name) if each.graded]
-    if selected:
-        own = selected.on(pair.ready.suite)
-        chosen = {case.id for case in pair.ready.suite.cases if own(case)}
-        graded = [each for each in graded if each.case_id in chosen]
+    if not selected:
+        return graded
+    own = selected.on(pair.ready.suite)
+    chosen = {case.id for case in pair.ready.suite.cases if own(case)}
+    return [each for each in graded if each.case_id in chosen]
+
+
+def _sums(graded: Sequence[CaseCounts], means: Sequence[float]) -> CaseSums:
     return case_sums(
-        [each.passed / each.graded for each in graded],
+        means,
         [each.graded for each in graded],
         [each.cluster for each in graded],
         None if any(each.weight is None for each in graded) else [each.weight or 1.0 for each in graded],

@@ -280,20 +280,22 @@ def mark_unranked(warehouse: Warehouse, pairs: Sequence[PairKey]) -> None:
 
 
 class CaseCounts(NamedTuple):
-    """A case of a pair: what it clusters with, its graded plans, how many of these passed at their first answer, and
-    its weight (None: all count the same)."""
+    """A case of a pair: what it clusters with, its graded plans, how many of these passed at their first answer, the
+    sum of the scores of these answers, and its weight (None: all count the same)."""
 
     case_id: str
     cluster: str
     graded: int
     passed: int
+    score_sum: float
     weight: float | None
 
 
 def case_counts(warehouse: Warehouse, pair: PairKey) -> list[CaseCounts]:
     """Return the cases of a current pair with their counts."""
     frame = warehouse.frame(
-        """SELECT unnest(s.cases), unnest(s.clusters), unnest(s.graded), unnest(s.passed), unnest(s.weights)
+        """SELECT unnest(s.cases), unnest(s.clusters), unnest(s.graded), unnest(s.passed),
+                  unnest(s.score_sums), unnest(s.weights)
            FROM current_pairs c JOIN pair_statistics s USING (statistics_id) WHERE c.suite = $1 AND c.runner = $2""",
         [pair.suite, pair.runner],
     )

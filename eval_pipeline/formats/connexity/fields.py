@@ -217,12 +217,9 @@ RUN_CONFIG = FieldTable(
         Field("user_simulator", OBJECT, "Who plays the users."),
         Field("agent_simulator", OBJECT, "Settings of an agent that is a model, in place of its runner's."),
         Field("tool_mode", one_of("mock", "live", "synthetic"), "What answers the calls of such an agent."),
-        *(
-            Field(name, ANY, "Recorded only.")
-            for name in (
-                "metrics_pass_threshold", "cases_pass_threshold", "mode", "runtime",
-            )
-        ),
+        Field("cases_pass_threshold", _between(0, 100), "The least percentage of passing cases; below it a run fails."),
+        Field("metrics_pass_threshold", _between(0, 100), "The least mean score out of 100; below it a run fails."),
+        *(Field(name, ANY, "Recorded only.") for name in ("mode", "runtime")),
     ),
 )  # fmt: skip
 SET = FieldTable(

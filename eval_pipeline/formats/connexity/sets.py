@@ -23,7 +23,7 @@ from eval_pipeline.suites.model import Case, EvaluatorSpec, SuiteSettings
 from eval_pipeline.suites.simulation_fields import read_weights
 
 _MARKS = ("members", "set_repetitions", "config", "version", "weights")
-_WITHOUT_EFFECT = ("metrics_pass_threshold", "cases_pass_threshold", "mode", "runtime")
+_WITHOUT_EFFECT = ("mode", "runtime")
 _PARTS = {"judge": JUDGE_CONFIG, "user_simulator": USER_SIMULATOR, "agent_simulator": AGENT_SIMULATOR}
 _MS = 1000
 
@@ -44,7 +44,13 @@ class CaseSet:
     @property
     def settings(self) -> SuiteSettings:
         """The settings of the suite."""
-        return SuiteSettings(concurrency=self.config.get("concurrency"), weights=self.weights)
+        cases, metrics = (self.config.get(f"{what}_pass_threshold") for what in ("cases", "metrics"))
+        return SuiteSettings(
+            concurrency=self.config.get("concurrency"),
+            weights=self.weights,
+            min_pass_rate=cases / 100 if cases is not None else None,
+            min_mean_score=metrics / 100 if metrics is not None else None,
+        )
 
     def chosen(self, cases: Sequence[Case]) -> Iterator[Case]:
         """Yield the cases of the set in its order, as its configuration has them."""
@@ -145,7 +151,7 @@ def _config(raw: Map, cursor: FieldCursor, diagnostics: Diagnostics) -> dict[str
         raise cursor.at("user_simulator").error("mode 'scripted' needs at least one message", "scripted_messages")
     for name in _WITHOUT_EFFECT:
         if raw.get(name) is not None:
-            diagnostics.add("is recorded but has no effect: choose runners and gates of the run", cursor.place(name))
+            diagnostics.add("is recorded but has no effect: choose runners of the run", cursor.place(name))
     return values
 
 

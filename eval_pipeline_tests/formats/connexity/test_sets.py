@@ -39,6 +39,8 @@ def test_the_configuration_reaches_the_suite_its_users_and_its_judge(tmp_path: P
         "concurrency": 2,
         "timeout_per_test_case_ms": 1500,
         "max_turns": 4,
+        "cases_pass_threshold": 90,
+        "metrics_pass_threshold": 75.5,
         "judge": {"metrics": [{"metric": "tool_routing", "weight": 1}], "pass_threshold": 60},
         "user_simulator": {"mode": "scripted", "scripted_messages": ["one", "two"], "temperature": 0.5},
     }
@@ -47,6 +49,7 @@ def test_the_configuration_reaches_the_suite_its_users_and_its_judge(tmp_path: P
 
     case = suite.cases[0]
     assert (suite.settings.concurrency, case.timeout_s) == (2, 1.5)
+    assert (suite.settings.min_pass_rate, suite.settings.min_mean_score) == (0.9, 0.755)
     assert case.user is not None
     assert (case.user.script, case.user.max_turns, case.user.temperature) == (("one", "two"), 4, 0.5)
     assert case.evaluators[0].config["metrics"] == config["judge"]["metrics"]  # type: ignore[index]
@@ -54,6 +57,7 @@ def test_the_configuration_reaches_the_suite_its_users_and_its_judge(tmp_path: P
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "too much": ({"config": {"cases_pass_threshold": 101}}, "cases_pass_threshold: expected a number from 0 to 100"),
     "unknown member": ({"members": [{"test_case_id": "aa"}]}, r"members\[0\].test_case_id: no test case 'aa'.*'a'"),
     "member twice": ({"members": [{"test_case_id": "a"}] * 2}, "'a' is a member already"),
     "no repetition": ({"members": [{"test_case_id": "a", "repetitions": 0}]}, "repetitions: expected a whole number"),
