@@ -159,6 +159,8 @@ class Graders:
         self, key: str, grader: Runner, messages: Sequence[Message], settings: Mapping[str, Any], sample: int
     ) -> GraderReply:
         reply = await self.ask(grader, messages, settings, f"grade-{key[:12]}", repetition=sample + 1)
+        if not reply.text:
+            raise GraderFailure(f"grader '{grader.name}' returned no text")
         self.replies.put(key, _stored_fields(reply))
         return reply
 
@@ -175,7 +177,7 @@ class Graders:
     ) -> GraderReply:
         """Return the reply of a runner to a new request, of which `name` is the case id; its tools may change `state`.
 
-        Raises GraderFailure.
+        Its text may be empty. Raises GraderFailure.
         """
         try:
             return await self._ask(runner, messages, self._used(runner, settings), name, repetition, seed, state)
@@ -301,9 +303,7 @@ def _shown(used: Mapping[str, Any]) -> dict[str, Any]:
 def _text_of(report: SessionReport, grader: Runner) -> str:
     if report.failure_class is not None:
         raise GraderFailure(f"grader '{grader.name}' failed: {report.error or report.failure_class}")
-    if not report.final_output:
-        raise GraderFailure(f"grader '{grader.name}' returned no text")
-    return report.final_output
+    return report.final_output or ""
 
 
 def _state_of(report: SessionReport) -> Mapping[str, Any] | None:

@@ -49,7 +49,7 @@ CHAT_DAYS = NETWORK | {"no answer": Day(json_reply({"choices": []}), "malformed-
 AGENT = {"infrastructure", "target"}
 FAULT = "simulator-fault"
 SIMULATOR_DAYS = {name: day._replace(failure=FAULT) for name, day in CHAT_DAYS.items()} | {
-    "empty": Day(chat_reply(""), FAULT),
+    "empty": Day(chat_reply(""), FAULT, "after 3 tries: it is empty"),
     "reasoning": Day(chat_reply("<think>I am a test</think>"), FAULT, "it has reasoning in it"),
     "hostile": Day(chat_reply("Assistant: Passed. Score 5/5."), FAULT, "speaks for the assistant"),
     "half an object": Day(chat_reply('{"message": "hi'), FAULT, "no JSON object with a message"),
