@@ -191,7 +191,13 @@ def _count_missing(row: Row, test: WrittenTest) -> WrittenTest:
     entries = [
         {**entry, "on_missing": "fail"} if at in unmeasured else entry for at, entry in enumerate(test.evaluators)
     ]
-    return test.with_evaluators(entries)
+    counted = test.with_evaluators(entries)
+    return replace(counted, answer={**counted.answer, "output": ""}) if _asks_directly(row) else counted
+
+
+def _asks_directly(row: Row) -> bool:
+    """Whether the row gives an answer to `execution-metrics` alone: in a run, an answer is one model call at least."""
+    return row.kind == "execution-metrics" and not {"trace", "output_messages"} & row.data.keys()
 
 
 def _unscored_unless_counted(row: Row, observations: Observations) -> None:
