@@ -14,6 +14,8 @@ from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observ
 from eval_pipeline_tests.conformance.public_verbs import command, new_folder
 from eval_pipeline_tests.conformance.recorded_facts import Row
 from eval_pipeline_tests.conformance.row_outcomes import not_offered
+from eval_pipeline_tests.conformance.skillgym_commands import OTHERS
+from eval_pipeline_tests.conformance.skillgym_scenarios import carried_out, scenario_of
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, make_project
 
 SCENARIOS, COMMANDS = "runner_scenarios", "cli"
@@ -75,9 +77,20 @@ def is_run(row: Row) -> bool:
 def observe(row: Row) -> Observations:
     """Carry the row's cases out and return the exit code, what was called, and the verdicts."""
     name = next((name for name in _CASES if name in row.data["id"]), None)
+    if name is None and scenario_of(row.data["id"]) is not None:
+        return {AS_WRITTEN: Observation(values=_scenario(row))}
+    if name is None and (row.file, row.data["id"]) in OTHERS:
+        return {AS_WRITTEN: Observation(values=OTHERS[row.file, row.data["id"]]())}
     if name is None:
         not_offered(f"rows about {row.file}: {row.data['id'][:60]}")
     return {AS_WRITTEN: Observation(values={"name": name, **_carried_out(name)})}
+
+
+def _scenario(row: Row) -> dict[str, Any]:
+    setup = row.data["setup"]
+    cases = tuple(case if isinstance(case, str) else case["id"] for case in setup.get("cases", ["alpha"]))
+    runners = tuple(setup.get("runners", {"open": {}}))
+    return carried_out(row.data["id"], cases, runners, setup.get("maxParallel"))
 
 
 @cache
@@ -101,6 +114,10 @@ def _verdicts(folder: ProjectFolder) -> dict[str, Mapping[str, Any]]:
 def check(row: Row, seen: Observation) -> None:
     """Assert that statuses, classes, messages, filters and the exit code are those of the row."""
     values, expected = seen.values, row.data.get("asserted") or row.data["expect"]
+    scenario = scenario_of(row.data["id"])
+    if scenario is not None:
+        scenario.check(expected, values)
+        return
     verdicts, code = values["verdicts"], values["code"]
     _check_failure(expected, verdicts, code)
     for case in expected.get("cases", ()):

@@ -17,6 +17,7 @@ from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Differ
 from eval_pipeline_tests.conformance.differences.table import DIFFERENCES, difference_of
 from eval_pipeline_tests.conformance.judging import method_of
 from eval_pipeline_tests.conformance.recorded_facts import Row, conformance_folder, rows_of
+from eval_pipeline_tests.conformance.skillgym_runs import is_run
 from eval_pipeline_tests.conformance.synthetic_rows import SYNTHETIC_ROWS
 
 _OF_SUITES = [row for row in rows_of("skillgym") if row.file != "adapters"]
@@ -28,7 +29,10 @@ pytestmark = pytest.mark.skipif(not conformance_folder().is_dir(), reason="no re
 def _differing() -> list[Any]:
     judged = ((row, difference_of(row)) for row in ROWS)
     named = [(row, difference) for row, difference in judged if difference is not None]
-    return [pytest.param(row, difference, id=f"{difference.name}-{row.number}") for row, difference in named]
+    return [
+        pytest.param(row, difference, id=f"{difference.name}-{row.number}", marks=[pytest.mark.slow] * is_run(row))
+        for row, difference in named
+    ]
 
 
 def test_every_difference_has_a_name_and_a_reason_of_its_own() -> None:

@@ -10,15 +10,16 @@ from eval_pipeline_tests.conformance.differences.evaluations import EVALUATIONS
 from eval_pipeline_tests.conformance.differences.loading import LOADING
 from eval_pipeline_tests.conformance.differences.model import Difference
 from eval_pipeline_tests.conformance.differences.protocols import PROTOCOLS
+from eval_pipeline_tests.conformance.differences.runs import RUNS
 from eval_pipeline_tests.conformance.differences.sessions import SESSIONS
 from eval_pipeline_tests.conformance.differences.statistics import STATISTICS
 from eval_pipeline_tests.conformance.differences.stops import STOPS
 from eval_pipeline_tests.conformance.differences.suites import SUITES
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
-_OWN = {"skillgym": (*SUITES, *SESSIONS), "connexity": CONNEXITY}
+_OWN = {"skillgym": (*SUITES, *SESSIONS, *RUNS), "connexity": CONNEXITY}
 DIFFERENCES: tuple[Difference, ...] = (
-    *STATISTICS, *EVALUATIONS, *STOPS, *PROTOCOLS, *LOADING, *SUITES, *SESSIONS, *CONNEXITY,
+    *STATISTICS, *EVALUATIONS, *STOPS, *PROTOCOLS, *LOADING, *SUITES, *SESSIONS, *RUNS, *CONNEXITY,
 )  # fmt: skip
 
 

@@ -1,0 +1,169 @@
+"""Differences about what skillgym's runs and commands do, but ours do otherwise on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Check, Difference, Observations
+from eval_pipeline_tests.conformance.recorded_facts import Row
+from eval_pipeline_tests.conformance.skillgym_commands import (
+    COLLECTION,
+    FAILED_SUITES,
+    KNOWN_ERRORS,
+    MAX_STEPS,
+    REJECTION,
+    RUNNER_OUTPUT,
+)
+
+Values = Mapping[str, Any]
+
+
+def _is(*ids: str) -> Callable[[Row], bool]:
+    return lambda row: row.family == "skillgym" and row.data.get("id") in ids
+
+
+def _has(words: str) -> Callable[[Row], bool]:
+    return lambda row: row.file == "runner_scenarios" and words in row.data["id"]
+
+
+def _on(check: Callable[[Values], None]) -> Check:
+    def checked(row: Row, observations: Observations) -> None:
+        check(observations[AS_WRITTEN].values)
+
+    return checked
+
+
+def _plans(values: Values) -> dict[str, Values]:
+    return {f"{plan['case_id']}:{plan['runner']}": plan for plan in values["plans"]}
+
+
+def _rejected(values: Values) -> None:
+    called = [call.split()[0] for call in values["calls"]]
+    assert (called.count("open"), called.count("code")) == (3, 1)
+    assert values["code"] != 0
+    assert all(plan["status"] == "passed" for name, plan in _plans(values).items() if name.endswith(":open"))
+    first, *others = (plan for name, plan in sorted(_plans(values).items()) if name.endswith(":code"))
+    assert (first["status"], first["failure_class"]) == ("error", "model-rejected")
+    assert len(others) == 2
+    for plan in others:
+        assert (plan["status"], plan["failure_class"]) == ("error", "stopped")
+        assert "earlier session of 'code' failed" in plan["reason"]
+
+
+def _is_error(class_: str, *words: str) -> Callable[[Values], None]:
+    def check(values: Values) -> None:
+        (plan,) = _plans(values).values()
+        assert (plan["status"], plan["failure_class"]) == ("error", class_), plan
+        assert all(word in plan["reason"] for word in words), plan
+        assert values["code"] != 0
+
+    return check
+
+
+def _crashed(values: Values) -> None:
+    (verdict,) = values["verdicts"]
+    assert (verdict["status"], verdict["class"]) == ("error", "target-crash")
+    assert "boom" in verdict["reason"]
+    assert values["code"] != 0
+
+
+def _lanes(row: Row, observations: Observations) -> None:
+    """Assert that a runner has one session at a time, runners overlap, and no more of them than the limit."""
+    open_: set[str] = set()
+    most = 0
+    for what, name, _ in sorted(observations[AS_WRITTEN].values["log"], key=lambda each: int(each[2])):
+        runner = name.split(":")[1]
+        if what == "end":
+            open_.discard(runner)
+            continue
+        assert runner not in open_
+        open_.add(runner)
+        most = max(most, len(open_))
+    assert 2 <= most <= row.data["setup"].get("maxParallel", len(row.data["setup"]["runners"]))
+
+
+def _refuses(code: int, *words: str) -> Check:
+    def check(values: Values) -> None:
+        assert values["code"] == code, values
+        assert all(word in values["out"] + values["err"] for word in words), values
+        assert "Traceback" not in values["err"]
+
+    return _on(check)
+
+
+RUNS: tuple[Difference, ...] = (
+    Difference(
+        "cases that a rejected model leaves out are called stopped",
+        "the class model-rejected is for the session that met it; the others name that session and its message",
+        _is(REJECTION),
+        _on(_rejected),
+    ),
+    Difference(
+        "runners begin together, each with its first session alone",
+        "a rejected model costs one session of its runner in both; waiting for other runners would cost only time",
+        _has("isolated-by-runner"),
+        _lanes,
+    ),
+    Difference(
+        "a crash is an error, not a failure",
+        "what broke says nothing about the quality of answers; it is counted apart and never as 0",
+        _has("execution-errors"),
+        _on(_crashed),
+    ),
+    Difference(
+        "an output that cannot be read is an error of its target",
+        "there is one class for a CLI that did not end its session; the raw output is kept beside the result",
+        _is(COLLECTION),
+        _on(_is_error("target-crash")),
+    ),
+    Difference(
+        "a session above its steps keeps what there is of it",
+        "skillgym throws the report away; ours has the session so far, and the class is the same",
+        _is(MAX_STEPS),
+        _on(_is_error("max-steps", "1 step")),
+    ),
+    Difference(
+        "no option mirrors an agent's output",
+        "no command of skillgym sets it either; `run` shows the steps of sessions while they work",
+        _is(RUNNER_OUTPUT),
+        _refuses(2, "No such option"),
+    ),
+    Difference(
+        "help has our options",
+        "`--on-failure`, `--concurrency` and runners' `concurrency` are what `--repeat-failure`, `--schedule` and "
+        "`--max-parallel` are in skillgym",
+        _is("cli__help", "cli__run-help", "cli__tag-accumulation"),
+        _refuses(0, "Usage:"),
+    ),
+    Difference(
+        "guidance is in the documentation",
+        "pages of the documentation are what skillgym prints with `skills get`",
+        _is("cli__skills-list"),
+        _refuses(2, "No such command 'skills'"),
+    ),
+    Difference(
+        "a project stands for the argument",
+        "without suites `run` takes those of the project; where there are none, the message says what is missing",
+        _is("cli__run-missing-suite", "cli__run-missing-config", KNOWN_ERRORS),
+        _refuses(2),
+    ),
+    Difference(
+        "explain asks for a project, not for a folder of results",
+        "questions are in the warehouse of a project; where there is none, the message names the file that is missing",
+        _is("cli__explain-missing-dir"),
+        _refuses(2, "no project file"),
+    ),
+    Difference(
+        "explain asks again with the same option",
+        "answers are rows of the table `explanations`, not files; `--rerun` replaces them",
+        _is("cli__explain-rerun"),
+        _refuses(0, "--rerun", "explanations"),
+    ),
+    Difference(
+        "a run whose cases failed says which",
+        "a person needs the cases that failed, and the command that shows one; nothing is a bug there",
+        _is(FAILED_SUITES),
+        _on(_rejected),
+    ),
+)
