@@ -25,7 +25,7 @@ from eval_pipeline.suites.case_list import case_list, traits_of
 from eval_pipeline.suites.model import Suite
 from eval_pipeline.suites.simulation_fields import STATUSES
 from eval_pipeline.sweeps.named_sweeps import NamedSweep, named_sweep, runners_in
-from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options
+from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options, without_unset
 from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
 from eval_pipeline.sweeps.preflight import Preflight, preflight
 from eval_pipeline.sweeps.project import Project, load_project, unknown_defaults
@@ -271,7 +271,7 @@ def _over_named(
         options = {**options, "sweep": None}
     keywords = {field: keyword for keyword, field in _FIELDS.items()}
     of_sweep = {keywords.get(field, field): value for field, value in named.given.items()}
-    return named, of_sweep | {name: value for name, value in options.items() if value not in (None, (), {}, False)}
+    return named, of_sweep | without_unset(options)
 
 
 def _covered(ready: list[ValidatedSuite], session: ProjectSession, named: NamedSweep) -> list[ValidatedSuite]:

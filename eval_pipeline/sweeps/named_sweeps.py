@@ -24,7 +24,14 @@ from eval_pipeline.suites.names import default_name
 from eval_pipeline.sweeps.cron import cron_problem
 from eval_pipeline.sweeps.keep_rules import Keep
 from eval_pipeline.sweeps.notify_rules import Notify
-from eval_pipeline.sweeps.options import CaseStatus, Difficulty, LaunchOptions, SharedOptions, launch_options
+from eval_pipeline.sweeps.options import (
+    CaseStatus,
+    Difficulty,
+    LaunchOptions,
+    SharedOptions,
+    launch_options,
+    without_unset,
+)
 
 if TYPE_CHECKING:
     from eval_pipeline.sweeps.project import Project
@@ -165,11 +172,7 @@ def with_named(project: Project, launch: LaunchOptions) -> LaunchOptions:
     if launch.sweep is None:
         return launch
     given = {name: getattr(launch, name) for name in launch.model_fields_set}
-    return launch_options({**named_sweep(project, launch.sweep).given, **_set(given)})
-
-
-def _set(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value not in (None, (), False)}
+    return launch_options({**named_sweep(project, launch.sweep).given, **without_unset(given)})
 
 
 def tells_when(place: FieldPath) -> bool:

@@ -254,17 +254,24 @@ class LaunchOptions(RunOptions):
 
     def as_config(self) -> dict[str, Any]:
         """Return what is set, as the launchpad takes it."""
-        values = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
-        return {name: sorted(value) if isinstance(value, tuple) else value for name, value in values.items() if value}
+        values = without_unset({name: getattr(self, name) for name in sorted(self.model_fields_set)})
+        return {name: sorted(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-_NOT_SET: tuple[object, ...] = (None, (), [], {}, False)
+def without_unset(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are set: neither None nor False nor empty. 0 is a value like any other."""
+    empty: tuple[object, ...] = ((), [], {})
+    return {
+        name: value
+        for name, value in options.items()
+        if value is not None and value is not False and value not in empty
+    }
 
 
 def launch_options(given: Mapping[str, Any]) -> LaunchOptions:
     """Return the options with these values; None and empty ones are not set. Raises InputError naming the field."""
     try:
-        return LaunchOptions(**{name: value for name, value in given.items() if value not in _NOT_SET})
+        return LaunchOptions(**without_unset(given))
     except ValidationError as error:
         raise _input_error(error) from None
 

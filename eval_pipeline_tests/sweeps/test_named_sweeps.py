@@ -78,6 +78,16 @@ def test_the_launchpad_takes_the_options_of_a_sweep_and_its_pairs_only(tmp_path:
     assert pairs_of_sweep(session, pairs, "smoke") == [PairKey("sums", "x")]
 
 
+def test_an_option_of_0_takes_the_place_of_that_of_a_sweep(tmp_path: Path) -> None:
+    session = named(tmp_path, smoke=SMOKE | {"on_failure": 2, "threshold": 0.9}).session()
+
+    command = select_in(session, sweep="smoke", on_failure=0, threshold=0.0).options
+    launch = with_named(session.project, launch_options({"sweep": "smoke", "on_failure": 0, "threshold": 0.0}))
+
+    assert (command.on_failure, command.threshold) == (0, 0.0)
+    assert (launch.on_failure, launch.threshold) == (0, 0.0)
+
+
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
