@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eval_pipeline.errors import InputError, InputErrors
-from eval_pipeline.formats.agent_skills.conversion import as_agent_skills
+from eval_pipeline.formats.agentv.agent_skills.conversion import as_agent_skills
 from eval_pipeline.formats.agentv.conversion import as_json, as_jsonl, as_yaml
 from eval_pipeline.parsing.writing import suite_yaml
 from eval_pipeline.suites.conversion import in_line, read_raw

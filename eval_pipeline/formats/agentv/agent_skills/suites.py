@@ -1,6 +1,6 @@
 """Agent-Skills' `evals.json`: prompts, expected answers, and assertions in plain words.
 
-An eval's files are attached to its prompt.
+AgentV defines how an eval becomes a test. An eval's files are attached to its prompt.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AgentSkills(EvalFiles):
         return bool(_EVALS.search(head))
 
     def read_raw(self, path: Path) -> RawSuite:
-        from eval_pipeline.formats.agent_skills.conversion import read_evals  # noqa: PLC0415 — only `convert` needs it
+        from eval_pipeline.formats.agentv.agent_skills.conversion import read_evals  # noqa: PLC0415 — only `convert` needs it
 
         return read_evals(path)
 
