@@ -226,7 +226,8 @@ class DuckDBWarehouse:
             with self.transaction():  # migrates: compact() copies tables of the newest schema
                 pass
             self.compact()
-        copy = Copy(self.path, self.results, scratch_path(self.folder, "results", ".duckdb"), self._config)
+        made, replaced = (scratch_path(self.folder, "results", ".duckdb") for _ in range(2))
+        copy = Copy(self.path, self.results, made, replaced, self._config)
         with private_files(), copy.removed_at_the_end():
             with self._turn, self._locked():
                 copy.begin()

@@ -39,7 +39,8 @@ Config = Mapping[str, str | bool | int | float | list[str]]
 
 @dataclass(slots=True)
 class Copy:
-    """A copy of a warehouse (`source`) that is made beside it (`path`) and then replaces `target`.
+    """A copy of a warehouse (`source`) that is made beside it (`path`) and then replaces `target`, which is removed at
+    the end by its other name (`replaced`): to free a large file takes long, and the lock is not needed for it.
 
     `begin` and `publish` need the lock of the warehouse, which keeps its file closed; `is_needed`, `write` and
     `read_ahead`, which take long, do not. Between the first two of these the lock has to be free once: who wrote while
@@ -51,6 +52,7 @@ class Copy:
     source: Path
     target: Path
     path: Path
+    replaced: Path
     config: Config
     _size: int = 0
     _begun: bytes = b""
@@ -80,10 +82,12 @@ class Copy:
 
     def read_ahead(self) -> None:
         """Read what `publish` reads of a large file, so that it is in memory while others wait: what is compared if
-        they wrote meanwhile, and what the check of the copy opens."""
+        they wrote meanwhile, and what the check of the copy opens. Write the copy to the disk, which `publish` would
+        wait for."""
         if self._size < _LARGE:
             return
         with self._reported():
+            _write_to_disk(self.path)
             if _headers(self.source) != _headers(self.path):
                 _checksums(self.source)
                 _checksums(self.path)
@@ -99,6 +103,8 @@ class Copy:
             if self.target.exists():  # an analyst of another account may have been let in
                 shutil.copymode(self.target, self.path)
             _check(self.path, self.source)
+            with suppress(OSError):  # a first one, or a file system without hard links: `replace` frees what was there
+                os.link(self.target, self.replaced)
             self.path.replace(self.target)
 
     def _bring_up_to_date(self) -> None:
@@ -119,11 +125,12 @@ class Copy:
 
     @contextmanager
     def removed_at_the_end(self) -> Iterator[None]:
-        """Remove the copy at the end, unless it replaced the target."""
+        """Remove at the end what was replaced, or the copy that replaced nothing."""
         try:
             yield
         finally:
             self.path.unlink(missing_ok=True)
+            self.replaced.unlink(missing_ok=True)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -131,6 +138,11 @@ class Copy:
             yield
         except (duckdb.Error, OSError) as error:
             raise _unpublished(self.source, exhaustion(error) or first_line(error)) from error
+
+
+def _write_to_disk(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def _headers(path: Path) -> bytes:

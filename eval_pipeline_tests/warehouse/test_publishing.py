@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -164,6 +165,71 @@ def test_the_blocks_of_a_file_are_not_looked_at_under_the_lock(
     filled.publish()
 
     assert looked and True not in looked
+
+
+def test_what_is_replaced_is_removed_when_the_lock_is_free(
+    filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Freeing a large file takes long: it keeps another name until the lock is free."""
+    names: list[int] = []
+    locked = DuckDBWarehouse._locked
+
+    @contextmanager
+    def noted(warehouse: DuckDBWarehouse) -> Iterator[None]:
+        with locked(warehouse):
+            yield
+            names.append(os.fstat(before.fileno()).st_nlink)
+
+    filled.write("sweeps", [{"sweep_id": "new"}])
+    monkeypatch.setattr(DuckDBWarehouse, "_locked", noted)
+    with filled.results.open("rb") as before:
+        filled.publish()
+        names.append(os.fstat(before.fileno()).st_nlink)
+
+    assert names[-2:] == [1, 0]
+    assert published_sweeps(filled) == 20_001
+    assert list(filled.folder.glob(".results.*")) == []
+
+
+def test_a_file_system_without_hard_links_publishes_too(
+    filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("no hard links here")
+
+    filled.write("sweeps", [{"sweep_id": "new"}])
+    monkeypatch.setattr("eval_pipeline.warehouse.publishing.os.link", refuse)
+
+    filled.publish()
+
+    assert published_sweeps(filled) == 20_001
+    assert list(filled.folder.glob(".results.*")) == []
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from eval_pipeline.warehouse.duckdb_file import DuckDBWarehouse
+
+link = os.link
+os.link = lambda *names: (link(*names), os._exit(9))
+DuckDBWarehouse(Path(sys.argv[1])).publish()
+"""
+
+
+def test_a_kill_before_the_old_results_are_removed_leaves_nothing_for_ever(filled: DuckDBWarehouse) -> None:
+    filled.write("sweeps", [{"sweep_id": "new"}])
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(filled.folder)], check=False, timeout=60)
+    assert killed.returncode == 9
+    assert len(list(filled.folder.glob(".results.*"))) == 2
+    assert published_sweeps(filled) == 20_000
+
+    next_one = DuckDBWarehouse(filled.folder)
+    next_one.write("sweeps", [{"sweep_id": "later"}])
+    next_one.publish()
+
+    assert published_sweeps(next_one) == 20_002
+    assert list(filled.folder.glob(".results.*")) == []
 
 
 def test_nothing_is_copied_when_nothing_was_written(filled: DuckDBWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
