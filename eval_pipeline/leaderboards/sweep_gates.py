@@ -122,7 +122,7 @@ def drops_of_pairs(results: Results, before: Results, rules: GateRules) -> dict[
     policy = Policy(max_drop=rules.max_drop or 0.0, max_relative_drop=rules.max_relative_drop)
     pairs = [pair for pair in now if pair in earlier]
     decided = gates([compare(earlier[pair], now[pair]) for pair in pairs], policy)
-    return dict(zip(pairs, decided, strict=False))
+    return dict(zip(pairs, decided, strict=True)) if decided else {}
 
 
 def _by_pair(results: Results) -> dict[tuple[str, str], Results]:

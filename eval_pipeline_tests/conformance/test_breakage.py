@@ -145,7 +145,8 @@ def _run(copy: Path, breakage: Breakage) -> subprocess.CompletedProcess[str]:
     test = copy / "eval_pipeline_tests" / "conformance" / breakage.test
     facts = _facts(copy / "facts" / breakage.name.replace(" ", "-"), breakage)
     environment = {**os.environ, "PYTHONPATH": str(copy), "EVAL_PIPELINE_CONFORMANCE": str(facts)}
-    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line", "-x", "-k", breakage.selected]
+    loaded = "ignore::pytest.PytestAssertRewriteWarning"  # plugins of pytest that our packages have imported
+    options = ["-q", "-W", loaded, "-n", "0", "-p", "no:cacheprovider", "--tb=line", "-x", "-k", breakage.selected]
     return run_python(PYTEST_ON_A_COPY, *options, str(test), cwd=copy, env=environment)
 
 
