@@ -301,7 +301,7 @@ def carried_out(id_: str, cases: tuple[str, ...], runners: tuple[str, ...], para
         (folder.root / "tokens").write_text("".join(f"{value}\n" for value in scenario.tokens))
     scenario.prepare(folder.root)
     folder.write_runners(*(_runner(folder.root, name, scenario) for name in runners))
-    limit = ("--concurrency", str(parallel)) if parallel else ()
+    limit = ("--concurrency", str(parallel or 1))  # calls of one case are counted, and none may overtake another
     ended = command("run", "--project", folder.root, "--quiet", *scenario.options, *limit)
     return {"code": ended.code, "out": ended.out + ended.err, "root": folder.root, **_stored(folder)}
 
