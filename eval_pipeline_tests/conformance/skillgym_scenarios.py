@@ -301,15 +301,16 @@ def carried_out(id_: str, cases: tuple[str, ...], runners: tuple[str, ...], para
         (folder.root / "tokens").write_text("".join(f"{value}\n" for value in scenario.tokens))
     scenario.prepare(folder.root)
     folder.write_runners(*(_runner(folder.root, name, scenario) for name in runners))
-    limit = ("--concurrency", str(parallel or 1))  # calls of one case are counted, and none may overtake another
+    limit = ("--concurrency", str(parallel)) if parallel else ()
     ended = command("run", "--project", folder.root, "--quiet", *scenario.options, *limit)
     return {"code": ended.code, "out": ended.out + ended.err, "root": folder.root, **_stored(folder)}
 
 
 def _runner(root: Path, name: str, scenario: Scenario) -> dict[str, Any]:
     words = ["sh", str(root / "program.sh"), "{CASE_ID}", name]
+    in_order = {"concurrency": 1} if scenario.tokens else {}  # the first call takes the first tokens
     return {"name": name, "adapter": "command", "command": words, "format": "claude-code", "retries": 0,
-            **scenario.runner}  # fmt: skip
+            **in_order, **scenario.runner}  # fmt: skip
 
 
 def _stored(folder: ProjectFolder) -> dict[str, Any]:
