@@ -12,8 +12,10 @@ import click
 from eval_pipeline.cli.options import open_project, project_options
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
+from eval_pipeline.errors import UnknownName
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, percent
 from eval_pipeline.pages.agreement import agreement_document
+from eval_pipeline.warehouse.case_details import stored_case_names
 
 NOTHING = 3
 _TITLES = {
@@ -34,7 +36,11 @@ def agreement_command(project: Path | None, data: Path | None, suites: tuple[str
     far the graders of a panel agree, and the simulators of users. Exit codes: 0; 3 when there is nothing to compare.
     """
     with open_project(project, data).open_warehouse().published() as connection:
+        known = stored_case_names(connection)
         views = agreement_document(connection)
+    for name in suites:
+        if name not in known:
+            raise UnknownName("suite", name, known)
     views = {view: [row for row in rows if not suites or row["suite"] in suites] for view, rows in views.items()}
     if as_json:
         echo_json(views)

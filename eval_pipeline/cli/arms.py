@@ -13,9 +13,9 @@ from rich.console import Console
 from eval_pipeline.cli.options import comma_separated, open_project, project_options
 from eval_pipeline.cli.tables import Layout, print_line, print_rows, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
-from eval_pipeline.errors import InputError, did_you_mean
+from eval_pipeline.errors import UnknownName
 from eval_pipeline.leaderboards.show import UNKNOWN, amount, percent
-from eval_pipeline.warehouse.arms import arm_differences, skill_activation
+from eval_pipeline.warehouse.arms import arm_differences, names_with_arms, skill_activation
 from eval_pipeline.warehouse.case_details import stored_case_names
 
 NOTHING = 3
@@ -45,7 +45,11 @@ def arms_command(
         known = stored_case_names(connection)
         for name in suites:
             if name not in known:
-                raise InputError(f"no suite '{name}'; there are: {', '.join(sorted(known))}{did_you_mean(name, known)}")
+                raise UnknownName("suite", name, known)
+        with_arms = names_with_arms(connection)
+        for name in runners:
+            if name not in with_arms:
+                raise UnknownName("runner", name, with_arms)
         skills = skill_activation(connection, suites, runners)
         differences = arm_differences(connection, suites, runners)
     if as_json:

@@ -39,6 +39,7 @@ from eval_pipeline.suites.model import Case, EvaluatorSpec, Suite
 from eval_pipeline.suites.names import with_unique_names
 from eval_pipeline.suites.review import evaluator_places, review
 from eval_pipeline.sweeps.grader_settings import accepted_settings
+from eval_pipeline.sweeps.named_pairs import unlimited_sweeps
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair
 from eval_pipeline.sweeps.preflight import preflight
@@ -157,6 +158,8 @@ def _before_money(session: ProjectSession, suites: Sequence[Suite]) -> Iterator[
     ungraded = [error for errors_of in checked.ungraded.values() for error in errors_of.values()]
     for error in {str(error): error for error in ungraded}.values():
         yield Finding(severity="warning", message=f"run leaves it out: {error.problem}", place=error.place)
+    for name, error in unlimited_sweeps(session, pairs):
+        yield _warning(f"run --sweep {name} refuses it: {error.problem}")
     yield from map(_warning, checked.warnings)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from eval_pipeline.errors import InputError
 from eval_pipeline.suites.names import default_name
 from eval_pipeline.sweeps.named_sweeps import file_of, named_sweep, runners_in, with_named
 from eval_pipeline.sweeps.options import LaunchOptions
-from eval_pipeline.sweeps.pairs import requested_pairs
+from eval_pipeline.sweeps.pairs import Pair, requested_pairs
+from eval_pipeline.sweeps.preflight import preflight
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.warehouse.journal import PairKey
 
@@ -21,6 +22,20 @@ def expected_pairs(session: ProjectSession, name: str) -> Iterator[PairKey]:
         if sweep.covers_suite(ready.suite, root):
             chosen = runners_in(session.project, name, session.runners_of(ready.suite).values())
             yield from requested_pairs(ready, chosen, selected)
+
+
+def unlimited_sweeps(session: ProjectSession, pairs: Sequence[Pair]) -> Iterator[tuple[str, InputError]]:
+    """Yield the sweeps whose budget cannot hold for one of these pairs, with the reason: the cost stays unknown."""
+    project = session.project
+    for name, sweep in project.sweeps.items():
+        taking_part = runners_in(project, name, {pair.runner.name: pair.runner for pair in pairs}.values())
+        names = {runner.name for runner in taking_part}
+        covered = [
+            pair for pair in pairs if pair.runner.name in names and sweep.covers_suite(pair.ready.suite, project.root)
+        ]
+        options = with_named(project, LaunchOptions(sweep=name)).resolve(project.defaults)
+        checked = preflight(session, covered, options)
+        yield from ((name, checked.errors[pair]) for pair in list(checked.unlimited)[:1])
 
 
 def unreadable_suites(session: ProjectSession, name: str) -> Iterator[InputError]:

@@ -22,6 +22,12 @@ def skill_activation(connection: Connection, suites: Sequence[str], runners: Seq
     return _rows(connection, "skill_activation", suites, runners, named)
 
 
+def names_with_arms(connection: Connection) -> set[str]:
+    """Return the names of all runners, and of those that they are arms of."""
+    stored = connection.execute("SELECT runner FROM runners UNION SELECT arm_of FROM runners WHERE arm_of IS NOT NULL")
+    return {name for (name,) in stored.fetchall()}
+
+
 def _rows(
     connection: Connection, view: str, suites: Sequence[str], runners: Sequence[str], named: str
 ) -> list[dict[str, Any]]:

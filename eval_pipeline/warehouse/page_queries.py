@@ -70,10 +70,10 @@ _SWEEPS = """
                sum(failed)::BIGINT AS failed, sum(errored)::BIGINT AS errored
         FROM sweep_pairs GROUP BY sweep_id),
     money AS (
-        SELECT e.sweep_id, sum(r.cost_usd) AS cost_usd, count(r.cost_usd) AS cost_known
+        SELECT e.sweep_id, sum(r.cost_usd) AS cost_usd, count(r.cost_usd) AS cost_known, count(*) AS cost_of
         FROM target_executions e LEFT JOIN session_reports r USING (execution_id) GROUP BY e.sweep_id)
     SELECT s.sweep_id, s.started_at::VARCHAR AS started_at, s.finished_at::VARCHAR AS finished_at, s.status, s.refresh,
-           s.dagster_run_id, {name}, p.* EXCLUDE (sweep_id), m.cost_usd, m.cost_known
+           s.dagster_run_id, {name}, p.* EXCLUDE (sweep_id), m.cost_usd, m.cost_known, m.cost_of
     FROM sweeps s LEFT JOIN pairs p USING (sweep_id) LEFT JOIN money m USING (sweep_id)
     ORDER BY s.sweep_id DESC LIMIT $most"""
 _CHANGES = """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from eval_pipeline_tests.cli.sample_project import CliProject
+from eval_pipeline_tests.cli.sample_project import CliProject, make_cli_project
 from eval_pipeline_tests.new_data import make_data
 
 AGENT = """#!/bin/sh
@@ -131,3 +132,14 @@ def test_wrong_arms_name_the_place_and_the_cure(compared: CliProject, arms: str,
     assert answer.code == 2 or answer.code == 1
     assert problem in answer.text
     assert "wrong.yaml:2" in answer.text
+
+
+@pytest.mark.parametrize("arguments", [("arms", "--runner", "codx"), ("agreement", "--suite", "skils")])
+def test_unknown_names_are_said_with_the_nearest(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    project = make_cli_project(tmp_path)
+    project("run", "suites/greetings.yaml", "--runner", "parrot", "--quiet")
+
+    answer = project(*arguments)
+
+    assert answer.code == 2
+    assert f"no {arguments[1].strip('-')} '{arguments[2]}'; there are: " in answer.err

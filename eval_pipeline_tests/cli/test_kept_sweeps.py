@@ -73,6 +73,7 @@ def test_the_budget_of_a_month_needs_a_known_cost(project: CliProject) -> None:
     assert "1 executed" in first.err, "a program may report its cost: its first answer shows that it does not"
     assert second.code == 2
     assert "the budget of each month of sweep 'frugal' (0.5 USD) cannot hold" in second.err
+    assert "run --sweep frugal refuses it" in project("validate").text
 
 
 def test_a_gate_counts_what_a_sweep_was_to_cover_and_did_not(project: CliProject) -> None:

@@ -27,7 +27,13 @@ function cellsOf(sweep) {
   const tone = { finished: "good", running: "odd" }[sweep.status] ?? "bad";
   return [h("span", { title: sweep.sweep_id }, moment(sweep.started_at)), sweep.name, h(`span.${tone}`, {}, sweep.status), duration(seconds),
     ...["pairs", "planned", "executed", "reused", "passed", "failed", "errored"].map((name) => amount(sweep[name])),
-    money(sweep.cost_known ? sweep.cost_usd : null), h("span.quiet", {}, sweep.dagster_run_id?.slice(0, 8))];
+    costOfSweep(sweep), h("span.quiet", {}, sweep.dagster_run_id?.slice(0, 8))];
+}
+
+/** The cost of a sweep; where that of some executions is unknown, at least this much. */
+function costOfSweep(sweep) {
+  if (!sweep.cost_known) return money(null);
+  return sweep.cost_known < sweep.cost_of ? `≥ ${money(sweep.cost_usd)}` : money(sweep.cost_usd);
 }
 
 /** DuckDB writes a zone of hours only. */
