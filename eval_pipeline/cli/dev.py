@@ -16,8 +16,8 @@ from eval_pipeline.cli.terminal import echo
 from eval_pipeline.errors import InputError
 from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.dagster_databases import prepare_databases
-from eval_pipeline.sweeps.dagster_files import prepare_home, workspace_file
-from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE
+from eval_pipeline.sweeps.dagster_files import is_on_a_server, prepare_home, workspace_file
+from eval_pipeline.sweeps.project import DATA_VARIABLE, PROJECT_FILE, PROJECT_VARIABLE, Project
 
 _SUPERSEDED = "ignore:Function `dev_command` is superseded"
 """A filter of warnings: Dagster recommends `dg dev`, which serves projects of another layout."""
@@ -46,6 +46,7 @@ def dev_command(project: Path | None, data: Path | None, host: str, port: int, a
     _check_free(host, port)
     prepare_databases(opened.data, opened.root)
     home = prepare_home(opened.data, opened.root)
+    _check_storage(opened, home)
     environment = {**os.environ, "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1"}
     environment["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _SUPERSEDED]))
     if (opened.root / PROJECT_FILE).is_file():
@@ -61,6 +62,16 @@ def dev_command(project: Path | None, data: Path | None, host: str, port: int, a
     dagster = [sys.executable, "-m", dev_services.MODULE, "dagster", "dev", *arguments]
     # Replaced by a small process: what this one has imported takes memory as long as the UI is up.
     os.execve(sys.executable, [sys.executable, "-m", dev_supervisor.MODULE, *dagster], environment)
+
+
+def _check_storage(opened: Project, home: Path) -> None:
+    """Raise an error of ours where Dagster's storage on a server cannot be used: Dagster would show a stack trace."""
+    if not is_on_a_server(home):
+        return
+    from eval_pipeline.orchestration.instance import open_instance  # noqa: PLC0415 — imports Dagster
+
+    with open_instance(opened.data, opened.root):
+        return
 
 
 def host_names(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import dagster as dg
 from eval_pipeline.errors import EvalPipelineError, error_text
 from eval_pipeline.orchestration.checks import check_target, logged_checks, pair_checks, suite_check, suite_checks
 from eval_pipeline.orchestration.config import SweepConfig, form_of
+from eval_pipeline.orchestration.event_batches import light_events_of, newest_storage_id
 from eval_pipeline.orchestration.instance import end_killed_runs
 from eval_pipeline.orchestration.metadata import board_metadata, suite_materialization
 from eval_pipeline.orchestration.partitions import (
@@ -28,7 +29,6 @@ from eval_pipeline.orchestration.redacted_step import redacted_step
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
 from eval_pipeline.orchestration.run_page import run_on_page
 from eval_pipeline.orchestration.run_processes import tag_process
-from eval_pipeline.orchestration.sqlite_storage import light_events_of, newest_storage_id
 from eval_pipeline.orchestration.versions import CODE_VERSION, INPUTS, UPSTREAM, report_inputs
 from eval_pipeline.parsing.redaction import redact_text
 from eval_pipeline.parsing.visible import escape_controls

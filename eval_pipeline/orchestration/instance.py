@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import dagster as dg
 import yaml
@@ -18,13 +19,27 @@ from dagster._core.utils import make_new_run_id
 from filelock import FileLock
 from sqlalchemy.exc import DatabaseError
 
+from eval_pipeline.errors import EvalPipelineError
 from eval_pipeline.orchestration.run_processes import end_dead_runs, process_tag
 from eval_pipeline.orchestration.sqlite_storage import SweepSqliteStorage
+from eval_pipeline.parsing.redaction import redact_text
+from eval_pipeline.parsing.source import show_path
 from eval_pipeline.sweeps.dagster_databases import find_damage
-from eval_pipeline.sweeps.dagster_files import location_name, prepare_home, runs_folder
+from eval_pipeline.sweeps.dagster_files import SETTINGS_FILE, location_name, prepare_home, runs_folder
 
+_OUR_STORAGES = {
+    DagsterSqliteStorage.__name__: (SweepSqliteStorage.__module__, SweepSqliteStorage.__name__),
+    "DagsterPostgresStorage": ("eval_pipeline.orchestration.postgres_storage", "SweepPostgresStorage"),
+}
+Made = TypeVar("Made")
+_DRIVER = "give the storage `scheme: postgresql+psycopg2`"
+_INSTALL = "the storage in PostgreSQL needs: pip install 'eval-pipeline[postgres]'"
 EVENTS_AT_ONCE = 200
 """Events of one kind that Dagster itself reports together, such as what a run plans, in one transaction."""
+
+
+class UnusableInstance(EvalPipelineError):
+    """Dagster's own settings, or the storage that they name, cannot be used."""
 
 
 def end_killed_runs(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> None:
@@ -40,7 +55,8 @@ def open_instance(data: Path, root: Path | None = None) -> Iterator[dg.DagsterIn
     """Yield the instance for a sweep in this process; `root` is the project's folder.
 
     Output goes to the terminal instead of into captured logs, and events are stored several at a time. Runs that killed
-    processes left unfinished are ended first. Raises DagsterDamage for a database of the instance that cannot be read.
+    processes left unfinished are ended first. Raises DagsterDamage for a database of the instance that cannot be read,
+    UnusableInstance for settings or a storage that cannot be used.
     """
     try:
         with _open(data, root) as instance:
@@ -61,13 +77,48 @@ def _open(data: Path, root: Path | None) -> dg.DagsterInstance:
     lock = runs_folder(data) / "opening.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock):  # two first runs must not both make Dagster's tables
-        ref = InstanceRef.from_dir(str(home), overrides=quiet)
-        instance = dg.DagsterInstance.from_ref(_with_our_storage(_stored_below(home, ref) if home == root else ref))
+        ref = _usable(lambda: InstanceRef.from_dir(str(home), overrides=quiet), home)
+        instance = _usable(
+            lambda: dg.DagsterInstance.from_ref(_with_our_storage(_stored_below(home, ref) if home == root else ref)),
+            home,
+        )
     instance._get_event_batch_size = lambda: EVENTS_AT_ONCE  # type: ignore[method-assign]
     instance.create_run_for_job = partial(  # type: ignore[method-assign]
         _create_run, instance.create_run_for_job, location_name(root or Path.cwd())
     )
     return instance
+
+
+def _usable(make: Callable[[], Made], home: Path) -> Made:
+    """Return what is made of an instance's settings. Raises UnusableInstance with the first cause, without secrets.
+
+    Errors of SQLite go on: their cure is another one.
+    """
+    try:
+        return make()
+    except Exception as error:
+        causes = list(_causes(error))
+        if any(isinstance(cause, sqlite3.Error) for cause in causes):
+            raise
+        settings = show_path(home / SETTINGS_FILE)
+        missing = next((cause.name for cause in causes if isinstance(cause, ModuleNotFoundError)), None)
+        if missing is not None:
+            cure = _DRIVER if missing == "psycopg" else _INSTALL
+            raise UnusableInstance(f"{settings}: the module {missing} is not installed; {cure}") from None
+        reason = redact_text(_what_is_wrong(str(causes[-1])), cut=True)
+        raise UnusableInstance(f"{settings}: Dagster's storage cannot be opened: {reason}") from None
+
+
+def _what_is_wrong(message: str) -> str:
+    """Return the part of an error's message that says what is wrong: Dagster's may begin with a whole schema."""
+    problems = " ".join(message.split())
+    return problems[problems.find("Error 1: ") :] if "Error 1: " in problems else problems
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _create_run(
@@ -93,9 +144,10 @@ def _stored_below(root: Path, ref: InstanceRef) -> InstanceRef:
 
 
 def _with_our_storage(ref: InstanceRef) -> InstanceRef:
-    """The instance with SQLite opened by SweepSqliteStorage; another storage, or one of the user's, stays."""
+    """The instance with Dagster's own storages opened by ours; another storage, or one of the user's, stays."""
     storage = ref.storage_data
-    if storage is None or storage.class_name != DagsterSqliteStorage.__name__:
+    ours = _OUR_STORAGES.get(storage.class_name) if storage is not None else None
+    if storage is None or ours is None:
         return ref
-    module = SweepSqliteStorage.__module__
-    return ref._replace(storage_data=storage._replace(module_name=module, class_name=SweepSqliteStorage.__name__))
+    module, name = ours
+    return ref._replace(storage_data=storage._replace(module_name=module, class_name=name))

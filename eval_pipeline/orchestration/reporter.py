@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import dagster as dg
 
@@ -10,9 +11,9 @@ from eval_pipeline.executions.planning import CaseFilter
 from eval_pipeline.leaderboards.gates import Gate
 from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.orchestration.checks import check_target, checks_of_pair, regression_check
+from eval_pipeline.orchestration.event_batches import events_together, store_together
 from eval_pipeline.orchestration.metadata import pair_metadata
 from eval_pipeline.orchestration.partitions import partition_key
-from eval_pipeline.orchestration.sqlite_storage import events_together
 from eval_pipeline.orchestration.versions import NewestEvents, provenance
 from eval_pipeline.parsing.visible import escape_controls
 from eval_pipeline.sweeps.options import EXECUTE, NORMALIZE, STAGES
@@ -52,9 +53,7 @@ class PairReporter(ForwardingObserver):
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         for start in range(0, len(outcomes), PAIRS_AT_ONCE):
-            with events_together(self._context.instance):
-                for outcome in outcomes[start : start + PAIRS_AT_ONCE]:
-                    self._report(outcome)
+            store_together(self._context.instance, partial(self._report_all, outcomes[start : start + PAIRS_AT_ONCE]))
         super().pairs_finished(outcomes)
 
     @property
@@ -78,6 +77,10 @@ class PairReporter(ForwardingObserver):
         problem = self.problem
         if problem is not None:
             raise dg.Failure(escape_controls(problem), metadata={"failed": self.failed}, allow_retries=False)
+
+    def _report_all(self, outcomes: Sequence[PairOutcome]) -> None:
+        for outcome in outcomes:
+            self._report(outcome)
 
     def _report(self, outcome: PairOutcome) -> None:
         key = partition_key(outcome.pair.name)

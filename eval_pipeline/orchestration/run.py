@@ -13,10 +13,10 @@ import dagster as dg
 
 from eval_pipeline.exhaustion import exhaustion_message
 from eval_pipeline.orchestration.build import build_definitions
+from eval_pipeline.orchestration.event_batches import events_together
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.metadata import suite_materialization
 from eval_pipeline.orchestration.partitions import PAIRS, SUITES, partition_key, range_tags
-from eval_pipeline.orchestration.sqlite_storage import events_together
 from eval_pipeline.parsing.private_files import private_files
 from eval_pipeline.sweeps.full_disk_notices import without_full_disk_notices
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, CollectingObserver, PairOutcome

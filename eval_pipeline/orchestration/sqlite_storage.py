@@ -15,11 +15,10 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,10 +27,8 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from dagster._core.events.log import EventLogEntry
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.event_log.schema import (
-    AssetCheckExecutionsTable,
     SqlEventLogStorageMetadata,
     SqlEventLogStorageTable,
 )
@@ -48,18 +45,16 @@ from dagster._core.storage.schedules.schema import ScheduleStorageSqlMetadata
 from dagster._core.storage.sql import ALEMBIC_SCRIPTS_LOCATION
 from dagster._core.storage.sqlite import create_db_conn_string
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
-from dagster._serdes import ConfigurableClassData, serialize_value
+from dagster._serdes import ConfigurableClassData
 from sqlalchemy import MetaData, NullPool, create_engine
 from sqlalchemy.engine import Connection, Engine
 
-from eval_pipeline.orchestration.light_events import bare_check, light_event, logged_event
+from eval_pipeline.orchestration.light_event_log import LightEventLog, inserted, planned_of
+from eval_pipeline.orchestration.light_events import logged_event
 from eval_pipeline.sweeps.dagster_databases import database_problem, is_empty
 
 _MIGRATED_RUNS = (*REQUIRED_DATA_MIGRATIONS, *OPTIONAL_DATA_MIGRATIONS)
 _MIGRATED_SCHEDULES = (*REQUIRED_SCHEDULE_DATA_MIGRATIONS, *OPTIONAL_SCHEDULE_DATA_MIGRATIONS)
-_MATERIALIZATION = dg.DagsterEventType.ASSET_MATERIALIZATION
-_CHECK = dg.DagsterEventType.ASSET_CHECK_EVALUATION
-_PLANNED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
 _LOGGED = (dg.AssetKey("evaluator_scores").to_string(),)
 """The assets whose partitions the log of a run lists."""
 BUSY_TIMEOUT_S = 60
@@ -101,99 +96,29 @@ class QuickScheduleStorage(SqliteScheduleStorage):
         return opened if opened is not None else super().from_local(base_dir, inst_data)
 
 
-class PooledEventLogStorage(SqliteEventLogStorage):
+class PooledEventLogStorage(LightEventLog, SqliteEventLogStorage):
     """The SQLite event log with one open connection per file, and several events in one transaction on request."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
-        self._turn = threading.RLock()
         self._connections: dict[str, Connection] = {}
-        self._tables: dict[str, bool] = {}
         self._has_index_columns: bool | None = None
-        self._held = False
-        self._newest_of_assets: dict[tuple[str, str], tuple[EventLogEntry, int]] = {}
-        self.newest_asset_event: int | None = None
         index = Path(base_dir, f"{INDEX_SHARD_NAME}.db")
         if is_empty(index):
             index.unlink(missing_ok=True)  # Dagster makes its tables only where there is no file
         super().__init__(base_dir, inst_data)
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Commit what is stored inside once, at the end. Other threads and processes wait meanwhile: keep it short."""
-        with self._turn:
-            if self._held:
-                yield
-                return
-            self._held = True
-            try:
-                yield
-                self._store_newest_of_assets()
-                self._end_all(commit=True)
-            except BaseException:  # a commit that fails, as on a full disk, leaves its transaction and those after it
-                self._end_all(commit=False)
-                raise
-            finally:
-                self._newest_of_assets.clear()
-                self._held = False
-
-    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
-        with self.together():
-            for event in events:
-                self.store_event(event)
-
-    def store_event(self, event: EventLogEntry) -> None:
-        """As the stock storage, in fewer bytes (`light_events`), and without what a pair's events say of it twice.
-
-        The log of a run has one line per pair, that of its scores; what a run planned is removed when it is there.
-        """
-        kind = event.dagster_event_type if event.is_dagster_event else None
-        if not event.run_id or kind not in (_MATERIALIZATION, _CHECK):
-            super().store_event(event)
-            return
-        row = self._event_to_row(event)
-        if kind is _CHECK:
-            self.store_asset_check_event(event, self._id_of_check(row))
-            return
+    def _store_materialization(self, event: EventLogEntry, row: dict[str, Any]) -> int:
+        """As the stock storage; of a pair's assets the log of the run lists the scores alone."""
         if row["partition"] is None or row["asset_key"] in _LOGGED:
             with self.run_connection(event.run_id) as conn:
-                _inserted(conn, {**row, "event": logged_event(row["event"])})
+                inserted(conn, {**row, "event": logged_event(row["event"])})
         with self.index_connection() as conn:
-            event_id = _inserted(conn, row)
-            self._store_asset_event_tags(conn, [event], [event_id])
-            self._store_asset_event(conn, event, event_id)
-        self._remove_planned(row)
-
-    def _id_of_check(self, row: dict[str, Any]) -> int:
-        """Return the id of an evaluated check: that of the materialization which is stored together with it, else of an
-        event in the index. What a check found is in Dagster's table of checks."""
-        if self._newest_of_assets and self.newest_asset_event is not None:
-            return self.newest_asset_event
-        with self.index_connection() as conn:
-            return _inserted(conn, {**row, "event": bare_check(row["event"])})
-
-    def _event_to_row(self, event: EventLogEntry) -> dict[str, Any]:
-        row: dict[str, Any] = super()._event_to_row(event)
-        return {**row, "event": light_event(row["event"])}
+            return inserted(conn, row)
 
     def _remove_planned(self, row: dict[str, Any]) -> None:
-        """Remove what the run planned of a partition that is there now: only the others can fail or be under way."""
-        if row["partition"] is None:
-            return
-        events = SqlEventLogStorageTable.c
-        planned = (
-            (events.run_id == row["run_id"])
-            & (events.asset_key == row["asset_key"])
-            & (events.dagster_event_type == _PLANNED.value)
-            & (events.partition == row["partition"])
-        )
-        for connect in (partial(self.run_connection, row["run_id"]), self.index_connection):
-            with connect() as conn:
-                conn.execute(SqlEventLogStorageTable.delete().where(planned))
-
-    def has_table(self, table_name: str) -> bool:
-        if not self._tables.get(table_name):
-            self._tables[table_name] = super().has_table(table_name)
-        return self._tables[table_name]
+        with self.run_connection(row["run_id"]) as conn:
+            conn.execute(SqlEventLogStorageTable.delete().where(planned_of(row)))
+        super()._remove_planned(row)
 
     def files_of(self, run_id: str) -> list[Path]:
         """Return the files with the events of a run."""
@@ -301,104 +226,6 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         if self._has_index_columns is None:
             self._has_index_columns = super()._has_asset_key_index_cols_on_connection(conn)
         return self._has_index_columns
-
-    def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
-        self.newest_asset_event = event_id
-        if not self._held:
-            super()._store_asset_event(conn, event, event_id)
-            return
-        of_asset = event.get_dagster_event()
-        kind = (str(of_asset.asset_key), of_asset.event_type_value)
-        self._newest_of_assets.pop(kind, None)  # to the end: the newest event of an asset is stored last
-        self._newest_of_assets[kind] = (event, event_id)
-
-    def _store_newest_of_assets(self) -> None:
-        """Update the row of each asset with its newest event of each kind: those before would be overwritten."""
-        for event, event_id in self._newest_of_assets.values():
-            with self.index_connection() as conn:
-                super()._store_asset_event(conn, event, event_id)
-
-    def _store_asset_check_evaluation_planned(self, event: EventLogEntry, event_id: int | None) -> None:
-        """As the stock storage, without the event, which lists every partition: it is in the log."""
-        planned: Any = event.get_dagster_event().event_specific_data
-        keys = planned.partitions_subset.get_partition_keys() if planned.partitions_subset else [None]
-        row = {
-            "asset_key": planned.asset_key.to_string(),
-            "check_name": planned.check_name,
-            "run_id": event.run_id,
-            "execution_status": AssetCheckExecutionRecordStatus.PLANNED.value,
-            "evaluation_event": None,
-            "evaluation_event_timestamp": self._event_insert_timestamp(event),  # type: ignore[no-untyped-call]
-            "evaluation_event_storage_id": event_id,
-        }
-        with self.index_connection() as conn:
-            conn.execute(AssetCheckExecutionsTable.insert(), [{**row, "partition": key} for key in keys])
-
-    def _update_asset_check_evaluation(self, event: EventLogEntry, event_id: int | None) -> None:
-        """As the stock storage, in fewer bytes, for a check that its run planned."""
-        found: Any = event.get_dagster_event().event_specific_data
-        checks, target = AssetCheckExecutionsTable.c, found.target_materialization_data
-        status = AssetCheckExecutionRecordStatus.SUCCEEDED if found.passed else AssetCheckExecutionRecordStatus.FAILED
-        planned = (
-            (checks.asset_key == found.asset_key.to_string())
-            & (checks.check_name == found.check_name)
-            & (checks.run_id == event.run_id)
-            & (checks.partition == found.partition)
-        )
-        values = {
-            "execution_status": status.value,
-            "evaluation_event": light_event(serialize_value(event)),
-            "evaluation_event_timestamp": self._event_insert_timestamp(event),  # type: ignore[no-untyped-call]
-            "evaluation_event_storage_id": event_id,
-            "materialization_event_storage_id": target.storage_id if target else None,
-        }
-        with self.index_connection() as conn:
-            updated = conn.execute(AssetCheckExecutionsTable.update().where(planned).values(**values)).rowcount
-        if not updated:
-            super()._update_asset_check_evaluation(event, event_id)
-
-
-def _inserted(conn: Connection, row: dict[str, Any]) -> int:
-    """Store an event. Returns its id."""
-    result = conn.execute(SqlEventLogStorageTable.insert().values(**row))
-    return int(result.inserted_primary_key[0])  # type: ignore[index]
-
-
-@contextmanager
-def light_events_of(instance: dg.DagsterInstance) -> Iterator[None]:
-    """Store the events of an instance with Dagster's own SQLite storage as a sweep of the command line does."""
-    stock = instance.event_log_storage
-    if type(stock) is not SqliteEventLogStorage:
-        yield
-        return
-    light = PooledEventLogStorage(stock._base_dir)
-    instance._event_storage = light
-    try:
-        light.register_instance(instance)
-        yield
-    finally:
-        instance._event_storage = stock
-        light.dispose()
-
-
-def newest_storage_id(instance: dg.DagsterInstance, asset: str, partition: str) -> int | None:
-    """Return the storage id of a partition's materialization that was just stored."""
-    storage = instance.event_log_storage
-    if isinstance(storage, PooledEventLogStorage):
-        return storage.newest_asset_event
-    key, materialized = dg.AssetKey(asset), dg.DagsterEventType.ASSET_MATERIALIZATION
-    return storage.get_latest_storage_id_by_partition(key, materialized, {partition}).get(partition)
-
-
-@contextmanager
-def events_together(instance: dg.DagsterInstance) -> Iterator[None]:
-    """Store the events reported inside in one transaction, where the instance's storage can."""
-    storage = instance.event_log_storage
-    if isinstance(storage, PooledEventLogStorage):
-        with storage.together():
-            yield
-    else:
-        yield
 
 
 def _open_stamped(storage: Any, base_dir: str, name: str, tables: MetaData, table: str, migrated: Sequence[str]) -> Any:

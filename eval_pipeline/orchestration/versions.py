@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
+from eval_pipeline.orchestration.event_batches import events_together, newest_storage_id
 from eval_pipeline.orchestration.partitions import partition_key
-from eval_pipeline.orchestration.sqlite_storage import events_together, newest_storage_id
 from eval_pipeline.sweeps.input_versions import InputVersions
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair

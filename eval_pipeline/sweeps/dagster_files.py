@@ -73,6 +73,15 @@ def configures(root: Path, data: Path) -> bool:
         return False
 
 
+def is_on_a_server(home: Path) -> bool:
+    """Return whether an instance's settings name another storage than SQLite's files."""
+    try:
+        settings = yaml.safe_load((home / SETTINGS_FILE).read_text(encoding="utf-8"))
+        return bool(settings["storage"]) and "sqlite" not in settings["storage"]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError):
+        return False
+
+
 def describe_home(folder: Path, data: Path) -> str:
     """Return where a plain `dagster dev` in a folder keeps its runs, and how to see those of the commands."""
     named = os.environ.get("DAGSTER_HOME")

@@ -18,11 +18,12 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import OperationalError
 
 from eval_pipeline.orchestration import run_page
+from eval_pipeline.orchestration.event_batches import events_together
 from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline.orchestration.partitions import SUITES
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS, PairReporter
 from eval_pipeline.orchestration.run import run_sweep
-from eval_pipeline.orchestration.sqlite_storage import PooledEventLogStorage, events_together
+from eval_pipeline.orchestration.sqlite_storage import PooledEventLogStorage
 from eval_pipeline.sweeps.dagster_files import dagster_home
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline_tests.cli.test_exhaustion import files_at_most

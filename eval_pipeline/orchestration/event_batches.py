@@ -1,0 +1,69 @@
+"""Several events of an instance in one transaction, and light, where its storage is one that we know better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+from dagster._core.storage.event_log import EventLogStorage, SqliteEventLogStorage
+
+from eval_pipeline.orchestration.light_event_log import LightEventLog
+from eval_pipeline.orchestration.sqlite_storage import PooledEventLogStorage
+
+
+@contextmanager
+def light_events_of(instance: dg.DagsterInstance) -> Iterator[None]:
+    """Store the events of an instance with a storage of Dagster's own as a sweep of the command line does."""
+    stock = instance.event_log_storage
+    light = _light(stock)
+    if light is None:
+        yield
+        return
+    instance._event_storage = light
+    try:
+        light.register_instance(instance)
+        yield
+    finally:
+        instance._event_storage = stock
+        light.dispose()
+
+
+def _light(stock: EventLogStorage) -> LightEventLog | None:
+    """Return our storage over the database of a stock one; None for another, or one that is ours."""
+    if type(stock) is SqliteEventLogStorage:
+        return PooledEventLogStorage(stock._base_dir)
+    if type(stock).__module__.startswith("dagster_postgres."):
+        from eval_pipeline.orchestration.postgres_storage import event_log_beside  # noqa: PLC0415 — of an extra
+
+        return event_log_beside(stock)
+    return None
+
+
+def newest_storage_id(instance: dg.DagsterInstance, asset: str, partition: str) -> int | None:
+    """Return the storage id of a partition's materialization that was just stored."""
+    storage = instance.event_log_storage
+    if isinstance(storage, LightEventLog):
+        return storage.newest_asset_event
+    key, materialized = dg.AssetKey(asset), dg.DagsterEventType.ASSET_MATERIALIZATION
+    return storage.get_latest_storage_id_by_partition(key, materialized, {partition}).get(partition)
+
+
+@contextmanager
+def events_together(instance: dg.DagsterInstance) -> Iterator[None]:
+    """Store the events reported inside in one transaction, where the instance's storage can."""
+    storage = instance.event_log_storage
+    if isinstance(storage, LightEventLog):
+        with storage.together():
+            yield
+    else:
+        yield
+
+
+def store_together(instance: dg.DagsterInstance, report: Callable[[], None]) -> None:
+    """Call what reports events, all in one transaction; again where the database was gone meanwhile."""
+    storage = instance.event_log_storage
+    if isinstance(storage, LightEventLog):
+        storage.persist(report)
+    else:
+        report()
