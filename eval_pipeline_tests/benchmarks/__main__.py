@@ -25,6 +25,7 @@ from pathlib import Path
 import duckdb
 
 from eval_pipeline_tests.benchmarks.agents import measure_sessions
+from eval_pipeline_tests.benchmarks.checks import measure_checks
 from eval_pipeline_tests.benchmarks.conversations import measure_conversations
 from eval_pipeline_tests.benchmarks.functions import measure_functions
 from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
@@ -223,6 +224,11 @@ def conversations(quick: bool) -> None:
     measure_conversations(timed, stub, RUN, quick)
 
 
+def checks(quick: bool) -> None:
+    """Python suites: loading 1,000 cases, checks per second, imports of an unchanged run."""
+    measure_checks(timed, RUN, quick)
+
+
 MEASURES: dict[str, Callable[[bool], None]] = {
     "start-up": start_up,
     "pairs": pairs,
@@ -237,6 +243,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "pages": pages,
     "scoring": measure_scoring,
     "functions": measure_functions,
+    "checks": checks,
     "http": measure_http,
     "wire": measure_wire,
 }
