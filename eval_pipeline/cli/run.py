@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -28,7 +28,7 @@ from eval_pipeline.cli.missing_warehouse import NEW, RESTORE, settle_missing_war
 from eval_pipeline.cli.options import Selection, given_options, option_of, select, selection_options
 from eval_pipeline.cli.progress import Progress, choose_progress
 from eval_pipeline.cli.signals import Signals
-from eval_pipeline.cli.snapshots import show_snapshots, snapshot_settings, take_snapshots, with_snapshots
+from eval_pipeline.cli.snapshots import show_snapshots, with_snapshots
 from eval_pipeline.cli.tables import message_console, print_boards, print_line, print_warnings, table_console
 from eval_pipeline.cli.terminal import echo, echo_json
 from eval_pipeline.errors import InputError
@@ -40,6 +40,7 @@ from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, PairOutcome
 from eval_pipeline.sweeps.pass_rates import pass_rate
 from eval_pipeline.sweeps.retirement import retire_vanished
+from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
 from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.sweeps.suite_gates import CASES, suite_gate
 from eval_pipeline.sweeps.summaries import FailedCases, failed_cases
@@ -66,7 +67,6 @@ WHY = f'eval-pipeline sql "{WHY_FAILED}"'
     help="When the warehouse is gone and its results are there: go on from them, or execute everything again.",
 )
 @click.option("--report", type=click.Choice(["github"]), help="Annotations and a step summary for GitHub Actions.")
-@click.option("--update-snapshots", is_flag=True, help="Take the tokens of passing answers as new baselines.")
 def run_command(
     *,
     min_pass_rate: float | None,
@@ -75,7 +75,6 @@ def run_command(
     quiet: bool,
     missing_warehouse: str | None,
     report: str | None,
-    update_snapshots: bool,
     **selected: Any,
 ) -> None:
     """Carry out SUITES (files, folders or globs; default: the project's) with every runner, and rank them.
@@ -96,7 +95,6 @@ def run_command(
         require_go=require_go,
         missing_warehouse=missing_warehouse,
         report=report,
-        update_snapshots=update_snapshots,
         is_whole=not (selected["suites"] or selected["runners_file"] or selection.session.broken),
     )
 
@@ -111,7 +109,6 @@ def carry_out(
     require_go: bool = False,
     missing_warehouse: str | None = None,
     report: str | None = None,
-    update_snapshots: bool = False,
     is_whole: bool = False,
 ) -> NoReturn:
     """Carry out a selection, show its boards and outcome, and end the process.
@@ -120,7 +117,7 @@ def carry_out(
     """
     console = message_console()
     _check_selection(selection, console, missing_warehouse)
-    snapshots = snapshot_settings(selection)
+    snapshots = snapshot_settings((ready.suite for ready in selection.suites), selection.session.project)
     if is_whole:
         retire_vanished(selection.session)
     from eval_pipeline.orchestration.run import run_sweep  # noqa: PLC0415 — Dagster takes a second to import
@@ -132,21 +129,20 @@ def carry_out(
     outcomes = [_by_case(selection, outcome) for outcome in result.outcomes]
     limit = _limit(selection, min_pass_rate, outcomes, require_go)
     gate = _end_of_named(selection, result, console)
-    taken = take_snapshots(selection, result.outcomes, snapshots, update=update_snapshots)
-    end = with_snapshots(ending(outcomes, selection.problems, limit, result.problem, gate), taken)
+    end = with_snapshots(ending(outcomes, selection.problems, limit, result.problem, gate), result.snapshots)
     if result.problem == INTERRUPTED or (signals is not None and signals.exit_code is not None):
         end = interrupted_ending(_kept(selection, progress), signals)
     failed = failed_cases(selection.session.warehouse, result.outcomes, selection.options.cases)
     standings = _standings(selection)
     if report is not None:
-        _report_to_github(selection, outcomes, result.outcomes, taken, to_stderr=as_json)
+        _report_to_github(selection, outcomes, result.outcomes, result.snapshots, to_stderr=as_json)
     if as_json:
         _print_json(result, standings, selection, end, failed, limit)
     else:
         if result.problem != INTERRUPTED:  # else the newest board is of an earlier sweep
             print_boards(table_console(), standings)
         show_failed_cases(console, failed, given_options(given))
-        show_snapshots(console, taken, snapshots)
+        show_snapshots(console, result.snapshots, snapshots)
         _show_outcome(console, selection, result.outcomes, result.problem)
         show_decision(console, selection.options.sweep, gate, limit.lines)
         show_ending(console, end)
@@ -337,6 +333,7 @@ def _print_json(
             }
             for outcome in result.outcomes
         ],
+        "snapshots": [asdict(snapshot) for snapshot in result.snapshots],
         "invalid_cases": [str(error) for error in selection.problems],
         "leaderboard": standings.to_dicts(),
     }

@@ -38,6 +38,7 @@ from eval_pipeline.sweeps.kept_sweeps import forget_old
 from eval_pipeline.sweeps.options import EVALUATE, STAGES
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.selection import pairs_of_sweep, select_pairs
+from eval_pipeline.sweeps.snapshot_checks import snapshot_settings
 from eval_pipeline.sweeps.sweep_ends import drops_of_run, gate_of_run, tell
 from eval_pipeline.warehouse.journal import PairKey
 
@@ -125,6 +126,7 @@ def pair_assets(session: ProjectSession, partitions: dg.PartitionsDefinition[str
         selected = _or_fail(lambda: select_pairs(session, pairs, options))
         for warning in selected.warnings:
             context.log.warning(escape_controls(warning))
+        _or_fail(lambda: snapshot_settings((pair.ready.suite for pair in selected.pairs), session.project))
         report_inputs(context.instance, session, selected.pairs, options)
         unusable = _still_requested(context, session, selected.unusable)
         reporter = PairReporter(context, session, keys, unusable, options.cases)

@@ -4,7 +4,8 @@ model never turns the graph red."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
@@ -17,10 +18,13 @@ from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.pass_rates import PassRate
+from eval_pipeline.sweeps.snapshots import Snapshot
 
 SUITES = dg.AssetKey("suites")
 SCORES = dg.AssetKey("evaluator_scores")
 VALID, COVERAGE, PASS_RATE, NO_REGRESSION = "suite_is_valid", "coverage", "pass_rate", "no_regression"
+TOKEN_SNAPSHOTS = "token_snapshots"
+_MOST_REASONS = 10
 
 
 def suite_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
@@ -35,6 +39,7 @@ def pair_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckS
         COVERAGE: "Graded plans over planned plans.",
         PASS_RATE: "Passed plans over graded plans.",
         NO_REGRESSION: "Case by case no worse than the sweep that the gate of a named sweep compares with.",
+        TOKEN_SNAPSHOTS: "Tokens of passing answers within the tolerance over their baselines.",
     }
     return [_spec(name, SCORES, text, partitions) for name, text in described.items()]
 
@@ -101,6 +106,23 @@ def regression_check(gate: Gate, key: str, target: Target | None) -> dg.AssetChe
         partition=key,
         severity=dg.AssetCheckSeverity.WARN,
         metadata={"decision": gate.decision, "changes": rules},
+        target_materialization_data=target,
+    )
+
+
+def snapshot_check(taken: Sequence[Snapshot], key: str, target: Target | None) -> dg.AssetCheckEvaluation:
+    """Whether the tokens of a pair are measured and within the tolerance over their baselines."""
+    above = [each for each in taken if each.passed is False]
+    metadata: dict[str, Any] = {"above": len(above), **Counter(each.kind for each in taken)}
+    if above:
+        metadata["reasons"] = "\n".join(f"{each.case_id}: {each.reason}" for each in above[:_MOST_REASONS])
+    return dg.AssetCheckEvaluation(
+        asset_key=SCORES,
+        check_name=TOKEN_SNAPSHOTS,
+        passed=not above,
+        partition=key,
+        severity=dg.AssetCheckSeverity.WARN,
+        metadata=metadata,
         target_materialization_data=target,
     )
 

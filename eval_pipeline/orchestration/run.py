@@ -22,6 +22,7 @@ from eval_pipeline.sweeps.full_disk_notices import without_full_disk_notices
 from eval_pipeline.sweeps.outcomes import INTERRUPTED, CollectingObserver, PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.queries import needs_ranking
 
@@ -30,9 +31,11 @@ _QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITI
 
 @dataclass(slots=True)
 class SweepRun:
-    """A sweep that ended: the outcomes of its pairs, its Dagster run, and the fault of ours that ended it, if any."""
+    """A sweep that ended: the outcomes and token snapshots of its pairs, its Dagster run, and the fault of ours that
+    ended it, if any."""
 
     outcomes: list[PairOutcome] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
     run_id: str | None = None
     problem: str | None = None
 
@@ -47,7 +50,7 @@ def run_sweep(
     After a request to stop the session the sweep ends early, and what it stored is ranked and published.
     """
     sweep_run = SweepRun()
-    session.observer = CollectingObserver(session.observer, sweep_run.outcomes)
+    session.observer = CollectingObserver(session.observer, sweep_run.outcomes, sweep_run.snapshots)
     definitions = build_definitions(session, pairs)
     keys = [partition_key(pair) for pair in pairs]
     with open_instance(session.project.data, session.project.root) as instance:

@@ -104,6 +104,9 @@ class RunOptions(SharedOptions):
     abandon_refresh: Annotated[bool, Flag("--abandon-refresh", switch=True)] = Field(
         default=False, description="Keep the older answers where an interrupted refresh of all did not get to"
     )
+    update_snapshots: Annotated[bool, Flag("--update-snapshots", switch=True)] = Field(
+        default=False, description="Take the tokens of passing answers as new baselines"
+    )
     resume: Annotated[str | None, Flag("--resume", switch=True)] = Field(
         default=None, description="Count what an interrupted sweep executed as done; the launchpad takes its id"
     )

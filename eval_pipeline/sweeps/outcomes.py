@@ -12,6 +12,7 @@ from eval_pipeline.executions.model import Execution, Plan
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.sweeps.snapshots import Snapshot
 
 INTERRUPTED = "interrupted; what was executed is kept, and the same command goes on from there"
 
@@ -134,6 +135,9 @@ class SweepObserver:
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         """Pairs are done and stored; those that were stored together come together."""
 
+    def snapshots_taken(self, taken: Sequence[Snapshot]) -> None:
+        """The tokens of the finished pairs were compared with their baselines."""
+
     def waiting(self, text: str) -> None:
         """The sweep cannot go on until something else ends; `text` names it."""
 
@@ -158,14 +162,21 @@ class ForwardingObserver(SweepObserver):
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         self._onward.pairs_finished(outcomes)
 
+    def snapshots_taken(self, taken: Sequence[Snapshot]) -> None:
+        self._onward.snapshots_taken(taken)
+
 
 class CollectingObserver(ForwardingObserver):
-    """An observer that appends every outcome to `outcomes`, and passes everything on."""
+    """An observer that appends every outcome to `outcomes`, every snapshot to `snapshots`, and passes everything on."""
 
-    def __init__(self, onward: SweepObserver, outcomes: list[PairOutcome]) -> None:
+    def __init__(self, onward: SweepObserver, outcomes: list[PairOutcome], snapshots: list[Snapshot]) -> None:
         super().__init__(onward)
-        self._outcomes = outcomes
+        self._outcomes, self._snapshots = outcomes, snapshots
 
     def pairs_finished(self, outcomes: Sequence[PairOutcome]) -> None:
         self._outcomes += outcomes
         super().pairs_finished(outcomes)
+
+    def snapshots_taken(self, taken: Sequence[Snapshot]) -> None:
+        self._snapshots += taken
+        super().snapshots_taken(taken)

@@ -44,6 +44,7 @@ from eval_pipeline.sweeps.pair_execution import PairExecution
 from eval_pipeline.sweeps.pairs import Pair, executes, incomplete_rules
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.rescoring import StoredSessions
+from eval_pipeline.sweeps.snapshot_checks import snapshot_settings, take_snapshots
 from eval_pipeline.sweeps.storing import FinishedPair, failed_outcome, store_pairs
 from eval_pipeline.sweeps.unfinished import unfinished_refreshes
 from eval_pipeline.warehouse.journal import PairKey
@@ -105,12 +106,16 @@ def run_recorded(
     dagster_run_id: str | None,
     observer: SweepObserver,
 ) -> list[PairOutcome]:
-    """Carry out pairs as a sweep that is recorded from begin to end; what it stored is published at its end."""
+    """Carry out pairs as a sweep that is recorded from begin to end; what it stored is published at its end.
+
+    Raises InputError before anything runs for token snapshots that cannot be compared.
+    """
+    snapshots = snapshot_settings((pair.ready.suite for pair in pairs), session.project)
     month = month_budget(session.project, session.warehouse, options.sweep) if options.sweep is not None else None
     with session.store.recorded(pairs, options, dagster_run_id) as sweep_id:
         observer.sweep_started(sweep_id)
         with live_progress(session.warehouse.storage.progress, sweep_id, len(pairs), observer) as live:
-            return carry_out(
+            outcomes = carry_out(
                 pairs,
                 options,
                 warehouse=session.warehouse,
@@ -121,6 +126,8 @@ def run_recorded(
                 stop=session.stop,
                 month=month,
             )
+        observer.snapshots_taken(take_snapshots(session, outcomes, snapshots, options, sweep_id))
+        return outcomes
 
 
 def _open_context(

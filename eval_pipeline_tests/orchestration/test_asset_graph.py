@@ -55,7 +55,7 @@ ASSETS = {
         "after": {"evaluators": "the same partition", "session_reports": "the same partition"},
         "partitions": PAIRS,
         "kinds": ["duckdb"],
-        "checks": ["coverage", "no_regression", "pass_rate"],
+        "checks": ["coverage", "no_regression", "pass_rate", "token_snapshots"],
     },
     "failure_classes": {
         "after": {"evaluator_scores": "the same partition"},

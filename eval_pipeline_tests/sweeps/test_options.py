@@ -28,7 +28,8 @@ VALUES: dict[str, Any] = {
     "repetitions": 3, "refresh": "failed", "concurrency": 4, "threshold": 0.25, "budget_usd": 1.5, "budget_calls": 9,
     "budget_tokens": 900, "grader": "judge", "simulator": "player", "weights": {"hard": 2.5},
     "any_runner": True, "on_failure": 2,
-    "keep_fallbacks": True, "abandon_refresh": True, "resume": "20260101T000000", "tags": ("t",), "cases": ("a", "b"),
+    "keep_fallbacks": True, "abandon_refresh": True, "update_snapshots": True,
+    "resume": "20260101T000000", "tags": ("t",), "cases": ("a", "b"),
     "difficulties": ("hard",), "statuses": ("archived", "draft"), "sweep": "nightly", "all_tags": ("t", "u"),
     "names": ("one",), "sample": 5, "mix": {"normal": 0.75, "hard": 0.25}, "seed": 7,
 }  # fmt: skip
