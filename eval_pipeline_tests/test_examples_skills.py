@@ -26,16 +26,19 @@ def test_the_python_suite_and_its_twin_give_equal_verdicts(tmp_path: Path, monke
     assert (answer.code, python) == (1, yaml)
     assert {(case, runner): status for case, runner, status, _ in python} == {
         (case, runner): status
-        for runner in ("with-skill", "without-skill")
+        for runner in ("agent-with", "agent-without")
         for case, status in (
             ("always-passes", "passed"),
-            ("find-skill", "passed" if runner == "with-skill" else "failed"),
-            ("install-skill", "passed" if runner == "with-skill" else "failed"),
+            ("find-skill", "passed" if runner == "agent-with" else "failed"),
+            ("install-skill", "passed" if runner == "agent-with" else "failed"),
             ("known-gap", "expected-failed"),
             ("stale-expectation", "unexpected-passed"),
         )
     }
+    shown = json.loads(project("arms", "cases", "--json").out)
+    of_arm = {row["runner"]: row for row in shown["skill_activation"]}
+    assert (of_arm["agent-with"]["recall"], of_arm["agent-without"]["recall"]) == (1.0, 0.0)
     compared = project.ask("SELECT passed, count(*) FROM token_snapshots WHERE measured IS NOT NULL GROUP BY ALL")
     assert dict(compared)[True] == 6
     baselines = json.loads((EXAMPLE / "cases.snapshots.json").read_text())["entries"]
-    assert baselines["find-skill::with-skill"]["value"] == 1240
+    assert baselines["find-skill::agent-with"]["value"] == 1240

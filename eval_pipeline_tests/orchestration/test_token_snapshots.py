@@ -13,7 +13,7 @@ from eval_pipeline_tests.orchestration.test_dagster_runs import FinishedRun, run
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "skills"
-KEY = "find-skill::with-skill"
+KEY = "find-skill::agent-with"
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def project(tmp_path: Path) -> ProjectFolder:
 
 
 def swept(project: ProjectFolder, **config: Any) -> FinishedRun:
-    return run_job(project, "sweep", suites=["cases"], runners=["with-skill"], config=config)
+    return run_job(project, "sweep", suites=["cases"], runners=["agent-with"], config=config)
 
 
 def baselines(project: ProjectFolder, **values: int) -> dict[str, Any]:
@@ -44,10 +44,10 @@ def test_tokens_above_a_baseline_are_a_check_that_warns_and_a_row_of_the_sweep(p
 
     run = swept(project)
 
-    check = run.checks("token_snapshots")["cases@with-skill"]
+    check = run.checks("token_snapshots")["cases@agent-with"]
     assert (run.success, check.passed, check.metadata["above"].value) == (True, False, 1)
     assert "find-skill: Snapshot mismatch for totalTokens: 1,240" in str(check.metadata["reasons"].value)
-    assert any("cases × with-skill: 1 token snapshot above the baseline" in line for line in run.log)
+    assert any("cases × agent-with: 1 token snapshot above the baseline" in line for line in run.log)
     rows = project.ask(
         "SELECT case_id, sweep_id IN (SELECT sweep_id FROM sweeps) FROM token_snapshots WHERE NOT passed"
     )
@@ -60,7 +60,7 @@ def test_the_launchpad_takes_new_baselines(project: ProjectFolder) -> None:
 
     run = swept(project, update_snapshots=True)
 
-    assert run.checks("token_snapshots")["cases@with-skill"].passed is True
+    assert run.checks("token_snapshots")["cases@agent-with"].passed is True
     assert baselines(project)[KEY]["value"] == 1240
 
 

@@ -26,11 +26,18 @@ def uses_a_skill_that_is_missing(report, ctx):
 
 
 suite = [
-    Case(id="always-passes", prompt="Say only: skills ready", tags=["smoke"], check=ready),
+    Case(
+        id="always-passes",
+        prompt="Say only: skills ready",
+        tags=["smoke"],
+        should_trigger={"find-skills": False},
+        check=ready,
+    ),
     Case(
         id="find-skill",
         prompt="Find a skill for upgrading Expo SDK and tell me how to install it.",
         tags=["skills"],
+        should_trigger="find-skills",
         check=finds_the_skill,
     ),
     Case(id="install-skill", prompt="Install the skill upgrading-expo.", tags=["skills"], check=installs_the_skill),
