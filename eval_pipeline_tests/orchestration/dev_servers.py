@@ -71,14 +71,19 @@ class Ui:
 
     def materialize(self, partition: str) -> str:
         """Materializes every asset of one cell, as the launchpad does; returns how the run ended."""
+        return self.ended(self.launch(partition))
+
+    def launch(self, partition: str) -> str:
+        """Starts a run of the job `sweep` over one cell; returns its id."""
         selector = {"repositoryLocationName": LOCATION, "repositoryName": "__repository__", "jobName": "sweep"}
         tags = [{"key": "dagster/partition", "value": partition}]
         params = {"selector": selector, "runConfigData": {}, "executionMetadata": {"tags": tags}}
         launched = self.ask(LAUNCH, params=params)["launchRun"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
-        return self._ended(launched["run"]["runId"])
+        return str(launched["run"]["runId"])
 
-    def _ended(self, run_id: str) -> str:
+    def ended(self, run_id: str) -> str:
+        """Waits for the end of a run; returns how it ended."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             status = str(self.ask(STATUS, id=run_id)["runOrError"]["status"])

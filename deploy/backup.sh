@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Back up what a team's deployment keeps: the databases of PostgreSQL (Dagster's runs, the lake's catalog) and the data folder.
+#   deploy/backup.sh FOLDER [DATA_FOLDER]
+# The server is named by the variables of PostgreSQL's own programs (PGHOST, PGPORT, PGUSER, PGPASSFILE). Each backup is a folder
+# of its own, which appears under its name when it is whole.
+set -euo pipefail
+into=${1:?the folder of backups} data=${2:-}
+name=$(date -u +%Y%m%dT%H%M%SZ)
+part="$into/.$name.part"
+mkdir -p "$part"
+trap 'rm -rf "$part"' EXIT
+# The rows of a lake first, its catalog after them: a catalog never names a file that is not in the backup.
+[ -z "$data" ] || tar -C "$data" -cf "$part/data.tar" .
+for database in $(psql -XAtd postgres -c "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"); do
+  pg_dump --format=custom --file="$part/$database.dump" "$database"
+done
+mv "$part" "$into/$name"
+trap - EXIT
+echo "$into/$name"

@@ -1,0 +1,10 @@
+"""Settings of the Celery workers, which `dagster_celery.app` reads from this name: it has to be on their PYTHONPATH."""
+
+import os
+
+broker_url = os.environ["CELERY_BROKER"]
+result_backend = "rpc://"
+worker_prefetch_multiplier = 1
+task_acks_late = False
+"""A run is given to one worker; one whose worker died is tried again by Dagster (run_retries)."""
+worker_hijack_root_logger = False

@@ -1,0 +1,168 @@
+"""The files of `deploy/`: Dagster accepts them, backups come back whole, and the services work together."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+
+from eval_pipeline_tests.deploy.services import DEPLOY, Team, team
+from eval_pipeline_tests.postgres_server import PASSWORD, USER, PostgresServer, postgres_server, programs
+from eval_pipeline_tests.sweeps.sample_project import a_test, make_project
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    pytest.importorskip("dagster_postgres", reason="the extra `postgres` is not installed")
+    with postgres_server() as started:
+        yield started
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((DEPLOY / name).read_text())
+
+
+def test_dagster_accepts_the_settings_of_a_team(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dagster_celery", reason="the extra `celery` is not installed")
+    server.database("accepted")
+    values = {"HOST": "127.0.0.1", "PORT": server.port, "USER": USER, "PASSWORD": PASSWORD, "DB": "accepted"}
+    for name, value in values.items():
+        monkeypatch.setenv(f"DAGSTER_POSTGRES_{name}", str(value))
+    monkeypatch.setenv("CELERY_BROKER", "redis://127.0.0.1:1/0")
+
+    with dg.DagsterInstance.from_config(str(DEPLOY / "home")) as instance:
+        assert type(instance.run_launcher).__name__ == "CeleryRunLauncher"
+        assert type(instance.event_log_storage).__name__ == "PostgresEventLogStorage"
+        assert instance.run_retries_enabled
+        assert instance.run_retries_max_retries == 2
+        assert instance.get_concurrency_config().run_queue_config is not None
+
+
+def test_every_variable_of_the_settings_is_given_by_compose_or_by_its_files_of_secrets() -> None:
+    asked = set(re.findall(r"env: (\w+)", (DEPLOY / "home" / "dagster.yaml").read_text()))
+    compose = read("compose.yaml")
+    secrets = {"DAGSTER_POSTGRES_PASSWORD"}
+
+    for name in ("code", "webserver", "daemon", "worker-1", "worker-2"):
+        service = compose["services"][name]
+        assert asked <= set(service["environment"]) | secrets, name
+        assert service["env_file"] == ["secrets.env"], name
+        assert "healthcheck" in service, name
+        assert service["read_only"] is True, name
+
+
+def test_no_password_is_in_any_file() -> None:
+    for path in DEPLOY.rglob("*.*"):
+        if path.is_file() and path.suffix != ".md":
+            given = re.findall(r"(?i)password['\"]?[:=] *(?!\{env|\.\.\.)(\S+)", re.sub(r"#.*", "", path.read_text()))
+            assert not given, path
+
+
+def test_kubernetes_starts_the_same_location_with_the_same_folders_as_compose() -> None:
+    values, compose = read("kubernetes/values.yaml"), read("compose.yaml")
+    (deployment,) = values["dagster-user-deployments"]["deployments"]
+    docker = (DEPLOY / "Dockerfile").read_text()
+
+    assert deployment["dagsterApiGrpcArgs"][-1] in docker
+    assert str(deployment["port"]) in docker
+    assert {each["name"]: each["value"] for each in deployment["env"]}["EVAL_PIPELINE_DATA"] == "/data"
+    assert any(str(volume).endswith(":/data") for volume in compose["services"]["code"]["volumes"])
+    assert values["postgresql"]["postgresqlScheme"] == "postgresql+psycopg2"
+
+
+def test_a_backup_comes_back_whole_in_another_place(server: PostgresServer, tmp_path: Path) -> None:
+    psycopg2 = pytest.importorskip("psycopg2", reason="the extra `postgres` is not installed")
+    with psycopg2.connect(server.database("kept")) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE runs AS SELECT generate_series(1, 1000) AS id")
+    connection.close()
+    data = tmp_path / "data"
+    (data / "artifacts").mkdir(parents=True)
+    (data / "artifacts" / "a").write_bytes(b"\0raw")
+
+    backup = Path(ran(server, "backup.sh", tmp_path / "backups", data).strip())
+    assert {"kept.dump", "data.tar"} <= {path.name for path in backup.iterdir()}
+    with postgres_server() as other:
+        ran(other, "restore.sh", backup, tmp_path / "restored")
+        with psycopg2.connect(other.url("kept")) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT count(*), sum(id) FROM runs")
+            assert cursor.fetchall() == [(1000, 500_500)]
+        connection.close()
+        with pytest.raises(subprocess.CalledProcessError):
+            ran(other, "restore.sh", backup, tmp_path / "restored")  # nothing is overwritten
+
+    assert (tmp_path / "restored" / "artifacts" / "a").read_bytes() == b"\0raw"
+
+
+def ran(server: PostgresServer, script: str, *arguments: Path) -> str:
+    """What a script of `deploy/` prints, as the server's user."""
+    path = f"{programs()}{os.pathsep}{os.environ['PATH']}"
+    named = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": USER, "PGPASSWORD": PASSWORD, "PATH": path}
+    command = ["bash", str(DEPLOY / script), *map(str, arguments)]
+    return subprocess.run(command, env=os.environ | named, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def started(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    pytest.importorskip("dagster_celery", reason="the extra `celery` is not installed")
+    root = tmp_path_factory.mktemp("team")
+    folder = make_project(root / "project")
+    folder.write_suite(a_test("x"), name="more")
+    with team(folder, server, root / "home") as services:
+        services.start_worker("worker-1")
+        yield services
+
+
+@pytest.mark.team
+def test_a_worker_carries_out_what_the_page_starts(started: Team) -> None:
+    wait_for_partitions(started, "sums@echo")
+
+    assert started.ui.materialize("sums@echo") == "SUCCESS", started.log("worker-1").read_text()
+    assert started.folder.take_calls() == ["echo/a", "echo/b"]
+
+
+@pytest.mark.team
+def test_a_run_whose_worker_died_is_tried_again_by_another(started: Team) -> None:
+    started.folder.write_answers(b="hang")
+    started.folder.write_suite(a_test("a"), a_test("b"), name="slow")
+    wait_for_partitions(started, "slow@echo")
+    launched = started.ui.launch("slow@echo")
+    wait_until(lambda: "echo/b" in started.folder.take_calls(), "the call that hangs", started, "worker-1")
+
+    started.kill("worker-1")
+    started.folder.write_answers()
+    started.start_worker("worker-2")
+
+    assert started.ui.ended(launched) == "FAILURE"
+    again = "{ runsOrError(limit: 1) { ... on Runs { results { runId rootRunId } } } }"
+    wait_until(
+        lambda: started.ui.ask(again)["runsOrError"]["results"][0]["rootRunId"] == launched,
+        "the retry",
+        started,
+        "daemon",
+    )
+    newest = started.ui.ask(again)["runsOrError"]["results"][0]["runId"]
+    assert started.ui.ended(newest) == "SUCCESS"
+    assert started.folder.take_calls() == ["echo/b"], "what was answered before is not asked again"
+
+
+def wait_for_partitions(services: Team, key: str) -> None:
+    """Wait until the sensor of the daemon made a pair a partition."""
+    asked = '{ assetNodeOrError(assetKey: {path: ["evaluator_scores"]}) { ... on AssetNode { partitionKeys } } }'
+    wait_until(
+        lambda: key in services.ui.ask(asked)["assetNodeOrError"].get("partitionKeys", []), key, services, "daemon"
+    )
+
+
+def wait_until(there: Callable[[], bool], what: str, services: Team, log: str) -> None:
+    deadline = time.monotonic() + 120
+    while not there():
+        assert time.monotonic() < deadline, f"no {what}\n{services.log(log).read_text()}"
+        time.sleep(0.3)
