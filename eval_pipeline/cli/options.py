@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -28,7 +30,7 @@ from eval_pipeline.sweeps.named_sweeps import NamedSweep, named_sweep, runners_i
 from eval_pipeline.sweeps.options import LaunchOptions, SweepOptions, flag_of, launch_options, without_unset
 from eval_pipeline.sweeps.pairs import ValidatedSuite, requested_pairs
 from eval_pipeline.sweeps.preflight import Preflight, preflight
-from eval_pipeline.sweeps.project import Project, load_project, unknown_defaults
+from eval_pipeline.sweeps.project import WAREHOUSE_VARIABLE, Project, load_project, unknown_defaults
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.retention import moment_before
 from eval_pipeline.warehouse.journal import PairKey
@@ -74,14 +76,35 @@ def past_moment(context: click.Context, parameter: click.Parameter, value: str |
 
 
 def project_options(command: Command) -> Command:
-    """Add the options --project and --data."""
+    """Add the options --project, --data and --warehouse."""
     command = click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data folder.")(command)
+    command = click.option(
+        "--warehouse",
+        metavar="URL",
+        expose_value=False,
+        callback=_name_warehouse,
+        help="URL of the warehouse, for tables that are not in the data folder.",
+    )(command)
     option = click.option(
         "--project",
         type=click.Path(path_type=Path, exists=True),
         help="Project file or its folder (default: found upward).",
     )
     return option(command)
+
+
+def _name_warehouse(ctx: click.Context, parameter: click.Parameter, url: str | None) -> None:
+    """Let this command and the processes that it starts use the warehouse of a URL."""
+    if url is None:
+        return
+    ctx.call_on_close(partial(_restore_variable, WAREHOUSE_VARIABLE, os.environ.get(WAREHOUSE_VARIABLE)))
+    os.environ[WAREHOUSE_VARIABLE] = url
+
+
+def _restore_variable(name: str, value: str | None) -> None:
+    os.environ.pop(name, None)
+    if value is not None:
+        os.environ[name] = value
 
 
 def given_options(options: Mapping[str, Any]) -> str:
@@ -170,7 +193,7 @@ def open_project(project: Path | None, data: Path | None, runners_file: Path | N
     """Return the project of the current folder, overridden by flags."""
     loaded = load_project(Path.cwd(), project)
     if data is not None:
-        loaded = replace(loaded, data=data.absolute(), warehouse=None)
+        loaded = replace(loaded, data=data.absolute(), warehouse=loaded.environment.get(WAREHOUSE_VARIABLE) or None)
     if runners_file is None:
         return loaded
     return replace(loaded, runners=runners_file.absolute(), searches_runners=False)

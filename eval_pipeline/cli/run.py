@@ -305,6 +305,10 @@ def _show_outcome(console: Console, selection: Selection, outcomes: list[PairOut
         print_line(console, f"{counted(errored, 'execution')} could not be graded; why: {WHY}", style="yellow")
     if problem is not None and problem != INTERRUPTED:
         print_line(console, f"problem: {problem}", style="red")
+    if selection.session.project.warehouse is not None:
+        where = f"tables: {selection.session.project.warehouse}   ask: eval-pipeline sql   look: eval-pipeline view"
+        print_line(console, where, style="dim")
+        return
     data = show_path(Path(selection.session.project.data))
     look = f"look: eval-pipeline view --data {data} ({page_url()})"
     where = f"tables: {data}/results.duckdb   ask: eval-pipeline sql --data {data}   {look}"

@@ -41,6 +41,7 @@ from eval_pipeline.warehouse.store import DEFAULT_MEMORY_MB, Warehouse, open_war
 PROJECT_FILE = "eval-pipeline.yaml"
 PROJECT_VARIABLE = "EVAL_PIPELINE_PROJECT"
 DATA_VARIABLE = "EVAL_PIPELINE_DATA"
+WAREHOUSE_VARIABLE = "EVAL_PIPELINE_WAREHOUSE"
 DEFAULT_SUITES = "suites"
 """The folder of suites where no project file names others."""
 NO_SUITES = "no suites: name files, folders or globs, put suites into suites/, or list them in eval-pipeline.yaml"
@@ -60,7 +61,9 @@ class ProjectFile(BaseModel):
     runners: str = Field(default="runners.yaml", description="The runners file")
     data: str = Field(default="data", description="The data folder; the variable EVAL_PIPELINE_DATA wins over it")
     warehouse: str | None = Field(
-        default=None, description="URL of the warehouse; without one, the DuckDB file in the data folder"
+        default=None,
+        description="URL of the warehouse; without one, the DuckDB file in the data folder. The variable"
+        " EVAL_PIPELINE_WAREHOUSE wins over it",
     )
     warehouse_memory_mb: int = Field(
         default=DEFAULT_MEMORY_MB,
@@ -254,6 +257,7 @@ def _without_file(root: Path, environment: Mapping[str, str]) -> Project:
         suites=(DEFAULT_SUITES,) if (root / DEFAULT_SUITES).is_dir() else (),
         runners=runners,
         data=_absolute(root, environment.get(DATA_VARIABLE) or "data"),
+        warehouse=environment.get(WAREHOUSE_VARIABLE) or None,
         environment=environment,
     )
     return _configured(project, names_suites=False)
@@ -296,7 +300,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         suites=(content.suites,) if isinstance(content.suites, str) else tuple(content.suites),
         runners=_runners_of(root, content),
         data=_absolute(root, environment.get(DATA_VARIABLE) or content.data),
-        warehouse=None if environment.get(DATA_VARIABLE) else content.warehouse,
+        warehouse=_warehouse_of(content, environment),
         warehouse_memory_mb=content.warehouse_memory_mb,
         defaults=content.defaults,
         schedule=content.schedule,
@@ -340,6 +344,11 @@ def _without(raw: Mapping[str, Any], places: Sequence[FieldPath]) -> dict[str, A
             holder = holder[str(step)]
         holder.pop(str(last), None)
     return copied
+
+
+def _warehouse_of(content: ProjectFile, environment: Mapping[str, str]) -> str | None:
+    """Return the URL of the environment, else that of the file unless the environment names another data folder."""
+    return environment.get(WAREHOUSE_VARIABLE) or (None if environment.get(DATA_VARIABLE) else content.warehouse)
 
 
 def _absolute(root: Path, name: str) -> Path:

@@ -4,7 +4,7 @@ why plans did not pass. Several pairs go into one transaction."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -83,8 +83,7 @@ def _store_together(
     if len(group) < 2:
         return None
     try:
-        with warehouse.transaction():
-            outcomes = _store(warehouse, sweep_id, group, clock)
+        outcomes = warehouse.run(lambda connection: _store(warehouse, sweep_id, group, clock))
     except Exception as error:  # noqa: BLE001 — each pair is tried again alone, which names the one at fault
         _LOG.warning("%d pairs are stored one by one: %s", len(group), error)
         return None
@@ -112,19 +111,26 @@ def _store(warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], c
     for pair in group:
         pair.journal.flush()
     warehouse.ingest(*(pair.journal.files for pair in group))
-    with warehouse.transaction():
-        _keep_reused(warehouse, sweep_id, group, clock.now())
-        planned = [pair for pair in group if pair.ledger.counts.planned]
-        if planned:
-            counted = _count_answers(warehouse, sweep_id, planned)
-            rows = [_pair_row(sweep_id, pair, counted[pair.name], clock.now()) for pair in planned]
-            warehouse.write("sweep_pairs", rows)
-        failures = _failure_classes(warehouse, planned, clock.now())
-        record_changes(warehouse, [pair.name for pair in planned if pair.ledger.counts.changed])
+    failures = warehouse.run(lambda connection: _settle(warehouse, sweep_id, group, clock))
     return [
         PairOutcome(pair=_as_counted(pair.rules), counts=pair.ledger.counts, failures=failures.get(pair.name))
         for pair in group
     ]
+
+
+def _settle(
+    warehouse: Warehouse, sweep_id: str, group: Sequence[FinishedPair], clock: OrderClock
+) -> Mapping[PairKey, pl.DataFrame]:
+    """Store what is beside the rows of the journals; return the failure classes by pair."""
+    _keep_reused(warehouse, sweep_id, group, clock.now())
+    planned = [pair for pair in group if pair.ledger.counts.planned]
+    if planned:
+        counted = _count_answers(warehouse, sweep_id, planned)
+        rows = [_pair_row(sweep_id, pair, counted[pair.name], clock.now()) for pair in planned]
+        warehouse.write("sweep_pairs", rows)
+    failures = _failure_classes(warehouse, planned, clock.now())
+    record_changes(warehouse, [pair.name for pair in planned if pair.ledger.counts.changed])
+    return failures
 
 
 def _as_counted(rules: PairRules) -> Pair:

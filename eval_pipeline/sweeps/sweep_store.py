@@ -42,11 +42,15 @@ class SweepStore:
         """Store suites and their cases, each at its revision."""
         if not suites:
             return
-        with self.warehouse.transaction():
-            now, secret = self._now(), self.secret_rules
+        secret = self.secret_rules
+
+        def store(connection: object) -> None:
+            now = self._now()
             suite_rows = [rows.suite_row(each.suite, list(each.errors), now, secret) for each in suites]
             self.warehouse.write("suites", suite_rows)
             self.warehouse.write("cases", (row for each in suites for row in rows.case_rows(each.suite, secret)))
+
+        self.warehouse.run(store)
 
     def store_new_suites(self, suites: Sequence[ValidatedSuite], known: Container[str]) -> list[ValidatedSuite]:
         """Store and return the suites that are not `known` by name, or whose revision is not stored."""
@@ -98,9 +102,12 @@ class SweepStore:
     def begin(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> str:
         """Record that a sweep begins, and its runners; return its id (sortable by time)."""
         used = {(pair.runner.name, pair.revision): pair for pair in pairs}
-        with self.warehouse.transaction():
+        sweep_id: str | None = None
+
+        def store(connection: object) -> str:
+            nonlocal sweep_id
             now = self._now()
-            sweep_id = new_id(now)
+            sweep_id = sweep_id or new_id(now)  # the same when the transaction is run again
             row = {
                 "sweep_id": sweep_id,
                 "started_at": now,
@@ -114,7 +121,9 @@ class SweepStore:
                 queries.abandon_refreshes(self.warehouse)
             self.warehouse.write("runners", [_runner_row(pair, now) for pair in used.values()])
             self.warehouse.write("sweeps", [row])
-        return sweep_id
+            return sweep_id
+
+        return self.warehouse.run(store)
 
     def end(self, sweep_id: str, status: str) -> None:
         """Record how a sweep ended: finished or interrupted."""
@@ -128,13 +137,15 @@ class SweepStore:
         """Compute all standings from the counted answers of pairs, store them as a new board, and return them."""
         from eval_pipeline.sweeps.boards import current_standings  # noqa: PLC0415 — imports numpy, which most commands do not need
 
-        with self.warehouse.transaction():
+        def store(connection: object) -> pl.DataFrame:
             now = self._now()
             standings = current_standings(self.warehouse, self.coverage_floor).with_columns(
                 board_id=pl.lit(new_id(now)), computed_at=pl.lit(now.replace(tzinfo=None))
             )
             queries.clear_unranked(self.warehouse)
             return queries.append_standings(self.warehouse, standings)
+
+        return self.warehouse.run(store)
 
     def retire(self, pairs: Sequence[PairKey]) -> None:
         """Take pairs out of what is current; the next board is without them."""

@@ -20,13 +20,14 @@ _USE = "USE results"
 class AttachedConnection:
     """A DuckDB connection whose cursors use the attached file as well; a cursor of DuckDB begins in memory."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, use: str = _USE) -> None:
         self._connection = connection
-        connection.execute(_USE)
+        self._use = use
+        connection.execute(use)
 
     def cursor(self) -> AttachedConnection:
         """Return a connection to the same results."""
-        return AttachedConnection(self._connection.cursor())
+        return AttachedConnection(self._connection.cursor(), self._use)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)

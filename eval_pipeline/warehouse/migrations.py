@@ -257,7 +257,8 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 
 _VIEW_COLUMNS = """SELECT table_name, column_name FROM duckdb_columns()
-    WHERE NOT internal AND table_name IN (SELECT view_name FROM duckdb_views() WHERE NOT internal)"""
+    WHERE NOT internal AND table_name IN (SELECT view_name FROM duckdb_views() WHERE NOT internal)
+      AND database_name IN (SELECT database_name FROM duckdb_databases() WHERE type = 'duckdb')"""
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migration] = MIGRATIONS) -> list[int]:
@@ -277,7 +278,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, migrations: Sequence[Migratio
 
 
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make comments, views and macros anew."""
+    """Make comments, views and macros anew. DuckLake keeps no comments of columns of views."""
     for statement in (*comment_statements(), *view_statements(), *macro_statements()):
         connection.execute(statement)
     for statement in view_comment_statements(connection.execute(_VIEW_COLUMNS).fetchall()):

@@ -116,8 +116,7 @@ def newest_moment(warehouse: Warehouse) -> datetime | None:
     """Return the newest of the times that stored rows are ordered by; None without any."""
     if not warehouse.exists():
         return None
-    with warehouse.transaction() as connection:
-        (newest,) = connection.execute(_NEWEST_MOMENT).fetchone()
+    (newest,) = warehouse.read(lambda connection: connection.execute(_NEWEST_MOMENT).fetchone())
     return newest.astimezone(UTC) if newest is not None else None
 
 
@@ -141,13 +140,16 @@ def sweeps_of_runs(warehouse: Warehouse, dagster_run_ids: Iterable[str]) -> set[
 
 def end_sweep(warehouse: Warehouse, sweep_id: str, status: str, now: datetime) -> None:
     """Record that a sweep ended now, with this status."""
-    with warehouse.transaction() as connection:
+
+    def store(connection: Connection) -> None:
         connection.execute(
             "UPDATE sweeps SET finished_at = $now, status = $status WHERE sweep_id = $id",
             {"now": now, "status": status, "id": sweep_id},
         )
         if status == "finished":
             connection.execute(_FINISHED, {"id": sweep_id})
+
+    warehouse.run(store)
 
 
 def refreshes(warehouse: Warehouse, statuses: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
@@ -265,18 +267,20 @@ def needs_ranking(warehouse: Warehouse) -> bool:
 
 def unranked_pairs(warehouse: Warehouse) -> set[PairKey]:
     """Return the pairs whose verdicts a sweep stored that did not come to its end, and that no board has."""
-    with warehouse.transaction() as connection:
-        rows = connection.execute("SELECT suite, runner FROM unranked_pairs WHERE NOT finished").fetchall()
+    rows = warehouse.frame("SELECT suite, runner FROM unranked_pairs WHERE NOT finished").iter_rows()
     return {PairKey(suite, runner) for suite, runner in rows}
 
 
 def mark_unranked(warehouse: Warehouse, pairs: Sequence[PairKey]) -> None:
     """Note that verdicts of these pairs are being stored that no board has."""
-    with warehouse.transaction() as connection:
+
+    def store(connection: Connection) -> None:
         connection.execute(f"DELETE FROM unranked_pairs WHERE (suite, runner) IN {_PAIRS}", _pair_values(pairs))
         connection.execute(
             "INSERT INTO unranked_pairs SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[]), false", _pair_values(pairs)
         )
+
+    warehouse.run(store)
 
 
 class CaseCounts(NamedTuple):

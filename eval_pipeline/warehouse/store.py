@@ -6,10 +6,10 @@ no primary keys, indexes or sequences: writers replace rows by the `key` that `t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import polars as pl
 
@@ -18,6 +18,7 @@ from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
 
 DEFAULT = "duckdb"
+Answer = TypeVar("Answer")
 DEFAULT_MEMORY_MB = 512
 """What the database may use where the project file sets nothing: enough for boards of some million scores."""
 
@@ -83,6 +84,15 @@ class Warehouse(Protocol):
     def transaction(self) -> AbstractContextManager[Connection]:
         """Yield a connection inside one transaction: committed at the end, rolled back on an error. The tables are
         created or migrated first. Transactions of one thread nest."""
+        ...
+
+    def run(self, work: Callable[[Any], Answer]) -> Answer:
+        """Return what `work` returns, called with a connection inside one transaction. It may be called again after a
+        conflict or a lost connection, so it changes nothing but rows."""
+        ...
+
+    def read(self, work: Callable[[Any], Answer]) -> Answer:
+        """Return what `work` returns, which only reads; otherwise as `run`."""
         ...
 
     def frame(self, query: str, values: Sequence[Any] = ()) -> pl.DataFrame:

@@ -1,0 +1,240 @@
+"""A warehouse that several machines share: a DuckLake with its catalog in PostgreSQL, its rows as Parquet files.
+
+Readers see every committed transaction: nothing is published apart. A transaction that fails because the server went
+away, or because a program without our lock changed the same table, is run again from its beginning.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+
+from eval_pipeline.errors import InputError, NoResults, WarehouseError
+from eval_pipeline.warehouse.attached import AttachedConnection
+from eval_pipeline.warehouse.catalog import Catalog
+from eval_pipeline.warehouse.engines import sql_text
+from eval_pipeline.warehouse.lake_address import LakeAddress, lake_address
+from eval_pipeline.warehouse.lake_engine import LAKE, Engine, lake_engine, temporary
+from eval_pipeline.warehouse.lake_retries import Retries, is_transient
+from eval_pipeline.warehouse.migrations import migrate, schema_version
+from eval_pipeline.warehouse.publishing import Config, first_line
+from eval_pipeline.warehouse.schema import SCHEMA_VERSION
+from eval_pipeline.warehouse.storage import Storage
+from eval_pipeline.warehouse.store import DEFAULT_MEMORY_MB, Connection
+from eval_pipeline.warehouse.table_writer import TableWriter, committed
+
+THREADS = 2
+LOCK_TIMEOUT_S = 600.0
+_HAS_TABLES = "SELECT to_regclass('ducklake_table') IS NOT NULL"
+_HAS_SCHEMA = "SELECT EXISTS (SELECT 1 FROM ducklake_table WHERE table_name = 'schema_migrations')"
+_SNAPSHOT = "SELECT max(snapshot_id) FROM ducklake_snapshot"
+_DATA_PATH = "SELECT value FROM ducklake_metadata WHERE key = 'data_path'"
+Answer = TypeVar("Answer")
+
+
+class DuckLakeWarehouse(TableWriter):
+    """The warehouse in a DuckLake. One engine of a process stays connected to it."""
+
+    lock_timeout_s = LOCK_TIMEOUT_S
+
+    def __init__(self, address: LakeAddress, storage: Storage) -> None:
+        self.address = address
+        self.storage = storage
+        self.folder = storage.progress.parent
+        self.memory_mb = DEFAULT_MEMORY_MB
+        self.catalog = Catalog(address)
+        self._turn = threading.RLock()
+        self._engine: Engine | None = None
+        self._connection: Engine | None = None
+        self._exists = False
+        self._process = os.getpid()
+
+    @classmethod
+    def open(cls, address: str, root: Path, storage: Storage) -> DuckLakeWarehouse:
+        """Return the warehouse of a catalog. Raises InputError for an address that is none."""
+        return cls(lake_address(address, root), storage)
+
+    @property
+    def _config(self) -> Config:
+        return {"memory_limit": f"{self.memory_mb}MB", "threads": THREADS, **temporary(self.folder)}
+
+    def exists(self) -> bool:
+        if not self._exists:
+            self._exists = self._retried(self._has_schema)
+        return self._exists
+
+    def is_missing(self) -> bool:
+        return False
+
+    def restore(self) -> None:
+        """Do nothing: there is no published copy apart from the tables."""
+
+    def set_results_aside(self) -> None:
+        """Do nothing: there is no published copy apart from the tables."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[Engine]:
+        """Yield a connection inside one transaction, which no other writer's overlaps.
+
+        The block cannot be run again: a server that goes away meanwhile ends it with an error. `run` repeats its work.
+        """
+        with self._turn:
+            if self._connection is not None:
+                yield self._connection
+                return
+            with ExitStack() as begun:
+                yield self._retried(lambda: begun.enter_context(self._begun(is_writing=True)))
+
+    def run(self, work: Callable[[Engine], Answer]) -> Answer:
+        return self._repeated(work, is_writing=True)
+
+    def read(self, work: Callable[[Engine], Answer]) -> Answer:
+        return self._repeated(work, is_writing=False)
+
+    def _repeated(self, work: Callable[[Engine], Answer], *, is_writing: bool) -> Answer:
+        def once() -> Answer:
+            with self._begun(is_writing=is_writing) as connection:
+                return work(connection)
+
+        with self._turn:
+            return work(self._connection) if self._connection is not None else self._retried(once)
+
+    def _retried(self, attempt: Callable[[], Answer]) -> Answer:
+        """Return what an attempt returns that no lost connection or conflict ended."""
+        retries = Retries()
+        while True:
+            try:
+                return attempt()
+            except Exception as error:
+                if not is_transient(error):
+                    raise
+                self.close()
+                retries.wait(error)
+
+    def _is_inside(self) -> bool:
+        with self._turn:
+            return self._connection is not None
+
+    @contextmanager
+    def _begun(self, *, is_writing: bool) -> Iterator[Engine]:
+        if not is_writing:
+            with self._used(self._opened()) as connection:
+                yield connection
+            return
+        with self.catalog.writing(self.lock_timeout_s), self._used(self._opened()) as connection:
+            yield connection
+
+    @contextmanager
+    def _used(self, engine: Engine) -> Iterator[Engine]:
+        connection = engine.cursor()
+        try:
+            connection.execute(f"USE {LAKE}")
+            for name in ("memory_limit", "threads"):
+                connection.execute(f"SET {name} = '{self._config[name]}'")
+            self._connection = connection
+            with committed(connection):
+                yield connection
+        finally:
+            self._connection = None
+            with suppress(duckdb.Error):
+                connection.close()
+
+    def _opened(self) -> Engine:
+        """Return the engine of this process; the first one makes or upgrades the tables, which one process does."""
+        if self._process != os.getpid():  # a forked child has no threads of the engine
+            self._engine, self._process = None, os.getpid()
+            self.catalog.forget()
+        if self._engine is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with self.catalog.writing(self.lock_timeout_s):
+                engine = _attached(self.address, self._config)
+                try:
+                    if schema_version(engine) != SCHEMA_VERSION:
+                        migrate(engine)
+                except BaseException:
+                    engine.close()
+                    raise
+                self._engine = engine
+        return self._engine
+
+    def close(self) -> None:
+        """End connections, which may be broken; the next transaction opens others."""
+        self.catalog.close()
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            with suppress(duckdb.Error):
+                engine.close()
+
+    def _has_schema(self) -> bool:
+        query = self.catalog.query
+        return bool(query(_HAS_TABLES)[0][0]) and bool(query(_HAS_SCHEMA)[0][0])
+
+    def compact(self) -> None:
+        """Merge files, and remove what only older snapshots have: deleted rows, and with them time travel."""
+        self.maintain("now()")
+
+    def maintain(self, older_than: str) -> None:
+        """Merge small files, rewrite those with deleted rows, expire snapshots before a time (an SQL expression)."""
+        if not self.exists():
+            return
+        with self._turn:
+            self._retried(lambda: self._maintained(older_than))
+
+    def _maintained(self, older_than: str) -> None:
+        engine = self._opened()
+        with self.catalog.writing(self.lock_timeout_s):
+            for statement in _MAINTENANCE:
+                engine.execute(statement.format(older_than=older_than))
+
+    def publish(self) -> None:
+        """Do nothing: readers see what is committed."""
+
+    @contextmanager
+    def published(self) -> Iterator[Connection]:
+        if not self.exists():
+            raise NoResults("no results in the warehouse: run a sweep first (eval-pipeline run)")
+        connection = AttachedConnection(self._retried(self._reader), f"USE {LAKE}")
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def _reader(self) -> Engine:
+        """Return an engine that can only read this snapshot of the lake, no files and no other databases."""
+        (snapshot,) = self.catalog.query(_SNAPSHOT)[0]
+        (path,) = self.catalog.query(_DATA_PATH)[0]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        engine = _attached(self.address, self._config, read_only=True, options=f"SNAPSHOT_VERSION {int(snapshot)}")
+        engine.execute(f"SET allowed_directories = [{sql_text(str(path))}]")
+        engine.execute("SET enable_external_access = false")  # a user's query must not read or write files
+        return engine
+
+    def published_version(self) -> str | None:
+        return str(self._retried(lambda: self.catalog.query(_SNAPSHOT)[0][0])) if self.exists() else None
+
+
+_MAINTENANCE = (
+    f"CALL ducklake_flush_inlined_data('{LAKE}')",
+    f"CALL ducklake_rewrite_data_files('{LAKE}', delete_threshold => 0)",
+    f"CALL ducklake_merge_adjacent_files('{LAKE}')",
+    f"CALL ducklake_expire_snapshots('{LAKE}', older_than => {{older_than}})",
+    f"CALL ducklake_cleanup_old_files('{LAKE}', older_than => {{older_than}})",
+)
+
+
+def _attached(address: LakeAddress, config: Config, **how: Any) -> Engine:
+    """Return an engine. Raises InputError for another `data_path` than the lake's, WarehouseError without a lake."""
+    try:
+        return lake_engine(address, config, **how)
+    except duckdb.Error as error:
+        if is_transient(error):
+            raise
+        if "DATA_PATH" in str(error):
+            raise InputError(f"data_path of the warehouse: {first_line(error)}") from None
+        raise WarehouseError(f"the ducklake warehouse cannot be opened: {first_line(error)}") from None

@@ -1,0 +1,82 @@
+"""A DuckDB engine with a lake attached: extensions from wheels, keys of object stores from the environment."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+
+from eval_pipeline.errors import WarehouseError
+from eval_pipeline.warehouse.engines import TEMPORARY, sql_text
+from eval_pipeline.warehouse.lake_address import LakeAddress
+from eval_pipeline.warehouse.migrations import IN_UTC
+from eval_pipeline.warehouse.publishing import Config
+
+LAKE = "lake"
+_SECRET_KEYS: Mapping[str, str] = {
+    "AWS_ACCESS_KEY_ID": "KEY_ID",
+    "AWS_SECRET_ACCESS_KEY": "SECRET",
+    "AWS_SESSION_TOKEN": "SESSION_TOKEN",
+    "AWS_REGION": "REGION",
+}
+"""Variables of the environment and the settings of DuckDB's S3 secret that they become."""
+
+
+def lake_engine(address: LakeAddress, config: Config, *, read_only: bool = False, options: str = "") -> Engine:
+    """Return a connection that uses the lake. Raises duckdb.Error, and WarehouseError without the extensions."""
+    engine = duckdb.connect(config={**config})
+    try:
+        for name in ("ducklake", "postgres_scanner", *(["httpfs"] if address.is_remote else [])):
+            engine.execute(f"LOAD {sql_text(str(extension_file(name)))}")
+        if address.is_remote:
+            engine.execute(_secret(os.environ))
+        engine.execute(IN_UTC)
+        settings = [options] if options else []
+        settings += ["READ_ONLY"] if read_only else []
+        settings += [f"DATA_PATH {sql_text(address.data_path)}"] if address.data_path and not read_only else []
+        given = f" ({', '.join(settings)})" if settings else ""
+        engine.execute(f"ATTACH {sql_text(f'ducklake:postgres:{address.connection}')} AS {LAKE}{given}")
+        engine.execute(f"USE {LAKE}")
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+Engine = duckdb.DuckDBPyConnection
+
+
+def extension_file(name: str) -> Path:
+    """Return the file of an extension of DuckDB in its wheel. Raises WarehouseError without one for this DuckDB."""
+    version = f"v{duckdb.__version__}"
+    wheel = f"duckdb-extension-{name.replace('_', '-')}"
+    try:
+        folder = Path(importlib.import_module(f"duckdb_extension_{name}").__path__[0])
+    except ModuleNotFoundError:
+        folder = Path()
+    file = folder / "extensions" / version / f"{name}.duckdb_extension"
+    if not file.is_file():
+        raise WarehouseError(
+            f"a ducklake warehouse needs the extension {name} for DuckDB {version}, which is not installed: "
+            f"pip install 'eval-pipeline[team]' (DuckDB 1.5 with {wheel}; there is none for DuckDB 2.0 yet)"
+        )
+    return file
+
+
+def temporary(folder: Path) -> dict[str, str]:
+    """Return the setting of the folder for what does not fit into memory."""
+    return {TEMPORARY: str(folder / "lake.tmp")}
+
+
+def _secret(environment: Mapping[str, str]) -> str:
+    """Return the statement that gives DuckDB the keys of an object store; nothing is written to a file."""
+    settings = [f"{key} {sql_text(environment[name])}" for name, key in _SECRET_KEYS.items() if environment.get(name)]
+    endpoint = environment.get("AWS_ENDPOINT_URL", "")
+    if endpoint:
+        scheme, _, host = endpoint.rpartition("://")
+        settings += [f"ENDPOINT {sql_text(host.rstrip('/'))}", "URL_STYLE 'path'"]
+        settings += ["USE_SSL false"] if scheme == "http" else []
+    return f"CREATE SECRET ({', '.join(['TYPE s3', *settings])})"
