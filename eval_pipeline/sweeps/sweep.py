@@ -28,6 +28,7 @@ from eval_pipeline.reports.session_ends import session_end
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.background_loop import BackgroundLoop
 from eval_pipeline.sweeps.budget import Budget
+from eval_pipeline.sweeps.claimed_pairs import claimed_pairs
 from eval_pipeline.sweeps.concurrency import most_at_once
 from eval_pipeline.sweeps.context import SweepContext
 from eval_pipeline.sweeps.costs import open_budget
@@ -219,7 +220,18 @@ def _among(runners: dict[str, Runner], name: str) -> Runner:
 
 
 async def _run(pairs: Sequence[Pair], context: SweepContext, report: Callable[[list[PairOutcome]], None]) -> None:
-    """Carry out a sweep, after verdicts of evaluators that are others now where they tell what it executes."""
+    """Carry out a sweep: all pairs at once, in a shared warehouse those that no other machine carries out."""
+    leases = context.warehouse.leases
+    own = None if leases is None else leases.of(context.sweep_id)
+    if own is None:
+        await _run_pairs(pairs, context, report)
+        return
+    async for claimed in claimed_pairs(own, pairs):
+        await _run_pairs(claimed, context, report)
+
+
+async def _run_pairs(pairs: Sequence[Pair], context: SweepContext, report: Callable[[list[PairOutcome]], None]) -> None:
+    """Carry out pairs, after verdicts of evaluators that are others now where they tell what it executes."""
     old = await asyncio.to_thread(pairs_to_decide, pairs, context)
     decided: list[PairOutcome] = []
     if old:

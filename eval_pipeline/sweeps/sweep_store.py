@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -92,12 +92,13 @@ class SweepStore:
         """Record a sweep from begin to end; yield its id. What it stored is published even when it breaks off."""
         sweep_id = self.begin(pairs, options, dagster_run_id)
         status = "interrupted"
-        try:
-            yield sweep_id
-            status = "finished"
-        finally:
-            self.end(sweep_id, status)
-            self.warehouse.publish()
+        with nullcontext() if self.warehouse.leases is None else self.warehouse.leases.held(sweep_id):
+            try:
+                yield sweep_id
+                status = "finished"
+            finally:
+                self.end(sweep_id, status)
+                self.warehouse.publish()
 
     def begin(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> str:
         """Record that a sweep begins, and its runners; return its id (sortable by time)."""

@@ -50,12 +50,13 @@ class LostConnection(Exception):
 
 
 class Catalog:
-    """Connections to the PostgreSQL database of a lake's catalog, one for each thread."""
+    """A connection to the PostgreSQL database of a lake's catalog, which threads share."""
 
     def __init__(self, address: LakeAddress, name: str = "eval-pipeline") -> None:
         self._address = address
         self._name = name
-        self._local = threading.local()
+        self._turn = threading.Lock()
+        self._open: Any = None
 
     @contextmanager
     def writing(self, timeout_s: float) -> Iterator[None]:
@@ -85,26 +86,25 @@ class Catalog:
             raise WarehouseError(f"PostgreSQL of the warehouse: {text}") from None
 
     def close(self) -> None:
-        """End this thread's connection; the next statement opens another."""
-        connection = getattr(self._local, "connection", None)
-        self._local.connection = None
+        """End the connection; the next statement opens another."""
+        with self._turn:
+            connection, self._open = self._open, None
         if connection is not None:
             with suppress(Exception):
                 connection.close()
 
     def forget(self) -> None:
-        """Leave all connections to the process that opened them: this one is its child."""
-        self._local = threading.local()
+        """Leave the connection to the process that opened it: this one is its child."""
+        self._turn, self._open = threading.Lock(), None
 
     def _connection(self) -> Any:
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = _driver().connect(
-                self._address.connection, application_name=self._name, connect_timeout=_CONNECT_S
-            )
-            connection.autocommit = True
-            self._local.connection = connection
-        return connection
+        with self._turn:
+            if self._open is None:
+                self._open = _driver().connect(
+                    self._address.connection, application_name=self._name, connect_timeout=_CONNECT_S
+                )
+                self._open.autocommit = True
+            return self._open
 
     def _acquire(self, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 from filelock import FileLock
@@ -41,6 +42,9 @@ from eval_pipeline.warehouse.table_writer import TableWriter, committed
 from eval_pipeline.warehouse.tables import BY_NAME
 from eval_pipeline.warehouse.waiting import held
 
+if TYPE_CHECKING:
+    from eval_pipeline.warehouse.leases import Leases
+
 _LOG = logging.getLogger(__name__)
 THREADS = 2
 LOCK_TIMEOUT_S = 600.0
@@ -55,6 +59,7 @@ class DuckDBWarehouse(TableWriter):
     published `results.duckdb`."""
 
     lock_timeout_s = LOCK_TIMEOUT_S
+    leases: Leases | None = None
 
     def __init__(
         self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS, storage: Storage | None = None

@@ -22,6 +22,7 @@ from eval_pipeline.warehouse.engines import sql_text
 from eval_pipeline.warehouse.lake_address import LakeAddress, lake_address
 from eval_pipeline.warehouse.lake_engine import LAKE, Engine, lake_engine, temporary
 from eval_pipeline.warehouse.lake_retries import Retries, is_transient
+from eval_pipeline.warehouse.leases import Leases
 from eval_pipeline.warehouse.migrations import migrate, schema_version
 from eval_pipeline.warehouse.publishing import Config, first_line
 from eval_pipeline.warehouse.schema import SCHEMA_VERSION
@@ -49,6 +50,7 @@ class DuckLakeWarehouse(TableWriter):
         self.folder = storage.progress.parent
         self.memory_mb = DEFAULT_MEMORY_MB
         self.catalog = Catalog(address)
+        self.leases: Leases | None = Leases(Catalog(address), address.lease_s)
         self._turn = threading.RLock()
         self._engine: Engine | None = None
         self._connection: Engine | None = None

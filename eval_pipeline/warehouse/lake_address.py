@@ -1,11 +1,13 @@
 """The address of a lake: `postgres:KEY=VALUE …` or `postgres://USER@HOST/DATABASE?…`, and where its rows are kept.
 
-The keys are those of libpq (host, port, dbname, user, sslmode, sslrootcert, passfile, service …), and `data_path`.
+The keys are those of libpq (host, port, dbname, user, sslmode, sslrootcert, passfile, service …), `data_path`, and
+`lease_s`: how many seconds a machine keeps its pairs without a heartbeat.
 An address has no password: project files, events, logs and errors show addresses.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from eval_pipeline.errors import InputError
 
 _EXPECTED = "expected ducklake:postgres:dbname=NAME host=HOST data_path=FOLDER, or ducklake:postgres://USER@HOST/NAME?data_path=…"
+LEASE_S = 60.0
+"""How long a lease is valid without a heartbeat; a dead worker's pairs are free after it."""
 _NO_PASSWORD = (
     "a warehouse URL has no password, since files and messages show it: set PGPASSWORD, or name a password file by"
     " `passfile` or PGPASSFILE"
@@ -28,6 +32,7 @@ class LakeAddress:
 
     catalog: tuple[tuple[str, str], ...]
     data_path: str | None
+    lease_s: float = LEASE_S
 
     @property
     def connection(self) -> str:
@@ -49,7 +54,18 @@ def lake_address(address: str, root: Path) -> LakeAddress:
     if {"password", "sslpassword"} & set(keys):
         raise InputError(_NO_PASSWORD)
     data_path = keys.pop("data_path", None)
-    return LakeAddress(tuple(keys.items()), None if data_path is None else _full_path(data_path, root))
+    lease_s = _seconds(keys.pop("lease_s", str(LEASE_S)))
+    return LakeAddress(tuple(keys.items()), None if data_path is None else _full_path(data_path, root), lease_s)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 1 <= seconds <= 86_400:
+        raise InputError(f"lease_s of the warehouse: expected 1 to 86400 seconds, got {text!r}")
+    return seconds
 
 
 def _of_words(text: str) -> dict[str, str]:

@@ -121,12 +121,22 @@ def newest_moment(warehouse: Warehouse) -> datetime | None:
 
 
 def interrupt_running_sweeps(warehouse: Warehouse) -> list[str]:
-    """Mark every sweep that is still `running` as interrupted; return the Dagster run ids of those that had one."""
-    with warehouse.transaction() as connection:
-        interrupted = connection.execute("SELECT dagster_run_id FROM sweeps WHERE status = 'running'").fetchall()
+    """Mark every sweep that is still `running` as interrupted; return the Dagster run ids of those that had one.
+
+    Where several machines share the warehouse, sweeps whose worker is alive, or may not have a lease yet, are left out.
+    """
+    where, values = "status = 'running'", dict[str, Any]()
+    if warehouse.leases is not None:
+        where += " AND NOT list_contains($live::VARCHAR[], sweep_id) AND started_at < now() - to_seconds($lease_s)"
+        values = {"live": sorted(warehouse.leases.live_sweeps()), "lease_s": warehouse.leases.lease_s}
+
+    def store(connection: Connection) -> list[tuple[str | None]]:
+        interrupted = connection.execute(f"SELECT dagster_run_id FROM sweeps WHERE {where}", values).fetchall()
         if interrupted:
-            connection.execute("UPDATE sweeps SET status = 'interrupted' WHERE status = 'running'")
-    return [run_id for (run_id,) in interrupted if run_id is not None]
+            connection.execute(f"UPDATE sweeps SET status = 'interrupted' WHERE {where}", values)
+        return interrupted
+
+    return [run_id for (run_id,) in warehouse.run(store) if run_id is not None]
 
 
 def sweeps_of_runs(warehouse: Warehouse, dagster_run_ids: Iterable[str]) -> set[str]:

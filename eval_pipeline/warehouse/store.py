@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import polars as pl
 
 from eval_pipeline.plugins import Registry
 from eval_pipeline.warehouse.columns import Row
 from eval_pipeline.warehouse.storage import LocalStorage, Storage
+
+if TYPE_CHECKING:
+    from eval_pipeline.warehouse.leases import Leases
 
 DEFAULT = "duckdb"
 Answer = TypeVar("Answer")
@@ -54,6 +57,8 @@ class Warehouse(Protocol):
     """The tables of a project: written by the pipeline, published for readers."""
 
     storage: Storage
+    leases: Leases | None
+    """Who carries out which pair, where several machines share the warehouse; None: the data folder has one sweep."""
     memory_mb: int
     """The most memory that the database may use in this process, in MB; one without such a limit ignores it."""
     lock_timeout_s: float

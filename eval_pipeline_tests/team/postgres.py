@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,21 +70,31 @@ class Server:
         finally:
             connection.close()
 
-    def start(self) -> None:
+    def start(self, within_s: float = 0.0) -> None:
+        """Start; processes of a killed server may keep its memory for a while."""
         options = f"-p {self.port} -h 127.0.0.1 -k '' -c fsync=off"
-        _run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-o", options, "-l", str(self.folder / "log"), "start")
+        deadline = time.monotonic() + within_s
+        while True:
+            try:
+                _run("pg_ctl", "-D", self._data, "-w", "-o", options, "-l", str(self.folder / "log"), "start")
+            except subprocess.CalledProcessError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+            else:
+                return
 
     def stop(self) -> None:
-        _run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")
+        _run("pg_ctl", "-D", self._data, "-m", "immediate", "stop")
+
+    @property
+    def _data(self) -> str:
+        return str(self.folder / "data")
 
     def kill(self) -> None:
         """Kill the server with `kill -9`."""
         pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
-
-    def is_up(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
 
 @contextmanager
@@ -102,11 +113,10 @@ def running_server() -> Iterator[Server]:
         _run("initdb", "-D", str(folder / "data"), "-U", USER, "-A", "scram-sha-256", f"--pwfile={password}", "-N")
         password.unlink()
         server.start()
-        os.environ["PGPASSWORD"] = PASSWORD
+        os.environ["PGPASSWORD"] = PASSWORD  # the same for every server of this process
         try:
             yield server
         finally:
-            del os.environ["PGPASSWORD"]
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -54,6 +54,13 @@ def test_an_unusable_address_is_refused_and_a_password_is_not_shown(address: str
     assert "hidden" not in str(refused.value)
 
 
+@pytest.mark.parametrize("seconds", ["0", "soon", "nan", "100000"])
+def test_a_lease_has_a_bounded_time(seconds: str) -> None:
+    assert lake_address("postgres:dbname=evals lease_s=5", Path("/root")).lease_s == 5.0
+    with pytest.raises(InputError, match="lease_s of the warehouse: expected 1 to 86400 seconds"):
+        lake_address(f"postgres:dbname=evals lease_s={seconds}", Path("/root"))
+
+
 def test_only_conflicts_and_lost_connections_are_run_again() -> None:
     assert is_transient(CONFLICT)
     assert is_transient(LOST)

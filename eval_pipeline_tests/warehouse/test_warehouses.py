@@ -47,7 +47,7 @@ def test_an_absolute_duckdb_url_needs_no_root(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("ducckdb:data", r"no warehouse 'ducckdb'; there are: duckdb; did you mean 'duckdb'\?"),
+        ("ducckdb:data", r"no warehouse 'ducckdb'; there are: duckdb(, ducklake)?; did you mean 'duckdb'\?"),
         ("postgres://host/db", "no warehouse 'postgres'; there are: duckdb"),
         ("duckdb:", "expected duckdb:FOLDER"),
     ],

@@ -1,0 +1,48 @@
+"""The pairs of a sweep in a shared warehouse, some at a time: one machine carries each out, the others reuse it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.warehouse.journal import PairKey
+
+if TYPE_CHECKING:
+    from eval_pipeline.warehouse.leases import SweepLeases
+
+_LOG = logging.getLogger(__name__)
+MOST_AT_ONCE = 64
+FEWEST_AT_ONCE = 8
+_SHARE = 4
+"""Which part of the remaining pairs a machine takes at a time: what is left is for the others."""
+_LOOK_EVERY_S = 1.0
+
+
+async def claimed_pairs(leases: SweepLeases, pairs: Sequence[Pair]) -> AsyncIterator[list[Pair]]:
+    """Yield all pairs, in groups that no other machine carries out meanwhile; leases end when a group is stored.
+
+    Pairs that another machine carries out come last: what it stored is reused then. A dead machine's pairs are free
+    when its leases expire.
+    """
+    waiting = {pair.name: pair for pair in pairs}
+    is_reported = False
+    while waiting:
+        most = min(MOST_AT_ONCE, max(FEWEST_AT_ONCE, len(waiting) // _SHARE))
+        names = await asyncio.to_thread(leases.claim, list(waiting), most)
+        if names:
+            yield [waiting.pop(name) for name in names]
+            await asyncio.to_thread(leases.release, names)
+            continue
+        if not is_reported:
+            await asyncio.to_thread(_report, leases, list(waiting))
+            is_reported = True
+        await asyncio.sleep(_LOOK_EVERY_S * (0.5 + random.random() / 2))
+
+
+def _report(leases: SweepLeases, names: Sequence[PairKey]) -> None:
+    holders = ", ".join(leases.holders(names))
+    _LOG.warning("waiting for %d pairs that other machines carry out: %s", len(names), holders)
