@@ -16,6 +16,7 @@ from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.model import Status
 from eval_pipeline.sweeps.outcomes import PairOutcome, SweepCounts, SweepObserver
 from eval_pipeline.sweeps.pairs import Pair
+from eval_pipeline.sweeps.snapshots import Snapshot
 from eval_pipeline.warehouse.journal import PairKey
 
 MOST_TURNS_SHOWN = 3
@@ -88,6 +89,9 @@ class ProgressCounter(SweepObserver):
 
     def sweep_started(self, sweep_id: str) -> None:
         self._onward.sweep_started(sweep_id)
+
+    def snapshots_taken(self, taken: Sequence[Snapshot]) -> None:
+        self._onward.snapshots_taken(taken)
 
     def pair_planned(self, pair: Pair, plans: int) -> None:
         self.start_pair(pair.name, plans)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline_tests.conformance.public_verbs import command
 from eval_pipeline_tests.orchestration.test_dagster_runs import FinishedRun, run_job
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder
 
@@ -53,6 +54,17 @@ def test_tokens_above_a_baseline_are_a_check_that_warns_and_a_row_of_the_sweep(p
     )
     assert rows == [("find-skill", True)]
     assert baselines(project) == before
+
+
+def test_the_command_line_fails_for_tokens_above_a_baseline_and_shows_them(project: ProjectFolder) -> None:
+    baselines(project, **{KEY: 10})
+
+    options = ("--project", project.root, "--runner", "agent-with", "--case", "find-skill", "--json")
+    ended = command("run", project.root / "cases.py", *options)
+
+    (snapshot,) = ended.json["snapshots"]
+    assert (ended.code, snapshot["case_id"], snapshot["passed"]) == (1, "find-skill", False)
+    assert "1 token snapshot above the baseline" in ended.out
 
 
 def test_the_launchpad_takes_new_baselines(project: ProjectFolder) -> None:
