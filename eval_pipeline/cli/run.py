@@ -55,6 +55,13 @@ MOST_PROBLEMS = 20
 WHY = f'eval-pipeline sql "{WHY_FAILED}"'
 
 
+def _check_report(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value not in (None, "github"):
+        cure = "is not github; every other report is written after a run by `eval-pipeline export --format NAME`"
+        raise click.BadParameter(f"'{value}' {cure}")
+    return value
+
+
 @click.command(name="run")
 @selection_options
 @option_of(Defaults, "min_pass_rate")
@@ -66,7 +73,12 @@ WHY = f'eval-pipeline sql "{WHY_FAILED}"'
     type=click.Choice([RESTORE, NEW]),
     help="When the warehouse is gone and its results are there: go on from them, or execute everything again.",
 )
-@click.option("--report", type=click.Choice(["github"]), help="Annotations and a step summary for GitHub Actions.")
+@click.option(
+    "--report",
+    metavar="[github]",
+    callback=_check_report,
+    help="Annotations and a step summary for GitHub Actions.",
+)
 def run_command(
     *,
     min_pass_rate: float | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,8 +28,11 @@ def rank_text(low: int, high: int) -> str:
 
 
 def amount(value: float | None, digits: int = 0, unit: str = "") -> str:
-    """Return a number with thousands separated, `–` when unknown."""
-    return UNKNOWN if value is None else f"{value:,.{digits}f}{unit}"
+    """Return a number with thousands separated, `–` when unknown. A half is rounded up where no digits are shown."""
+    if value is None:
+        return UNKNOWN
+    whole = not digits and math.isfinite(value)
+    return f"{math.floor(value + 0.5) if whole else value:,.{digits}f}{unit}"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

@@ -98,7 +98,6 @@ OTHERS: Mapping[tuple[str, str], Callable[[], dict[str, Any]]] = {
     (CLI, "cli__run-missing-config"): asked("run", "@FOLDER/suite.py", *_SAMPLE),
     (CLI, "cli__explain-missing-dir"): asked("explain", *_SAMPLE),
     (CLI, "cli__explain-rerun"): asked("explain", "--help"),
-    (CLI, "cli__tag-accumulation"): asked("run", "--help"),
     (CLI, KNOWN_ERRORS): asked("run", "--runner", "open-main", *_SAMPLE),
     (CLI, FAILED_SUITES): rejected,
 }

@@ -57,6 +57,8 @@ _CASES = {
     "run-failed-execution": "[Case(id='alpha', prompt='2', check=gap)]",
     "run-expected-failure": "[Case(id='alpha', prompt='2', check=gap, expected_fail=True)]",
     "run-unexpected-pass": "[Case(id='alpha', prompt='2', check=passes, expected_fail=True)]",
+    "tag-accumulation": "[Case(id=t, prompt='2', check=passes, tags=[t]) for t in"
+    " ('smoke', 'gestures', 'regression', 'other')]",
     "run-passes-tags": "[Case(id=t, prompt='2', check=passes, tags=[t]) for t in"
     " ('smoke', 'gestures', 'regression', 'other')]",
 }
@@ -65,6 +67,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "filters-cases-by-tags": ("--tag", "fast,regression"),
     "composes-tag-filters": ("--tag", "smoke", "--case", "beta", "--runner", "code"),
     "no-cases-match": ("--tag", "missing"),
+    "tag-accumulation": ("--tag", "smoke,gestures", "--tag", "regression"),
     "run-passes-tags": ("--tag", "smoke,gestures", "--tag", "regression"),
 }
 _TWO_RUNNERS = ("composes-tag-filters",)
@@ -129,6 +132,8 @@ def check(row: Row, seen: Observation) -> None:
         assert values["called"] == sorted("/".join(reversed(each.split(":"))) for each in executed)
     if "executeSuite_option" in expected:
         assert sorted(verdicts) == sorted(expected["executeSuite_option"]["tags"])
+    if "value" in expected:
+        assert sorted(verdicts) == sorted(expected["value"])
     if isinstance(expected.get("passed"), list):
         assert [verdicts[id_]["status"] == "passed" for id_ in sorted(verdicts)] == expected["passed"]
     if "raises" in expected:

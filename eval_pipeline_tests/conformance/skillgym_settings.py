@@ -10,10 +10,11 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from eval_pipeline.errors import InputError
-from eval_pipeline.formats.skillgym.configuration import find_config, read_config, run_options
+from eval_pipeline.formats.skillgym.configuration import CONFIGURATION, find_config, read_config, run_options
 from eval_pipeline.reports.model import SessionReport
 from eval_pipeline.scores.decide import decide
 from eval_pipeline.scores.model import Score
@@ -22,8 +23,7 @@ from eval_pipeline.sweeps.snapshots import BaselineFile, compare, read_settings
 from eval_pipeline.warehouse.token_usages import Answer
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations, Problem
 from eval_pipeline_tests.conformance.public_verbs import new_folder
-from eval_pipeline_tests.conformance.recorded_facts import Row
-from eval_pipeline_tests.conformance.row_outcomes import not_offered
+from eval_pipeline_tests.conformance.recorded_facts import Row, rows_of
 
 CONFIG, ORACLE, OPTIONS = "config", "oracle_config", "oracle_run_options"
 SNAPSHOTS, EXPECTED = "oracle_snapshot_tolerance", "expected_failure"
@@ -71,9 +71,9 @@ def _config(row: Row) -> Observation:
     if row.kind == "resolveRunOptions":
         return _options(arguments[0], arguments[1].get("run", {}))
     if row.kind == "resolveReporterOptions":
-        not_offered("reporters by the path of a module; exports are entry points")
+        return Observation(values={"notes": _notes(arguments[1]["config"])})
     if "error" not in data:
-        not_offered("a configuration whose text the row does not hold")
+        return _file(row)
     folder = new_folder() / "bench"
     folder.mkdir()
     for name in re.findall(r"skillgym\.config\.(?:cjs|mjs)", data["error"]["message"]):
@@ -85,9 +85,39 @@ def _config(row: Row) -> Observation:
     return Observation(values={"parsed": None})
 
 
+def _notes(config: Mapping[str, Any]) -> list[str]:
+    """Return what `convert` reports about a configuration."""
+    file = new_folder() / "skillgym.config.json"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    _, notes = CONFIGURATION.convert(file)
+    return list(notes)
+
+
+def _file(row: Row) -> Observation:
+    """Write the configuration, which the row of the same test holds, as the module that the row names; and read it."""
+    source = row.data["source"]
+    (config,) = (each.data["args"][0] for each in rows_of("skillgym")
+                 if each.file == CONFIG and each.kind == "parseConfig" and each.data["source"] == source)  # fmt: skip
+    file = new_folder() / Path(row.data["args"][0]["configPath"]).name
+    head = "module.exports =" if file.suffix == ".cjs" else "export default"
+    file.write_text(f"{head} {json.dumps(config)};\n", encoding="utf-8")
+    return Observation(values={"parsed": read_config(file)})
+
+
+def _beside(value: Any, folder: str) -> Any:
+    """Return a configuration with paths from the folder of its file, which ours begin at."""
+    if isinstance(value, Mapping):
+        return {name: _beside(item, folder) for name, item in value.items()}
+    return value.replace(f"{folder}/", "./") if isinstance(value, str) else value
+
+
 def _check_config(row: Row, seen: Observation) -> None:
     if "error" in row.data:
         _check_error(row.data["error"]["message"], seen)
+        return
+    if row.kind == "loadConfig":
+        found = row.data["result"]
+        assert seen.values["parsed"] == _beside(found["config"], str(Path(found["filePath"]).parent))
         return
     expected = dict(row.data["result"])
     if row.kind == "resolveRunOptions" and not ({"cwd"} & set(row.data["args"][0])):

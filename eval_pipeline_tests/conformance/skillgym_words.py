@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 from eval_pipeline.executions.workspaces.folders import safe_name
-from eval_pipeline.leaderboards.show import counted
+from eval_pipeline.leaderboards.show import amount
 from eval_pipeline.sweeps.progress import duration
 from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations
-from eval_pipeline_tests.conformance.public_verbs import command
+from eval_pipeline_tests.conformance.public_verbs import command, new_folder
 from eval_pipeline_tests.conformance.recorded_facts import Row
-from eval_pipeline_tests.conformance.row_outcomes import not_offered
+from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_test, contains, make_project
 
 FORMATS, IDS, REPORTERS = "oracle_format", "oracle_runner_ids", "load_reporter"
-_OFFERED = {
-    None: ("run", "--quiet", "progress"),
-    "standard": ("run", "--quiet", "progress"),
+_OFFERED: Mapping[str | None, tuple[str, ...]] = {
+    None: ("run",),
+    "standard": ("run",),
     "json": ("run", "--json"),
     "github-actions": ("run", "--report", "github"),
-    "html": ("export", "html"),
+    "html": ("export", "--format", "html"),
 }
-"""Reporters of skillgym: the command that has it, and words of its help."""
+"""Reporters of skillgym: the command that has it. The module of another is asked for as it is there, and refused."""
 
 
 def is_word(row: Row) -> bool:
@@ -37,20 +38,44 @@ def observe(row: Row) -> Observations:
 def check(row: Row, seen: Observation) -> None:
     """Assert that it is what the row holds."""
     if row.file == REPORTERS:
-        assert all(word in seen.values["help"] for word in seen.values["words"])
+        _SHOWN[row.data["spec"]](seen.values)
     else:
         expected = {"text": row.data.get("text"), "folder": row.data.get("pathKey")}
         assert all(expected[name] == value for name, value in seen.values.items())
 
 
+def _check_standard(values: Mapping[str, Any]) -> None:
+    """Each finished case, then a board and the end."""
+    assert "pass rate" in values["out"] and "sums/bad" in values["err"] and "exit 1" in values["err"]
+
+
+def _check_json(values: Mapping[str, Any]) -> None:
+    """One document at the end, nothing before it."""
+    document = json.loads(values["out"])
+    assert (document["exit_code"], [each["failed"] for each in document["pairs"]]) == (1, [1])
+
+
+def _check_github(values: Mapping[str, Any]) -> None:
+    """An annotation for each failure once the run is over, none for a case that passed."""
+    annotations = [line for line in values["out"].splitlines() if line.startswith("::")]
+    assert [line.split(",")[0] for line in annotations] == ["::error title=bad > echo"]
+
+
+def _check_html(values: Mapping[str, Any]) -> None:
+    """A page that has the cases, written once the run is over."""
+    assert values["out"].lower().startswith("<!doctype html>") and "bad" in values["out"]
+
+
+_SHOWN: Mapping[str | None, Callable[[Mapping[str, Any]], None]] = {
+    None: _check_standard, "standard": _check_standard, "json": _check_json, "github-actions": _check_github,
+    "html": _check_html,
+}  # fmt: skip
+
+
 def _format(data: Mapping[str, Any]) -> dict[str, Any]:
     if data["fn"] == "duration":
         return {"text": duration(data["ms"] / 1000)}
-    if data["value"] is None:
-        not_offered("a text for an unknown count: it is left out")
-    if data["value"] != int(data["value"]):
-        not_offered("parts of tokens: they are whole")
-    return {"text": counted(data["value"], "token").split()[0]}
+    return {"text": amount(data["value"])}
 
 
 def _folder(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,15 +83,23 @@ def _folder(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _help(verb: str) -> str:
-    return command(verb, "--help").out
+def _project() -> ProjectFolder:
+    """A project with a case that passes and one that fails."""
+    folder = make_project(new_folder())
+    folder.write_suite(a_test("good"), a_test("bad", contains("no such word")))
+    return folder
+
+
+@cache
+def _command(*words: str) -> dict[str, Any]:
+    ended = command(words[0], "--project", _project().root, *words[1:])
+    return {"code": ended.code, "out": ended.out, "err": ended.err}
 
 
 def _reporter(data: Mapping[str, Any]) -> dict[str, Any]:
-    if data["spec"] not in _OFFERED:
-        not_offered("reporters by the path of a module; exports are entry points")
-    verb, *words = _OFFERED[data["spec"]]
-    return {"help": _help(verb), "words": words}
+    if data["spec"] == "html":
+        _command("run")  # what is exported
+    return _command(*_OFFERED.get(data["spec"], ("run", "--report", str(data["spec"]))))
 
 
 _OBSERVERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

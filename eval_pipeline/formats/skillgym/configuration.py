@@ -26,6 +26,14 @@ METRICS = ("totalTokens", "inputTokens", "outputTokens", "reasoningTokens", "cac
 _FORBIDDEN = {"none": ("templateDir", "bootstrap"), "shared": ("cwd",), "isolated": ("cwd",)}
 _READ_LIMIT_S = 20
 _PROGRAM = "const m=await import(process.argv[1]);const d=m.default??m;console.log(JSON.stringify(d?.default??d))"
+_REPORTERS = {
+    "json": "`run --json` prints it",
+    "json-summary": "`run --json` prints it",
+    "github-actions": "`run --report github` writes it",
+    "html": "`export --format html` writes it after a run",
+}
+"""What a reporter is here: it is named at each run."""
+_OTHER_REPORTER = "a module of one's own is an export here, installed as an entry point ('Write a plug-in' in the docs)"
 Check = Callable[[Any, str], Any]
 
 
@@ -308,11 +316,10 @@ def converted(config: Mapping[str, Any]) -> ConvertedConfig:
         project["data"] = run["outputDir"]
     if config.get("snapshots"):
         project["snapshots"] = dict(config["snapshots"])
-    notes = {
-        "reporter": "run.reporter: name it at each run (`run --report github`, `export --format html`)",
-        "workspace": "run.workspace: write it as `workspace = {…}` into each suite's module",
-    }
-    lost += [note for name, note in notes.items() if run.get(name)]
+    if run.get("reporter", "standard") != "standard":
+        lost.append(f"run.reporter: {_REPORTERS.get(run['reporter'], _OTHER_REPORTER)}")
+    if run.get("workspace"):
+        lost.append("run.workspace: write it as `workspace = {…}` into each suite's module")
     runners = [_runner(name, fields["agent"], config, schedule, lost) for name, fields in config["runners"].items()]
     return ConvertedConfig({name: value for name, value in project.items() if value}, {"runners": runners}, tuple(lost))
 

@@ -92,7 +92,30 @@ def _refuses(code: int, *words: str) -> Check:
     return _on(check)
 
 
+_REPORTERS = {"json": "run --json", "github-actions": "run --report github", "html": "export --format html"}
+
+
+def _names_reporter(row: Row, observations: Observations) -> None:
+    """Assert that `convert` says what the reporter of the configuration is here."""
+    reporter = row.data["args"][1]["config"]["run"]["reporter"]
+    (note,) = observations[AS_WRITTEN].values["notes"]
+    assert note.startswith("run.reporter: ")
+    assert _REPORTERS.get(reporter, "installed as an entry point") in note
+
+
 RUNS: tuple[Difference, ...] = (
+    Difference(
+        "a reporter is named at each run",
+        "no file of a project says what a person wants to see; `convert` names the option or command for each reporter",
+        lambda row: row.family == "skillgym" and row.kind == "resolveReporterOptions",
+        _names_reporter,
+    ),
+    Difference(
+        "a reporter of one's own is an export",
+        "a path to a module runs what lies there; an installed entry point is chosen once, and exports have its name",
+        lambda row: row.family == "skillgym" and row.file == "load_reporter" and "module" in row.data,
+        _refuses(2, "--report", "is not", "export"),
+    ),
     Difference(
         "cases that a rejected model leaves out are called stopped",
         "the class model-rejected is for the session that met it; the others name that session and its message",
@@ -133,7 +156,7 @@ RUNS: tuple[Difference, ...] = (
         "help has our options",
         "`--on-failure`, `--concurrency` and runners' `concurrency` are what `--repeat-failure`, `--schedule` and "
         "`--max-parallel` are in skillgym",
-        _is("cli__help", "cli__run-help", "cli__tag-accumulation"),
+        _is("cli__help", "cli__run-help"),
         _refuses(0, "Usage:"),
     ),
     Difference(

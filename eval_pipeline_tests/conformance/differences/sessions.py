@@ -166,6 +166,10 @@ def _in_units(row: Row, observations: Observations) -> None:
     assert abs(seconds - row.data["ms"] / 1000) <= (60 if parts["h"] else 0.5)
 
 
+def _is_dash(row: Row, observations: Observations) -> None:
+    assert observations[AS_WRITTEN].values["text"] == "–"
+
+
 def _is_folder(row: Row, observations: Observations) -> None:
     name, folder = row.data["id"], observations[AS_WRITTEN].values["folder"]
     kept = re.fullmatch(r"[A-Za-z0-9._-]+", name) is not None
@@ -223,6 +227,12 @@ SESSIONS = (
         "each step reports what it used, and a message only its last one; all texts after the prompt are the answer",
         _steps_reported,
         _except(_of_steps),
+    ),
+    Difference(
+        "an unknown count is a dash",
+        "a minus is the beginning of a number; the longer dash is what every table of ours shows for unknown",
+        lambda row: row.file == "oracle_format" and row.kind == "tokens" and row.data["value"] is None,
+        _is_dash,
     ),
     Difference(
         "durations have units of SI",
