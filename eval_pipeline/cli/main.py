@@ -41,6 +41,7 @@ COMMANDS = {
     "cases": "List, show, import, export, archive and draft test cases with simulated users.",
     "convert": "Write a suite in another format: YAML, JSONL, JSON, evals.json.",
     "delete": "Delete sweeps, suites, runners or files; a dry run without --yes.",
+    "warehouse": "Copy all results into another warehouse, or compact one.",
     "schema": "Print the JSON Schema of suites, runners files and project files, for editors.",
     "dev": "Open the Dagster UI on this project.",
 }

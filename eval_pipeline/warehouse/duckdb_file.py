@@ -141,7 +141,7 @@ class DuckDBWarehouse(TableWriter):
         with self._turn:
             return self._connection is not None
 
-    def compact(self) -> None:
+    def compact(self, keep_days: int = 0) -> None:
         """Copy all rows into a new file that replaces the old one: DuckDB leaves deleted rows in free blocks."""
         if not self.path.exists():
             return

@@ -177,16 +177,12 @@ class DuckLakeWarehouse(TableWriter):
         query = self.catalog.query
         return bool(query(_HAS_TABLES)[0][0]) and bool(query(_HAS_SCHEMA)[0][0])
 
-    def compact(self) -> None:
-        """Merge files, and remove what only older snapshots have: deleted rows, and with them time travel."""
-        self.maintain("now()")
-
-    def maintain(self, older_than: str) -> None:
-        """Merge small files, rewrite those with deleted rows, expire snapshots before a time (an SQL expression)."""
+    def compact(self, keep_days: int = 0) -> None:
+        """Merge files, and remove what only older snapshots than these days have: deleted rows, time travel."""
         if not self.exists():
             return
         with self._turn:
-            self._retried(lambda: self._maintained(older_than))
+            self._retried(lambda: self._maintained(f"now() - to_days({int(keep_days)})"))
 
     def _maintained(self, older_than: str) -> None:
         engine = self._opened()

@@ -117,8 +117,9 @@ class Warehouse(Protocol):
         """Store a frame in place of the rows whose columns have the values of `where`, in one transaction."""
         ...
 
-    def compact(self) -> None:
-        """Rewrite what is stored, so that nothing of deleted rows is left in files."""
+    def compact(self, keep_days: int = 0) -> None:
+        """Rewrite what is stored, so that nothing of deleted rows is left in files, but for snapshots of these days
+        where there are any."""
         ...
 
     def publish(self) -> None:

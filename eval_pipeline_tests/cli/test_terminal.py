@@ -109,6 +109,7 @@ CALLS: dict[str, list[list[str]]] = {
                 [f"suites/none{HOSTILE}.json"], [f"suites/file{NAME}.json", "--to", "json"]],
     "delete": [[], ["--json"], ["suite", SUITE], ["suite", f"x{HOSTILE}"], ["sweep", f"x{HOSTILE}"],
                ["runner", "mock", "--json"]],
+    "warehouse": [["compact"], ["copy", f"x{HOSTILE}", f"y{NAME}"], ["copy", f"x{HOSTILE}:y", "data"]],
     "schema": [["suite"], [f"x{HOSTILE}"], ["--write", f"schemas{NAME}"]],
     "arms": [[], ["--json"], [f"x{HOSTILE}"]],
     "explain": [[f"{SUITE}/case{NAME}0"], [f"x{HOSTILE}"]],
