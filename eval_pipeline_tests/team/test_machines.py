@@ -19,6 +19,7 @@ from eval_pipeline.warehouse.lake_engine import lake_engine
 from eval_pipeline.warehouse.queries import interrupt_running_sweeps
 from eval_pipeline_tests.team.conftest import machine
 from eval_pipeline_tests.team.postgres import PASSWORD, Server, running_server
+from eval_pipeline_tests.team.proxy import proxied
 from eval_pipeline_tests.team.sweeping import CountedProject
 
 LOST = """SELECT count(*), count(DISTINCT (suite, runner, case_id, repetition))
@@ -179,6 +180,28 @@ def test_a_sweep_waits_for_a_killed_server_and_makes_no_call_twice(server: Serve
         own.start(within_s=30.0)
         output = ended(sweep, one)
 
+        assert "the warehouse is tried again" in output
+        assert project.counted().total() == len(project.counted()) == project.plans
+        check_rows(reader, project.plans)
+        reader.close()
+
+
+@pytest.mark.slow
+def test_a_network_that_drops_connections_loses_and_doubles_nothing(server: Server, tmp_path: Path) -> None:
+    database = server.new_database()
+    with proxied(server.port) as proxy:
+        through = Server(server.folder, proxy.port).url(database, tmp_path / "lake")
+        project = CountedProject(tmp_path, through, suites=6, seconds=0.2)
+        one = project.machine("one")
+        reader = machine(server.url(database, tmp_path / "lake"), tmp_path / "reader")
+
+        sweep = project.start(one)
+        for stored in (0, 4, 10):
+            until(lambda: reader.exists() and reader.frame("SELECT count(*) FROM sweep_pairs").item() > stored)  # noqa: B023
+            proxy.drop(0.5)
+        output = ended(sweep, one)
+
+        assert proxy.dropped > 0
         assert "the warehouse is tried again" in output
         assert project.counted().total() == len(project.counted()) == project.plans
         check_rows(reader, project.plans)
