@@ -31,7 +31,8 @@ from eval_pipeline.scores.assertions.failed_checks import (
     source_of,
     traceback_line,
 )
-from eval_pipeline.suites.model import INCOMPLETE, Case
+from eval_pipeline.scores.programs.case_problems import wrong_fields
+from eval_pipeline.suites.model import Case
 from eval_pipeline.suites.triggers import read_triggers
 
 Json = dict[str, Any]
@@ -118,47 +119,10 @@ def _problems_of(case: Any, field: str, lines: Mapping[str, int | None]) -> Iter
     if not isinstance(case, Case):
         yield _problem(f"expected a Case, got {type(case).__name__}", field)
         return
-    for name, problem in _wrong_fields(case):
+    for name, problem in wrong_fields(case):
         yield _problem(problem, f"{field}.{name}", case.line)
     if isinstance(case.id, str) and case.id in lines:
         yield _problem(f"'{case.id}' is the id of the case in line {lines[case.id]}, too", f"{field}.id", case.line)
-
-
-def _wrong_fields(case: Any) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the fields of a case: a Python suite is not checked by anything else."""
-    if not isinstance(case.id, str) or not case.id.strip():
-        yield "id", f"expected a text that is not empty, got {case.id!r}"
-    if not case.input:
-        yield "prompt", "required"
-    elif not all(isinstance(message.content, str) and message.content for message in case.input):
-        yield "prompt", f"expected a text that is not empty, got {case.input[0].content!r:.60}"
-    if not isinstance(case.tags, tuple) or not all(isinstance(tag, str) and tag.strip() for tag in case.tags):
-        yield "tags", f"expected a list of texts that are not empty, got {case.tags!r:.60}"
-    yield from _wrong_endings(case)
-    if not isinstance(case.expected_fail, bool):
-        yield "expected_fail", f"expected true or false, got {case.expected_fail!r:.60}"
-    yield from _wrong_triggers(case)
-    if case.check is None and not case.evaluators:
-        yield "check", "required: a function of the report and the context"
-    for name in ("check", "classify_failure"):
-        value = getattr(case, name)
-        if value is not None and not callable(value):
-            yield name, f"expected a function, got {type(value).__name__}"
-
-
-def _wrong_endings(case: Any) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the limits of a case."""
-    if case.max_steps is not None and (type(case.max_steps) is not int or case.max_steps < 1):
-        yield "max_steps", f"expected a whole number of at least 1, got {case.max_steps!r:.60}"
-    if case.incomplete not in (None, *INCOMPLETE):
-        yield "incomplete", f"expected one of {', '.join(INCOMPLETE)}, got {case.incomplete!r:.60}"
-
-
-def _wrong_triggers(case: Any) -> Iterator[tuple[str, str]]:
-    try:
-        read_triggers(case.should_trigger)
-    except ValueError as error:
-        yield "should_trigger", str(error)
 
 
 def _case_fields(case: Case) -> Json:

@@ -111,3 +111,60 @@ def test_the_examples_get_the_statuses_of_the_page(page: ProjectFolder) -> None:
     assert {case: (status, class_) for case, status, class_ in found} == STATUSES
     assert ended.code == 1, "an unexpected pass fails the run"
     assert "the-agent-improved" in ended.out + ended.err
+
+
+@pytest.mark.parametrize("tags", [("smoke",), ("smoke", "auth"), ("smoke,auth",)], ids=" ".join)
+def test_the_commands_with_tags_run_the_case_of_the_page(page: ProjectFolder, tags: tuple[str, ...]) -> None:
+    options = [word for tag in tags for word in ("--tag", tag)]
+
+    ended = command("run", "--project", page.root, "--quiet", "--json", *options)
+
+    (pair,) = ended.json["pairs"]
+    assert (ended.code, pair["planned"], pair["passed"]) == (0, 1, 1)
+
+
+def test_tags_of_the_project_file_hold_until_the_command_line_names_others(page: ProjectFolder) -> None:
+    file = page.root / "eval-pipeline.yaml"
+    before = file.read_text()
+    file.write_text(json.dumps({**json.loads(before), "defaults": {"tags": ["smoke"]}}))
+
+    ended = command("run", "--project", page.root, "--quiet", "--json")
+    other = command("run", "--project", page.root, "--quiet", "--tag", "none")
+
+    file.write_text(before)
+    assert [pair["planned"] for pair in ended.json["pairs"]] == [1]
+    assert (other.code, "no case matches" in other.err) == (2, True)
+
+
+WORKSPACE = """
+workspace = {
+    "mode": "isolated",
+    "templateDir": "./fixtures/base-app",
+    "bootstrap": {"command": "sh", "args": ["./scripts/bootstrap-workspace.sh", "--seed", "demo"]},
+}
+
+def prepared(report, ctx):
+    assert "seed demo in workspace-check" in ctx.final_output()
+    assert ".hidden app.txt" in ctx.final_output()
+
+suite = [Case(id="workspace-check", prompt="Describe the prepared workspace.", check=prepared)]
+"""
+BOOTSTRAP = 'echo "seed $2 in $SKILLGYM_CASE_ID" > "$SKILLGYM_WORKSPACE/seed.txt"\n'
+
+
+def test_the_workspace_of_the_page_is_copied_and_prepared_for_its_case(tmp_path: Path) -> None:
+    folder = make_project(tmp_path / "project")
+    suites = folder.root / "suites"
+    (suites / "sums.yaml").unlink()
+    (suites / "fixtures" / "base-app").mkdir(parents=True)
+    (suites / "scripts").mkdir()
+    for name in (".hidden", "app.txt"):
+        (suites / "fixtures" / "base-app" / name).write_text(name)
+    (suites / "scripts" / "bootstrap-workspace.sh").write_text(BOOTSTRAP)
+    (suites / "page.py").write_text(f"{HEAD}{WORKSPACE}")
+    program = "cat seed.txt; ls -A | tr '\\n' ' '"
+    folder.write_runners({"name": "shell", "adapter": "command", "command": ["sh", "-c", program]})
+
+    ended = command("run", "--project", folder.root, "--quiet", "--json")
+
+    assert ended.code == 0, ended.out
