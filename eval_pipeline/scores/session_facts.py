@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +135,12 @@ def _parsed(arguments: Any) -> Any:
         return arguments.strip() or None
 
 
+def missing_in_order(values: Sequence[Any], wanted: Sequence[Any], matches: Callable[[Any, Any], bool]) -> int | None:
+    """Return the place of the first of `wanted` without a value after those of the ones before; None if all have one."""
+    remaining = iter(values)
+    return next((at for at, each in enumerate(wanted) if not any(matches(each, value) for value in remaining)), None)
+
+
 # Skills.
 
 
@@ -151,16 +157,23 @@ def skill_names(used: str) -> frozenset[str]:
 def skill_counts(report: SessionReport) -> Counter[str]:
     """Return how often each skill was used: loads by a tool, else its other signs; failed attempts are left out."""
     failures = failed_calls(report)
-    signs: dict[str, list[SkillEvent]] = {}
     loads: Counter[str] = Counter()
+    for call in report.tool_calls:
+        if call.call_id not in failures:
+            loads.update(_texts_of(call, _NAMES_OF_SKILLS))
+    shown = Counter({skill: _explicit(events) or len(events) for skill, events in _signs(report).items()})
+    detected = Counter({detected.skill: 1 for detected in report.skills})
+    return shown | loads | detected
+
+
+def _signs(report: SessionReport) -> Mapping[str, list[SkillEvent]]:
+    """Return the signs of each skill in order; failed attempts are left out."""
+    failures = failed_calls(report)
+    signs: dict[str, list[SkillEvent]] = {}
     for event in report.events:
         if isinstance(event, SkillEvent) and event.ok is not False and event.call_id not in failures:
             signs.setdefault(event.skill, []).append(event)
-        elif isinstance(event, ToolCallEvent) and event.call_id not in failures:
-            loads.update(_texts_of(event, _NAMES_OF_SKILLS))
-    shown = Counter({skill: _explicit(events) or len(events) for skill, events in signs.items()})
-    detected = Counter({detected.skill: 1 for detected in report.skills})
-    return shown | loads | detected
+    return signs
 
 
 def _explicit(signs: list[SkillEvent]) -> int:
@@ -174,18 +187,13 @@ def detected_skills(report: SessionReport) -> tuple[DetectedSkill, ...]:
     """
     if report.skills:
         return report.skills
-    failures = failed_calls(report)
-    signs: dict[str, list[SkillEvent]] = {}
-    for event in report.events:
-        if isinstance(event, SkillEvent) and event.ok is not False and event.call_id not in failures:
-            signs.setdefault(event.skill, []).append(event)
     return tuple(
         DetectedSkill(
             skill=skill,
             confidence="explicit" if _explicit(events) else events[0].strength,
             evidence=tuple(f"{event.strength} sign" for event in events),
         )
-        for skill, events in signs.items()
+        for skill, events in _signs(report).items()
     )
 
 

@@ -21,7 +21,7 @@ from eval_pipeline.scores.assertions.matching import (
     text_matcher,
     tool_matcher,
 )
-from eval_pipeline.scores.session_facts import detected_skills
+from eval_pipeline.scores.session_facts import detected_skills, missing_in_order
 
 STRENGTHS = ("weak", "medium", "strong", "explicit")
 """Confidence of a detected skill, from the least."""
@@ -270,11 +270,7 @@ def _at_end(subject: Subject, report: Any, matcher: Any, place: int, word: str) 
 def sequence(subject: Subject, report: Any, matchers: Sequence[Any]) -> Check:
     """Return whether values match in this order, with others between."""
     values, wanted = subject.values(report), [subject.matcher(matcher) for matcher in require_list(matchers)]
-    remaining = iter(values)
-    missing = next(
-        (at for at, matcher in enumerate(wanted) if not any(subject.matches(matcher, value) for value in remaining)),
-        None,
-    )
+    missing = missing_in_order(values, wanted, subject.matches)
     goal = f"{subject.verb} {subject.many} in this order: {' -> '.join(map(shown, wanted))}"
     if missing is None:
         return subject.result(True, goal, values)

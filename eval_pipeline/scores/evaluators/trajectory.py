@@ -17,7 +17,7 @@ from eval_pipeline.scores.evaluate import EVALUATORS
 from eval_pipeline.scores.evaluators import ARGUMENTS
 from eval_pipeline.scores.evaluators.budgets import OnMissing, missing
 from eval_pipeline.scores.model import Finding, Outcome, Subject
-from eval_pipeline.scores.session_facts import Step, shows_session, steps_of
+from eval_pipeline.scores.session_facts import Step, missing_in_order, shows_session, steps_of
 from eval_pipeline.scores.steps import Count, Matcher, globs, read_count, read_matcher
 from eval_pipeline.suites.arguments import same_value
 
@@ -121,12 +121,9 @@ class ToolSequence(_OverSteps):
             same = len(tools) == len(sequence) and all(map(Matcher.matches, sequence, tools))
             expected = ", ".join(tool.shown for tool in sequence)
             return same, f"the tools called are {called}" + ("" if same else f", not {expected}")
-        remaining = list(sequence)
-        for step in tools:
-            if remaining and remaining[0].matches(step):
-                remaining.pop(0)
-        missing = f"{remaining[0].shown} was not called in its place; " if remaining else ""
-        return not remaining, f"{missing}the tools called are {called}"
+        at = missing_in_order(tools, sequence, Matcher.matches)
+        missing = f"{sequence[at].shown} was not called in its place; " if at is not None else ""
+        return at is None, f"{missing}the tools called are {called}"
 
 
 @EVALUATORS.register("trajectory:step-count")
