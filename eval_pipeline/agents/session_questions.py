@@ -29,7 +29,9 @@ async def ask_session(
     if not cli.resumes:
         raise InputError(f"{cli.name} cannot go on with a session")
     if environment.isolated and (session.log is None or session.log_name is None):
-        raise InputError("the session's log is not kept: set `keep_session: true` of the runner, and run it again")
+        raise InputError(
+            "its log is not kept: set `keep_session: true` of the runner, and execute it again (run --refresh all)"
+        )
     given = {**runner.settings, "access": "read-only"}
     command = Command(replace(runner, adapter="command", settings=command_settings(given, session.session_id)))
     async with AsyncExitStack() as stack:

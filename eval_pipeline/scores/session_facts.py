@@ -136,7 +136,7 @@ def _parsed(arguments: Any) -> Any:
 
 
 def missing_in_order(values: Sequence[Any], wanted: Sequence[Any], matches: Callable[[Any, Any], bool]) -> int | None:
-    """Return the place of the first of `wanted` without a value after those of the ones before; None if all have one."""
+    """Return the place of the first of `wanted` without a value after those of the ones before; None without one."""
     remaining = iter(values)
     return next((at for at, each in enumerate(wanted) if not any(matches(each, value) for value in remaining)), None)
 

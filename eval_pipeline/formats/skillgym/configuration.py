@@ -345,6 +345,7 @@ def _runner(
     runner["timeout_s"] = config.get("defaults", {}).get("timeoutMs", 120_000) / 1000
     if schedule == "isolated-by-runner":
         runner["concurrency"] = 1
+    runner["keep_session"] = True  # so that `explain` can ask, as it can there
     return runner
 
 

@@ -51,7 +51,7 @@ def test_every_key_has_its_place_or_is_reported(tmp_path: Path) -> None:
         {"A": ""},
         9,
     )
-    assert code["max_steps"] == 9
+    assert (code["max_steps"], code["keep_session"], other["keep_session"]) == (9, True, True)
     assert [note.partition(":")[0] for note in lost] == ["run.reporter", "run.workspace", "runners.code main"]
 
 
