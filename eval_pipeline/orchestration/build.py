@@ -9,6 +9,7 @@ import dagster as dg
 
 from eval_pipeline.orchestration.asset_details import details_of
 from eval_pipeline.orchestration.assets import input_assets, leaderboards_asset, pair_assets, suites_asset
+from eval_pipeline.orchestration.executors import executor_of
 from eval_pipeline.orchestration.jobs import make_jobs
 from eval_pipeline.orchestration.partitions import exactly, pair_partitions
 from eval_pipeline.orchestration.schedules import schedules_of
@@ -41,7 +42,7 @@ def build_definitions(project: ProjectSession | Path | str, pairs: Sequence[Pair
         InputError: the project cannot be used.
     """
     session = session_of(project)
-    jobs = make_jobs()
+    jobs = make_jobs(executor_of(session.project.dagster) if pairs is None else dg.in_process_executor)
     partitions = pair_partitions if pairs is None else exactly(pairs)
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec] = [
         suites_asset(session),

@@ -8,8 +8,8 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 
 
-def make_jobs() -> dict[str, UnresolvedAssetJobDefinition]:
-    """The jobs by name."""
+def make_jobs(executor: dg.ExecutorDefinition = dg.in_process_executor) -> dict[str, UnresolvedAssetJobDefinition]:
+    """The jobs by name; `executor` carries out those of pairs."""
     described = {
         "sweep": (
             list(PAIR_ASSETS),
@@ -19,10 +19,15 @@ def make_jobs() -> dict[str, UnresolvedAssetJobDefinition]:
         "load_suites": (["suites"], "Load suite files, check every case, and write them down."),
         "rank": (["leaderboards"], "Compute the leaderboards from what is current, and publish them."),
     }
-    return {name: _job(name, assets, description) for name, (assets, description) in described.items()}
+    return {
+        name: _job(name, assets, description, executor if assets[-1] in PAIR_ASSETS else dg.in_process_executor)
+        for name, (assets, description) in described.items()
+    }
 
 
-def _job(name: str, assets: list[str], description: str) -> UnresolvedAssetJobDefinition:
+def _job(
+    name: str, assets: list[str], description: str, executor: dg.ExecutorDefinition
+) -> UnresolvedAssetJobDefinition:
     """A job over these assets; names alone would be read by Dagster's grammar of selections (30 ms to load)."""
     selection = dg.AssetSelection.assets(*assets)
-    return dg.define_asset_job(name, selection=selection, description=description, executor_def=dg.in_process_executor)
+    return dg.define_asset_job(name, selection=selection, description=description, executor_def=executor)

@@ -61,7 +61,7 @@ def range_tags(keys: Sequence[str]) -> dict[str, str]:
     return {RANGE_START: keys[0], RANGE_END: keys[-1]}
 
 
-def run_partitions(context: dg.AssetExecutionContext) -> list[str]:
+def run_partitions(context: dg.AssetExecutionContext, definition: dg.PartitionsDefinition[str]) -> list[str]:
     """Return the partitions of a run. A run that was launched with none fails, and says what it needs.
 
     The tags of a range come first. `context.partition_keys` prefers others, and a run that Dagster made for a range has
@@ -72,8 +72,6 @@ def run_partitions(context: dg.AssetExecutionContext) -> list[str]:
         raise dg.Failure(_NO_PARTITION, allow_retries=False)
     if RANGE_START not in tags:
         return [tags[PARTITION]]
-    definition = context.assets_def.partitions_def
-    assert definition is not None, "a run over a range has partitions"
     keys = list(definition.get_partition_keys(dynamic_partitions_store=context.instance))
     return keys[keys.index(tags[RANGE_START]) : keys.index(tags[RANGE_END]) + 1]
 

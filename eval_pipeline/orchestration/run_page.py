@@ -35,16 +35,16 @@ def run_on_page(
     pairs: Sequence[Pair],
     options: SweepOptions,
     reporter: PairReporter,
+    joined: str | None = None,
 ) -> None:
-    """Carry out pairs as a recorded sweep, and report progress and summary as events of the run."""
+    """Carry out pairs as a recorded sweep, or a part of one, and report progress and summary as events of the run."""
 
     def progress() -> SweepProgress:
         return reporter.progress.overall(sum(count_plans(pair, options, options.cases) for pair in pairs))
 
+    tagging = reporter if joined is not None else _Tagging(context, session, pairs, reporter)
     with _progress_events(context, progress):
-        outcomes = run_recorded(
-            session, pairs, options, context.run.run_id, _Tagging(context, session, pairs, reporter)
-        )
+        outcomes = run_recorded(session, pairs, options, context.run.run_id, tagging, joined)
     failed = failed_cases(session.warehouse, outcomes, options.cases, most=LISTED)
     _report(context, sweep_summary(reporter.progress.overall(), failed), summary_metadata(outcomes, failed))
 

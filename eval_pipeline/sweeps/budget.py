@@ -111,7 +111,8 @@ class Budget:
     """The budgets of a sweep: `limits` of all of it, those that suites and cases have, and that of the month.
 
     `suite_limit` returns a suite's limit in USD, `earlier` what an execution of a pair cost on average in earlier
-    sweeps (USD; None: unknown). `is_limited` is False where nothing has a limit.
+    sweeps (USD; None: unknown), `before` is what the sweep spent in other processes. `is_limited` is False where
+    nothing has a limit.
     """
 
     def __init__(
@@ -121,10 +122,12 @@ class Budget:
         earlier: Callable[[PairKey], float | None] = lambda pair: None,
         *,
         month: MonthBudget | None = None,
+        before: Spending = NO_SPENDING,
         is_limited: bool = True,
     ) -> None:
         self.is_limited = is_limited
         self._sweep = _Account("the run", limits)
+        self._sweep.add(before)
         self._month = _account_of_month(month) if month is not None else None
         self._suite_limit = suite_limit
         self._earlier = earlier

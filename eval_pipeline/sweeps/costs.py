@@ -8,7 +8,7 @@ from eval_pipeline.executions.adapters import ADAPTERS
 from eval_pipeline.executions.model import Execution, Runner
 from eval_pipeline.reports.model import SessionReport, Usage
 from eval_pipeline.suites.case_list import traits_of
-from eval_pipeline.sweeps.budget import Budget, Limits, Spending
+from eval_pipeline.sweeps.budget import NO_SPENDING, Budget, Limits, Spending
 from eval_pipeline.sweeps.month_budgets import MonthBudget
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.pairs import Pair
@@ -20,6 +20,7 @@ def open_budget(
     options: SweepOptions,
     earlier: Callable[[PairKey], float | None] = lambda pair: None,
     month: MonthBudget | None = None,
+    before: Spending = NO_SPENDING,
 ) -> Budget:
     """Return the budgets of a sweep: its own, those of its suites and cases, and that of its month. All of them
     hold."""
@@ -27,7 +28,7 @@ def open_budget(
     by_suite = {pair.ready.suite.name: pair.ready.suite.settings.budget_usd for pair in pairs}
     in_cases = any(traits_of(pair.ready.suite.cases).has_budgets for pair in pairs)
     is_limited = in_cases or any(limits) or any(by_suite.values()) or month is not None
-    return Budget(limits, by_suite.get, earlier, month=month, is_limited=is_limited)
+    return Budget(limits, by_suite.get, earlier, month=month, before=before, is_limited=is_limited)
 
 
 def limits_of(options: SweepOptions) -> Limits:

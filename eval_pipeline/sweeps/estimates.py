@@ -51,16 +51,17 @@ def wall_seconds(plans: Iterable[SweepPlan], runners: Callable[[str], Runner], o
         if plan.counts.executed:
             by_runner.setdefault(plan.pair.runner, []).append(plan)
     times: list[float] = []
-    at_once = options.concurrency or options.defaults.concurrency
+    most = options.concurrency or options.defaults.concurrency
     for name, own in by_runner.items():
         seconds = total(own, lambda each: each.seconds)
         if seconds is None:
             return None
         executions = sum(plan.counts.executed for plan in own)
-        times.append(seconds / min(executions, _at_once(runners(name), options)))
+        times.append(seconds / min(executions, at_once(runners(name), options)))
     everything = total((plan for own in by_runner.values() for plan in own), lambda each: each.seconds) or 0.0
-    return max([*times, everything / at_once if at_once else 0.0], default=0.0)
+    return max([*times, everything / most if most else 0.0], default=0.0)
 
 
-def _at_once(runner: Runner, options: SweepOptions) -> int:
+def at_once(runner: Runner, options: SweepOptions) -> int:
+    """Return how many executions of a runner may be under way at once."""
     return most_at_once(runner, ADAPTERS.get(runner.adapter)(runner), options)

@@ -32,6 +32,7 @@ from eval_pipeline.parsing.source import FieldPath, Source, show_path, yaml_sour
 from eval_pipeline.parsing.yaml_text import parse_yaml
 from eval_pipeline.suites.configurations import ProjectSettings, project_settings
 from eval_pipeline.sweeps.cron import cron_problem
+from eval_pipeline.sweeps.dagster_settings import DagsterSettings
 from eval_pipeline.sweeps.named_sweeps import NamedSweep, tells_when
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.retention import Retention
@@ -98,6 +99,9 @@ class ProjectFile(BaseModel):
         default=None,
         description="Token baselines of every suite: `metric`, `tolerance` (`absolute`, `percent`), and `path` from the"
         " suite's folder",
+    )
+    dagster: DagsterSettings = Field(
+        default_factory=DagsterSettings, description="How Dagster spreads the runs that it starts over processes"
     )
     owners: list[str] = Field(
         default=list(DEFAULT_OWNERS), description="Who owns the assets in Dagster: e-mail addresses, or team:NAME"
@@ -175,6 +179,7 @@ class Project:
     schedule: str = DEFAULT_SCHEDULE
     sweeps: Mapping[str, NamedSweep] = field(default_factory=dict)
     schedule_problem: InputError | None = None
+    dagster: DagsterSettings = field(default_factory=DagsterSettings)
     owners: tuple[str, ...] = DEFAULT_OWNERS
     retention: Retention = field(default_factory=Retention)
     secret_rules: SecretRules = NO_RULES
@@ -306,6 +311,7 @@ def _from_file(file: Path, environment: Mapping[str, str], any_schedule: bool) -
         schedule=content.schedule,
         sweeps=content.sweeps,
         schedule_problem=schedule_problem,
+        dagster=content.dagster,
         owners=tuple(content.owners),
         retention=content.retention,
         secret_rules=SecretRules(tuple(content.secrets), tuple(content.not_secrets)),

@@ -27,7 +27,7 @@ from eval_pipeline.executions.workspaces.manager import Workspaces
 from eval_pipeline.reports.session_ends import session_end
 from eval_pipeline.stopping import StopRequest
 from eval_pipeline.sweeps.background_loop import BackgroundLoop
-from eval_pipeline.sweeps.budget import Budget
+from eval_pipeline.sweeps.budget import NO_SPENDING, Budget, Spending
 from eval_pipeline.sweeps.claimed_pairs import claimed_pairs
 from eval_pipeline.sweeps.concurrency import most_at_once
 from eval_pipeline.sweeps.context import SweepContext
@@ -52,6 +52,7 @@ from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.journal_lines import UnwritableJournal
 from eval_pipeline.warehouse.queries import mean_cost, pairs_with_answers_before
 from eval_pipeline.warehouse.replies import Replies
+from eval_pipeline.warehouse.spending import spent_by
 from eval_pipeline.warehouse.store import Warehouse
 from eval_pipeline.warehouse.stored_pairs import retried_answers
 
@@ -69,12 +70,14 @@ def carry_out(
     clock: OrderClock | None = None,
     stop: StopRequest | None = None,
     month: MonthBudget | None = None,
+    before: Spending = NO_SPENDING,
 ) -> list[PairOutcome]:
     """Carry out pairs and return what became of them, in the order they finished. Raises Stopped after `stop`.
 
     The sweep runs in a thread of its own: what the caller does with finished pairs delays no call. A target that fails
     is a row. A pair that we fail to store has an outcome with `error`; the others go on. `runner_named` finds graders
-    and fallbacks; `clock` orders what is stored; `month` is the budget of the sweep's month.
+    and fallbacks; `clock` orders what is stored; `month` is the budget of the sweep's month,
+    `before` what the sweep spent in other processes.
     """
     observer = observer or SweepObserver()
     stop = stop or StopRequest()
@@ -82,7 +85,7 @@ def carry_out(
         clock = OrderClock()
         clock.follow(warehouse)
     stop.check()
-    budget = open_budget(pairs, options, partial(mean_cost, warehouse), month)
+    budget = open_budget(pairs, options, partial(mean_cost, warehouse), month, before)
     context = _open_context(pairs, options, warehouse, sweep_id, observer, runner_named, clock, budget)
     finished: SimpleQueue[list[PairOutcome] | None] = SimpleQueue()
     running = BackgroundLoop(lambda: _run(pairs, context, finished.put), lambda: finished.put(None))
@@ -106,14 +109,17 @@ def run_recorded(
     options: SweepOptions,
     dagster_run_id: str | None,
     observer: SweepObserver,
+    joined: str | None = None,
 ) -> list[PairOutcome]:
     """Carry out pairs as a sweep that is recorded from begin to end; what it stored is published at its end.
 
-    Raises InputError before anything runs for token snapshots that cannot be compared.
+    `joined` is a sweep that another process began and will end: these pairs are a part of it. Raises
+    InputError before anything runs for token snapshots that cannot be compared.
     """
     snapshots = snapshot_settings((pair.ready.suite for pair in pairs), session.project)
     month = month_budget(session.project, session.warehouse, options.sweep) if options.sweep is not None else None
-    with session.store.recorded(pairs, options, dagster_run_id) as sweep_id:
+    store, before = session.store, NO_SPENDING if joined is None else _spent_in(session, joined)
+    with store.recorded(pairs, options, dagster_run_id) if joined is None else store.joined(joined) as sweep_id:
         observer.sweep_started(sweep_id)
         with live_progress(session.warehouse.storage.progress, sweep_id, len(pairs), observer) as live:
             outcomes = carry_out(
@@ -126,9 +132,15 @@ def run_recorded(
                 clock=session.clock,
                 stop=session.stop,
                 month=month,
+                before=before,
             )
         observer.snapshots_taken(take_snapshots(session, outcomes, snapshots, options, sweep_id))
         return outcomes
+
+
+def _spent_in(session: ProjectSession, sweep_id: str) -> Spending:
+    spent = spent_by(session.warehouse, sweep_id)
+    return Spending(spent.usd, spent.attempts, spent.tokens)
 
 
 def _open_context(

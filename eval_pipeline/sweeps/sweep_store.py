@@ -65,13 +65,16 @@ class SweepStore:
 
     @contextmanager
     def exclusive(
-        self, report: Callable[[str], object] = lambda text: None, stop: StopRequest | None = None
+        self,
+        report: Callable[[str], object] = lambda text: None,
+        stop: StopRequest | None = None,
+        goes_on: Callable[[str], bool] = lambda run_id: False,
     ) -> Iterator[list[str]]:
         """Let one sweep at a time run in a data folder: wait for the one under way. A killed process holds no lock.
 
         Programs that killed sweeps left are ended; those that are started inside the block are marked, to end with this
-        process. Yields the Dagster run ids of sweeps whose process was killed; they are marked as interrupted. Raises
-        Stopped after a `stop` while waiting.
+        process. Yields the Dagster run ids of sweeps whose process was killed; they are marked as interrupted, unless
+        the run `goes_on`: one that several processes carry out in turn. Raises Stopped after a `stop` while waiting.
         """
 
         def waits(what: str) -> None:
@@ -83,7 +86,7 @@ class SweepStore:
             remove_abandoned()
             with marked(folder):
                 try:
-                    yield queries.interrupt_running_sweeps(self.warehouse)
+                    yield queries.interrupt_running_sweeps(self.warehouse, goes_on)
                 finally:
                     remove_empty_journals(self.warehouse.storage)
 
@@ -98,6 +101,15 @@ class SweepStore:
                 status = "finished"
             finally:
                 self.end(sweep_id, status)
+                self.warehouse.publish()
+
+    @contextmanager
+    def joined(self, sweep_id: str) -> Iterator[str]:
+        """Let this process take part in a sweep that another one began and ends; yield its id."""
+        with nullcontext() if self.warehouse.leases is None else self.warehouse.leases.held(sweep_id):
+            try:
+                yield sweep_id
+            finally:
                 self.warehouse.publish()
 
     def begin(self, pairs: Sequence[Pair], options: SweepOptions, dagster_run_id: str | None) -> str:

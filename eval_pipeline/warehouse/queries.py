@@ -6,7 +6,7 @@ pipeline's own file; functions that take a connection read the published results
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -120,23 +120,26 @@ def newest_moment(warehouse: Warehouse) -> datetime | None:
     return newest.astimezone(UTC) if newest is not None else None
 
 
-def interrupt_running_sweeps(warehouse: Warehouse) -> list[str]:
+def interrupt_running_sweeps(warehouse: Warehouse, goes_on: Callable[[str], bool] = lambda run_id: False) -> list[str]:
     """Mark every sweep that is still `running` as interrupted; return the Dagster run ids of those that had one.
 
-    Where several machines share the warehouse, sweeps whose worker is alive, or may not have a lease yet, are left out.
+    A sweep whose Dagster run `goes_on` stays as it is. Where several machines share the warehouse, so does one whose
+    worker is alive, or may not have a lease yet.
     """
     where, values = "status = 'running'", dict[str, Any]()
     if warehouse.leases is not None:
         where += " AND NOT list_contains($live::VARCHAR[], sweep_id) AND started_at < now() - to_seconds($lease_s)"
         values = {"live": sorted(warehouse.leases.live_sweeps()), "lease_s": warehouse.leases.lease_s}
 
-    def store(connection: Connection) -> list[tuple[str | None]]:
-        interrupted = connection.execute(f"SELECT dagster_run_id FROM sweeps WHERE {where}", values).fetchall()
-        if interrupted:
-            connection.execute(f"UPDATE sweeps SET status = 'interrupted' WHERE {where}", values)
-        return interrupted
+    def store(connection: Connection) -> list[str | None]:
+        running = connection.execute(f"SELECT sweep_id, dagster_run_id FROM sweeps WHERE {where}", values).fetchall()
+        ended = {sweep: run for sweep, run in running if run is None or not goes_on(run)}
+        if ended:
+            interrupt = "UPDATE sweeps SET status = 'interrupted' WHERE list_contains($1::VARCHAR[], sweep_id)"
+            connection.execute(interrupt, [list(ended)])
+        return list(ended.values())
 
-    return [run_id for (run_id,) in warehouse.run(store) if run_id is not None]
+    return [run_id for run_id in warehouse.run(store) if run_id is not None]
 
 
 def sweeps_of_runs(warehouse: Warehouse, dagster_run_ids: Iterable[str]) -> set[str]:

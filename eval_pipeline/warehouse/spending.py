@@ -1,10 +1,35 @@
-"""What sweeps of a name have cost."""
+"""What sweeps have cost."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from eval_pipeline.warehouse.store import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What is known to be spent: USD (grading included), attempts of targets, tokens of reports."""
+
+    usd: float = 0.0
+    attempts: int = 0
+    tokens: int = 0
+
+
+def spent_by(warehouse: Warehouse, sweep_id: str) -> Spent:
+    """Return what is known to be spent by a sweep so far; unknown amounts count as nothing."""
+    frame = warehouse.frame(
+        """WITH gradings AS (
+               SELECT max(grading_cost_usd) AS cost_usd FROM evaluator_scores WHERE sweep_id = $1
+               GROUP BY execution_id, coalesce(score_key, spec_key))
+           SELECT coalesce(sum(r.cost_usd), 0) + coalesce((SELECT sum(cost_usd) FROM gradings), 0) AS usd,
+                  coalesce(sum(e.attempt_count), 0)::BIGINT AS attempts,
+                  coalesce(sum(r.total_tokens), 0)::BIGINT AS tokens
+           FROM target_executions e LEFT JOIN session_reports r USING (execution_id) WHERE e.sweep_id = $1""",
+        [sweep_id],
+    )
+    return Spent(**frame.row(0, named=True))
 
 
 def spent_since(warehouse: Warehouse, name: str, since: datetime) -> float:

@@ -13,15 +13,15 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
-from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
 from eval_pipeline.cli.dev import dev_command
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.event_batches import events_together, light_events_of, store_together
 from eval_pipeline.orchestration.instance import UnusableInstance, open_instance
-from eval_pipeline.orchestration.partitions import pair_partitions, range_tags
+from eval_pipeline.orchestration.partitions import range_tags
 from eval_pipeline.orchestration.reporter import PAIR_ASSETS
 from eval_pipeline.orchestration.run import run_sweep
+from eval_pipeline_tests.orchestration.statuses import failed_and_materialized
 from eval_pipeline_tests.postgres_server import PASSWORD, USER, PostgresServer, postgres_server
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_test, every_cell
 
@@ -58,17 +58,6 @@ def write_settings(home: Path, server: PostgresServer, name: str, **fields: obje
     )
 
 
-def statuses(instance: dg.DagsterInstance, asset: str) -> tuple[set[str], set[str]]:
-    """The materialized and the failed partitions of an asset, as the UI counts them."""
-    cached = get_and_update_asset_status_cache_value(
-        instance, dg.AssetKey(asset), pair_partitions, dynamic_partitions_loader=instance
-    )
-    assert cached is not None
-    materialized = cached.deserialize_materialized_partition_subsets(pair_partitions)
-    failed = cached.deserialize_failed_partition_subsets(pair_partitions)
-    return set(materialized.get_partition_keys()), set(failed.get_partition_keys())
-
-
 def test_a_sweep_of_the_command_line_is_seen_by_dagsters_own_storage(home: Path, folder: ProjectFolder) -> None:
     folder.write_suite(a_test("x"), name="more")
     session = folder.session()
@@ -79,7 +68,7 @@ def test_a_sweep_of_the_command_line_is_seen_by_dagsters_own_storage(home: Path,
     with dg.DagsterInstance.from_config(str(home)) as stock:
         assert type(stock.event_log_storage).__module__.startswith("dagster_postgres")
         for asset in PAIR_ASSETS:
-            assert statuses(stock, asset) == (set(PAIRS), set()), asset
+            assert failed_and_materialized(stock, asset) == (set(), set(PAIRS)), asset
         check = dg.AssetCheckKey(dg.AssetKey("evaluator_scores"), "coverage")
         (record, *_) = stock.event_log_storage.get_asset_check_execution_history(check, limit=5)
         assert record.status is AssetCheckExecutionRecordStatus.SUCCEEDED
@@ -96,7 +85,7 @@ def test_a_run_of_dagster_fails_just_the_pairs_that_failed(home: Path, folder: P
         )
 
         assert not ran.success
-        assert statuses(stock, "evaluator_scores") == ({"sums@echo"}, {"broken@echo"})
+        assert failed_and_materialized(stock, "evaluator_scores") == ({"broken@echo"}, {"sums@echo"})
 
 
 def test_an_unchanged_sweep_keeps_its_data_versions(home: Path, folder: ProjectFolder) -> None:
