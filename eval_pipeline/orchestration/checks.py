@@ -14,11 +14,13 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 )
 
 from eval_pipeline.leaderboards.gates import Gate
+from eval_pipeline.leaderboards.sweep_gates import GateLine
 from eval_pipeline.sweeps.options import Defaults
 from eval_pipeline.sweeps.outcomes import PairOutcome
 from eval_pipeline.sweeps.pairs import ValidatedSuite
 from eval_pipeline.sweeps.pass_rates import PassRate
 from eval_pipeline.sweeps.snapshots import Snapshot
+from eval_pipeline.sweeps.suite_gates import CASES
 
 SUITES = dg.AssetKey("suites")
 SCORES = dg.AssetKey("evaluator_scores")
@@ -37,7 +39,7 @@ def pair_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckS
     """The checks of `evaluator_scores`, evaluated per partition."""
     described = {
         COVERAGE: "Graded plans over planned plans.",
-        PASS_RATE: "Passed plans over graded plans.",
+        PASS_RATE: "Passed plans over graded plans, and what the suite asks of pass rate and mean score.",
         NO_REGRESSION: "Case by case no worse than the sweep that the gate of a named sweep compares with.",
         TOKEN_SNAPSHOTS: "Tokens of passing answers within the tolerance over their baselines.",
     }
@@ -72,17 +74,28 @@ def suite_check(ready: ValidatedSuite, target: Target | None) -> dg.AssetCheckEv
 
 
 def checks_of_pair(
-    outcome: PairOutcome, key: str, defaults: Defaults, target: Target | None, rate: PassRate | None = None
+    outcome: PairOutcome,
+    key: str,
+    defaults: Defaults,
+    target: Target | None,
+    rate: PassRate | None = None,
+    of_suite: Sequence[GateLine] = (),
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """The checks of one pair: coverage against its minimum, pass rate by its interval against the project's."""
+    """The checks of one pair: coverage against its minimum, pass rate by its interval against the project's, or by what
+    its suite asks of it (`of_suite`)."""
     counts, least = outcome.counts, defaults.min_pass_rate
     covered = counts.coverage is not None and counts.coverage >= defaults.min_coverage
     decision = rate.decision(least) if rate is not None and least is not None and rate.rate is not None else None
-    reached = least is None or decision in ("GO", "INCONCLUSIVE")
+    by_suite = any(line.rule == CASES for line in of_suite)
+    reached = by_suite or least is None or decision in ("GO", "INCONCLUSIVE")
+    asked = {line.rule: line.text for line in of_suite}
     bounds = {} if rate is None else {"value": rate.rate, "low": rate.low, "high": rate.high, "decision": decision}
     checked: dict[str, tuple[bool, dict[str, Any]]] = {
         COVERAGE: (covered, {"value": counts.coverage, "least": defaults.min_coverage}),
-        PASS_RATE: (reached, {"value": counts.pass_rate, "least": least, **bounds}),
+        PASS_RATE: (
+            reached and all(line.decision == "GO" for line in of_suite),
+            {"value": counts.pass_rate, "least": None if by_suite else least, **bounds, **asked},
+        ),
     }
     for name, (passed, values) in checked.items():
         yield dg.AssetCheckEvaluation(

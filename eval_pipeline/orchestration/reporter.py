@@ -26,6 +26,7 @@ from eval_pipeline.sweeps.progress import ProgressCounter
 from eval_pipeline.sweeps.project_session import ProjectSession
 from eval_pipeline.sweeps.snapshot_checks import mismatches
 from eval_pipeline.sweeps.snapshots import Snapshot
+from eval_pipeline.sweeps.suite_gates import suite_gate
 from eval_pipeline.sweeps.summaries import by_reason
 from eval_pipeline.warehouse.journal import PairKey
 
@@ -114,7 +115,8 @@ class PairReporter(ForwardingObserver):
         rate = None
         if defaults.min_pass_rate is not None:
             rate = pass_rate(self._session.warehouse, outcome.pair, self._cases)
-        for check in checks_of_pair(outcome, key, defaults, self._target(key), rate):
+        asked = suite_gate(self._session.warehouse, outcome, self._cases)
+        for check in checks_of_pair(outcome, key, defaults, self._target(key), rate, asked):
             self._log_check(check)
 
     def _materialize(self, asset: str, outcome: PairOutcome, key: str) -> None:

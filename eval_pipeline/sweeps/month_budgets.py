@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from eval_pipeline.leaderboards.show import counted
 from eval_pipeline.sweeps.named_sweeps import named_sweep
 from eval_pipeline.sweeps.options import SweepOptions
 from eval_pipeline.sweeps.project import Project
@@ -15,11 +16,13 @@ from eval_pipeline.warehouse.store import Warehouse
 
 @dataclass(frozen=True, slots=True)
 class MonthBudget:
-    """The limit (USD) of a sweep's month, and what its earlier runs have spent of it."""
+    """The limit (USD) of a sweep's month, and what its earlier runs have spent of it: at least so much where the costs
+    of some gradings and simulated users are `unknown` (how many)."""
 
     sweep: str
     limit_usd: float
     spent_usd: float
+    unknown: int = 0
 
     @property
     def title(self) -> str:
@@ -31,7 +34,19 @@ class MonthBudget:
         """Why nothing may be executed any more; None while something is left."""
         if self.spent_usd < self.limit_usd:
             return None
-        return f"the budget of {self.title} is spent ({self.spent_usd:g} of {self.limit_usd:g} USD)"
+        least = "at least " if self.unknown else ""
+        return f"the budget of {self.title} is spent ({least}{self.spent_usd:g} of {self.limit_usd:g} USD)"
+
+    @property
+    def doubt(self) -> str | None:
+        """What nobody can say of the rest; None where every cost is known."""
+        if not self.unknown:
+            return None
+        what = counted(self.unknown, "grading or simulated user", "gradings or simulated users")
+        return (
+            f"{self.title} has spent at least {self.spent_usd:g} of {self.limit_usd:g} USD, the cost of {what} is not "
+            "known; give their runners `prices` (`per_call: 0` where one is free)"
+        )
 
 
 def month_limit(project: Project, options: SweepOptions) -> float | None:
@@ -45,4 +60,5 @@ def month_budget(project: Project, warehouse: Warehouse, name: str) -> MonthBudg
     if sweep.month_budget_usd is None:
         return None
     start = datetime.now(ZoneInfo(sweep.timezone)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    return MonthBudget(name, sweep.month_budget_usd, spent_since(warehouse, name, start))
+    spent = spent_since(warehouse, name, start)
+    return MonthBudget(name, sweep.month_budget_usd, spent.usd, spent.unknown)

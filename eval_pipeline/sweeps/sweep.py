@@ -118,6 +118,8 @@ def run_recorded(
     """
     snapshots = snapshot_settings((pair.ready.suite for pair in pairs), session.project)
     month = month_budget(session.project, session.warehouse, options.sweep) if options.sweep is not None else None
+    if joined is None and month is not None and month.doubt is not None:
+        _LOG.warning("%s", month.doubt)
     store, before = session.store, NO_SPENDING if joined is None else _spent_in(session, joined)
     with store.recorded(pairs, options, dagster_run_id) if joined is None else store.joined(joined) as sweep_id:
         observer.sweep_started(sweep_id)

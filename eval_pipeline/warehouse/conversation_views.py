@@ -18,7 +18,23 @@ _TURNS = """
                unnest(range(1, json_array_length(turns)::BIGINT + 1)) AS turn
         FROM session_reports WHERE json_array_length(turns) > 0)"""
 
+SPEAKERS = (
+    "list_concat(json_extract_string(r.turns, '$[*].speech.simulator'), "
+    "json_extract_string(r.turns, '$[*].speech.review.reviewer'))"
+)
+"""Who was asked for the lines of a conversation (of `session_reports r`): a name for each line of simulator and
+reviewer."""
 _FAULT = "(start ->> '$.speech.fault')"
+
+
+def speech_usage(name: str, type_: str) -> str:
+    """Return the known values of what simulator and reviewer used, line by line (of `session_reports r`)."""
+    lists = (f"json_extract_string(r.turns, '$[*].speech.{source}.{name}')" for source in ("usage", "review.usage"))
+    return f"TRY_CAST(list_concat({', '.join(lists)}) AS {type_}[])"
+
+
+COST_OF_BOTH_SIDES = f"r.cost_usd + coalesce(list_sum({speech_usage('cost_usd', 'DOUBLE')}), 0)"
+"""What the agent of an execution cost, and what is known of its simulator and reviewer (of `session_reports r`)."""
 
 
 def _measures(usage: str, source: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eval_pipeline.statistics.detection import Variation
+from eval_pipeline.warehouse.conversation_views import COST_OF_BOTH_SIDES
 from eval_pipeline.warehouse.journal import PairKey
 from eval_pipeline.warehouse.store import Warehouse
 
@@ -44,15 +45,16 @@ def mean_executions(warehouse: Warehouse) -> MeanExecutions:
     if not warehouse.exists():
         return MeanExecutions({}, {})
     frame = warehouse.frame(
-        """WITH graded AS (
+        f"""WITH graded AS (
                SELECT suite, runner, avg(grading_cost_usd) AS grading FROM verdicts
                GROUP BY GROUPING SETS ((suite, runner), (runner))),
            executed AS (
-               SELECT e.suite, e.runner, avg(r.cost_usd) AS cost, avg(e.attempt_count) AS attempts,
+               SELECT e.suite, e.runner, avg({COST_OF_BOTH_SIDES}) AS cost, avg(e.attempt_count) AS attempts,
                       avg(r.total_tokens) AS tokens, avg(coalesce(r.duration_ms, e.duration_ms)) / 1000 AS seconds
                FROM target_executions e LEFT JOIN session_reports r USING (execution_id)
                GROUP BY GROUPING SETS ((e.suite, e.runner), (e.runner)))
-           SELECT e.suite, e.runner, cost + coalesce(grading, 0) AS cost, attempts, tokens, seconds
+           SELECT e.suite, e.runner, cost + CASE WHEN g.runner IS NULL THEN 0 ELSE grading END AS cost,
+                  attempts, tokens, seconds
            FROM executed e LEFT JOIN graded g ON g.runner = e.runner AND g.suite IS NOT DISTINCT FROM e.suite"""
     )
     pairs: dict[PairKey, MeanExecution] = {}

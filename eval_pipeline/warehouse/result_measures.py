@@ -6,19 +6,19 @@ import polars as pl
 
 from eval_pipeline.leaderboards.results import Results
 from eval_pipeline.leaderboards.totals import MEASURES, METRIC_COLUMNS, Measured
+from eval_pipeline.warehouse.conversation_views import SPEAKERS, speech_usage
 from eval_pipeline.warehouse.selections import Selection, read_results
 from eval_pipeline.warehouse.store import Connection
 
 _KEYS = "v.suite, v.runner, v.case_id, v.repetition"
 _TURN_TIMES = "TRY_CAST(json_extract_string(r.turns, '$[*].duration_ms') AS DOUBLE[])"
-_SPEECH = "TRY_CAST(json_extract_string(r.turns, '$[*].speech.usage.{name}') AS {type}[])"
 _KNOWN = "coalesce(list_aggregate({}, 'count'), 0)"
 """The number of a list's known values."""
 
 
 def _speech(name: str, type_: str = "BIGINT") -> str:
-    """Return the sum of what the simulator used in all turns; NULL where none is known."""
-    return f"list_sum({_SPEECH.format(name=name, type=type_)})"
+    """Return the sum of what simulator and reviewer used in all turns; NULL where none is known."""
+    return f"list_sum({speech_usage(name, type_)})"
 
 
 # The time of a conversation is the median of its agent's turns; of anything else the time of the target.
@@ -30,8 +30,7 @@ _MEASURES = f"""
     CASE WHEN {_speech("cost_usd", "DOUBLE")} IS NULL THEN nullif(v.grading_cost_usd, 0)
          ELSE {_speech("cost_usd", "DOUBLE")} + coalesce(v.grading_cost_usd, 0) END AS platform_cost_usd,
     v.cost_usd IS NULL OR v.grading_cost_usd IS NULL
-        OR {_KNOWN.format("json_extract_string(r.turns, '$[*].speech.simulator')")}
-           > {_KNOWN.format(_SPEECH.format(name="cost_usd", type="DOUBLE"))} AS cost_unknown"""
+        OR {_KNOWN.format(SPEAKERS)} > {_KNOWN.format(speech_usage("cost_usd", "DOUBLE"))} AS cost_unknown"""
 _METRICS = """
     SELECT {keys}, m.member, TRY_CAST(m.details ->> '$.points' AS DOUBLE) AS points, m.value,
            coalesce(TRY_CAST(m.details ->> '$.binary' AS BOOLEAN), false) AS binary

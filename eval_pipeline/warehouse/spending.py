@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
+from eval_pipeline.warehouse.conversation_views import SPEAKERS, speech_usage
 from eval_pipeline.warehouse.store import Warehouse
 
 
@@ -32,20 +34,35 @@ def spent_by(warehouse: Warehouse, sweep_id: str) -> Spent:
     return Spent(**frame.row(0, named=True))
 
 
-def spent_since(warehouse: Warehouse, name: str, since: datetime) -> float:
-    """Return the known cost (USD) of what sweeps of a name executed and graded since a time; unknown costs count as
-    nothing."""
+class SpentSince(NamedTuple):
+    """The known cost (USD) of agents, simulators, reviewers and graders, and how many gradings and simulated
+    conversations cost more than is known."""
+
+    usd: float = 0.0
+    unknown: int = 0
+
+
+def spent_since(warehouse: Warehouse, name: str, since: datetime) -> SpentSince:
+    """Return what sweeps of a name executed and graded since a time have cost."""
     if not warehouse.exists():
-        return 0.0
+        return SpentSince()
     frame = warehouse.frame(
         """WITH named AS (SELECT sweep_id FROM sweeps WHERE name = $1),
                 gradings AS (
                     SELECT max(grading_cost_usd) AS cost_usd FROM evaluator_scores SEMI JOIN named USING (sweep_id)
-                    WHERE scored_at >= $2::TIMESTAMPTZ GROUP BY execution_id, coalesce(score_key, spec_key))
-           SELECT coalesce((SELECT sum(r.cost_usd) FROM session_reports r
-                            JOIN target_executions e USING (execution_id) SEMI JOIN named USING (sweep_id)
-                            WHERE e.finished_at >= $2::TIMESTAMPTZ), 0)
-                + coalesce((SELECT sum(cost_usd) FROM gradings), 0) AS cost_usd""",
+                    WHERE scored_at >= $2::TIMESTAMPTZ GROUP BY execution_id, coalesce(score_key, spec_key)),
+                executed AS (
+                    SELECT r.cost_usd, list_sum({costs}) AS speech_usd,
+                           coalesce(len({speakers}), 0) > coalesce(list_aggregate({costs}, 'count'), 0) AS is_unknown
+                    FROM session_reports r JOIN target_executions e USING (execution_id)
+                    SEMI JOIN named USING (sweep_id)
+                    WHERE e.finished_at >= $2::TIMESTAMPTZ)
+           SELECT coalesce((SELECT sum(coalesce(cost_usd, 0) + coalesce(speech_usd, 0)) FROM executed), 0)
+                + coalesce((SELECT sum(cost_usd) FROM gradings), 0) AS cost_usd,
+                  (SELECT count(*) FROM gradings WHERE cost_usd IS NULL)
+                + (SELECT count(*) FROM executed WHERE is_unknown) AS unknown""".format(
+            costs=speech_usage("cost_usd", "DOUBLE"), speakers=SPEAKERS
+        ),
         [name, since],
     )
-    return float(frame["cost_usd"][0])
+    return SpentSince(float(frame["cost_usd"][0]), int(frame["unknown"][0]))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import dagster as dg
 import pytest
 
+from eval_pipeline.orchestration.instance import open_instance
 from eval_pipeline_tests.cli.sample_project import Answer, CliProject, make_cli_project
 
 RUNNERS = """\
@@ -67,6 +69,21 @@ def test_thresholds_of_a_set_decide_the_exit_code(
     answer = run(project, thresholds, "--json", *options)
 
     assert (answer.code, [gate["decision"] for gate in answer.document["suite_gates"]]) == (code, decisions)
+
+
+@pytest.mark.parametrize(("thresholds", "passed"), [(BOTH_HOLD, True), (BOTH_FAIL, False)])
+def test_thresholds_of_a_set_decide_the_check_of_dagster(
+    project: CliProject, thresholds: dict[str, Any], passed: bool
+) -> None:
+    run(project, thresholds, "--json")
+
+    with open_instance(project.root / "data") as instance:
+        key = dg.AssetCheckKey(dg.AssetKey("evaluator_scores"), "pass_rate")
+        (record, *_) = instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
+    check = record.event.asset_check_evaluation if record.event is not None else None
+    assert check is not None
+    assert check.passed is passed
+    assert {name for name in check.metadata if name.endswith("_pass_threshold")} == set(thresholds)
 
 
 def test_both_decisions_are_printed_with_the_figures(project: CliProject) -> None:

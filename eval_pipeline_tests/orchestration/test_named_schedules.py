@@ -15,6 +15,7 @@ from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from eval_pipeline.orchestration.build import build_definitions
 from eval_pipeline.orchestration.partitions import RANGE_END, RANGE_START
 from eval_pipeline.orchestration.schedules import SWEEP_TAG
+from eval_pipeline.warehouse.spending import SpentSince
 from eval_pipeline_tests.orchestration.test_dagster_runs import run_job
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, a_runner_entry, a_test, contains
 
@@ -114,12 +115,12 @@ def test_a_month_whose_money_is_spent_starts_nothing(named: ProjectFolder, monke
     document = json.loads((named.root / "eval-pipeline.yaml").read_text())
     document["sweeps"]["smoke"]["month_budget_usd"] = 2
     (named.root / "eval-pipeline.yaml").write_text(json.dumps(document))
-    monkeypatch.setattr("eval_pipeline.sweeps.month_budgets.spent_since", lambda *_: 2.5)
+    monkeypatch.setattr("eval_pipeline.sweeps.month_budgets.spent_since", lambda *_: SpentSince(2.5, 3))
 
     skipped = due(named, "sweep_smoke", datetime.now(UTC))
 
     assert isinstance(skipped, dg.SkipReason)
-    assert skipped.skip_message == "the budget of this month of sweep 'smoke' is spent (2.5 of 2 USD)"
+    assert skipped.skip_message == "the budget of this month of sweep 'smoke' is spent (at least 2.5 of 2 USD)"
 
 
 # Ends

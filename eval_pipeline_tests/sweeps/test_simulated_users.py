@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.leaderboards.totals import totals
 from eval_pipeline.sweeps.input_versions import InputVersions
+from eval_pipeline.sweeps.month_budgets import month_budget
 from eval_pipeline.sweeps.options import SweepOptions
-from eval_pipeline.sweeps.sweep import make_graders
+from eval_pipeline.sweeps.outcomes import SweepObserver
+from eval_pipeline.sweeps.project_session import ProjectSession
+from eval_pipeline.sweeps.sweep import make_graders, run_recorded
+from eval_pipeline.warehouse.expectations import mean_executions
 from eval_pipeline.warehouse.journal import PairKey
+from eval_pipeline.warehouse.published import open_results
+from eval_pipeline.warehouse.queries import mean_cost
+from eval_pipeline.warehouse.result_measures import read_measured
+from eval_pipeline.warehouse.selections import Selection
 from eval_pipeline_tests.executions.test_canned_tools import calls, tool
 from eval_pipeline_tests.local_server import Received, Reply, chat_reply, serve
 from eval_pipeline_tests.sweeps.sample_project import ProjectFolder, contains, make_project
@@ -61,6 +70,10 @@ def strict(messages):
     return {"output": json.dumps(said), "usage": {"input_tokens": 9, "output_tokens": 2}, "cost_usd": 0.25}
 
 
+def kind(messages):
+    return {"output": '{"fault": null}', "usage": {"input_tokens": 9, "output_tokens": 2}, "cost_usd": 0.25}
+
+
 def note(by, state):
     notes = [*state["notes"], by]
     return {"result": notes, "state": {"notes": notes}}
@@ -89,6 +102,15 @@ def talk(**user: Any) -> dict[str, Any]:
 
 def sweep(folder: ProjectFolder, **options: Any) -> Any:
     return folder.sweep(runner="answer", **options)
+
+
+def recorded(folder: ProjectFolder, **options: Any) -> ProjectSession:
+    """A run of the sweep `talks`, with its row."""
+    session = folder.session()
+    session.load_suites()
+    pairs = session.pairs([PairKey("sums", "answer")])
+    run_recorded(session, pairs, SweepOptions(sweep="talks", **options), None, SweepObserver())
+    return session
 
 
 def lines(folder: ProjectFolder, name: str) -> list[str]:
@@ -288,6 +310,53 @@ def test_a_reviewer_discards_lines_with_facts_that_are_made_up(folder: ProjectFo
         ("reviewer", 1, 27, 0.75, 0),
         ("simulator", 1, 21, 1.5, 0),
     ]
+
+
+def test_simulator_and_reviewer_are_money_of_the_platform_of_the_month_and_of_what_is_expected(
+    folder: ProjectFolder,
+) -> None:
+    sweeps = {"talks": {"suites": ["sums"], "runners": ["answer"], "month_budget_usd": 9}}
+    (folder.root / "eval-pipeline.yaml").write_text(json.dumps({"suites": ["suites"], "sweeps": sweeps}))
+    priced = [{"name": "answer", "adapter": "python", "function": "talkers:answer", "prices": {"per_call": 0.125}}]
+    others = [{"name": name, "adapter": "python", "function": f"talkers:{name}"} for name in ("play", "kind")]
+    folder.write_runners(*priced, *others)
+    folder.write_suite(talk(max_turns=2, reviewer="kind"))
+
+    session = recorded(folder, simulator="play")
+
+    with open_results(session.project.data) as connection:
+        found = totals(read_measured(connection, Selection()))
+    assert (found.cost_usd, found.platform_cost_usd, found.cost_unknown) == (0.25, 0.75, 0)
+    assert found.platform_input_tokens == 16
+    assert mean_cost(session.warehouse, PairKey("sums", "answer")) == 1.0
+    assert mean_executions(session.warehouse).of(PairKey("sums", "answer")).cost_usd == 1.0
+    month = month_budget(session.project, session.warehouse, "talks")
+    assert month is not None
+    assert (month.spent_usd, month.doubt) == (1.0, None)
+
+
+def test_gradings_of_unknown_cost_are_said_and_make_what_is_expected_unknown(
+    folder: ProjectFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    sweeps = {"talks": {"suites": ["sums"], "runners": ["answer"], "month_budget_usd": 9}}
+    (folder.root / "eval-pipeline.yaml").write_text(json.dumps({"suites": ["suites"], "sweeps": sweeps}))
+    prices = {"prices": {"per_call": 0.125}}
+    entries = {"answer": prices, "mumble": {}}
+    folder.write_runners(
+        *({"name": name, "adapter": "python", "function": f"talkers:{name}"} | more for name, more in entries.items())
+    )
+    rubric = {"type": "rubrics", "criteria": ["It is kind."], "target": "mumble"}
+    folder.write_suite(talk(max_turns=1) | {"assertions": [rubric]})
+
+    session = recorded(folder, simulator="mumble")
+
+    assert mean_cost(session.warehouse, PairKey("sums", "answer")) is None
+    assert mean_executions(session.warehouse).of(PairKey("sums", "answer")).cost_usd is None
+    month = month_budget(session.project, session.warehouse, "talks")
+    assert month is not None
+    assert "at least 0.125 of 9 USD, the cost of 1 grading" in str(month.doubt)
+    recorded(folder, simulator="mumble")
+    assert "has spent at least 0.125 of 9 USD" in caplog.text
 
 
 def test_both_sides_have_tools_on_the_same_state(folder: ProjectFolder) -> None:

@@ -6,14 +6,15 @@ The meaning is that of the test case schema page. Fields that only people read b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from eval_pipeline.errors import did_you_mean
 from eval_pipeline.formats.connexity.fields import ANY_CALL, MOCK_RESPONSE, PERSONA
-from eval_pipeline.formats.connexity.generations import Generation, generation_of
+from eval_pipeline.formats.connexity.generations import EVERY_FIELD, Generation, generation_of
 from eval_pipeline.parsing.diagnostics import Diagnostics
 from eval_pipeline.parsing.fields import FieldCursor, Map, kind
+from eval_pipeline.parsing.interpolation import names_in
 from eval_pipeline.parsing.tables import FieldTable
 from eval_pipeline.suites.model import Case, EvaluatorSpec, Message
 from eval_pipeline.suites.simulation import SimulatedUser, ToolMock
@@ -29,7 +30,8 @@ def read_case(raw: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Case:
     if not isinstance(raw, Mapping):
         raise cursor.error(f"expected a test case (an object), got {kind(raw)}")
     generation = generation_of(raw, cursor)
-    warn_unknown(raw, generation.table, cursor, diagnostics)
+    warn_unknown(raw, generation.table, cursor, diagnostics, others=EVERY_FIELD)
+    _warn_of_placeholders(raw, cursor, diagnostics)
     values = generation.table.read_values(raw, cursor)
     values["expected_outcomes"] = raw.get("expected_outcomes")
     calls = list(_calls(values["expected_tool_calls"], cursor.at("expected_tool_calls"), diagnostics))
@@ -47,12 +49,34 @@ def read_case(raw: Any, cursor: FieldCursor, diagnostics: Diagnostics) -> Case:
     )
 
 
-def warn_unknown(raw: Map, table: FieldTable, cursor: FieldCursor, diagnostics: Diagnostics) -> None:
-    """Warn of fields that are not read, with the nearest name."""
+def warn_unknown(
+    raw: Map, table: FieldTable, cursor: FieldCursor, diagnostics: Diagnostics, others: Collection[str] = ()
+) -> None:
+    """Warn of fields that are not read, with the nearest name of the table and of `others`."""
     for key in raw:
         if key not in table.names:
-            hint = did_you_mean(str(key), table.names)
+            hint = did_you_mean(str(key), (*table.names, *others))
             diagnostics.add(f"unknown {table.title} field, ignored{hint}", cursor.place(str(key)), kind=f"field {key}")
+
+
+def _warn_of_placeholders(raw: Map, cursor: FieldCursor, diagnostics: Diagnostics) -> None:
+    """Warn of names of the environment: a test case is the same for everyone, and none is replaced in it."""
+    for key, value in raw.items():
+        names = dict.fromkeys(name for text in _texts(value) for name in names_in(text))
+        for name in names:
+            problem = (
+                f"'{name}' of the environment is not replaced in a test case, it stays as written; "
+                "write the value, or use it in a tool or a runner"
+            )
+            diagnostics.add(problem, cursor.place(str(key)), kind=f"environment {key} {name}")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each)
 
 
 def case_id(values: Map) -> str:

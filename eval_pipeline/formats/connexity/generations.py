@@ -40,6 +40,8 @@ _TABLES = {
     Generation.PERSONA_TEXT: CASE_WITH_ANSWERS,
     Generation.ANSWER_PER_CALL: CASE_WITH_ANSWER,
 }
+EVERY_FIELD = tuple(dict.fromkeys(name for table in _TABLES.values() for name in table.names))
+"""The fields of a case of any generation."""
 _ONLY_PAGE = ("persona", "initial_message", "max_turns")
 _ONLY_LATER = ("persona_context", "first_turn", "first_message", "source_call_id", "deleted_at", "company_id")
 

@@ -135,6 +135,24 @@ def test_a_misspelled_field_is_a_warning_with_the_nearest_name(tmp_path: Path) -
     assert warning.endswith("unknown test case field, ignored; did you mean 'user_context'?")
 
 
+def test_a_misspelled_field_of_another_generation_has_its_nearest_name_too(tmp_path: Path) -> None:
+    (warning,) = _load(tmp_path, {"name": "n", "max_turns": 2, "frst_message": "hi"}).warnings
+    assert warning.endswith("unknown test case field, ignored; did you mean 'first_message'?")
+
+
+def test_names_of_the_environment_are_not_replaced_and_that_is_said_at_their_field(tmp_path: Path) -> None:
+    case = PAGE | {"initial_message": "I am ${{ WHO }}.", "user_context": {"a": ["${{ WHO }} {{ env.AGE }} {{id}}"]}}
+    suite = _load(tmp_path, case)
+
+    said = [text.split(": ", 1)[1] for text in suite.warnings]
+    assert [text.split(" of the environment")[0] for text in said] == [
+        "initial_message: 'WHO'", "user_context: 'WHO'", "user_context: 'AGE'",
+    ]  # fmt: skip
+    (read,) = suite.cases
+    assert read.user is not None
+    assert read.user.opener == "I am ${{ WHO }}."
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
