@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 MOST_AT_ONCE = 64
-FEWEST_AT_ONCE = 8
-_SHARE = 4
-"""Which part of the remaining pairs a machine takes at a time: what is left is for the others."""
+FEWEST_AT_ONCE = 4
+_SHARE = 16
+"""A machine takes one in so many of the pairs that it has not settled: the rest is for up to as many others."""
 _LOOK_EVERY_S = 1.0
 
 
