@@ -8,18 +8,21 @@ from typing import Any
 
 import pytest
 
+from eval_pipeline.errors import InputError
 from eval_pipeline.reports.model import MessageEvent
 from eval_pipeline.scores.grader_client import FakeGraderClient
 from eval_pipeline.scores.grading.judge_metrics import REGISTRY, resolve
 from eval_pipeline.scores.model import Score
 from eval_pipeline_tests.builders import an_evaluator
-from eval_pipeline_tests.conformance.row_outcomes import Record, not_offered
+from eval_pipeline_tests.conformance.differences.model import AS_WRITTEN, Observation, Observations, Problem
+from eval_pipeline_tests.conformance.recorded_facts import Row
+from eval_pipeline_tests.conformance.row_outcomes import not_offered
 from eval_pipeline_tests.scores.fake_grader import graded
 from eval_pipeline_tests.scores.single_scores import a_report
 
 TALK = (MessageEvent(role="user", text="Hello"), MessageEvent(role="assistant", text="Good day"))
 POINTS: Mapping[str, Any] = {"justification": "j", "failure_code": None, "turns": []}
-_OF_THE_CALL = frozenset({"judge_model", "judge_provider", "judge_latency_ms", "judge_token_usage", "raw_judge_output"})
+OF_THE_CALL = frozenset({"judge_model", "judge_provider", "judge_latency_ms", "judge_token_usage", "raw_judge_output"})
 """What the reference stores with a verdict and we with the call of the grader."""
 
 
@@ -30,55 +33,85 @@ def judged(reply: str | None, *, said: bool = True, **config: Any) -> Score:
     return graded(an_evaluator("judge", **config), report, client=client)
 
 
-def check_verdict(data: Mapping[str, Any], record: Record) -> None:
-    """Check a row of `evaluate_transcript`."""
-    given, expected = data["input"], data["expected"]
-    config = _config(given)
-    if _has_no_weight(given):
-        record("difference", "metrics whose weights are all 0 are an error before anything runs")
-        with pytest.raises(Exception, match="every weight is 0"):
-            judged(None, **config)
+def is_verdict(row: Row) -> bool:
+    """Return whether a row is about what a judge's reply becomes."""
+    return row.data.get("op") == "evaluate_transcript" or row.kind in ("case.pass_rule", "judge.outcomes", *_FACTS)
+
+
+def observe(row: Row) -> Observations:
+    """Return what a judge makes of the row's reply, or why it cannot judge."""
+    if row.kind in _FACTS:
+        return {AS_WRITTEN: Observation(values=_FACTS[row.kind](row.data["input"]))}
+    try:
+        score = _pass_rule(row.data["input"]) if row.kind == "case.pass_rule" else _verdict(row.data["input"])
+    except InputError as error:
+        field, _, text = str(error).removeprefix("judge: ").partition(": ")
+        return {AS_WRITTEN: Observation(problems=(Problem(field, text),))}
+    values = {
+        "value": score.value,
+        "passes": score.passes,
+        "reason": score.reason,
+        "metrics": _metrics(score),
+        "outcomes": _outcomes(score),
+    }
+    return {AS_WRITTEN: Observation(values=values)}
+
+
+def check(row: Row, observation: Observation) -> None:
+    """Check that a verdict is the reference's."""
+    expected = row.data["expected"]
+    if row.kind in _FACTS:
+        assert {name: observation.values[name] for name in expected} == expected
         return
-    if _has_unclear_verdicts(given):
-        record("difference", "a verdict on an outcome that is neither true nor false is asked for again")
-        score = judged(_reply(given), **{**config, "pass_when": "outcomes"})
-        assert score.value is None
-        return
-    score = judged(_reply(given), said=given.get("transcript_turns") != 0, **config)
-    if "$raises" in expected or (expected.get("overall_score") == 0.0 and not expected.get("scores")):
-        record("difference", "a judge that fails, or has nothing to judge, gives no score; it is never 0")
-        assert score.value is None
-        assert score.reason
-        return
-    checks = set(expected) - _OF_THE_CALL
-    if not checks:
+    if not set(expected) - OF_THE_CALL:
         not_offered("model, tokens, time and reply of a judge are columns of grader calls, not of its verdict")
-    if checks != set(expected):
-        record("difference", "model, tokens, time and reply of a judge are columns of grader calls, not of its verdict")
-    for name in checks:
-        _VALUES[name](score, expected[name])
+    assert "$raises" not in expected or observation.errors
+    check_values(observation, expected)
 
 
-def check_schema(data: Mapping[str, Any], record: Record) -> None:
-    """Check the row about the schema that a judge's reply is held to."""
-    expected = data["expected"]
-    record("difference", "a reply repeats the key of its question, so that an object quoted in it is no judgement")
-    reply = json.dumps({name: {**POINTS, "score": 5, "passed": True} for name in data["input"]["metrics"]})
-    metrics = [{"metric": name, "weight": 1} for name in data["input"]["metrics"]]
+def check_values(observation: Observation, expected: Mapping[str, Any]) -> None:
+    """Check the named values of a verdict."""
+    assert observation.problems == ()
+    for name, value in expected.items():
+        _VALUES[name](observation.values, value)
+
+
+def _verdict(given: Mapping[str, Any]) -> Score:
+    config = _config(given)
+    if has_unclear_verdicts(given):
+        config["pass_when"] = "outcomes"
+    return judged(_reply(given), said=given.get("transcript_turns") != 0, **config)
+
+
+def _pass_rule(given: Mapping[str, Any]) -> Score:
+    """The score of a judge that replies with a verdict: what decides that a case passes."""
+    verdict = given["verdict"]
+    if verdict is None:
+        return judged(None)
+    results = verdict.get("expected_outcome_results") or []
+    outcomes = [each.get("statement") or f"outcome {number}" for number, each in enumerate(results)]
+    entries = [{"statement": name, "passed": each["passed"]} for name, each in zip(outcomes, results, strict=True)]
+    reply = {"tool_routing": {**POINTS, "score": 5 if verdict["passed"] else 0}, "expected_outcomes": entries}
+    config: dict[str, Any] = {"outcomes": outcomes} if outcomes else {}
+    return judged(json.dumps(reply), metrics=["tool_routing"], **config)
+
+
+def _schema(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema that a judge's reply is held to."""
+    reply = json.dumps({name: {**POINTS, "score": 5, "passed": True} for name in given["metrics"]})
+    metrics = [{"metric": name, "weight": 1} for name in given["metrics"]]
     format_ = judged(reply, metrics=metrics).details["settings"]["response_format"]
-    assert format_["type"] == expected["type"]
-    assert (
-        sorted({*format_["json_schema"]["schema"]["properties"]} - {"key"})
-        == expected["json_schema.schema.properties.keys"]
-    )
+    names = sorted(format_["json_schema"]["schema"]["properties"])
+    return {"type": format_["type"], "json_schema.schema.properties.keys": names}
 
 
-def check_description(data: Mapping[str, Any], record: Record) -> None:
-    """Check the row about what describes a metric that has a rubric only."""
-    record("difference", "a metric is described by its rubric; no other description is made of it")
-    custom = [{"name": "own", "rubric": data["input"]["rubric"]}]
-    (metric,) = resolve(["own"], custom)
-    assert metric.rubric == data["expected"]["description"]
+def _rubric(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What describes a metric that has a rubric only."""
+    (metric,) = resolve(["own"], [{"name": "own", "rubric": given["rubric"]}])
+    return {"rubric": metric.rubric}
+
+
+_FACTS: Mapping[str, Any] = {"judge.response_schema": _schema, "generator.metric": _rubric}
 
 
 def check_metrics(data: Mapping[str, Any]) -> None:
@@ -98,29 +131,16 @@ def check_metrics(data: Mapping[str, Any]) -> None:
         assert_value(weight, approximate)
 
 
-def check_pass_rule(data: Mapping[str, Any], record: Record) -> None:
-    """Check a row about what decides that a case passes."""
-    verdict, expected = data["input"]["verdict"], data["expected"]["passed"]
-    if verdict is None:
-        record("difference", "a judge that fails, or has nothing to judge, gives no score; it is never 0")
-        assert judged(None).passes is None
-        return
-    results = verdict.get("expected_outcome_results") or []
-    outcomes = [each.get("statement") or f"outcome {number}" for number, each in enumerate(results)]
-    entries = [{"statement": name, "passed": each["passed"]} for name, each in zip(outcomes, results, strict=True)]
-    reply = {"tool_routing": {**POINTS, "score": 5 if verdict["passed"] else 0}, "expected_outcomes": entries}
-    config: dict[str, Any] = {"outcomes": outcomes} if outcomes else {}
-    assert judged(json.dumps(reply), metrics=["tool_routing"], **config).passes is expected
-
-
-def _has_unclear_verdicts(given: Mapping[str, Any]) -> bool:
+def has_unclear_verdicts(given: Mapping[str, Any]) -> bool:
+    """Return whether a verdict on an outcome is neither true nor false."""
     reply = given.get("judge_llm_output_json")
     results = reply.get("expected_outcomes") if isinstance(reply, Mapping) else None
     entries = [each for each in results if isinstance(each, Mapping)] if isinstance(results, list) else []
     return any(not isinstance(each.get("passed"), bool) for each in entries)
 
 
-def _has_no_weight(given: Mapping[str, Any]) -> bool:
+def has_no_weight(given: Mapping[str, Any]) -> bool:
+    """Return whether no metric counts."""
     metrics = (given.get("judge_config") or {}).get("metrics") or []
     return bool(metrics) and not any(each.get("weight", 1) for each in metrics)
 
@@ -171,33 +191,32 @@ _TESTS: Mapping[str, Any] = {
 }
 
 
-def _check_by_name(score: Score, expected: Mapping[str, Mapping[str, Any]]) -> None:
-    metrics = _metrics(score)
+def _check_by_name(values: Mapping[str, Any], expected: Mapping[str, Mapping[str, Any]]) -> None:
     for name, fields in expected.items():
         for field, value in fields.items():
-            assert_value(metrics[name][{"score": "points", "is_binary": "binary"}.get(field, field)], value)
+            assert_value(values["metrics"][name][{"score": "points", "is_binary": "binary"}.get(field, field)], value)
 
 
-def _check_scores(score: Score, expected: Mapping[str, Any]) -> None:
+def _check_scores(values: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     fields = ("points", "label", "failure_code", "turns", "tier")
-    assert {name: [each[field] for field in fields] for name, each in _metrics(score).items()} == expected
+    assert {name: [each[field] for field in fields] for name, each in values["metrics"].items()} == expected
 
 
-def _check_summary(score: Score, mentions: list[str]) -> None:
+def _check_summary(values: Mapping[str, Any], mentions: list[str]) -> None:
     words = {"Weakest": "weakest: ", "Strongest": "strongest: ", ": FAIL.": " failed"}
-    assert all(words[mention] in score.reason for mention in mentions if mention in words)
+    assert all(words[mention] in values["reason"] for mention in mentions if mention in words)
 
 
 _VALUES: Mapping[str, Any] = {
-    "passed": lambda score, expected: assert_value(score.passes, expected),
-    "overall_score": lambda score, expected: assert_value(round(100 * score.value, 2), expected),
-    "metric_scores": lambda score, expected: assert_value(_metrics(score), expected),
+    "passed": lambda values, expected: assert_value(values["passes"], expected),
+    "overall_score": lambda values, expected: assert_value(round(100 * values["value"], 2), expected),
+    "metric_scores": lambda values, expected: assert_value(values["metrics"], expected),
     "metric_scores_by_name": _check_by_name,
-    "weights": lambda score, expected: assert_value(
-        {name: round(each["weight"], 6) for name, each in _metrics(score).items()}, expected
+    "weights": lambda values, expected: assert_value(
+        {name: round(each["weight"], 6) for name, each in values["metrics"].items()}, expected
     ),
     "scores": _check_scores,
-    "summary": lambda score, expected: assert_value(score.reason, expected),
+    "summary": lambda values, expected: assert_value(values["reason"], expected),
     "summary_mentions": _check_summary,
-    "outcomes": lambda score, expected: assert_value(_outcomes(score), expected or []),
+    "outcomes": lambda values, expected: assert_value(values["outcomes"], expected or []),
 }

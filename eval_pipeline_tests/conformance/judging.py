@@ -14,6 +14,7 @@ from eval_pipeline_tests.conformance import (
     agentv_results,
     agentv_stops,
     connexity_cases,
+    connexity_judging,
     peers_commands,
     peers_judges,
     peers_repetitions,
@@ -49,6 +50,7 @@ STOPPED = Method(agentv_stops.observe, agentv_stops.check)
 EVALUATIONS = Method(agentv_evaluations.observe, agentv_evaluations.check)
 COMMANDS = Method(peers_commands.observe, peers_commands.check)
 CONNEXITY = Method(connexity_cases.observe, connexity_cases.check)
+VERDICTS = Method(connexity_judging.observe, connexity_judging.check)
 REPETITIONS = Method(peers_repetitions.observe, peers_repetitions.check)
 JUDGES = Method(peers_judges.observe, peers_judges.check)
 SKILLGYM = (
@@ -65,6 +67,8 @@ def method_of(row: Row) -> Method | None:
     if row.family == "skillgym":
         return next((method for is_one, method in SKILLGYM if is_one(row)), None)
     if row.family == "connexity":
+        if connexity_judging.is_verdict(row):
+            return VERDICTS
         return CONNEXITY if row.kind in connexity_cases.KINDS else None
     if row.family == "peers" and row.file != "stats_cases":
         return JUDGES if (row.file, row.kind) in peers_judges.KINDS else None

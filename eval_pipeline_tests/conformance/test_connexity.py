@@ -48,17 +48,8 @@ CHECKS: Mapping[str, Check] = {
     "test_case.export": lambda data, folder, record: storage.check_export(data, folder),
     "set.versioning": storage.check_version,
     "set.deletion": storage.check_deletion,
-    "case.pass_rule": lambda data, folder, record: judging.check_pass_rule(data, record),
     "judge.metric_registry": lambda data, folder, record: judging.check_metrics(data),
-    "judge.response_schema": lambda data, folder, record: judging.check_schema(data, record),
-    "generator.metric": lambda data, folder, record: judging.check_description(data, record),
     "run.snapshot": lambda data, folder, record: snapshots.check_snapshot(data, folder, record),
-    "judge.scoring": lambda data, folder, record: judging.check_verdict(data, record),
-    "judge.score_coercion": lambda data, folder, record: judging.check_verdict(data, record),
-    "judge.threshold": lambda data, folder, record: judging.check_verdict(data, record),
-    "judge.parse": lambda data, folder, record: judging.check_verdict(data, record),
-    "judge.summary": lambda data, folder, record: judging.check_verdict(data, record),
-    "judge.errors": lambda data, folder, record: judging.check_verdict(data, record),
     "conversation_loop": running.check_loop,
     "user_simulator": running.check_user,
     "agent_contract": running.check_contract,
@@ -67,11 +58,9 @@ CHECKS: Mapping[str, Check] = {
     **drafts.CHECKS,
     **usage.CHECKS,
     **tools.CHECKS,
-    "judge.outcomes": lambda data, folder, record: judging.check_verdict(data, record),
 }
 BY_OPERATION: Mapping[str, Check] = {
     "resolve_metrics": lambda data, folder, record: judging.check_metrics(data),
-    "evaluate_transcript": lambda data, folder, record: judging.check_verdict(data, record),
     "EvalSetMember": lambda data, folder, record: cases.check_member_defaults(data, folder),
     "ExpectedToolCall": lambda data, folder, record: cases.check_calls(data, folder),
     "MockResponse": lambda data, folder, record: cases.check_calls(data, folder),
@@ -100,7 +89,7 @@ def test_we_answer_as_connexity_does(row: Row, tmp_path: Path, record_property: 
     area = row.data["area"]
     if area in _REASONS:
         pytest.skip(f"without counterpart: {_REASONS[area]}")
-    if area in cases.KINDS:
+    if area in cases.KINDS or judging.is_verdict(row):
         judge(row, record_property)
         return
     check = CHECKS.get(area)

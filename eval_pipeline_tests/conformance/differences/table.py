@@ -6,6 +6,7 @@ The first difference that concerns a row decides how it is checked.
 from __future__ import annotations
 
 from eval_pipeline_tests.conformance.differences.connexity import CONNEXITY
+from eval_pipeline_tests.conformance.differences.connexity_verdicts import VERDICTS
 from eval_pipeline_tests.conformance.differences.evaluations import EVALUATIONS
 from eval_pipeline_tests.conformance.differences.loading import LOADING
 from eval_pipeline_tests.conformance.differences.model import Difference
@@ -17,9 +18,9 @@ from eval_pipeline_tests.conformance.differences.stops import STOPS
 from eval_pipeline_tests.conformance.differences.suites import SUITES
 from eval_pipeline_tests.conformance.recorded_facts import Row
 
-_OWN = {"skillgym": (*SUITES, *SESSIONS, *RUNS), "connexity": CONNEXITY}
+_OWN = {"skillgym": (*SUITES, *SESSIONS, *RUNS), "connexity": (*CONNEXITY, *VERDICTS)}
 DIFFERENCES: tuple[Difference, ...] = (
-    *STATISTICS, *EVALUATIONS, *STOPS, *PROTOCOLS, *LOADING, *SUITES, *SESSIONS, *RUNS, *CONNEXITY,
+    *STATISTICS, *EVALUATIONS, *STOPS, *PROTOCOLS, *LOADING, *SUITES, *SESSIONS, *RUNS, *CONNEXITY, *VERDICTS,
 )  # fmt: skip
 
 
