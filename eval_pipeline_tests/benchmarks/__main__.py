@@ -27,6 +27,7 @@ import duckdb
 from eval_pipeline_tests.benchmarks.agents import measure_sessions
 from eval_pipeline_tests.benchmarks.checks import measure_checks
 from eval_pipeline_tests.benchmarks.conversations import measure_conversations
+from eval_pipeline_tests.benchmarks.fleet import measure_fleet
 from eval_pipeline_tests.benchmarks.functions import measure_functions
 from eval_pipeline_tests.benchmarks.measures import measure_http, measure_scoring
 from eval_pipeline_tests.benchmarks.outputs import measure_outputs
@@ -229,6 +230,11 @@ def checks(quick: bool) -> None:
     measure_checks(timed, RUN, quick)
 
 
+def fleet(quick: bool) -> None:
+    """Workers that share a provider's rate limit: eight real ones, the same simulated, and 1,000 simulated."""
+    measure_fleet(stub, RUN, project, quick)
+
+
 MEASURES: dict[str, Callable[[bool], None]] = {
     "start-up": start_up,
     "pairs": pairs,
@@ -244,6 +250,7 @@ MEASURES: dict[str, Callable[[bool], None]] = {
     "scoring": measure_scoring,
     "functions": measure_functions,
     "checks": checks,
+    "fleet": fleet,
     "http": measure_http,
     "wire": measure_wire,
 }

@@ -10,9 +10,12 @@ import asyncio
 import json
 import re
 import sys
+import time
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
+
+from eval_pipeline_tests.benchmarks.rate_limit import RateLimit
 
 _SUM = re.compile(rb"What is (\d+) \+ (\d+)\?")
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
@@ -29,11 +32,18 @@ class Stub:
     rate_limited: float = 0.0
     server_error: float = 0.0
     hang: float = 0.0
+    limit: RateLimit = field(default_factory=lambda: RateLimit(0.0))
     counts: Counter[bytes] = field(default_factory=Counter)
     calls: int = 0
+    refused: int = 0
+    first_at: float | None = None
+    last_at: float = 0.0
 
     def fault(self, prompt: bytes) -> bytes | None:
         """The fault of this attempt at a prompt, as a share of all; drawn from a hash, so order does not matter."""
+        if self.limit.refuses(time.monotonic()):
+            self.refused += 1
+            return _RATE_LIMITED
         if not (self.rate_limited or self.server_error or self.hang):
             return None
         self.counts[prompt] += 1
@@ -44,9 +54,16 @@ class Stub:
             draw -= share
         return None
 
+    def seen(self) -> dict[str, float]:
+        """What the server was asked: calls, those refused, seconds from the first call to the last answer."""
+        seconds = 0.0 if self.first_at is None else self.last_at + self.latency_s - self.first_at
+        return {"calls": self.calls, "refused": self.refused, "seconds": seconds}
+
     def answer(self, body: bytes) -> bytes | None:
         """The response to a request body; None: never answer."""
         self.calls += 1
+        self.last_at = time.monotonic()
+        self.first_at = self.last_at if self.first_at is None else self.first_at
         match = _SUM.search(body)
         prompt = match[0] if match else body
         fault = self.fault(prompt)
@@ -83,7 +100,7 @@ class _Connection(asyncio.Protocol):
         head = self._buffer[:head_end]
         if head.startswith(b"GET"):
             self._buffer = b""
-            text = b'{"calls": %d}' % self._stub.calls
+            text = json.dumps(self._stub.seen()).encode()
             self._transport.write(_HEAD % (len(text), text))
             return
         length = _LENGTH.search(head)
@@ -112,10 +129,12 @@ async def serve(stub: Stub) -> None:
 def main(arguments: list[str]) -> None:
     """Command line: one option per share, latency in milliseconds."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("latency-ms", "rate-limited", "server-error", "hang"):
+    for name in ("latency-ms", "rate-limited", "server-error", "hang", "per-second"):
         parser.add_argument(f"--{name}", type=float, default=0.0)
     given = parser.parse_args(arguments)
-    stub = Stub(given.latency_ms / 1000, given.rate_limited, given.server_error, given.hang)
+    stub = Stub(
+        given.latency_ms / 1000, given.rate_limited, given.server_error, given.hang, RateLimit(given.per_second)
+    )
     asyncio.run(serve(stub))
 
 
